@@ -1,8 +1,8 @@
-//! How two ranks of a job authenticate each other, before either trusts a byte that the other
-//! sends.
+//! How two ranks of a job authenticate each other before either trusts a byte from the other.
 //!
 //! A job has a secret of 256 bits that only its ranks were given. The rank that opens a connection
-//! (the opener) and the rank that accepts it (the taker) prove to each other that they hold it:
+//! (the opener) and the rank that accepts it (the taker) prove to each other that they hold the
+//! secret:
 //!
 //! ```text
 //! opener                                                  taker
@@ -12,12 +12,13 @@
 //!                                ◀─  verdict  code, tag of (hello, answer, code)
 //! ```
 //!
-//! A tag is BLAKE3 under a key derived from the secret and the message's role only, over all
-//! messages sent before: version, job, both ranks, which one is the opener, and both nonces. So a
-//! tag of one connection, direction or message is not valid for another (no replay, no reflection).
-//! Tags are compared in constant time. All messages have a fixed length, so no claim of a stranger
-//! causes an allocation. The facts (byte order, sizes and alignments) are compared last, between
-//! authenticated ranks, so that an incompatible machine is refused with a reason.
+//! A tag is BLAKE3 under a key that is derived from nothing but the secret and the message's role.
+//! It covers all messages sent before: version, job, both ranks, which of them is the opener, and
+//! both nonces. So a tag of one connection, direction or message is not valid for another (no
+//! replay, no reflection). Tags are compared in constant time. All messages have a fixed length, so
+//! no claim of a stranger causes an allocation. The facts (byte order, sizes and alignments) are
+//! compared last, between authenticated ranks, so that an incompatible machine is refused with a
+//! reason.
 //!
 //! Both sides are state machines over bytes: they hold no socket, clock or random source. [`Seal`]
 //! is the optional tag of every record that follows.
@@ -140,9 +141,9 @@ fn mismatch(mine: ([u8; 4], [u8; 8]), theirs: ([u8; 4], [u8; 8])) -> Option<Stri
 /// Why a handshake failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HandshakeError {
-    /// The peer does not send what a rank of this job would.
+    /// The peer does not send what a rank of this job would send.
     Stranger,
-    /// The peer does, but it does not hold the secret.
+    /// The peer sends what a rank of this job would send, but does not hold the secret.
     Unproven,
     /// The peer holds the secret, but is incompatible with this rank.
     Mismatch(String),
@@ -241,7 +242,7 @@ impl Fields<'_> {
 pub struct Session {
     /// The peer's rank.
     pub peer: u32,
-    /// The keys of what this rank sends, and of what it receives.
+    /// The keys for what this rank sends, and for what it receives.
     keys: [[u8; 32]; 2],
 }
 
@@ -255,7 +256,7 @@ impl Session {
         Self { peer, keys }
     }
 
-    /// Returns the seals of what this rank sends, and of what it receives.
+    /// Returns the seals for what this rank sends, and for what it receives.
     pub fn seals(&self) -> [Seal; 2] {
         self.keys.map(|key| Seal { key, records: 0 })
     }

@@ -1,11 +1,11 @@
 //! How much memory may be requested from the machine now, and which limit determines that.
 //!
-//! A page of a memory file that is not available when it is first touched ends the process with
-//! SIGBUS, or some other process by the kernel's choice. So pages of memory files are reserved
-//! before they are used, and only if the machine, the control groups of this process and its limits
-//! leave room for them. Large requests of the heap have to fit as well, together with the rest that
-//! this process has promised of it and not touched ([`Promise`]). The system reserves nothing for
-//! these, so requests of several processes may fit one by one and not together.
+//! If a page of a memory file is not available when it is first touched, the process ends with
+//! SIGBUS, or the kernel ends another process. So pages of memory files are reserved before they
+//! are used, and only if the machine, the control groups of this process and its limits leave room
+//! for them. Large requests of the heap have to fit as well, together with the heap memory that
+//! this process has promised and not touched ([`Promise`]). The system reserves nothing for such
+//! requests, so the requests of several processes may fit one by one and not together.
 
 use std::fmt;
 use std::io;
@@ -55,8 +55,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// The memory that is left to everything else, because the machine must not be emptied to its last
-/// page.
+/// The memory that is left to everything else, so that the last page of the machine is never taken.
 const MARGIN: u64 = 32 << 20;
 
 pub(crate) const OF_MACHINE: &str = "of the machine's memory";
@@ -91,7 +90,7 @@ fn suffices(bytes: u64, others: u64, read: Read<'_>) -> Result<(), MemoryShortag
 /// The bytes of all promises of this process.
 static PROMISED: Mutex<u64> = Mutex::new(0);
 
-/// Memory that this process may touch, and that takes none of the machine's before it does. It
+/// Memory that this process may touch later. Until then it takes no memory of the machine, but it
 /// counts until the promise is dropped.
 #[derive(Debug)]
 pub(crate) struct Promise(u64);
@@ -100,7 +99,7 @@ impl Promise {
     /// Promises `bytes`.
     ///
     /// # Errors
-    /// Fails if they exceed what is available, less what is promised to others and not touched.
+    /// Fails if `bytes` exceeds what is available, less what is promised to others and not touched.
     pub(crate) fn new(bytes: u64) -> Result<Self, MemoryShortage> {
         let mut promised = PROMISED.lock().unwrap_or_else(PoisonError::into_inner);
         suffices(bytes, untouched(*promised, &read), &read)?;
@@ -158,8 +157,8 @@ struct Version {
     root: &'static str,
     limit: &'static str,
     used: &'static str,
-    /// The rows of `memory.stat` with memory that the kernel reclaims before it refuses memory,
-    /// each with the divisor for the part that counts: all of it, or a half.
+    /// The rows of `memory.stat` with memory that the kernel reclaims before it refuses a request.
+    /// Each has the divisor for the part that counts: all of the row, or half of it.
     spare: &'static [(&'static str, u64)],
 }
 
@@ -177,8 +176,9 @@ const VERSION_1: Version = Version {
 };
 
 impl Version {
-    /// Returns how much the group at `path` and all groups above it leave. Inside a container the
-    /// path may be one of outside. Then its group is the one that the container sees as the root.
+    /// Returns how much the group at `path` and all groups above it leave. Inside a container, the
+    /// path may be valid only outside of it. Then the group is the one that the container sees as
+    /// the root.
     fn left(&self, path: &str, read: Read<'_>) -> Option<u64> {
         let mut path = path.trim_end_matches('/');
         let mut least = None;

@@ -1,4 +1,4 @@
-//! The fields of what ranks send each other, as bytes: [`Writer`] appends them, and [`Reader`]
+//! The fields of what ranks send each other, as bytes: [`Writer`] appends fields, and [`Reader`]
 //! takes them off again.
 //!
 //! A field is a number, an array or a `repr(C)` struct without padding, such as the head of a
@@ -38,8 +38,8 @@ impl Writer for Vec<u8> {
     }
 }
 
-/// The bytes that have not been read yet. Each method returns `None` if there are too few of them,
-/// or if they are not a value of the field's type; what is left is then unspecified.
+/// The bytes that have not been read yet. Each method returns `None` if there are too few bytes, or
+/// if they are not a value of the field's type. The remaining bytes are then unspecified.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'b>(pub &'b [u8]);
 

@@ -1,5 +1,5 @@
-//! How many cores the ranks of this host may use together. A waiting rank spins only if there is
-//! one for each of them.
+//! How many cores the ranks of this host may use together. A waiting rank spins only if there is a
+//! core for each rank.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

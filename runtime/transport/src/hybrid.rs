@@ -1,21 +1,22 @@
 //! Ranks of several hosts: those of one host share memory, and exchange bytes with all others over
 //! a fabric.
 //!
-//! An end consists of two ends. One is of a world of the ranks of its host in their segment, and
-//! the other is of the whole world over the fabric, which sends nothing to ranks of the same node.
-//! Each peer is reached by only one of the two, so that end keeps the order that the contract
-//! requires for each pair of ranks and port. This file does the rest:
+//! An end consists of two ends. One belongs to a world of the ranks of its host in their segment.
+//! The other belongs to the whole world over the fabric, and sends nothing to ranks of the same
+//! node. Each peer is reached through only one of the two ends, which keeps the order that the
+//! contract requires for each pair of ranks and port. This file does the rest:
 //!
 //! - The intra-node world numbers its ranks itself, so a rank that is lost there is renamed.
 //! - The whole world ends at once: when one side finds out about the end, the other is notified.
-//!   The first cause that reaches a host is the one that all of its ranks see.
-//! - A waiting rank sleeps where the ranks of its node wake it. Meanwhile the fabric's thread
-//!   serves the sockets, and wakes the rank there as well.
+//!   All ranks of a host see the first cause that reaches the host.
+//! - A waiting rank sleeps on the futex on which the ranks of its node wake it. Meanwhile the
+//!   fabric's thread serves the sockets, and wakes the rank on the same futex.
 //! - Requests come from other hosts only, because a rank of the same host reaches this rank's
-//!   memory. It nudges this rank's attendant over a connection, which the fabric's thread reads,
-//!   since the rank itself may be computing.
-//! - Waits of ranks of the node are read, and other ranks are asked for theirs. A list of waits may
-//!   return over a connection between two ranks of one node, which is opened for nothing else.
+//!   memory. To nudge this rank's attendant, it uses a connection, since this rank may be
+//!   computing; the fabric's thread reads the connection.
+//! - A rank reads the waits of the ranks of its node, and asks other ranks for theirs. A list of
+//!   waits may return over a connection between two ranks of one node. Such a connection is opened
+//!   for nothing else.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -72,8 +73,8 @@ impl HostMap {
     }
 }
 
-/// Returns a world whose ranks are threads of this process, as if each were on the host given for
-/// it. For tests.
+/// Returns a world whose ranks are threads of this process, each as if it ran on its host in
+/// `hosts`. For tests.
 ///
 /// # Errors
 /// As for `shm` and `tcp`.
@@ -103,8 +104,8 @@ pub(crate) fn threads<C: Carrier>(hosts: &[u32], fabrics: Vec<Fabric<C>>) -> io:
 
 impl<C: Carrier> HybridEnd<C> {
     /// Returns the end of `rank` of world `world` of the job, whose ranks are on these `hosts`.
-    /// Each rank takes each world once. The segment is that of the rank's host, whose ranks are in
-    /// the same order as in the job.
+    /// Each rank takes each world once. `segment` is the segment of the rank's host, which numbers
+    /// its ranks in the order of the job.
     ///
     /// # Errors
     /// As for `ShmEnd::of_job` and `FabricEnd::of_job`.

@@ -21,8 +21,8 @@ pub(crate) fn prefer(first: NonNull<u8>, len: usize) {
 
 /// Makes the kernel replace these pages by large ones, as many as fit in the memory. `first` is
 /// aligned to a large page. The memory may have contents, which are copied. Pages that are large
-/// already stay, and so do all pages if the kernel is older than 6.1, which does not know the
-/// advice.
+/// already stay. All pages stay if the kernel is older than 6.1, because such a kernel does not
+/// know the advice.
 pub(crate) fn collapse(first: NonNull<u8>, len: usize) {
     const COLLAPSE: std::ffi::c_int = 25;
     unsafe extern "C" {

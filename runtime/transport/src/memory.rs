@@ -92,9 +92,9 @@ impl Memory {
     /// memory until they are touched.
     ///
     /// # Errors
-    /// Fails if there is not enough memory. The error names the amount available, where it is
-    /// known. From 2 MiB on this is an error also on the heap, although the system would grant the
-    /// memory, because it would end the process when the memory is touched.
+    /// Fails if there is not enough memory. The error names the available amount, if it is known.
+    /// From 2 MiB on, this applies to the heap as well: the system would grant the memory, but end
+    /// the process when the memory is touched.
     pub fn zeroed(&self, len: usize) -> io::Result<Bytes> {
         self.bytes(len, true)
     }
@@ -217,7 +217,8 @@ impl Bytes {
         unsafe { self.first.as_ptr().add(from) }
     }
 
-    /// Returns whether ranks that share no values with the owner may reach these bytes.
+    /// Returns whether ranks that share no values of Rust types with the owner may reach these
+    /// bytes.
     pub fn are_reached(&self) -> bool {
         match self.storage {
             #[cfg(not(loom))]
@@ -238,8 +239,8 @@ impl Bytes {
             return Err(self);
         }
         std::mem::forget(self);
-        // SAFETY: the memory was allocated for a vector, with the layout of as many elements as fit
-        // it exactly. The first `len` bytes are whole elements of a type of that layout, and any
+        // SAFETY: the memory was allocated for a vector, and its layout holds a whole number of
+        // elements. The first `len` bytes are whole elements of a type of that layout, and any
         // bytes are valid for `T`.
         Ok(unsafe { Vec::from_raw_parts(first.as_ptr().cast::<T>(), len / size, layout.size() / size) })
     }

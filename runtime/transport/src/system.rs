@@ -24,7 +24,7 @@ pub fn call_failed(call: &str, errno: Errno) -> io::Error {
 /// about memory that their networks must no longer use. If it fails, the memory stays mapped.
 ///
 /// # Safety
-/// They are whole pages of a mapping, and nobody uses them any more.
+/// The bytes are whole pages of a mapping, and nobody uses them any more.
 pub(crate) unsafe fn unmap(first: *mut c_void, len: usize) {
     unsafe extern "C" {
         fn munmap(first: *mut c_void, len: usize) -> c_int;

@@ -2,11 +2,12 @@
 //!
 //! For each pair of ranks, the bytes of one direction are a stream, which is cut into messages when
 //! it is handed over. MPI delivers the messages of a pair in the order in which they were sent, so
-//! the receiver can join them again. Bytes that are written before any of them is handed over form
-//! one message. A long payload is a message of its own, which its receiver takes in without a copy.
+//! the receiver can join them again. Bytes that are written together, before any of them is handed
+//! over, form one message. A long payload is a message of its own, which its receiver takes in
+//! without a copy.
 //!
-//! - A rank hands over only what has credit ([`queue`](crate::fabric)), so what waits in MPI is
-//!   bounded as over TCP.
+//! - A rank hands over only frames with credit ([`queue`](crate::fabric)), so the number of bytes
+//!   that wait in MPI has the same bound as over TCP.
 //! - Connections need no handshake. The first message opens them, in either direction.
 //! - MPI moves long messages only while their sender calls it, so the thread of the fabric calls it
 //!   in the rank's place while the rank computes. MPI cannot wait for messages, so a waiting thread
@@ -58,8 +59,8 @@ pub struct OverMpi {
     steps: Arc<Steps>,
     /// The ranks to which something is being sent.
     sending: Vec<u32>,
-    /// The uses of lent memory by connections that have ended: the other rank, the request if MPI
-    /// still has it, and how MPI uses the memory.
+    /// The uses of memory that was lent to connections which have ended: the other rank, the
+    /// request if MPI still has it, and how MPI uses the memory.
     lent: Vec<(usize, Option<Request>, Lent)>,
     /// Whether MPI is no longer called.
     ended: bool,
@@ -122,8 +123,8 @@ pub struct MpiConnection {
     sending: VecDeque<Transfer<Vec<u8>>>,
     /// The messages that were found but are not being received yet.
     found: VecDeque<Message>,
-    /// The messages that are being received, and those that have arrived. Of the first of these,
-    /// `read` bytes were taken in.
+    /// The messages that are being received, and the messages that have arrived. `read` bytes of
+    /// the first of the latter were taken in.
     receiving: VecDeque<Transfer<Body>>,
     arrived: VecDeque<Body>,
     read: usize,
@@ -172,8 +173,8 @@ impl MpiConnection {
         best.map_or_else(|| Vec::with_capacity(len.max(SHORT)), |at| self.spare.swap_remove(at))
     }
 
-    /// Returns memory for what is written next, whose length is unknown: the largest that long
-    /// payloads do not need.
+    /// Returns memory for what is written next, whose length is not known yet: the largest memory
+    /// that long payloads do not need.
     fn memory_for_more(&mut self) -> Vec<u8> {
         let capacity = |at: &usize| self.spare[*at].capacity();
         let best = (0..self.spare.len()).filter(|at| capacity(at) < 2 * self.apart).max_by_key(capacity);

@@ -34,7 +34,8 @@ pub trait Messages: Send {
     /// The room stays at its address, and nobody reads or writes it, until the request is complete.
     unsafe fn receive(&mut self, message: Message, room: &mut [u8]) -> Result<Request, String>;
 
-    /// Returns whether a request is complete, with MPI_Test. It is not called again once it is.
+    /// Returns whether a request is complete, with MPI_Test. This is not called again for a
+    /// complete request.
     ///
     /// # Errors
     /// Fails if MPI fails.
@@ -63,7 +64,7 @@ pub struct Message {
 }
 
 /// A message that is being sent or received, with its memory. MPI may use the memory until the
-/// request is complete, so a transfer that is dropped before leaks it.
+/// request is complete, so a transfer that is dropped before that leaks its memory.
 pub(super) struct Transfer<M: Default> {
     /// `None` once it is complete.
     request: Option<Request>,

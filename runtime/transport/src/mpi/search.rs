@@ -1,9 +1,9 @@
 //! [`search`]: where a library of MPI is looked for, and why one is passed over.
 //!
-//! A process has to use the library of the MPI that has started it. Any other creates worlds of one
-//! rank, or ends the process in `MPI_Init`. A launcher is installed next to its library, so the
-//! library is looked for next to the launcher that has started this process, before the one that
-//! the search path leads to.
+//! A process has to use the library of the MPI that has started it. Any other library creates
+//! worlds of one rank, or ends the process in `MPI_Init`. A launcher is installed next to its
+//! library. So the search looks next to the launcher that has started this process before it looks
+//! next to a launcher in the search path.
 
 use super::families::Family;
 use super::table::Mpi;
@@ -57,11 +57,11 @@ pub struct Search {
     pub passed_over: Vec<Look>,
 }
 
-/// Looks for a library of MPI and loads it. If `named` gives one, that is the only candidate.
-/// Otherwise the candidates are, in this order: the one that the program has loaded, those next to
-/// the launcher that has started this process, those next to the `mpirun` of PATH, and those that
-/// the dynamic loader finds. If any family is `wanted`, a library of another interface is passed
-/// over.
+/// Looks for a library of MPI and loads it. If `named` is given, it is the only candidate.
+/// Otherwise the candidates are, in this order: the library that the program has loaded, the
+/// libraries next to the launcher that has started this process, the libraries next to the `mpirun`
+/// of PATH, and the libraries that the dynamic loader finds. If any family is `wanted`, a library
+/// of another interface is passed over.
 pub fn search(named: Option<&Path>, wanted: &[Family]) -> Search {
     let mut search = Search { found: None, passed_over: Vec::new() };
     if let Some(path) = named {
@@ -102,7 +102,7 @@ pub fn search(named: Option<&Path>, wanted: &[Family]) -> Search {
 }
 
 impl Search {
-    /// Looks at a library. Returns whether it is the one.
+    /// Looks at a library. Returns whether it is the result of the search.
     fn look(
         &mut self,
         source: Source,
@@ -149,9 +149,9 @@ fn is_launcher(program: &Path) -> bool {
     program.file_name().and_then(OsStr::to_str).is_some_and(|name| LAUNCHERS.contains(&name))
 }
 
-/// Returns the libraries in the folders next to that of a program, each file once, under the first
-/// of its names. A launcher of one MPI may share its folder with another MPI, so the library whose
-/// name matches the launcher comes first.
+/// Returns the libraries in the folders next to the folder of a program. Each file is returned
+/// once, under the first of its names. A launcher of one MPI may share its folder with another MPI,
+/// so the library whose name matches the launcher comes first.
 fn libraries_next_to(program: &Path) -> Vec<PathBuf> {
     let Some(prefix) = program.parent().and_then(Path::parent) else { return Vec::new() };
     let folders = ["lib".to_owned(), "lib64".to_owned(), format!("lib/{}-linux-gnu", std::env::consts::ARCH)];

@@ -56,7 +56,7 @@ impl Session {
         self.size
     }
 
-    /// Returns what each rank of a group has contributed, in the order of the ranks. Each may
+    /// Returns what each rank of a group has contributed, in the order of the ranks. Each rank may
     /// contribute a different number of bytes.
     ///
     /// # Errors
@@ -143,7 +143,7 @@ impl Session {
         self.is_own && self.calls.is_serialized()
     }
 
-    /// Returns the messages between the ranks of this session, if any thread may call MPI, or
+    /// Returns the messages between the ranks of this session if any thread may call MPI, and
     /// otherwise the session.
     pub fn serialized(self) -> Result<Serialized, Self> {
         if self.is_serialized() { Ok(Serialized(self)) } else { Err(self) }

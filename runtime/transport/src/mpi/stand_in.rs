@@ -1,8 +1,8 @@
 //! A stand-in for the messages of MPI, for tests. Its ranks are threads of this process.
 //!
 //! Messages are matched by their sender, in order. A message no longer than the eager limit is
-//! complete at once. A longer one moves only while its sender makes calls, one piece in each call,
-//! once its receiver has begun to receive it.
+//! complete at once. Once its receiver has begun to receive a longer one, each call of its sender
+//! moves one piece of it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -29,7 +29,8 @@ pub fn mpi_stand_in(size: usize) -> io::Result<Vec<MpiEnd>> {
     fabrics(size, Limits::default(), |messages| messages)?.into_iter().enumerate().map(end).collect()
 }
 
-/// Returns the same, as if each rank were on the host given for it. Those of one host share memory.
+/// Returns the same, with each rank as if it ran on its host in `hosts`. Ranks of one host share
+/// memory.
 ///
 /// # Errors
 /// As for [`mpi_stand_in`]. Also fails if there is no memory.
@@ -37,7 +38,7 @@ pub fn hybrid_stand_in(hosts: &[u32]) -> io::Result<Vec<HybridEnd<OverMpi>>> {
     crate::hybrid::threads(hosts, fabrics(hosts.len(), Limits::default(), |messages| messages)?)
 }
 
-/// Returns the fabrics of ranks whose calls go through what `wrap` makes of their messages.
+/// Returns the fabrics of the ranks. Their calls go through the messages that `wrap` returns.
 pub(super) fn fabrics(
     size: usize,
     limits: Limits,

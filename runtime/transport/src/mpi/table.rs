@@ -26,8 +26,8 @@ impl Mpi {
     /// # Errors
     /// Fails if it can't be loaded, or if it is not an MPI.
     pub(super) fn load(path: &Path) -> Result<Self, String> {
-        // SAFETY: the initialisers of the library run. They are those of an MPI that the user's
-        // launcher, search path or variable names, and which every program of that MPI runs.
+        // SAFETY: the initialisers of the library run. The user's launcher, search path or variable
+        // names this MPI, and every program of that MPI runs the same initialisers.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
         Self::of(path, library.map_err(|error| error.to_string())?)
     }
@@ -90,11 +90,11 @@ pub(super) trait Calls {
     /// Creates an `MPI_Comm` for each of the two groups, and returns the number of ranks of this
     /// host. All ranks call it.
     fn create_groups(&mut self) -> Result<usize, String>;
-    /// Frees those of both groups. All ranks call it.
+    /// Frees the `MPI_Comm`s of both groups. All ranks call it.
     fn free_groups(&mut self);
     /// Fills `all` with the `part` of each rank of the group. All parts have the same length.
     fn all_gather(&self, group: Group, part: &[u8], all: &mut [u8]) -> Result<(), String>;
-    /// Sends a message, as this and the next three calls are described in
+    /// Sends a message. This call and the next three are described in
     /// [`Messages`](super::messages::Messages).
     ///
     /// # Safety

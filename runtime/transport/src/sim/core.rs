@@ -16,8 +16,8 @@ use crate::stream::{Body, CLOSED, ItemWriter};
 use crate::sync::{Arc, Mutex, lock};
 use crate::{Answers, Attendant, Cause, Frame, Header, Loss, Lost, Port};
 
-/// What one rank knows of the links of each world that it is in. It waits in one of them for
-/// arrivals in any of them.
+/// What one rank knows of the links of each world that it is in. A rank that waits in one of these
+/// worlds waits for arrivals in all of them.
 pub(super) type WorldsOfRank = Mutex<Vec<Arc<Mutex<SimCore>>>>;
 
 pub(super) struct SimWorld {
@@ -198,8 +198,8 @@ impl SimCore {
         Ok(())
     }
 
-    /// Cuts this rank off. What is in flight still arrives, and a part of what would follow, but
-    /// nothing afterwards.
+    /// Cuts this rank off. What is in flight still arrives, and so does a part of what would
+    /// follow. Nothing arrives afterwards.
     fn cut_off(&mut self) {
         for to in 0..self.inbound.len() {
             let mut link = lock(&self.world.links[self.rank * self.inbound.len() + to]);
@@ -244,8 +244,8 @@ impl SimCore {
         self.world.config.fault.is_some() && link.item_lost(self.inbound[from].inlet.opened)
     }
 
-    /// Returns whether polling these links again may show something that no rank wakes this one
-    /// for.
+    /// Returns whether polling these links again may show something for which no rank wakes this
+    /// one.
     pub(super) fn busy(&self, polled: impl Fn(&LinkReader) -> bool) -> bool {
         let size = self.inbound.len();
         let comes = |from: usize| {
@@ -327,7 +327,8 @@ impl SimCore {
         if !self.inbound[from].ports.get(&Port::SERVICE).is_some_and(waits) || self.own_loss().is_some() {
             return;
         }
-        // Its answers poll nothing, so nothing looks for it before it is put back.
+        // The attendant's answers poll nothing, so nothing looks for the attendant before it is put
+        // back.
         let Some(mut attendant) = self.attendant.take() else { return };
         let of_port = |core: &mut Self| core.inbound[from].ports.get_mut(&Port::SERVICE)?.frames.pop_front();
         while let Some((header, body)) = of_port(self) {

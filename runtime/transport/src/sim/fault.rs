@@ -4,14 +4,13 @@
 //! a release. Points are counted for each sender from 0 in the order of sending. A test that goes
 //! through all points meets every step at which the protocols can be interrupted.
 //!
-//! While there is a fault, every item is sealed: with its length, its number on the link, and two
-//! checksums, one of the item and one of this head. A receiver has these guarantees:
+//! While there is a fault, every item is sealed with a head: its length, its number on the link, a
+//! checksum of the item, and a checksum of this head. A receiver has these guarantees:
 //!
 //! - It never takes an item out of its turn, or with any one byte changed. The world ends, with the
 //!   sender's name.
-//! - A missing item, and a link gone silent, are detected after [`PATIENCE`] polls that find
-//!   nothing, as heartbeats would detect them, or sooner, by the next item's number. The world
-//!   ends, with the sender's name.
+//! - It detects a missing item or a silent link after [`PATIENCE`] polls that find nothing, as
+//!   heartbeats would, or sooner by the next item's number. The world ends, with the sender's name.
 //! - It waits for a late item.
 
 use std::collections::VecDeque;
@@ -19,7 +18,8 @@ use std::collections::VecDeque;
 use crate::sim::random::Random;
 use crate::sync::{Arc, AtomicBool, Ordering};
 
-/// After how many fruitless polls a link is given up that is silent, or has lost an item.
+/// The number of fruitless polls after which a silent link, or a link that has lost an item, is
+/// given up.
 const PATIENCE: u32 = 64;
 
 /// The most polls for which a late link delivers nothing.

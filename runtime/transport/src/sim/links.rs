@@ -15,8 +15,8 @@ use crate::{Header, Notification, Port};
 pub(crate) struct SimLink {
     /// The bytes in flight, and those that follow.
     pub bytes: VecDeque<u8>,
-    /// If bytes take a while: how many of the first ones have arrived, and when how many of those
-    /// that follow will.
+    /// If bytes take a while: how many of the first bytes have arrived, and how many of the
+    /// following bytes arrive when.
     arrived: usize,
     due: VecDeque<(Instant, usize)>,
     /// Under a fault: the number of items that the sender has sent, including lost ones; whether

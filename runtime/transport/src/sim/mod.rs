@@ -3,12 +3,12 @@
 //! Every ordered pair of ranks, including a rank and itself, has a link of its own: a stream of
 //! bytes with a limited number in flight. The rest follows when there is room, whatever the sender
 //! does meanwhile: it may be waiting in another world. The reader's polls are the clock, after a
-//! latency in time that is 0 unless set. Bytes on a link become visible after some polls for them,
-//! in pieces that split heads and payloads anywhere, so pairs overtake one another. Delays and
-//! pieces are drawn from a generator for each link, by poll. A rank can be cut off at a chosen
-//! event, usually in the middle of an item, and any one item can suffer a [fault](crate::Fault).
-//! The seed reproduces the decisions of the links as far as the threads themselves are
-//! reproducible.
+//! latency in real time that is 0 unless set. Bytes on a link become visible after some polls of
+//! the link, in pieces that split heads and payloads anywhere. So pairs of ranks overtake one
+//! another. Delays and pieces are drawn from a generator for each link, by poll. A rank can be cut
+//! off at a chosen event, usually in the middle of an item, and any one item can suffer a
+//! [fault](crate::Fault). If the threads make the same calls in the same order, the seed reproduces
+//! the decisions of the links.
 //!
 //! A rank that has an [`Attendant`](crate::Attendant) has a thread for it, which polls all links
 //! while there is something on them, so that requests are answered whatever the rank is doing. Its

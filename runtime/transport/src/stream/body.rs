@@ -20,8 +20,8 @@ pub struct ReceiveBuffer {
     pub(super) len: usize,
 }
 
-// SAFETY: the creator of a buffer promises that nobody else accesses that memory meanwhile, in
-// whichever thread this is used.
+// SAFETY: the creator of a buffer promises that nobody else accesses that memory meanwhile,
+// whichever thread uses the buffer.
 unsafe impl Send for ReceiveBuffer {}
 
 impl ReceiveBuffer {
@@ -100,9 +100,8 @@ impl Body {
         &mut bytemuck::cast_slice_mut::<u128, u8>(&mut self.units)[self.len..end]
     }
 
-    /// Returns room for `len` bytes that come at once. This is the receive buffer, if there is one
-    /// of that length, and otherwise memory of its own, which has at least `least` bytes from now
-    /// on.
+    /// Returns room for `len` bytes that come at once. This is the receive buffer, if it has that
+    /// length. Otherwise it is the body's own memory, which has at least `least` bytes from now on.
     pub(crate) fn whole_room(&mut self, len: usize, least: usize) -> &mut [u8] {
         self.buffer.take_if(|buffer| buffer.len != len);
         if let Some(buffer) = &mut self.buffer {

@@ -24,8 +24,8 @@ pub(super) struct ItemHead {
 /// The number of bytes before a body.
 pub(crate) const HEAD: usize = size_of::<ItemHead>();
 
-/// The body of a notification: its address, then head and value of each record that it carries
-/// inline.
+/// The body of a notification: its address, then the head and the value of each record that it
+/// carries inline.
 pub(super) type Riding = [u64; 5];
 pub(super) const NOTIFICATION: usize = size_of::<Riding>();
 
@@ -41,11 +41,12 @@ pub(super) const STEP: usize = 1 << 20;
 /// The most bodies that are kept to be filled again.
 pub(super) const SPARE: usize = 16;
 
-/// The longest payload that counts as short. It is not read into memory that a long one would need.
+/// The longest payload that counts as short. A short payload is not read into memory that a long
+/// one would need.
 pub(super) const SHORT: usize = 16 << 10;
 
-/// The most bytes of memory that a connection keeps for bodies, and as many for what it sends. A
-/// rank that exchanges large messages needs that memory again, and fresh pages take longer to get
+/// The most bytes of memory that a connection keeps for bodies. It keeps as many for what it sends.
+/// A rank that exchanges large messages needs that memory again, and fresh pages take longer to get
 /// than to fill.
 pub(crate) const KEPT: usize = 32 << 20;
 
@@ -124,8 +125,8 @@ pub enum Item {
     Farewell,
     /// Asks in which wait the receiver is.
     Ask,
-    /// The sender waits for this rank of the job, in the wait of this number. The number is 0 if it
-    /// is in no wait.
+    /// The sender waits for this rank of the job, in the wait of this number. The number is 0 if
+    /// the sender does not wait.
     Waits {
         number: u64,
         awaited: u32,

@@ -114,8 +114,9 @@ impl Decoder {
         Some(Body { buffer: Some(ReceiveBuffer { to, len }), ..Body::default() })
     }
 
-    /// Takes in a whole payload without a copy, if the decoder has come to a payload of this length
-    /// that has no receive buffer, or the one that this payload is in. Otherwise returns it.
+    /// Takes in a whole payload without a copy. The decoder must have come to a payload of this
+    /// length that has no receive buffer, or whose receive buffer this payload is in. Otherwise
+    /// returns the payload.
     pub(crate) fn feed_whole(&mut self, payload: Body, intake: &mut impl Intake) -> Option<Body> {
         let place = |body: &Body| body.buffer.as_ref().map(|buffer| buffer.to);
         let fits = self.have == HEAD
@@ -199,9 +200,9 @@ impl Decoder {
         is_it.then(|| (head.header(), self.whole))
     }
 
-    /// Returns which item is half received, if it is a payload without a receive buffer with at
-    /// least `bytes` bytes missing. The receiver may then pre-post a buffer before the rest is
-    /// read.
+    /// Returns the number of the half-received item, if it is a payload without a receive buffer
+    /// and at least `bytes` bytes are missing. The receiver may then pre-post a buffer before the
+    /// rest is read.
     pub(crate) fn lacks_buffer(&self, bytes: usize) -> Option<u64> {
         let long = self.have == HEAD && self.whole - self.body.len >= bytes;
         (long && self.body.buffer.is_none()).then_some(self.items)
@@ -216,7 +217,7 @@ impl Decoder {
     }
 
     /// Returns a body to be filled with `len` bytes: the smallest that holds them, or otherwise the
-    /// largest. A much larger one is left for long payloads.
+    /// largest. A body that is much larger is left for long payloads.
     pub(crate) fn spare(&mut self, len: usize) -> Body {
         let fit = |at: usize| (self.spare[at].capacity() < len, self.spare[at].capacity().abs_diff(len));
         let longest = 4 * len.max(SHORT);
@@ -293,10 +294,10 @@ impl ItemHead {
         Port(self.port)
     }
 
-    /// Returns the length of the body, if a rank would send this head.
+    /// Returns the length of the body. Fails if no rank would send this head.
     fn check(&self) -> Result<usize, DecodeError> {
         let Self { tag, kind, extra, port, channel, word, more, len } = *self;
-        // Which of kind, extra, word and the further number an item has.
+        // Which of the fields kind, extra, word and the further number an item of this tag uses.
         let (fields, longest) = match tag {
             TAG_FRAME => ([1, 1, 1, 0], LONGEST),
             TAG_NOTIFICATION => ([1, 1, 1, 1], NOTIFICATION as u64),

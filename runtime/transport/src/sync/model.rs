@@ -2,8 +2,8 @@
 //! polls except those that the handshake of sleeping needs.
 
 use std::cell::Cell;
-// Not loom's `Arc`, whose drop cannot run while a rejected model unwinds; the value inside is
-// checked all the same.
+// Not loom's `Arc`, because its drop cannot run while a rejected model unwinds. Loom still checks
+// the value inside.
 pub(crate) use std::sync::Arc;
 
 pub(crate) use loom::cell::UnsafeCell;
@@ -61,8 +61,8 @@ pub(crate) fn fence(order: Ordering) {
     }
 }
 
-/// The fence of a rank that wakes others. Loom has no fence of all threads, so each side has its
-/// own.
+/// The fence of a rank that wakes others. Loom has no fence for all threads, so each side executes
+/// its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WakersFence;
 

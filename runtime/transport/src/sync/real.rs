@@ -9,14 +9,15 @@ pub(crate) use std::thread::yield_now;
 use std::time::Duration;
 
 /// The number of polls between which a waiting rank only spins, if every rank has a core. They take
-/// some microseconds, many times the latency of a notification. A rank that shares its core after
-/// all wastes no more than this.
+/// some microseconds, many times the latency of a notification. If a rank shares its core after
+/// all, it wastes no more than this.
 pub(crate) const SPINS: u32 = 256;
 
 /// The number of looks at one thing alone with which a wait begins, if every rank has a core. They
-/// last about as long as the ranks of one step differ in time. A look at everything that may keep a
-/// rank from continuing takes some 150 instructions. A rank that is a thread of the same core lacks
-/// these meanwhile, and the wait ends late by up to the time of one look.
+/// last about as long as the difference in time between the ranks of one step. In contrast, a look
+/// at everything that may keep a rank from continuing takes some 150 instructions. Those are taken
+/// from a rank on the other thread of the same core, and the wait ends late by up to the time of
+/// one such look.
 pub(crate) const LOOKS: u32 = 64;
 
 /// The number of polls between which a waiting rank yields its core, before it sleeps. They take 50
@@ -30,8 +31,8 @@ pub(crate) const SLOTS: (usize, usize) = (16, 4096);
 const SLEEP: Duration = Duration::from_secs(1);
 
 /// The fence of a rank that wakes others, between its store and its look for sleeping ranks. It
-/// keeps the compiler from reordering the two. If the kernel has promised that for this process, it
-/// leaves the processor to [`fence_everywhere`].
+/// keeps the compiler from reordering the two. It leaves the processor to [`fence_everywhere`], if
+/// the kernel has promised that for this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WakersFence {
     promised: bool,
@@ -53,8 +54,8 @@ impl WakersFence {
 }
 
 /// Executes a sequentially consistent fence in this thread and, until this returns, in each thread
-/// of each process to which the kernel has promised it. If the kernel refuses that to this process
-/// only, another one's wake-up may be missed. Then the sleep ends by its time limit.
+/// of each process to which the kernel has promised it. If the kernel refuses this to this process
+/// only, a wake-up by another process may be missed. Then the sleep ends by its time limit.
 pub(crate) fn fence_everywhere() {
     use rustix::thread::{MembarrierCommand, membarrier};
     fence(Ordering::SeqCst);
@@ -88,7 +89,7 @@ impl Parker {
 }
 
 /// Locks `mutex`. No code panics while it holds one of these mutexes, so the value in a poisoned
-/// one is sound.
+/// mutex is sound.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

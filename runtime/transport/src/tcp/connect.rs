@@ -1,8 +1,9 @@
-//! How connections are established: one for each pair of ranks, by whichever of the two needs it
-//! first. How many there may be, and when they are closed again, is in [`room`](crate::tcp::room).
+//! How connections are established: one for each pair of ranks, opened by the rank that needs it
+//! first. For the number of connections, and when they are closed again, see
+//! [`room`](crate::tcp::room).
 //!
-//! If both connect at once, the connection of the lower rank is used. The other rank is notified of
-//! that, and waits for it.
+//! If both connect at once, the connection of the lower rank is used. The higher rank is notified
+//! of that, and waits for this connection.
 
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -158,8 +159,8 @@ impl Core<Tcp> {
             let ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
             let (Ok(()), Ok(nonce)) = (ready, random_bytes()) else { continue };
             if self.carrier.incoming.len() >= limit {
-                // The oldest is dropped. A rank of the job needs hardly any time, and reconnects at
-                // once.
+                // The oldest is dropped. A rank of the job needs hardly any time for its handshake,
+                // and reconnects at once.
                 self.drop_incoming(0);
             }
             let source = Source::Incoming(stream.as_raw_fd());

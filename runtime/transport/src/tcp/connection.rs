@@ -16,15 +16,15 @@ use crate::watch;
 const RECORD: usize = 16 << 10;
 
 /// The size of a record's length field in bytes: the length, and its complement. The tag comes
-/// last, and a receiver that believed a corrupted length would wait for the tag until heartbeats
-/// have filled the record.
+/// last. Without the complement, a receiver might believe a corrupted length, and wait for the tag
+/// until heartbeats have filled the record.
 const LENGTH: usize = 8;
 
 /// How many bytes are read in addition to a large payload.
 const EXTRA: usize = 512;
 
-/// The size from which a payload is better read into its final memory, with one more read, than
-/// together with its head and then copied.
+/// The size from which it is cheaper to read a payload into its final memory, with one more read,
+/// than to read it together with its head and then copy it.
 const IN_PLACE: usize = 32 << 10;
 
 /// The most bytes that one poll reads, so that no peer is read forever.
@@ -43,8 +43,8 @@ pub struct Connection {
     pub(super) used: u64,
     /// The last use that the timers saw, and when they saw it first.
     pub(super) used_before: (u64, Instant),
-    /// How many bytes of what is written are sent on this connection, once it is to be closed. The
-    /// rest waits for the next one.
+    /// Once this connection is to be closed: how many of the written bytes are still sent on it.
+    /// The rest waits for the next connection.
     last: Option<usize>,
     sealed: Option<Sealed>,
     decoder: Decoder,
@@ -89,7 +89,7 @@ impl Connection {
         }
     }
 
-    /// Announces that this rank sends nothing more on it than what is written by now.
+    /// Announces that this rank sends nothing more on this connection than what is written by now.
     pub(super) fn begin_rest(&mut self, out: &mut Outgoing) {
         ItemWriter(&mut out.bytes, 0).rest();
         self.last = Some(out.bytes.len());

@@ -1,12 +1,12 @@
-//! Bytes over TCP: carries those of a [`Fabric`](crate::Fabric) between processes anywhere.
+//! Bytes over TCP: carries the bytes of a [`Fabric`](crate::Fabric) between processes anywhere.
 //!
 //! A process has a listener, and one connection to each other rank that it has something to send
 //! to. A connection is opened when it is first needed and closed when it is no longer needed
 //! ([`room`]). Both sides of a connection authenticate each other first ([`auth`](crate::auth)).
 //! Sockets never block. Every poll reads what has arrived from the polled rank. Small items are
 //! packed into one write, and large payloads are written from the sender's memory and read into
-//! their final memory ([`connection`]). A rank that waits waits for all sockets at once, and pays
-//! for those on which something happens ([`readiness`]).
+//! their final memory ([`connection`]). A waiting rank waits for all sockets at once, and pays only
+//! for the sockets on which something happens ([`readiness`]).
 
 mod connect;
 mod connection;
@@ -50,7 +50,8 @@ pub struct Tcp {
     /// The ranks to which a connection is wanted as soon as there is room, in order. Some may have
     /// one by now.
     wanted: VecDeque<u32>,
-    /// Whether connections are accepted. If not, there is no room for one that waits.
+    /// Whether connections are accepted. They are not while there is no room for a waiting
+    /// connection.
     accepts: bool,
     /// The number of uses of connections so far.
     uses: u64,
@@ -183,7 +184,8 @@ pub fn tcp_with(size: usize, settings: Settings) -> io::Result<Vec<TcpEnd>> {
 /// The addresses that the ranks of a world connect to, for tests that put something between them.
 #[doc(hidden)]
 pub trait Route: std::fmt::Debug + Send + Sync {
-    /// Returns the addresses that `rank` connects to, by rank, given those that ranks listen on.
+    /// Returns the addresses that `rank` connects to, by rank. `addresses` are the addresses that
+    /// the ranks listen on.
     fn table(&self, rank: usize, addresses: &[SocketAddr]) -> Vec<SocketAddr>;
 }
 

@@ -15,7 +15,7 @@ use crate::fabric::carrier;
 pub struct Dial {
     pub(super) address: SocketAddr,
     pub(super) attempt: Option<Attempt>,
-    /// Whether a connection to it is wanted as soon as there is room for one.
+    /// Whether a connection to the peer is wanted as soon as there is room for it.
     pub(super) queued: bool,
     /// Whether this rank has accepted a connection that the peer opened. It uses that connection as
     /// soon as the verdict is written.
@@ -100,8 +100,8 @@ impl Attempt {
 
 /// Requests a congestion control without pacing, if `address` is this machine's loopback. Accepted
 /// sockets inherit the listener's setting. The default of some systems measures a link's rate and
-/// sends no faster (BBR). Within a machine there is no link, and what it measures is how rarely the
-/// ranks run. Connections also work if the system allows no other.
+/// sends no faster (BBR). Within a machine there is no link, and BBR measures how rarely the ranks
+/// run. Connections also work if the system allows no other congestion control.
 pub(super) fn pace_nothing_within_machine(socket: &impl AsFd, address: IpAddr) {
     if address.is_loopback() {
         let _: rustix::io::Result<()> = rustix::net::sockopt::set_tcp_congestion(socket, "reno");

@@ -1,8 +1,8 @@
 //! [`Readiness`]: which sockets have something to read, or room to write, as kept by the kernel.
 //!
 //! Each socket is registered once, when it is opened. So a waiting thread pays for the sockets on
-//! which something happens, however many there are. What is left unread is reported again
-//! (level-triggered), so no poll has to remember what another one left. A connection is removed
+//! which something happens, however many there are. A socket with unread bytes is reported again
+//! (level-triggered), so no poll has to remember what another poll left. A connection is removed
 //! before it is closed, since a process that a program has forked may hold it open.
 //!
 //! The kernel notes each arrival at a registered socket, which takes a fiftieth of a short

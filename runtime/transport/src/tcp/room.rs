@@ -1,19 +1,20 @@
-//! Room for connections: a rank has no more open than it uses, nor more than are allowed.
+//! Room for connections: a rank has no more connections open than it uses, and no more than it is
+//! allowed.
 //!
 //! An unused connection is closed by agreement. Each side announces that it sends nothing more on
-//! it ([`Item::Rest`]). It closes the connection when it has sent its announcement, has received
-//! the other one, and everything that it has written before is with the socket. What is written
-//! meanwhile waits for the next connection. So nothing is lost, and the end of a connection without
-//! that agreement is still a death. A rank that has closed the connection may connect again at
-//! once, while the other rank may not have read everything of the old one. The other rank then
-//! gives its verdict on the new connection when it has.
+//! it ([`Item::Rest`]). A side closes the connection when it has sent its announcement, has
+//! received that of the other side, and has passed everything written before to the socket. What is
+//! written meanwhile waits for the next connection. So nothing is lost, and the end of a connection
+//! without that agreement is still a death. A rank that has closed the connection may connect again
+//! at once, although the other rank may not have read everything on the old connection. In that
+//! case the other rank reads the rest first, and then gives its verdict on the new connection.
 //!
-//! In a job of many ranks, a rank may have something for each other one, so connections are opened
-//! as others are closed. Half of the allowed connections are for those that this rank opens, which
-//! queue. The other half is for those that others open, which wait at the listener. The least
-//! recently used one is closed first. Two ranks never wait for each other's room: what a connection
-//! was opened for is read whatever its receiver does, so each of the accepted connections can be
-//! closed.
+//! In a job of many ranks, a rank may have something for every other rank, so some connections are
+//! opened as others are closed. Half of the allowed connections are for those that this rank opens;
+//! they wait in a queue. The other half is for those that other ranks open; they wait at the
+//! listener. The least recently used connection is closed first. Two ranks never wait for each
+//! other's room: a receiver reads what a connection was opened for whatever else it does, so every
+//! accepted connection can be closed.
 //!
 //! [`Item::Rest`]: crate::stream::Item::Rest
 
@@ -68,8 +69,8 @@ impl Core<Tcp> {
         true
     }
 
-    /// Opens connections that were waiting for room, as far as there is some, and closes others for
-    /// those that still wait.
+    /// Opens connections that were waiting for room, as far as there is room, and closes others for
+    /// the connections that still wait.
     pub(super) fn make_room(&mut self) {
         self.decide_proven();
         if self.carrier.wanted.is_empty() && self.carrier.accepts {
@@ -99,8 +100,9 @@ impl Core<Tcp> {
         self.rest_oldest(false, if self.carrier.accepts { 0 } else { half.div_ceil(4) });
     }
 
-    /// Begins to close connections that this rank has opened, or that others have, until this
-    /// number are being closed.
+    /// Begins to close the least recently used connections, until this number are being closed.
+    /// These are connections that this rank has opened if `ours`, and otherwise those that others
+    /// have opened.
     fn rest_oldest(&mut self, ours: bool, count: usize) {
         if count == 0 {
             return;
@@ -126,7 +128,8 @@ impl Core<Tcp> {
         peer.link.is_some() && !peer.is_resting() && !peer.unsent() && !peer.dirty && !awaited && !parts
     }
 
-    /// Closes connections that were not used for long, if there are more than a third of the most.
+    /// Closes connections that have not been used for long, if there are more than a third of the
+    /// largest allowed number.
     pub(super) fn close_idle(&mut self, now: Instant) {
         let open = self.peers.iter().filter(|peer| peer.link.is_some() && !peer.is_resting()).count();
         let mut beyond = open.saturating_sub(self.carrier.settings.connections / 3);

@@ -1,4 +1,4 @@
-//! [`Watched`] by the compiler: the program marks what it loads of the second mapping (`hooks`).
+//! [`Watched`] by the compiler: the program marks what it loads from the second mapping (`hooks`).
 //!
 //! All second mappings are in one area, so that a hook finds the mark of an address by two
 //! additions.
@@ -45,8 +45,8 @@ impl Watched {
     /// Begins to watch: loads by the program are seen from now on. The program accesses nothing
     /// meanwhile. Returns whether they are seen.
     pub fn begin(&self) -> bool {
-        // SAFETY: the room has a mark for each byte, and nobody else accesses them: the program
-        // accesses nothing, so that it marks nothing.
+        // SAFETY: the room has a mark for each byte, and nobody else accesses the marks: the
+        // program accesses no element meanwhile, so it sets no mark.
         unsafe { self.marks().cast::<u8>().write_bytes(0, self.bytes) };
         true
     }
@@ -77,8 +77,8 @@ impl Watched {
         runs
     }
 
-    /// Returns the marks of the elements, a byte for each of theirs. Elements are aligned to 64
-    /// bytes, and so are the marks.
+    /// Returns the marks of the elements, one byte for each byte of an element. Elements are
+    /// aligned to 64 bytes, and so are the marks.
     fn marks(&self) -> *mut u64 {
         with_exposed_provenance_mut(self.room.0.start + self.from + LEN)
     }

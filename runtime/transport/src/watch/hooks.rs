@@ -1,9 +1,9 @@
 //! The functions that a build for checking calls before the program loads. LLVM's pass `memprof`
 //! determines their names.
 //!
-//! The pass leaves functions alone whose names begin with `__memprof_`. What they call would call
-//! them again. So they call nothing that loads from memory other than the stack, whatever the
-//! optimisation, and however it is inlined.
+//! The pass leaves functions alone whose names begin with `__memprof_`. A function that they call
+//! would call them again when it loads. So they call nothing that loads from memory other than the
+//! stack, whatever the optimisation and the inlining.
 
 use super::pages::PAGE;
 use std::arch::asm;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 /// it, one for each byte of the area.
 pub(super) const LEN: usize = 1 << 36;
 
-/// An address further from all others than the area is long.
+/// An address whose distance from every other address exceeds the length of the area.
 pub(super) const NOWHERE: usize = 1 << 63;
 
 /// The address where the area begins, or [`NOWHERE`].
@@ -27,8 +27,8 @@ const _: () = assert!(LEN.is_multiple_of(PAGE));
 #[inline(always)]
 fn mark(address: usize) -> Option<*mut u8> {
     let first: usize;
-    // SAFETY: it reads the static, as a relaxed load does. Such a load would be seen as a load
-    // itself where it is not inlined.
+    // SAFETY: it reads the static, as a relaxed load does. A relaxed load that is not inlined would
+    // itself be seen as a load.
     unsafe {
         asm!("mov {}, [rip + {}]", out(reg) first, sym FIRST, options(pure, readonly, nostack, preserves_flags));
     }
@@ -54,14 +54,14 @@ extern "C" fn __memprof_load(address: usize) {
     }
 }
 
-/// Does nothing, because what the program stores is found by comparing. The pass calls this for
-/// atomic changes, even where it leaves other stores alone.
+/// Does nothing, because comparing finds what the program stores. The pass calls this for atomic
+/// changes, even if it leaves other stores alone.
 #[unsafe(no_mangle)]
 extern "C" fn __memprof_store(_address: usize) {}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __memprof_memcpy(to: *mut u8, from: *const u8, len: usize) -> *mut u8 {
-    // SAFETY: the program is about to copy them, and could.
+    // SAFETY: the program is about to copy these bytes, and may do so.
     unsafe {
         mark_all(from, len);
         libc::memmove(to.cast(), from.cast(), len).cast()
@@ -79,7 +79,7 @@ unsafe extern "C" fn __memprof_memmove(to: *mut u8, from: *const u8, len: usize)
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __memprof_memset(to: *mut u8, byte: i32, len: usize) -> *mut u8 {
-    // SAFETY: the program is about to fill them.
+    // SAFETY: the program is about to fill these bytes.
     unsafe { libc::memset(to.cast(), byte, len).cast() }
 }
 

@@ -4,8 +4,8 @@
 //! The runtime and other ranks use the first mapping, where nothing is seen. Loads of the second
 //! mapping are seen in one of two ways:
 //!
-//! - In a build for checking (`--cfg fencepost_loads`) the compiler puts a call before each load of
-//!   the program, and `hooks` marks what is loaded of the `compiled` windows.
+//! - In a build for checking (`--cfg fencepost_loads`), the compiler puts a call before each load
+//!   of the program, and `hooks` marks what is loaded from the `compiled` windows.
 //! - In any other build, the second mapping is `protected` while loads are watched. Each access
 //!   raises SIGSEGV, is noted if it is a load, and is made alone with the pages open ([`signals`]).
 //!   The handlers read a [`table`] of fixed size.
@@ -14,8 +14,8 @@
 //!
 //! - A system call that is given such memory fails with EFAULT, and raises no signal. Calls of this
 //!   crate that may be given it are repeated after [`open`].
-//! - Of an instruction that repeats itself, such as one of a long copy, all loads are noted, and
-//!   its pages stay open.
+//! - If an instruction repeats itself, such as one of a long copy, all its loads are noted, and its
+//!   pages stay open.
 //! - While a thread makes its access alone, other threads access the same two pages unseen.
 //! - The handlers belong to the whole process. A signal that concerns no watched memory goes to the
 //!   handler that was there before.

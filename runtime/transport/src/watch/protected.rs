@@ -40,9 +40,8 @@ impl Watched {
         unsafe { self.pages.first().as_ptr().add(self.from) }
     }
 
-    /// Begins to watch: loads by the program are seen from now on, unless something has come
-    /// between the system and the handlers. The program accesses nothing meanwhile. Returns whether
-    /// they are seen.
+    /// Begins to watch: loads by the program are seen from now on, unless the signals no longer
+    /// reach the handlers. The program accesses nothing meanwhile. Returns whether they are seen.
     pub fn begin(&self) -> bool {
         self.loaded.iter().for_each(|bits| bits.store(0, Ordering::Relaxed));
         let are_ours = signals::are_ours();

@@ -119,8 +119,8 @@ extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void
 /// These are the registers of a thread before an instruction.
 unsafe fn repeated(registers: &[i64; 23]) -> Option<usize> {
     const REPEAT: u8 = 0xf3;
-    // SAFETY: the next instruction can be read, and each of these bytes is a part of it if those
-    // before it are such.
+    // SAFETY: the next instruction can be read. A byte is read only if the bytes before it are
+    // prefixes of that instruction, so it is a part of the instruction too.
     let byte = |at: usize| unsafe { *(registers[libc::REG_RIP as usize] as *const u8).add(at) };
     if byte(0) != REPEAT || registers[libc::REG_EFL as usize] & BACKWARD != 0 {
         return None;
@@ -149,7 +149,7 @@ extern "C" fn on_trap(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
     hand_on(&BEFORE[1], signal, info, context);
 }
 
-/// Does what would have been done about a signal before these handlers were installed.
+/// Handles a signal as if these handlers were not installed.
 fn hand_on(before: &OnceLock<sigaction>, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: as in `on_fault`.
     let was_sent = unsafe { (*info).si_code } <= 0;
@@ -158,8 +158,8 @@ fn hand_on(before: &OnceLock<sigaction>, signal: c_int, info: *mut siginfo_t, co
     match handler {
         libc::SIG_IGN if was_sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: the default action is to end the process: at the fault that this returns to,
-            // or at the signal that is sent here.
+            // SAFETY: the default action ends the process, either at the fault that this returns
+            // to, or at the signal that is sent here.
             unsafe {
                 libc::signal(signal, libc::SIG_DFL);
                 if was_sent || signal != libc::SIGSEGV {

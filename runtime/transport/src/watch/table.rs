@@ -2,8 +2,8 @@
 //! of fixed size.
 //!
 //! A handler reads the slot of an access, which remains unchanged because the accessing thread has
-//! the memory borrowed. Of all other slots it reads only whether the access is theirs, and a slot
-//! that is changing meanwhile does not claim it.
+//! the memory borrowed. From every other slot it reads only whether the access belongs to that
+//! slot, and a slot that is changing meanwhile does not claim the access.
 
 use super::pages::PAGE;
 use rustix::mm::MprotectFlags;
@@ -109,8 +109,8 @@ pub(crate) fn open(first: *const u8, len: usize) -> bool {
 
 fn protect(pages: Range<usize>, protection: MprotectFlags) -> bool {
     let first = std::ptr::with_exposed_provenance_mut(pages.start);
-    // SAFETY: the pages are of a slot that is taken, so they are mapped, and only a program
-    // accesses them, whose accesses the handlers let through.
+    // SAFETY: the pages belong to a slot that is taken, so they are mapped. Only a program accesses
+    // them, and the handlers let its accesses through.
     unsafe { rustix::mm::mprotect(first, pages.len(), protection) }.is_ok()
 }
 
@@ -191,7 +191,7 @@ impl Slot {
     }
 
     /// Returns a page and the next one, into which an access may reach, or all pages up to `end`,
-    /// as far as they are of the slot.
+    /// as far as they belong to the slot.
     fn around(&self, page: usize, end: usize) -> Range<usize> {
         let end = end.next_multiple_of(PAGE).max(page + 2 * PAGE);
         page..end.min(self.pages().end)
@@ -208,7 +208,7 @@ pub(super) enum Refused {
     Elsewhere,
 }
 
-/// Handles an access of this thread to addresses, where the first is protected. If that memory is
+/// Handles an access of this thread to `addresses`; the first is protected. If that memory is
 /// watched, opens it, and notes the elements there if the access `loads`.
 pub(super) fn refused(addresses: Range<usize>, loads: bool, can_step: bool) -> Refused {
     let is_hit = |(_, slot): &(usize, &Slot)| slot.holds(addresses.start);
@@ -246,7 +246,7 @@ fn begin_step(slot: usize, page: usize) -> bool {
     .is_some()
 }
 
-/// Protects the pages again that were opened for an instruction, after this thread has executed it.
+/// After this thread has executed an instruction, protects the pages again that were opened for it.
 /// Returns whether there were any.
 pub(super) fn stepped() -> bool {
     let me = thread();
