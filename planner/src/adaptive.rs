@@ -12,12 +12,13 @@
 //! operations leave in pieces where [`Machine`] predicts that this many bytes arrive sooner in
 //! pieces than in one message. Pieces carry the descriptions of their operations, whereas an epoch
 //! that repeats is replayed without any. An epoch that repeated the one before it is therefore not
-//! cut into pieces. Nor is a line's second epoch, since the first one had nothing to repeat.
+//! cut into pieces. A line's second epoch is not cut either, since the first one had nothing to
+//! repeat.
 //!
 //! **Which sections are exposed** ([`Rendezvous`]) matters between ranks that read each other's
 //! memory. The target reads an exposed section in place, which saves packing and unpacking it. In
 //! return the origin waits at the fence until the target has read it, which costs an entry and a
-//! done. Mode auto exposes sections where all of them together save more than that.
+//! done. Mode auto exposes sections if all of them together save more than that.
 //!
 //! **Which elements travel among the records** ([`run_bytes`]) matters between the same ranks. A
 //! few contiguous elements need no description other than a record. They follow this record, so the
@@ -25,8 +26,8 @@
 //!
 //! **Which gets are listed** ([`listing_pays`]) also matters between these ranks. A rank that knows
 //! what others read of its memory need not wait for them before it writes other elements, and the
-//! gets need no intermediate copy. The list is read in place where values are shared. Between
-//! processes it is sent; mode auto sends it where it costs less than that copy.
+//! gets need no intermediate copy. Threads of one process read the list in place. Between processes
+//! it is sent; mode auto sends it if it costs less than that copy.
 //!
 //! **Source** The numbers are those of [`Machine`], whose default documents how they were measured.
 //! The choice between a copy and a rendezvous is that of eager and rendezvous protocols: W. Gropp,
@@ -163,7 +164,7 @@ pub fn run_bytes(machine: &Machine) -> usize {
 /// from, so that these ranks need not wait before they write elements that nobody reads.
 pub const LISTED: usize = 64;
 
-/// Returns whether gets of `bytes` bytes are listed where the list has to be sent. A get that is
+/// Returns whether it pays to list gets of `bytes` bytes if the list has to be sent. A get that is
 /// not listed is copied once more, out of the cache into which it was just copied, at the cost of
 /// packing. The list costs twice as much as a wait for a reader.
 pub fn listing_pays(bytes: u64, machine: &Machine) -> bool {

@@ -19,8 +19,8 @@ pub trait Argument {
         None
     }
 
-    /// Returns whether, since the last call of this method, a method of the argument was called
-    /// whose result distinguishes ranks of one class.
+    /// Returns whether a method of the argument whose result distinguishes ranks of one class was
+    /// called since the last call of `observed`.
     fn observed(&self) -> bool {
         false
     }
@@ -161,7 +161,7 @@ fn add(key: &mut Vec<u64>, part: &impl Argument) -> Option<()> {
 
 macro_rules! tuples {
     ($($part:ident $index:tt),+) => {
-        /// The class consists of those of all parts.
+        /// The class consists of the classes of all parts.
         impl<$($part: Argument),+> Argument for ($($part,)+) {
             fn class(&self) -> Option<Vec<u64>> {
                 let mut key = Vec::new();

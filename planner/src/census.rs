@@ -5,31 +5,31 @@
 //! for each rank.
 //!
 //! *Sparse*: in each of the rounds 0, 1, 2, ... each rank sends one message. In round k, rank r
-//! sends to rank r + 2^k and receives from rank r - 2^k, modulo p, until 2^k reaches p. What a
-//! message reports about *all* ranks (the call, whether some rank has failed) covers, after round
-//! k, the 2^(k + 1) ranks up to this one, so after the last round it covers all ranks. What one
-//! rank has for one other travels along: an item that has d ranks to go leaves in each round k for
-//! which bit k of d is set. What one rank has for all others is passed on by each rank that has it,
-//! once to each rank. Ranks that have nothing for each other exchange nothing.
+//! sends to rank r + 2^k and receives from rank r - 2^k, modulo p, until 2^k reaches p. A message
+//! reports facts about *all* ranks (the call, whether some rank has failed). After round k these
+//! facts cover the 2^(k + 1) ranks up to this one, so after the last round they cover all ranks.
+//! Items for one rank travel along: an item that has d ranks to go leaves in each round k for which
+//! bit k of d is set. Each rank that has an item for all ranks passes it on, and every rank
+//! receives it once. Ranks that have nothing for each other exchange nothing.
 //!
 //! *Reduced*: each rank that has something for another one sends it a *note*, which is a message of
 //! its own. Then the ranks add up, by recursive halving, how many notes each of them must expect.
-//! With m ranks, m a power of two, rank r first exchanges with rank r xor m / 2 the counts of that
-//! rank's half of all ranks, then with r xor m / 4 those of a quarter, and so on, until it has its
-//! own count. Each rank beyond the power of two sends its counts to one of the others before the
-//! rounds, and receives its own from it after them. A message has a count for each rank that it is
-//! about, no matter how many ranks have something for how many others. What one rank has for all
-//! others follows the counts, once to each rank. After the last round each rank has information
-//! from every rank, as above.
+//! Let m be the largest power of two that is not above the number of ranks. Rank r below m first
+//! exchanges with rank r xor m / 2 the counts of that rank's half of all ranks. Then it exchanges
+//! with rank r xor m / 4 the counts of a quarter, and so on, until it has its own count. Each rank
+//! from m on sends its counts to one of the ranks below m before the rounds, and receives its own
+//! count from that rank after them. A message has a count for each rank that it is about, no matter
+//! how many ranks have something for how many others. Items for all ranks follow the counts, once
+//! to each rank. After the last round each rank has information from every rank, as above.
 //!
-//! *Groups first*: where some ranks share memory and not all, those rounds take place between
-//! hosts. The first rank of each host is its leader. The other ranks of the host give it what they
-//! have, then leaders exchange as ranks do above, then each leader sends the result to the
-//! others. What ranks of one host have for each other does not leave it. Where no ranks share
-//! memory, but some share a machine, the ranks of a machine are cut into groups of at most eight,
-//! which do the same. Where ranks share cores as well, each wake-up of a rank costs all of them,
-//! and p ranks in groups of r are woken 2 (p - p / r) + p / r log2 (p / r) times instead of p log2
-//! p.
+//! *Groups first*: if some ranks share memory but not all, those rounds take place between hosts.
+//! The first rank of each host is its leader. The other ranks of the host give the leader what they
+//! have. Then the leaders exchange as ranks do above, and each leader sends the result to the other
+//! ranks of its host. What ranks of one host have for each other does not leave the host. If no
+//! ranks share memory, but some share a machine, the ranks of a machine are cut into groups of at
+//! most eight, which do the same. If ranks also share cores, each wake-up of a rank costs all of
+//! them. Then p ranks in groups of r are woken 2 (p - p / r) + p / r log2 (p / r) times instead of
+//! p log2 p times.
 //!
 //! **Cost** of the rounds, messages and bytes for each rank, of p ranks in h groups of r at most:
 //!
@@ -91,7 +91,7 @@ impl Census {
 }
 
 /// The number of ranks and of groups that they are in. A group is a host, whose ranks share memory;
-/// a part of a machine where no ranks do; or a single rank.
+/// a part of a machine, if no ranks share memory; or a single rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Places {
     /// The number of ranks.
@@ -129,8 +129,8 @@ impl Places {
         self.memory && self.groups <= 1
     }
 
-    /// Returns whether each group has a leader in a sparse census, which is where there are
-    /// several groups and not each rank is one.
+    /// Returns whether each group has a leader in a sparse census. It has one if there are several
+    /// groups, and not each rank is a group of its own.
     pub fn have_leaders(&self) -> bool {
         1 < self.groups && self.groups < self.ranks
     }
@@ -162,9 +162,9 @@ const GROUP: usize = 8;
 
 /// Chooses the census of ranks in these places.
 ///
-/// Where all ranks share memory, a notification is not a message but a store into a line that its
-/// reader polls, so the census is direct, up to 128 ranks. Elsewhere it is sparse where the model
-/// predicts that this is 1.25 times as fast for as many ranks without groups. Where hosts have
+/// If all ranks share memory, a notification is not a message but a store into a line that its
+/// reader polls, so the census is direct, up to 128 ranks. Otherwise it is sparse if the model
+/// predicts that this is 1.25 times as fast for as many ranks without groups. If hosts have
 /// leaders, the same must hold with these leaders, too, since fewer ranks have not been measured.
 pub fn choose(places: &Places, machine: &Machine) -> Census {
     let pays = |places: &Places| {
@@ -199,9 +199,10 @@ pub fn cost(census: Census, places: &Places, machine: &Machine) -> f64 {
     }
 }
 
-/// Returns the number of targets of each rank from which on a reduced census is predicted to finish
-/// sooner than a sparse one: where forwarding the items through other ranks costs more than the
-/// notes and the counts. The result exceeds the number of ranks where that is never the case.
+/// Returns the smallest number of targets of each rank with which a reduced census is predicted to
+/// finish sooner than a sparse one. With fewer targets, forwarding the items through other ranks
+/// costs less than the notes and the counts. If there is no such number, the result exceeds the
+/// number of ranks.
 pub fn dense(places: &Places, machine: &Machine) -> u32 {
     let (rounds, _) = messages(Census::Sparse, places);
     let link = machine.link(places.share());
@@ -265,9 +266,8 @@ pub fn messages(census: Census, places: &Places) -> (u32, u32) {
 const MARGIN: f64 = 1.25;
 
 /// The maximum number of ranks that share memory with a line for each pair. With more, these lines
-/// take more memory than everything else that a rank has, and what each rank has for all others, as
-/// in a collective, takes four times as long as with the sparse census
-/// (`benches/log/many_ranks.md`).
+/// take more memory than everything else that a rank has. Items for all ranks, as in a collective,
+/// then take four times as long as with the sparse census (`benches/log/many_ranks.md`).
 const LINES: u32 = 128;
 
 /// Returns the number of rounds of a sparse census of this number of ranks.

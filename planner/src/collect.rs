@@ -13,8 +13,8 @@ use indexmap::IndexMap;
 ///
 /// `arguments` makes a rank's arguments, and `record` evaluates the superstep with them. `record`
 /// also returns whether the superstep queried anything other than its arguments that distinguishes
-/// ranks. Where arguments have a class, the superstep is evaluated for the first, the middle and
-/// the last rank of the class. If anything was queried that distinguishes ranks, or if the three
+/// ranks. If arguments have a class, the superstep is evaluated for the first, the middle and the
+/// last rank of the class. If anything was queried that distinguishes ranks, or if the three
 /// patterns differ, it is evaluated for each rank. Equal patterns are kept once; they are compared
 /// by content.
 ///

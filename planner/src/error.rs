@@ -52,8 +52,8 @@ pub enum ErrorClass {
     Plan,
     /// A rank that left or died, or that sent what no rank sends; the world ends.
     ProcFailed,
-    /// A bug of Fencepost, whose pass the message names. Or another rank has refused a request of
-    /// this one that was altered on its way, and has done nothing.
+    /// A bug of Fencepost; the message names the pass. Or a request of this rank was altered on its
+    /// way; the other rank has refused it and has done nothing.
     Intern,
     /// An error that the user's own code returned.
     Other,

@@ -44,8 +44,8 @@ ids! {
     OperationId "op";
     /// A class of ranks that differ only by their position.
     ClassId "c";
-    /// Everything that goes from one rank to another, by content: it has one id wherever in the
-    /// world it is the same.
+    /// Everything that goes from one rank to another, by content: equal content has one id,
+    /// wherever in the world it occurs.
     LinkId "l";
     /// A distinct datatype.
     DatatypeId "d";

@@ -2,10 +2,11 @@
 //! to its end.
 //!
 //! A rank that has entered an epoch may compute before it waits for the others, on elements that
-//! nobody touches meanwhile. These are all elements that no operation names. They follow from the
-//! calls of all ranks alone, whatever mode these travel in. So a program that runs with one
-//! schedule runs with every other one of the same calls, and an error names the line of a call.
-//! [`verify_kept`](crate::verify::verify_kept) shows that a schedule does not touch them.
+//! nobody touches meanwhile. These are all elements that no operation names. Which elements these
+//! are depends only on the calls of all ranks, and not on the modes in which they travel. So a
+//! program that runs with one schedule runs with every other schedule of the same calls, and an
+//! error names the line of a call. [`verify_kept`](crate::verify::verify_kept) shows that a
+//! schedule does not touch them.
 
 use crate::datatype::Datatype;
 use crate::ids::{Rank, WindowId};
@@ -41,8 +42,8 @@ pub struct Access {
 
 impl Kept {
     /// Returns what the epoch of a schedule leaves to `rank`. An operation that moves nothing
-    /// touches nothing. One whose elements are replaced by a later one still counts, although they
-    /// may never move.
+    /// touches nothing. An operation whose elements a later operation replaces still counts,
+    /// although they may never move.
     ///
     /// # Cost
     /// Grows with the operations of all classes of ranks.

@@ -95,9 +95,9 @@ impl Default for Machine {
     /// Returns the model of a two-core server.
     ///
     /// The figures of shared memory and of moving are fitted by hand to row and column halos of 16
-    /// to 512 elements, and to sections of 64 bytes to 1 MiB. These go between two threads, packed
-    /// and direct, with values that are new in each exchange and read after it, as the example
-    /// `modes` times them. With such values, a copy directly from the memory of another rank costs
+    /// to 512 elements, and to sections of 64 bytes to 1 MiB. The example `modes` times these
+    /// between two threads, packed and direct, with values that are new in each exchange and are
+    /// read after it. With such values, a copy directly from the memory of another rank costs
     /// nearly as much as packing and unpacking together: most of either cost is that each line
     /// changes its owner. The tables are in `benches/log/sections.md`, and the bench `auto`
     /// measures whether the resulting choices are good ones.
@@ -107,7 +107,7 @@ impl Default for Machine {
     /// measured by hand-written programs on the same kind of machine. How the half is divided into
     /// latency and overhead is a guess.
     ///
-    /// The figures of threads are also used between processes that share memory. Those of the
+    /// The figures of threads are also used between processes that share memory. The figures of the
     /// caches are for sweeps of stencils over two fields of `f64` in two and three dimensions, by
     /// two cores of an EPYC.
     fn default() -> Self {

@@ -1,14 +1,15 @@
 //! [`probes`]: exchanges whose times reveal what a machine costs. [`fitted`]: the machine that
 //! predicts those times.
 //!
-//! Each probe determines one figure of [`Machine`], or several that stay in proportion. Otherwise
+//! Each probe determines one figure of [`Machine`], or several that stay in proportion. The rest of
 //! its time depends only on figures that other probes determine, so there is a machine that
-//! predicts all of them. Figures are found one after another. A small part of the time of a probe
-//! depends on later ones, so all of them are found three times. Figures that no probe determines,
-//! such as those of a network where all ranks share memory, are left unchanged.
+//! predicts the times of all probes. Figures are found one after another. A small part of a probe's
+//! time depends on figures that are found later, so all figures are found three times. Figures that
+//! no probe determines, such as those of a network where all ranks share memory, are left
+//! unchanged.
 //!
-//! All probes send both ways between ranks. Where nothing flows back, a sender runs ahead, and the
-//! rate of messages is timed instead.
+//! All probes send both ways between ranks. If nothing flowed back, a sender would run ahead, and
+//! the probe would time the rate of messages instead.
 //!
 //! **Source** A. Alexandrov et al., SPAA 1995, for the figures, and T. Hoefler et al., HPCC 2006,
 //! for distinguishing `o` from `L` by several messages at one time. Different here: the figures are

@@ -1,10 +1,10 @@
 //! [`Share`]: the part of a schedule that one rank needs.
 //!
-//! One rank plans for all where their calls are many and all different, since a schedule of 1,024
-//! such ranks takes more memory than each of them could spend on it. A rank needs its own program
-//! and, of every other program, the frames to and from this rank, the copies into and out of its
-//! windows, and the calls that target it. These form a schedule too, in which ranks that have
-//! nothing to do with this one have empty programs. So a share is written, read, explained and
+//! If the calls of the ranks are many and all different, one rank plans for all, since a schedule
+//! of 1,024 such ranks takes more memory than each of them could spend on it. A rank needs its own
+//! program and, of every other program, the frames to and from this rank, the copies into and out
+//! of its windows, and the calls that target it. These form a schedule too, in which ranks that
+//! have nothing to do with this one have empty programs. So a share is written, read, explained and
 //! bound by the same code as whole schedules.
 //!
 //! ```text

@@ -189,8 +189,8 @@ fn binomial(what: &Collective, root: u32) -> Vec<Step> {
     distances(ranks).map(doubled).collect()
 }
 
-/// Builds the steps that combine up the tree. In each range, the root holds the result, or the
-/// first rank if the root is not in it. If the root is in the right half, the left result is
+/// Builds the steps that combine up the tree. In each range, the root holds the result; if the root
+/// is not in the range, its first rank does. If the root is in the right half, the left result is
 /// combined into the right one. Only REPLACE reveals this order, and it has its result there
 /// already.
 fn up_the_tree(what: &Collective, root: u32, op: Op) -> Vec<Step> {

@@ -2,8 +2,8 @@
 //! accumulates.
 //!
 //! A collective has several [`Algorithm`]s, which leave the same bits. Reductions combine over the
-//! balanced tree of the design: each half of the ranks first, where the left half of `n` has
-//! `n / 2` rounded up, then the right result into the left one. Scans go left to right.
+//! balanced tree of the design: first each half of the ranks, then the right result into the left
+//! one. The left half of `n` ranks has `n / 2` ranks, rounded up. Scans go left to right.
 //! [`Collective::algorithm`] chooses by the machine model. [`Collective::plan`] returns what an
 //! algorithm does, as [`Step`]s over one window of the plan's own. Each step is an epoch of all
 //! ranks, or a combination that each rank does by itself.
@@ -340,7 +340,8 @@ impl Collective {
             return planned;
         }
         // The prediction for elements that travel with the exchange suits a comparison with plans,
-        // but not with lines that are read: from half a line on, the exchange is slower than those.
+        // but not with lines that are read: from half a line on, the exchange is slower than
+        // reading.
         let cost = if rides { f64::INFINITY } else { self.cost(algorithm, machine, share, census) };
         let in_place = [Algorithm::Direct, Algorithm::Blocks]
             .map(|algorithm| (Delivery::InPlace(algorithm), self.in_place(algorithm, machine, census)));

@@ -106,7 +106,7 @@ impl fmt::Display for Conflict {
 ///
 /// They are ordered by the first rank whose window they are in, and appear once for all ranks that
 /// differ only by their position. On each rank, operations that overwrite themselves come first, by
-/// window. The patterns must be ones that [`check`](crate::check::check) finds nothing wrong with.
+/// window. [`check`](crate::check::check) must find no error in the patterns.
 ///
 /// # Cost
 /// Ranks x peers small steps and, for each class of ranks, the pairs of accesses whose bounds meet.

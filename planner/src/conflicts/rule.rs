@@ -1,5 +1,5 @@
-//! Defines what a conflict is, for the compiler, which searches patterns, for the runtime, which
-//! searches calls, and for the reference interpreter.
+//! Defines what a conflict is. Three users share this rule: the compiler, which searches patterns,
+//! the runtime, which searches calls, and the reference interpreter.
 
 use crate::datatype::Datatype;
 use crate::element::Op;
@@ -12,8 +12,8 @@ const READS: Kind = Kind::Accumulate(Op::NoOp);
 /// Returns whether two accesses to one element, of different operations, conflict
 /// (planner/README.md, 10).
 ///
-/// A section that is a source is read as by a get, and one that a get lands in is written as by a
-/// put.
+/// A section that is a source counts as read by a get. A section in which a get lands counts as
+/// written by a put.
 #[doc(hidden)]
 pub fn conflict(a: Kind, b: Kind) -> bool {
     match (a, b) {

@@ -1,4 +1,5 @@
-//! [`pairs`]: finds those of many accesses that conflict, without comparing every two of them.
+//! [`pairs`]: finds the pairs of conflicting accesses among many, without comparing every two of
+//! them.
 //!
 //! Accesses are sorted by their first elements. Each is compared only with accesses that begin
 //! before it ends and whose kind conflicts with its own. So however many accumulates of one

@@ -2,11 +2,12 @@
 //! (count, stride), innermost first, until nothing changes.
 //!
 //! Pass 0 joins runs; pass `k` folds neighbours of equal body with `k - 1` dimensions. A piece
-//! represents the runs that it would be written out to. It takes part in pass `k` as its rows of
-//! `k` dimensions, which are what the pass would make of the piece alone, because it is *sound*: no
-//! boundary between its rows joins two runs or continues a row. So only the borders between pieces
-//! have to be examined. Only where a border joins two pieces are their outermost parts split off.
-//! The result is the same as that of writing out every run, but the cost grows with the pieces.
+//! represents the runs that it would be written out to. In pass `k`, it takes part as its rows of
+//! `k` dimensions. The pass would make the same rows of the piece alone, because the piece is
+//! *sound*: no boundary between its rows joins two runs or continues a row. So only the borders
+//! between pieces have to be examined. If a border joins two pieces, their outermost parts are
+//! split off. The result is the same as if every run were written out, but the cost grows with the
+//! pieces.
 
 use super::form::{Dim, Piece, Pieces};
 use crate::error::{Error, ErrorClass, Result};

@@ -1,11 +1,11 @@
 //! Monotone reordering: one stable permutation of both sides of a transfer, so that the target's
 //! elements ascend.
 //!
-//! Where both sides are nests that can be cut into the same dimensions, the permutation is one of
-//! dimensions: descending ones are reversed, and all are sorted by stride. Those with stride 0 at
-//! the target become the innermost ones, in their order. The result is the sorted order exactly if
-//! no dimension steps into an inner one. Otherwise runs are sorted, and where runs overlap,
-//! elements.
+//! If both sides are nests that can be cut into the same dimensions, the permutation reorders
+//! dimensions: descending dimensions are reversed, and all are sorted by stride. Dimensions with
+//! stride 0 at the target become the innermost ones, and keep their order. The result is the sorted
+//! order exactly if no dimension steps into an inner one. Otherwise runs are sorted. If runs
+//! overlap, single elements are sorted.
 
 use super::canonical::too_many;
 use super::form::{Datatype, Piece};
@@ -15,14 +15,14 @@ use crate::error::Result;
 /// Returns both typemaps under the one stable permutation that makes the elements of `target`
 /// ascend. Elements that are equal in `target` keep their order.
 ///
-/// The two have equal sizes. If they do not, only as many elements as the smaller one has are
-/// considered.
+/// The two should have equal sizes. If they do not, the elements that only the longer one has are
+/// left out.
 ///
 /// # Errors
 /// Class `Type` if the result would exceed a [limit](super#limits).
 ///
 /// # Cost
-/// Grows with the pieces where dimensions can be sorted; otherwise, with the runs.
+/// Grows with the pieces if dimensions can be sorted; otherwise, with the runs.
 pub fn monotone(origin: &Datatype, target: &Datatype) -> Result<(Datatype, Datatype)> {
     debug_assert_eq!(origin.size(), target.size(), "both sides of a transfer are of one size");
     if target.ascends() {

@@ -1,7 +1,7 @@
 //! The wire form. There is one byte string for each typemap, and no other is accepted.
 //!
 //! Numbers are encoded as in [`varint`]. The number of pieces comes first, then each piece: its
-//! displacement minus that of the one before, the number of dimensions, the count and stride of
+//! displacement minus that of the piece before, the number of dimensions, the count and stride of
 //! each dimension, outermost first, and its run.
 
 use super::canonical::{check, is_canonical};

@@ -163,20 +163,20 @@ impl<const D: usize> Block<D> {
     /// # }
     /// ```
     ///
-    /// Where a halo for more steps fits only another grid of ranks, and the grid was not given,
-    /// they are predicted for that grid, which [`halo`](Self::halo) chooses as well.
+    /// If a halo for more steps fits only another grid of ranks, and the grid was not given, these
+    /// steps are predicted for the other grid, which [`halo`](Self::halo) chooses as well.
     ///
-    /// The answer is the same on all ranks that give the same numbers. Where each rank measures its
-    /// own `cell`, they have to agree on one first, such as the largest, because ranks with halos
-    /// of different widths do not fit each other.
+    /// The answer is the same on all ranks that give the same numbers. If each rank measures its
+    /// own `cell`, the ranks have to agree on one value first, such as the largest, because ranks
+    /// with halos of different widths do not fit each other.
     ///
     /// Fields that a core's cache holds cost only their cells. So do fields that the shared caches
     /// of a host hold, if these caches supply bytes as fast as cells are computed. Steps of other
     /// fields wait for caches or memory: once a group if a band with all its steps fits in a cache,
-    /// and once a step otherwise. The model does not include that ranks wait for each other where
-    /// their work differs from step to step, or that more ranks than cores take turns. Both make
-    /// exchanges more expensive, and deeper halos better, than it predicts. Time a few numbers of
-    /// steps where that matters.
+    /// and once a step otherwise. Two effects are not in the model: ranks wait for each other if
+    /// their work differs from step to step, and ranks take turns if there are more ranks than
+    /// cores. Both make exchanges more expensive, and deeper halos better, than predicted. If that
+    /// matters, time a few numbers of steps.
     ///
     /// # Errors
     /// ARG if the block has no halo; if `cell` is negative or not finite; if `exchanged` or

@@ -6,8 +6,8 @@ use crate::argument::Argument;
 impl<const D: usize> Argument for Block<D> {
     /// Returns everything on which the datatypes and the neighbours' deltas depend. For each
     /// dimension this is the number of ranks and cells, the width of the halo and whether it is a
-    /// star's, whether the block is the first or the last, and which of it and its neighbours have
-    /// the extra cell.
+    /// star's, whether the block is the first or the last, and which blocks among it and its
+    /// neighbours have the extra cell.
     fn class(&self) -> Option<Vec<u64>> {
         let mut key = Vec::with_capacity(3 * D);
         for d in 0..D {

@@ -32,8 +32,8 @@ enum Side {
 
 impl<const D: usize> Block<D> {
     /// Returns every block next to this one, over faces, edges and corners, in ascending order of
-    /// direction; over faces only with the halo of a [`star`](Self::star). Where nothing wraps, the
-    /// ranks ascend too.
+    /// direction. With the halo of a [`star`](Self::star), returns only the blocks over faces. If
+    /// nothing wraps, the ranks ascend too.
     #[doc(alias = "MPI_Cart_shift")]
     pub fn neighbours(&self) -> impl Iterator<Item = Neighbour<D>> + '_ {
         (0..3usize.pow(D as u32)).filter_map(|code| {

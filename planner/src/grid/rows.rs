@@ -32,9 +32,9 @@ use std::ops::Range;
 ///
 /// # Panics
 /// Each method that takes the local storage of a field panics if that does not have exactly the
-/// block's [`len`](Block::len) elements. Each method that reads at an offset panics if that is
-/// further than the halo is wide, or where the halo of a [`star`](Block::star) has nothing. As with
-/// an index out of bounds, this happens before anything is read.
+/// block's [`len`](Block::len) elements. Each method that reads at an offset panics if the offset
+/// is larger than the halo is wide, or if the halo of a [`star`](Block::star) has nothing there. As
+/// with an index out of bounds, this happens before anything is read.
 ///
 /// # Cost
 /// Nothing is allocated. A slice costs two comparisons more than one that is cut by hand.
@@ -73,8 +73,8 @@ impl<const D: usize> Row<D> {
     }
 
     /// Returns the positions in the row of the block's own cells: all, only some, or, for a row in
-    /// the halo, none. A sum over all cells of the array, such as that of a residual, counts these,
-    /// since other ranks compute the cells of the halo as well.
+    /// the halo, none. A sum over all cells of the array, such as a residual, counts only these
+    /// positions, since other ranks compute the cells of the halo as well.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -312,8 +312,8 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns each row of the cells of [`rows_inside`](Self::rows_inside) that are not in
-    /// [`rows_core`](Self::rows_core), side by side. These are left to compute when the halo has
-    /// been exchanged.
+    /// [`rows_core`](Self::rows_core), one side of the block after another. These cells are left to
+    /// compute when the halo has been exchanged.
     ///
     /// ```
     /// # use fencepost_planner::grid::{Block, Row};
