@@ -70,8 +70,8 @@ use proc_macro2::TokenStream;
 ///   `explain` of what was loaded begins with what happened. `save` of what was prepared writes its
 ///   plan.
 ///
-/// A prepared superstep has three methods that run it. Each has one signature, which follows from
-/// that of the function:
+/// A prepared superstep has three methods that run it. The signature of each follows from the
+/// signature of the function:
 /// - `run` takes what the function takes and returns what it returns. It runs the body and matches
 ///   the body's calls with those of the plan. A call that is not in the plan is an error of class
 ///   `PLAN`.
@@ -84,12 +84,12 @@ use proc_macro2::TokenStream;
 /// - `begin` is the first half. It takes the windows by value, and returns a `Running`. Its
 ///   `finish` is the second half, and returns the windows, several of them as a tuple. If there is
 ///   a `replay`, `begin` takes only the windows, and is the first half of a replay. Otherwise it
-///   takes what the function takes, and is the first half of a `run`; so it does if a source is an
-///   argument of a generic type, which may be values. It then runs the body up to its last fence
-///   and copies the slices that are put, and `finish` also returns what the body has returned, if
-///   that is not `()`. Epochs before the last one are run whole. `begin` does not wait in the last
-///   epoch. But if the body continues after its last fence (other than with an `Ok` of names and
-///   literals), or passes assertions to that fence, `begin` runs all of it.
+///   takes what the function takes, and is the first half of a `run`. The same holds if a source is
+///   an argument of a generic type, which may be values. `begin` then runs the body up to its last
+///   fence and copies the slices that are put, and `finish` also returns what the body has
+///   returned, if that is not `()`. Epochs before the last one are run whole. `begin` does not wait
+///   in the last epoch. But if the body continues after its last fence (other than with an `Ok` of
+///   names and literals), or passes assertions to that fence, `begin` runs all of it.
 ///
 /// A superstep whose targets or datatypes do not follow from its arguments alone is *dynamic*: it
 /// runs, and is planned at run time. Compiling it ahead is a compile error that shows the line that
@@ -109,9 +109,9 @@ use proc_macro2::TokenStream;
 /// that. Three things are assumed without being checked at compile time: functions and methods with
 /// arguments return the same for the same arguments, methods with names of the standard library do
 /// what those do, and types that hide a cell are not changed meanwhile. The first execution
-/// compares the calls with the pattern, and so does each one unless `FENCEPOST_CHECK` is `off`. A
-/// prepared superstep that runs its body compares them each time, and `replay` has no body to
-/// compare with.
+/// compares the calls with the pattern, and so does each later one unless `FENCEPOST_CHECK` is
+/// `off`. A prepared superstep that runs its body compares them each time, and `replay` has no body
+/// to compare with.
 ///
 /// # Options
 /// - `#[superstep(crate = path)]`: the path of the facade, if it is not `::fencepost`.
@@ -137,8 +137,8 @@ use proc_macro2::TokenStream;
 /// between at different points on each rank. Several plans may be in flight at once and finish in
 /// any order, since each window is in only one of them.
 ///
-/// If it is called as a plain function, it is a superstep of all ranks and ends in a fence, like
-/// any other. So does a dynamic one, which cannot be prepared: preparing it is a compile error that
+/// If the function is called directly, it is a superstep of all ranks and ends in a fence, like any
+/// other. So is a dynamic superstep, which cannot be prepared: preparing it is a compile error that
 /// shows the line.
 #[proc_macro_attribute]
 pub fn superstep(options: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {

@@ -1,10 +1,11 @@
 //! [`Slice`]: the part of the body on which the operations' targets and datatypes depend.
 //!
 //! This is a backward slice by name. An operation needs the names in its target, its place and its
-//! section. A kept condition or loop needs those in its head. A needed name keeps every statement
-//! that gives it a value. This repeats until nothing is added. All bindings of one name are taken
-//! together, which keeps more than necessary and never less. Of a slice that is put only the
-//! *shape* is needed, so the code that fills a buffer can go while the code that sizes it stays.
+//! section. A kept condition or loop needs the names in its head. A needed name keeps every
+//! statement that gives it a value. This repeats until nothing is added. All bindings of one name
+//! are taken together, which keeps more than necessary and never less. Only the *shape* of a slice
+//! that is put is needed, so the code that fills a buffer can go while the code that sizes it
+//! stays.
 //!
 //! Code that cannot be followed makes the superstep dynamic, with the line as the [`Reason`].
 //! Assumptions about unseen code are listed in `state`. They are compared with the body's calls the

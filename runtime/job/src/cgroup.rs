@@ -44,8 +44,8 @@ impl GroupLimits {
     }
 }
 
-/// Returns the folders of a group and of those above it. A container may mount its own group as the
-/// top one.
+/// Returns the folders of a group and of the groups above it. A container may mount its own group
+/// as the top one.
 fn each(mounted: &Path, path: &str) -> Vec<PathBuf> {
     let own = mounted.join(path.trim_start_matches('/'));
     own.ancestors().take_while(|folder| folder.starts_with(mounted)).map(Path::to_path_buf).collect()

@@ -29,7 +29,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The variable that names a rank's control channel: its descriptor, and the inode of its socket.
-/// The inode prevents that a process mistakes another descriptor for it.
+/// Thanks to the inode, a process does not mistake another descriptor for the channel.
 pub(crate) const VARIABLE: &str = "FENCEPOST_JOB";
 /// The time that a wrapper has to end after the process that joined inside it. A wrapper that runs
 /// longer counts as one that continues.
@@ -455,8 +455,9 @@ impl Child {
     }
 
     /// Handles the end of the process that has joined inside a wrapper. If that process was in a
-    /// world, the rank has failed, whatever the wrapper does. A wrapper that ends at the same time
-    /// reports how, hence the delay of [`WRAPPER_END`]. Outside a world the wrapper may continue.
+    /// world, the rank has failed, whatever the wrapper does. If the wrapper ends at about the same
+    /// time, its exit shows how the rank failed, hence the delay of [`WRAPPER_END`]. Outside a
+    /// world the wrapper may continue.
     fn on_end_within_wrapper(&mut self) {
         if self.joined.take().is_some() && self.in_world {
             self.vanishes = Some(Instant::now() + WRAPPER_END);

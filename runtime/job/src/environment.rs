@@ -10,9 +10,9 @@
 //! | Slurm | `SLURM_PROCID` | `SLURM_NTASKS` | any | `SLURM_STEP_ID` is set: a batch script is not a step |
 //!
 //! The first row whose variables are set counts. A launcher of MPI inside a job of Slurm or Flux
-//! starts its own helpers through the batch system. The processes then find the variables of both,
-//! and those of the batch system describe the helpers. Source: Open MPI 4.1 and MPICH 4.0 as
-//! observed; the manuals of Slurm, Flux and PALS.
+//! starts its own helpers through the batch system. The processes then find the variables of both
+//! launchers, and the variables of the batch system describe the helpers. Source: Open MPI 4.1 and
+//! MPICH 4.0 as observed; the manuals of Slurm, Flux and PALS.
 
 use crate::start::RANKS_MAX;
 use fencepost_transport::mpi::Family;

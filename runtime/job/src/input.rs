@@ -68,7 +68,7 @@ impl InputSource {
     }
 
     /// Returns whether this process may read its input. A background process may not read its own
-    /// terminal, but any other one.
+    /// terminal, but may read any other terminal.
     fn may_read(&self) -> bool {
         !self.is_terminal || tcgetpgrp(stdin()).map_or(true, |group| group == getpgrp())
     }

@@ -32,8 +32,8 @@
 //! The launcher notices a death because the descriptor of the process becomes readable. It reaps
 //! the process, marks the rank as failed in the shared memory, and notifies all other ranks. The
 //! launcher kills a rank that sends no heartbeat for `FENCEPOST_SILENCE`, and then treats it like
-//! any other death. Ranks die with the launcher: the system kills them, or, where the system does
-//! not, the end of their control channel does.
+//! any other death. Ranks die with the launcher: the system kills them. If it does not, they end
+//! when their control channel ends.
 
 mod bind;
 mod cgroup;

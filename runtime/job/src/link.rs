@@ -53,8 +53,8 @@ pub(crate) struct Connections(Mutex<ConnectionState>);
 enum ConnectionState {
     /// This rank listens, and the addresses of the other ranks have not arrived.
     Listening(TcpFabric),
-    /// The connections, until they close. Over TCP also the launcher's reports, which the
-    /// connections still need while they close.
+    /// The connections, until they close. Over TCP, also the handle for the launcher's reports,
+    /// which the connections still need while they close.
     Started(Option<Fabric>, Option<TcpReports>),
     Failed,
 }
@@ -143,8 +143,8 @@ impl Link {
         })
     }
 
-    /// Reports to the other ranks that this process ends inside a world, which they would not
-    /// notice over MPI, and ends the job.
+    /// Ends the job because this process ends inside a world. First reports that to the other
+    /// ranks, which would not notice it over MPI.
     pub(crate) fn abandon(&self) {
         let fabric = self.connections.as_ref().and_then(Connections::fabric);
         if let Some(Fabric::Mpi(fabric)) = fabric {

@@ -115,7 +115,8 @@ impl RemoteHost {
         let _: Result<(), ChannelError> = self.channel.send(message);
     }
 
-    /// Adds what the launcher waits for to `fds`, and a key of each to what `key` collects.
+    /// Adds the descriptors that the launcher waits for to `fds`, and calls `key` with the meaning
+    /// of each.
     pub(crate) fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>, mut key: impl FnMut(RemoteReady)) {
         let first = self.ranks.start;
         fds.push(PollFd::new(&self.process, PollFlags::IN));

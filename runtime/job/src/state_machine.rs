@@ -284,8 +284,8 @@ impl StateMachine {
         (0..self.ranks.len() as u32).filter_map(|rank| self.failure(rank)).collect()
     }
 
-    /// Returns the job's exit code: that of the lowest rank with a primary failure. Without a
-    /// primary failure it is that of the lowest rank that failed.
+    /// Returns the job's exit code: the code of the lowest rank with a primary failure. Without a
+    /// primary failure, it is the code of the lowest rank that failed.
     pub(crate) fn code(&self) -> u8 {
         if self.timed_out {
             return TIMED_OUT;

@@ -3,9 +3,10 @@
 //!
 //! The rank itself takes in what arrives whenever it polls, and waits for arrivals. Now and then
 //! the thread checks whether the rank has polled since the last check, or is in a step of a wait
-//! and will poll after it. If neither is true, the thread waits for arrivals as well, until the
-//! rank polls again. So a message wakes one thread, and the right one. Heartbeats, time limits and
-//! pending releases are due by time, and are always the thread's work.
+//! and will poll after it. If either is true, the rank takes care of arrivals. Otherwise the thread
+//! waits for arrivals as well, until the rank polls again. So a message wakes one thread, and the
+//! right one. Heartbeats, time limits and pending releases are due by time, and are always the
+//! thread's work.
 //!
 //! A rank that waits and shares its core with many others runs again only after all of these. That
 //! is no reason to read in its place, since the thread would have to wait for the core as well. So
