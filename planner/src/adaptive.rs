@@ -9,11 +9,10 @@
 //! **When operations leave** ([`predict`], [`Departure::of`]) matters between ranks that exchange
 //! messages. At a call, nobody knows which other operations the epoch will have. Mode auto
 //! therefore expects the next epoch to be like the last one that began at the same line. Its
-//! operations leave in pieces where [`Machine`] predicts that this many bytes arrive sooner in
-//! pieces than in one message. Pieces carry the descriptions of their operations, whereas an epoch
-//! that repeats is replayed without any. An epoch that repeated the one before it is therefore not
-//! cut into pieces. A line's second epoch is not cut either, since the first one had nothing to
-//! repeat.
+//! operations leave in pieces if [`Machine`] predicts that this many bytes arrive sooner in pieces
+//! than in one message. Pieces carry the descriptions of their operations, whereas an epoch that
+//! repeats is replayed without any. An epoch that repeated the one before it is therefore not cut
+//! into pieces. A line's second epoch is not cut either, since the first one had nothing to repeat.
 //!
 //! **Which sections are exposed** ([`Rendezvous`]) matters between ranks that read each other's
 //! memory. The target reads an exposed section in place, which saves packing and unpacking it. In
@@ -117,7 +116,7 @@ pub struct Section<'a> {
 }
 
 impl Section<'_> {
-    /// Returns the time saved by exposing this section, or `None` where the mode leaves no choice.
+    /// Returns the time saved by exposing this section, or `None` if the mode leaves no choice.
     fn saved(&self, machine: &Machine) -> Option<Nanos> {
         (self.mode == Mode::Auto).then(|| machine.saved_by_copying(self.source, self.target, self.size))
     }
@@ -160,8 +159,8 @@ pub fn run_bytes(machine: &Machine) -> usize {
     (machine.entry_and_done().0 / 2.0 / copy.max(0.01)).round() as usize
 }
 
-/// The maximum number of gets of an epoch that are listed one by one for the ranks that they read
-/// from, so that these ranks need not wait before they write elements that nobody reads.
+/// The maximum number of gets of an epoch that are listed one by one. The ranks from which they
+/// read need not wait before they write elements that are not in the list.
 pub const LISTED: usize = 64;
 
 /// Returns whether it pays to list gets of `bytes` bytes if the list has to be sent. A get that is

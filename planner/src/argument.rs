@@ -90,7 +90,7 @@ impl<T: Argument> Argument for Option<T> {
     }
 }
 
-/// The class is that of the content, if that is short.
+/// The class is the class of the content, if the content is short.
 impl<T: Argument> Argument for [T] {
     fn class(&self) -> Option<Vec<u64>> {
         if self.len() > PARTS_MAX {

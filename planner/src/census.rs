@@ -34,9 +34,9 @@
 //! **Cost** of the rounds, messages and bytes for each rank, of p ranks in h groups of r at most:
 //!
 //! - direct: 1 round, p - 1 messages, and a notification for each other rank.
-//! - reduced: log2 p rounds, rounded down, and 2 more where p is no power of two. One message a
-//!   round, and one for each rank that it has something for. Eight bytes for each other rank, and
-//!   its items for one rank once.
+//! - reduced: log2 p rounds, rounded down, and 2 more if p is no power of two. One message a round,
+//!   and one for each rank that it has something for. Eight bytes for each other rank, and its
+//!   items for one rank once.
 //! - sparse: log2 p rounds, rounded up, and one message a round. An item for one rank once for each
 //!   set bit of its distance; items for all ranks p - 1 times.
 //! - groups first: log2 h rounds, rounded up, and 2 within groups. One message a round, and r - 1
@@ -44,7 +44,7 @@
 //!   and those to a leader and from one.
 //!
 //! In a sparse census, an item for a rank d places further is copied once for each set bit of d. In
-//! a reduced one it goes there once, in a message of its own. So a reduced census pays only where
+//! a reduced one it goes there once, in a message of its own. So a reduced census pays only if
 //! ranks have something for most others and bytes are expensive, since a message takes a core far
 //! longer than a copy of 32 bytes ([`dense`], `benches/log/many_ranks.md`).
 //!
@@ -54,7 +54,8 @@
 //! multiport message-passing systems*, IEEE TPDS 1997. Different here: only items that exist
 //! travel. Counts by recursive halving: R. Thakur, R. Rabenseifner, W. Gropp, *Optimization of
 //! collective communication operations in MPICH*, IJHPCA 2005, 4.2. Different here: each count
-//! comes with the sum of the ranks that it counts, so a rank that lacks one note knows whose it is.
+//! comes with the sum of the ranks that it counts, so a rank that lacks one note knows which rank
+//! has sent it.
 
 use crate::error::{Error, ErrorClass};
 use crate::ir::schedule::Placement;
@@ -235,7 +236,7 @@ const SHORT: f64 = 256.0;
 /// The time in ns that an item of a sparse census takes on each rank that it passes, not counting
 /// its bytes.
 const ITEM: f64 = 60.0;
-/// The bytes of an item where windows are fenced.
+/// The bytes of an item in a fence of windows.
 const ITEM_BYTES: f64 = 32.0;
 /// The time in ns that a note takes on its two ranks together, not counting its bytes, although it
 /// follows frames of operations. 16 to 64 ranks over TCP, and 160 that share memory, measured 500
@@ -244,8 +245,8 @@ const NOTE: f64 = 1_000.0;
 /// The bytes of a count.
 const COUNT_BYTES: f64 = 8.0;
 
-/// Returns the number of rounds between ranks, or between groups where they have leaders, and the
-/// number of messages that each rank or leader sends and receives in each round.
+/// Returns the number of rounds between ranks, or between groups if these have leaders. Also
+/// returns the number of messages that each rank or leader sends and receives in each round.
 pub fn messages(census: Census, places: &Places) -> (u32, u32) {
     match census {
         Census::Direct => (u32::from(places.ranks > 1), places.ranks.saturating_sub(1)),
@@ -275,13 +276,13 @@ pub fn rounds(ranks: u32) -> u32 {
     ranks.max(1).next_power_of_two().trailing_zeros()
 }
 
-/// Returns the number of halving rounds of a reduced census of this number of ranks. They are those
-/// of the largest power of two that is not above it.
+/// Returns the number of halving rounds of a reduced census of this number of ranks. They are the
+/// rounds of the largest power of two that is not above it.
 pub fn halvings(ranks: u32) -> u32 {
     ranks.max(1).ilog2()
 }
 
-/// Returns the rank that `rank` sends to in a round, and the one that it receives from.
+/// Returns the rank that `rank` sends to in a round, and the rank that it receives from.
 pub fn partners(rank: u32, ranks: u32, round: u32) -> (u32, u32) {
     let (rank, ranks, step) = (u64::from(rank), u64::from(ranks), 1u64 << round);
     (((rank + step) % ranks) as u32, ((rank + ranks - step) % ranks) as u32)

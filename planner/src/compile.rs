@@ -17,15 +17,14 @@ use crate::verify::{Verified, verify};
 /// Compiles these patterns and returns their schedule, verified.
 ///
 /// # Errors
-/// The errors of [`check`]. Class `Arg` for hosts of no ranks. Class `NoMem` where [`Options::cap`]
-/// cannot be kept, with the minimum that is needed; also where operations that overlap have more
-/// than [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs for one rank, or more in common than the
-/// verifier examines. Class `Intern` if the verifier refuses the schedule, which is a bug of the
-/// planner.
+/// The errors of [`check`]. Class `Arg` for hosts of no ranks. Class `NoMem` if [`Options::cap`]
+/// cannot be kept, with the minimum that is needed; also if operations that overlap have more than
+/// [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs for one rank, or more in common than the verifier
+/// examines. Class `Intern` if the verifier refuses the schedule, which is a bug of the planner.
 ///
 /// # Cost
 /// A small step for each pair of a rank and a peer. Everything else grows with the classes of
-/// ranks, the datatypes' pieces and, where messages have to be coloured, the messages.
+/// ranks, the datatypes' pieces and, if messages have to be coloured, the messages.
 pub fn compile(
     patterns: &Patterns,
     placement: Placement,

@@ -104,8 +104,8 @@ pub enum Op {
     /// The larger value and its index, ties to the smaller index; `ValueAt` only.
     MaxLoc,
     /// No operation, as MPI_NO_OP: the element is unchanged. Only operations that return what they
-    /// find accept it, which are `fetch_and` and `get_accumulate` under a lock, for any element
-    /// type. They read the element and, unlike a get, are in conflict with no accumulate.
+    /// find accept it: `fetch_and` and `get_accumulate` under a lock, for any element type. They
+    /// read the element and, unlike a get, are in conflict with no accumulate.
     NoOp,
 }
 

@@ -1,5 +1,5 @@
-//! The one error type of Fencepost. Its class is that of MPI; its message has what was given, what
-//! was allowed, and where.
+//! The one error type of Fencepost. Its class is a class of MPI; its message has what was given,
+//! what was allowed, and where.
 
 use std::fmt;
 use std::panic::Location;
@@ -7,7 +7,7 @@ use std::panic::Location;
 /// A `Result` with Fencepost's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The class of an error: that of MPI, or one of Fencepost's own where MPI has none for it.
+/// The class of an error: a class of MPI, or one of Fencepost's own if MPI has none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorClass {
@@ -88,8 +88,8 @@ impl ErrorClass {
     ];
 }
 
-/// Writes the name of a class as in the documentation: that of MPI without `MPI_ERR_`, where MPI
-/// has one.
+/// Writes the name of a class as in the documentation: MPI's name without `MPI_ERR_`, if MPI has
+/// one.
 impl fmt::Display for ErrorClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -261,7 +261,7 @@ impl Error {
         self
     }
 
-    /// Returns the rank whose failure the error passes on, where that is known.
+    /// Returns the rank whose failure the error passes on, if it is known.
     #[doc(hidden)]
     pub fn failed_rank(&self) -> Option<&FailedRank> {
         self.0.failed.as_ref()

@@ -149,7 +149,7 @@ impl Machine {
     }
 
     /// Returns the time that a direct copy of elements of `size` bytes saves over packing and
-    /// unpacking them. It is negative where the runs in the memory of the other rank are short.
+    /// unpacking them. It is negative if the runs in the memory of the other rank are short.
     pub(crate) fn saved_by_copying(&self, remote: &Datatype, local: &Datatype, size: u32) -> Nanos {
         let (theirs, own) = (remote.run_count() as f64, local.run_count() as f64);
         let bytes = remote.size() as f64 * f64::from(size);

@@ -5,8 +5,7 @@
 //! its time depends only on figures that other probes determine, so there is a machine that
 //! predicts the times of all probes. Figures are found one after another. A small part of a probe's
 //! time depends on figures that are found later, so all figures are found three times. Figures that
-//! no probe determines, such as those of a network where all ranks share memory, are left
-//! unchanged.
+//! no probe determines, such as the network's if all ranks share memory, are left unchanged.
 //!
 //! All probes send both ways between ranks. If nothing flowed back, a sender would run ahead, and
 //! the probe would time the rate of messages instead.
@@ -156,11 +155,12 @@ pub fn probes(ranks: u32, placement: Placement, machine: &Machine) -> Result<Vec
     all.into_iter().map(probe).collect()
 }
 
-/// Returns the rank that receives a message of a rank, of `ranks` with `each` to a host: one of the
-/// same host or of another one. The messages of [`Tells::Second`] go around in both directions. All
-/// others go back and forth between pairs. The two ranks of a pair are half of the ranks of their
-/// host away from each other or, between hosts, half of the hosts, so that ranks that are assumed
-/// to share no memory are on different hosts if any are.
+/// Returns the rank that receives a message of `rank`, in a world of `ranks` ranks with `each`
+/// ranks on a host. The receiver is on the same host if `shared`, and otherwise on another host.
+/// The messages of [`Tells::Second`] go around in both directions. All others go back and forth
+/// between pairs. The distance between the two ranks of a pair is half of the ranks of their host
+/// or, between hosts, half of the hosts. So ranks that are assumed to share no memory are on
+/// different hosts, if there are several hosts.
 fn partner(rank: u32, (ranks, each): (u32, u32), shared: bool, tells: Tells, at: usize) -> Option<u32> {
     let (host, place) = (rank / each, rank % each);
     let (index, number) = if shared {
@@ -213,7 +213,7 @@ fn patterns(ranks: u32, tells: Tells, to: impl Fn(u32, usize) -> Option<u32>) ->
 }
 
 /// Returns the machine for which each of these probes is predicted to take its measured time. It is
-/// `machine` in all figures that the probes do not determine. Where times contradict one another, a
+/// `machine` in all figures that the probes do not determine. If times contradict one another, a
 /// figure keeps a sixteenth of its previous value. Figures that are all 0 start from those of
 /// [`Machine::default`].
 pub fn fitted(machine: &Machine, measured: &[(Probe, Nanos)]) -> Machine {

@@ -127,8 +127,7 @@ pub struct Shares<'s> {
     schedule: &'s Schedule,
     digest: Digest,
     named: u64,
-    /// For each class, and each rank that its program has to do with, the part that concerns that
-    /// rank.
+    /// For each class, the parts of its program that concern other ranks, by the delta of each.
     parts: Table<ClassId, BTreeMap<Delta, Program>>,
     /// By rank: the other ranks whose programs have to do with it, ascending.
     around: Vec<Vec<u32>>,
@@ -205,7 +204,7 @@ impl<'s> Shares<'s> {
     }
 }
 
-/// Returns, for each other rank that a program has to do with, the part that concerns that rank.
+/// Returns the parts of a program that concern other ranks, by the delta of each.
 fn parts(program: &Program) -> BTreeMap<Delta, Program> {
     let empty = || Program {
         pattern: Pattern::default(),

@@ -100,7 +100,7 @@ pub struct Collective {
 /// The algorithm that carries out a collective.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Algorithm {
-    /// One round, in which every element is sent to where it is needed.
+    /// One round, in which every element is sent to the ranks that need it.
     Direct,
     /// As many rounds as the tree of the ranks is deep.
     Tree,
@@ -357,8 +357,8 @@ impl Collective {
         }
     }
 
-    /// Returns the predicted time in ns, without the exchange of words, if elements are read where
-    /// the ranks that bring them show them. In blocks, which only an allreduce has, each rank
+    /// Returns the predicted time in ns, without the exchange of words, if elements are read in the
+    /// memory of the ranks that bring them. In blocks, which only an allreduce has, each rank
     /// combines one block and then shows it.
     fn in_place(&self, algorithm: Algorithm, machine: &Machine, census: Census) -> f64 {
         use Operation::{AllToAll, Allgather, Allreduce, Broadcast, Gather, Reduce, Scan};

@@ -55,7 +55,7 @@ pub struct Conflict {
 pub struct Touch {
     /// The rank that calls the operation.
     pub origin: usize,
-    /// The number of the operation among those of its rank.
+    /// The number of the operation among the operations of its rank.
     pub operation: usize,
     /// The access to the element. A source is read as by a get, and the destination of a get is
     /// written as by a put.

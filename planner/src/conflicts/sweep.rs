@@ -31,8 +31,8 @@ pub struct Access<'d, B> {
 /// then by the second access.
 ///
 /// # Cost
-/// Sorts the accesses, and then visits the pairs of conflicting kinds where one access begins
-/// within the bounds of the other.
+/// Sorts the accesses. Then visits the pairs of conflicting kinds in which one access begins within
+/// the bounds of the other.
 #[doc(hidden)]
 pub fn pairs<'d, B: Copy + Ord>(
     accesses: &mut [Access<'d, B>],

@@ -63,8 +63,8 @@ impl Datatype {
     #[must_use]
     pub fn overlap_bounds(&self, other: &Datatype) -> Option<Range<i64>> {
         let low = self.overlap(other)?;
-        // In the mirror image the highest element is the lowest. Where the mirror image would
-        // exceed the limits, the upper bound of both is returned.
+        // In the mirror image the highest element is the lowest. If the mirror image would exceed
+        // the limits, the upper bound of both is returned.
         let high = match (self.upside_down(), other.upside_down()) {
             (Ok(own), Ok(other)) => own.overlap(&other).map(|element| 1 - element),
             _ => None,

@@ -63,7 +63,7 @@ impl Datatype {
     /// and both together have more than 2^22.
     ///
     /// # Cost
-    /// Next to nothing where either is one run; otherwise, grows with the runs of both.
+    /// Next to nothing if either is one run; otherwise, grows with the runs of both.
     pub fn select(&self, places: &Datatype) -> Result<Datatype> {
         let size = self.size() as i64;
         let inside = places.low() >= 0 && places.high() <= size;

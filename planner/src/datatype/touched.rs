@@ -43,7 +43,7 @@ impl Datatype {
     /// it has more visits than its extent has elements, each element once.
     ///
     /// # Cost
-    /// Nothing before the first run is requested. Then, where elements are visited many times, the
+    /// Nothing before the first run is requested. Then, if elements are visited many times, the
     /// cost of [`ascending_runs`](Self::ascending_runs); it panics if there is not enough memory
     /// for that. Otherwise grows with the runs.
     #[doc(hidden)]
@@ -68,8 +68,9 @@ fn most_runs(piece: &Piece) -> usize {
 fn ascending(piece: &Piece) -> Result<Vec<Range<i64>>, TryReserveError> {
     let low = piece.low();
     let mut all: Vec<_> = std::iter::once(low..low + piece.run as i64).collect();
-    // A descending dimension has the elements of one that ascends from its end. The steps of the
-    // innermost one, which are the shortest for most nests, are more likely to join runs.
+    // A descending dimension has the same elements as a dimension that ascends from its end. The
+    // steps of the innermost one, which are the shortest for most nests, are more likely to join
+    // runs.
     for dim in piece.dims.iter().rev().filter(|dim| dim.stride != 0) {
         let (stride, mut copies) = (dim.stride.abs(), 1);
         while copies < dim.count {

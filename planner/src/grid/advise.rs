@@ -33,8 +33,8 @@ const FILLED: f64 = 0.6;
 /// The part of the shared caches that fields may occupy. The rest is for what else a program holds.
 const SHARED: f64 = 0.8;
 
-/// The largest ratio of the time of a step to that of one step for each exchange with which more
-/// steps are advised. The model is not precise enough for smaller gains.
+/// More steps are advised only if a step then takes less than this share of the time that it takes
+/// with one step for each exchange. The model is not precise enough for smaller gains.
 const GAIN: f64 = 0.98;
 
 /// The cost of a visit of a row, in addition to its cells.
@@ -332,7 +332,7 @@ impl Waits<'_> {
             (bands, rows, memory)
         };
         let sum = |(_, rows, memory): &([usize; D], Nanos, Nanos)| rows.0 + memory.0;
-        // Steps that sweep the whole block are as good as any other order where it fits a cache.
+        // If the block fits a cache, no order is better than steps that sweep the whole block.
         let swept = cost([usize::MAX; D]);
         all.map(cost).fold(swept, |best, costs| if sum(&costs) < sum(&best) { costs } else { best })
     }
@@ -358,7 +358,7 @@ impl Waits<'_> {
         let host = (SHARED * caches.host / self.near as f64).max(core);
         // A step reads each plane again while it computes the planes around it. If a core's cache
         // does not hold that many planes, they come from the shared caches each time. Half of the
-        // bytes are those of fields that are read.
+        // bytes belong to fields that are read.
         let reach = (block.width[0] / self.steps) as f64;
         let planes = (2.0 * reach + 1.0) * (1..D).map(held).product::<f64>() * self.fields;
         let reread = if planes <= core { 0.0 } else { all * steps * (1.0 + reach) };

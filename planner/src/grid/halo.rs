@@ -7,8 +7,8 @@ use crate::datatype::Datatype;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Neighbour<const D: usize> {
-    /// The rank that owns the block. Where a dimension of few ranks wraps around, it may be a
-    /// neighbour on several sides, or this rank itself.
+    /// The rank that owns the block. If a dimension of few ranks wraps around, a rank may be a
+    /// neighbour on several sides, or its own neighbour.
     pub rank: usize,
     /// The direction of the neighbour: -1, 0 or 1 in each dimension.
     pub offset: [i8; D],

@@ -3,8 +3,8 @@
 //!
 //! A block's local storage is row-major, slowest dimension first. It consists of the block's own
 //! cells, a halo of the same width on both sides of each dimension (also at the edge of the global
-//! array, where it may hold boundary values), and padding at the end of each row whose length would
-//! otherwise be unlucky.
+//! array, where it may hold boundary values), and padding at the end of each row, if its length
+//! would otherwise be unlucky.
 
 mod advise;
 mod balance;
@@ -192,7 +192,7 @@ impl<const D: usize> Block<D> {
     ///
     /// If no [grid](Self::grid) was given and the halo does not fit the one that was chosen,
     /// another grid is chosen, in which ranks own other cells. So set the halo before a window is
-    /// created or filled, and give the grid where two blocks of one array differ in their halos.
+    /// created or filled, and give the grid if two blocks of one array differ in their halos.
     ///
     /// # Errors
     /// ARG if it is wider than the smallest block, of the grid that was given or of every grid.

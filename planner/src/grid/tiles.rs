@@ -315,13 +315,13 @@ impl<const D: usize> Block<D> {
     ///
     /// The halo must be exchanged with all neighbours, as with [`halo`](Self::halo), because the
     /// cells that two steps of a star read have corners. A dimension without a halo has nothing to
-    /// exchange, and steps read nothing there. Where no step computes the cells at an edge of the
+    /// exchange, and steps read nothing there. If no step computes the cells at an edge of the
     /// array, later steps read them from both fields: exchange the halo of either once, at the
     /// start.
     ///
-    /// A step may overwrite only what the step before it has read, as where two fields alternate.
-    /// Other fields may be read where no step writes them. Bands are single rows, in 3D single
-    /// planes, and in 1D pieces of 4096 cells, unless set otherwise by [`bands`](Tiles::bands).
+    /// A step may overwrite only what the step before it has read, as when two fields alternate.
+    /// Other fields may be read if no step writes them. Bands are single rows, in 3D single planes,
+    /// and in 1D pieces of 4096 cells, unless set otherwise by [`bands`](Tiles::bands).
     ///
     /// # Errors
     /// ARG if there are more steps than the halo is wide, or none; if the halo is that of a

@@ -47,7 +47,7 @@ pub enum Mode {
     Aggregated,
     /// In chunks, each of them sent once it is full.
     Pipelined,
-    /// One copy without staging, where memory is shared and this is shown to be safe.
+    /// One copy without staging, if memory is shared and the copy is shown to be safe.
     Direct,
 }
 

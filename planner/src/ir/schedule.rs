@@ -102,7 +102,7 @@ pub struct Program {
     /// compares it with the rank's own pattern.
     pub pattern: Pattern,
     /// For each operation that moves something, how it travels and in which round; for `explain`.
-    /// `None` where it has no target or no elements, or where later puts, of this rank or another,
+    /// `None` if it has no target or no elements, or if later puts, of this rank or another,
     /// replace all of them.
     pub routes: Table<OperationId, Option<Routing>>,
     /// The smallest length that each window needs on this rank, for its own sections and for the

@@ -8,13 +8,12 @@
 //! If the layout of the ranks has no more directions than the busiest rank has messages, the
 //! direction of a message is its round. All pairs of peers in one direction form a permutation, the
 //! wrapped grid's shift. This keeps ranks that differ only by their position in one class. A grid's
-//! halo and a total exchange (where the order is the Latin square) are ordered in this way.
-//! Otherwise the messages are coloured, rank by rank. Rounds are an order in which messages are
-//! issued, not a barrier: where order shows, the target applies messages by origin, whichever round
-//! they came in.
+//! halo and a total exchange (whose order is the Latin square) are ordered in this way. Otherwise
+//! the messages are coloured, rank by rank. Rounds are an order in which messages are issued, not a
+//! barrier: if order shows, the target applies messages by origin, whichever round they came in.
 //!
-//! Where order shows, a *skewed* order (target `t` receives origin `o` in round `o + t`) would let
-//! a target apply each message when it arrives. It was rejected because it needs `2p - 1` rounds
+//! If order shows, a *skewed* order (target `t` receives origin `o` in round `o + t`) would let a
+//! target apply each message when it arrives. It was rejected because it needs `2p - 1` rounds
 //! instead of `p`. It would save the target the memory for messages that must wait. Without it the
 //! target needs no such memory either, since a frame waits in its sender's buffer until its turn.
 //!

@@ -1,5 +1,5 @@
-//! Shows that no instruction of any rank touches those elements of its windows that a rank keeps
-//! while an epoch runs.
+//! While an epoch runs, a rank keeps some elements of its windows. This module shows that no
+//! instruction of any rank touches them.
 //!
 //! The calls determine which elements are kept. This module compares these elements with the
 //! programs, without looking at the calls. All instructions of all ranks count, whenever they run:

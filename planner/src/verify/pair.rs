@@ -25,8 +25,8 @@ pub(super) fn check(
     reuse(sender, rank, there, to, back)
 }
 
-/// Checks that as many frames are sent as awaited, that the n-th frame sent is the n-th awaited,
-/// and that each byte that is sent is unpacked.
+/// Checks that the numbers of frames sent and awaited are equal, that the n-th frame sent is the
+/// n-th awaited, and that each byte sent is unpacked.
 fn frames(
     sender: &Facts<'_>,
     rank: Rank,
@@ -65,8 +65,7 @@ fn frames(
         .try_for_each(|(sent, awaited)| unpacked(sender, sent, receiver, awaited, awaiting))
 }
 
-/// Checks that each element that is unpacked was packed, and that the packed bytes are all
-/// unpacked.
+/// Checks that each unpacked element was packed, and that all packed bytes are unpacked.
 fn unpacked(
     sender: &Facts<'_>,
     sent: &Sent<'_>,

@@ -4,8 +4,8 @@
 //! All accesses to the rank's memory are recorded as runs of elements: *demands* from the patterns,
 //! in canonical order, and *writes* and *reads* from the programs. Each write and read carries the
 //! span of the rank's own program in which it may happen. An own access happens at its own
-//! instruction. A peer's access happens between the instruction that exposes the rank to the peer
-//! and the one that awaits the peer's done (W1 holds on the peer's side, see
+//! instruction. A peer's access happens between two instructions of the rank: one exposes the rank
+//! to the peer, and the other awaits the peer's done (W1 holds on the peer's side, see
 //! [`program`](super::program)). Two accesses are in order if their spans are, or if one rank does
 //! both and its program has them in order. Everything else counts as a race, even if a longer chain
 //! of waits might order it. [`sweep`](super::sweep) then compares element by element, using

@@ -12,7 +12,7 @@ use crate::ir::schedule::Part;
 use crate::table::Table;
 use std::collections::BTreeMap;
 
-/// The most visits of runs. Where runs overlap, each is visited several times.
+/// The most visits of runs. Runs that overlap are visited several times.
 const MOST_VISITS: usize = 1 << 24;
 
 /// The memory of a rank that holds elements.
