@@ -92,7 +92,7 @@
 //! # Compiled ahead
 //! A superstep whose pattern follows from its arguments is compiled without a world, for any number
 //! of ranks. `compile` takes a closure that returns each rank's arguments in one `Result`: several
-//! arguments as a tuple, and those that the function takes by reference as values. One process
+//! arguments as a tuple, and arguments that the function takes by reference as values. One process
 //! saves the plan to a file. Every rank loads it and passes its own arguments again, which are
 //! compared with the plan.
 //!
@@ -134,7 +134,7 @@
 //! A prepared superstep can run in two halves. [`begin`](Running) takes the window and sends what
 //! other ranks wait for, without waiting itself. [`Running::finish`] waits, and returns the window.
 //! In between, a rank computes what needs no incoming data. Here it first computes the cells of a
-//! block that read no halo, with [`Running::inside`], and later those that do, with
+//! block that read no halo, with [`Running::inside`]. Later it computes the other cells, with
 //! [`Block::rows_rest`].
 //!
 //! ```
@@ -193,10 +193,9 @@
 //! # Several steps to an exchange
 //!
 //! A block with a halo of `k` cells needs one exchange for `k` steps. [`Block::tiles`] visits the
-//! rows of these steps band by band. It visits each row after those that the row reads, and soon
-//! after them, so a grid larger than the caches is read from memory once for `k` steps. The
-//! residual here is computed over each rank's own cells, since two ranks compute the cells of a
-//! halo:
+//! rows of these steps band by band. It visits each row soon after the rows that the row reads, so
+//! a grid larger than the caches is read from memory once for `k` steps. The residual here is
+//! computed over each rank's own cells, since two ranks compute the cells of a halo:
 //!
 //! ```
 //! use fencepost::prelude::*;

@@ -59,7 +59,7 @@ use proc_macro2::TokenStream;
 /// - `name::pattern(recorders.., arguments..)` records the calls, without windows and without a
 ///   world;
 /// - `name::compile(ranks, |rank| Ok(arguments))` compiles it ahead of time, for any number of
-///   ranks. Several arguments are a tuple, and those that the function takes by reference are
+///   ranks. Several arguments are a tuple, and arguments that the function takes by reference are
 ///   values; the crate's page has a whole program;
 /// - `name::prepare(world, arguments..)` and `name::load(world, source, arguments..)` return a
 ///   prepared superstep: a plan that all ranks have agreed on. `load` takes the path of a plan, its
@@ -108,10 +108,10 @@ use proc_macro2::TokenStream;
 /// and unsafe code make a superstep dynamic if they affect operations, as far as the syntax shows
 /// that. Three things are assumed without being checked at compile time: functions and methods with
 /// arguments return the same for the same arguments, methods with names of the standard library do
-/// what those do, and types that hide a cell are not changed meanwhile. The first execution
-/// compares the calls with the pattern, and so does each later one unless `FENCEPOST_CHECK` is
-/// `off`. A prepared superstep that runs its body compares them each time, and `replay` has no body
-/// to compare with.
+/// what the standard methods do, and types that hide a cell are not changed meanwhile. The first
+/// execution compares the calls with the pattern, and so does each later one unless
+/// `FENCEPOST_CHECK` is `off`. A prepared superstep that runs its body compares them each time, and
+/// `replay` has no body to compare with.
 ///
 /// # Options
 /// - `#[superstep(crate = path)]`: the path of the facade, if it is not `::fencepost`.

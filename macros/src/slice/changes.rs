@@ -88,7 +88,7 @@ impl Changes<'_> {
         self.needs.get(&root).map(|need| (root, *need))
     }
 
-    /// Handles an assignment to `places`. It is an unknown change where the slice does not look.
+    /// Handles an assignment to `places`. It is an unknown change if the slice does not look there.
     fn assigned(&mut self, places: &Expr, at: &impl ToTokens) {
         let value = |root: &&syn::Ident| self.needs.get(&root.to_string()) == Some(&Need::Value);
         if self.inside

@@ -29,8 +29,8 @@ impl Exit<'_> {
     /// Returns whether the exit may guard something in a pattern that needs `needs`, and can be
     /// evaluated any number of times.
     ///
-    /// A call that is unrelated to where operations go guards nothing, and may have effects of its
-    /// own.
+    /// A call that is unrelated to the targets of operations guards nothing, and may have effects
+    /// of its own.
     pub fn guards(&self, needs: &BTreeMap<String, Need>) -> bool {
         let Some(asked) = self.asked else { return true };
         let mut asks = Asks { needs, plainly: true };

@@ -1,5 +1,5 @@
-//! The parts of an expression that a slice must not read, and the replacements of those that it may
-//! read.
+//! The parts of an expression that a slice must not read, and replacements for the parts that it
+//! may read.
 
 use crate::chain::Scope;
 use crate::collect::Reason;

@@ -8,8 +8,8 @@ use rustix::process::{
 };
 use std::io;
 
-/// The threads of a rank: its own, the one that listens to the launcher, and the one that serves
-/// connections.
+/// The threads of a rank: its own thread, a thread that listens to the launcher, and a thread that
+/// serves connections.
 const THREADS: u64 = 3;
 
 /// The memory of a rank that no other process shares with it, in KiB: a program that does nothing
@@ -24,8 +24,8 @@ struct There {
     memory_kib: Option<u64>,
 }
 
-/// Checks that this machine has what `here` ranks need, and raises the limit of open descriptors
-/// where the system allows that.
+/// Checks that this machine has what `here` ranks need, and raises the limit of open descriptors if
+/// the system allows that.
 ///
 /// # Errors
 /// The machine has too little; the error states what is needed and what is available.
@@ -82,8 +82,8 @@ impl There {
     }
 }
 
-/// Checks that the limit of open descriptors suffices for `here` ranks, and raises it where the
-/// system allows that.
+/// Checks that the limit of open descriptors suffices for `here` ranks, and raises it if the system
+/// allows that.
 fn raise_descriptor_limit(here: u32, captured: bool, hosts: usize) -> io::Result<()> {
     // Each rank takes a process, a channel, a pipe for its errors, and another pipe if its output
     // is captured. Starting a rank takes some more.

@@ -256,8 +256,8 @@ fn agree(session: &Session, own: Result<Choices, String>) -> Result<(Secret, Cho
 }
 
 /// Returns the digest of this rank's program. If the first rank of the host runs the same file, it
-/// reads that file for this rank. A program that can't be read counts as different from those of
-/// the other ranks.
+/// reads that file for this rank. A program that can't be read counts as different from the
+/// programs of the other ranks.
 fn digest_of_program(session: &Session) -> Result<Vec<u8>, String> {
     let path = Path::new("/proc/self/exe");
     let file = std::fs::metadata(path).map(|file| {

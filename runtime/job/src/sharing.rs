@@ -71,11 +71,11 @@ pub(crate) struct Shared {
 
 /// The processes of the other ranks of this host.
 pub(crate) struct Neighbours {
-    /// The ranks after this one, followed by those before it.
+    /// The ranks after this one, followed by the ranks before it.
     others: Vec<Neighbour>,
     /// Reports the processes that end, by their indices among the ranks of the host, in the order
     /// in which they end. The order matters: a launcher may kill all ranks as soon as it notices
-    /// that one has ended, and then the error must name that one.
+    /// that one has ended, and then the error must name the rank that ended first.
     ends: OwnedFd,
 }
 

@@ -49,7 +49,8 @@ struct RankState {
 
 impl RankState {
     /// Returns whether the rank's failure is primary. It is secondary if the rank itself reported
-    /// that its failure follows from that of another rank, and has not entered a world since.
+    /// that its failure follows from the failure of another rank, and has not entered a world
+    /// since.
     fn is_primary(&self) -> bool {
         self.last_ending != Some(Ending::SecondaryFailure) || self.in_world
     }

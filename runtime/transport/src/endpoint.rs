@@ -28,11 +28,11 @@ pub enum Endpoint {
     /// Ranks that exchange bytes over MPI.
     #[cfg(not(loom))]
     Mpi(MpiEnd),
-    /// Ranks that share memory with those of their host, and exchange bytes over TCP with the
+    /// Ranks that share memory with the ranks of their host, and exchange bytes over TCP with the
     /// others.
     #[cfg(not(loom))]
     Hybrid(HybridEnd<Tcp>),
-    /// Ranks that share memory with those of their host, and exchange bytes over MPI with the
+    /// Ranks that share memory with the ranks of their host, and exchange bytes over MPI with the
     /// others.
     #[cfg(not(loom))]
     HybridMpi(HybridEnd<OverMpi>),

@@ -1,5 +1,5 @@
-//! Ranks of several hosts: those of one host share memory, and exchange bytes with all others over
-//! a fabric.
+//! Ranks of several hosts: ranks of one host share memory, and exchange bytes with all other ranks
+//! over a fabric.
 //!
 //! An end consists of two ends. One belongs to a world of the ranks of its host in their segment.
 //! The other belongs to the whole world over the fabric, and sends nothing to ranks of the same

@@ -7,8 +7,8 @@
 //! each ordered pair of ranks and each [`Port`]. Posting, polling and waiting are separate: only
 //! [`Liveness::idle`] ever waits, so the waiting caller decides what it polls meanwhile. Frames of
 //! [`Port::SERVICE`] are requests, which an [`Attendant`] serves whatever its rank is doing. Two
-//! ranks that reach each other's memory may also have [lines](PairLines), into which one of them
-//! writes what would otherwise be a short frame.
+//! ranks that reach each other's memory may also have [lines](PairLines). One of the two writes
+//! into them what would otherwise be a short frame.
 //!
 //! The contract is one trait for each of its parts: [`Topology`], [`Notify`], [`Channels`],
 //! [`Liveness`], [`CreateJoin`] and [`Attendant`], each with its rules at its top.

@@ -54,8 +54,7 @@ pub enum Until {
     /// Once this function returns `true`.
     Done(Done),
     /// Once [`released(to, port)`](crate::Channels::released) counts the frame of this number,
-    /// counted from 0. This is the last frame posted to that rank on that port whose payload is in
-    /// this memory.
+    /// counted from 0. No later frame to that rank on that port has its payload in this memory.
     Released {
         /// The rank that reads the payload.
         to: usize,

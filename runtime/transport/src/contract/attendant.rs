@@ -40,8 +40,8 @@ pub trait Answers {
     fn post(&mut self, to: usize, port: Port, header: Header, bytes: &[u8]);
 
     /// Ends the world because `from` has sent a request that no correct rank sends. `what` is the
-    /// reason, without the rank's name. The world must end because nobody can know where that rank
-    /// waits for an answer.
+    /// reason, without the rank's name. The world must end because nobody can know in which call
+    /// that rank waits for an answer.
     fn refuse(&mut self, from: usize, what: &str);
 
     /// Wakes `rank`, which may be waiting for what the attendant has just stored. Does nothing

@@ -120,8 +120,8 @@ pub trait Channels {
         Lent::Nothing
     }
 
-    /// Pre-posts a receive buffer for one frame from `from` on this port: the one that follows
-    /// `ahead` others which this rank has not released. If that frame has this header and a payload
+    /// Pre-posts a receive buffer for one frame from `from` on this port. `ahead` is the number of
+    /// earlier frames that this rank has not released. If the frame has this header and a payload
     /// as long as `to`, the payload may be written there as it arrives, and [`poll`](Self::poll)
     /// then returns it there. A transport may ignore the buffer. If it fills the buffer, it does so
     /// before the frame is polled.
@@ -137,9 +137,9 @@ pub trait Channels {
     }
 
     /// Returns the header and payload length of the next long frame from `from` on this port, so
-    /// that a buffer can be [pre-posted](Self::prepost) for it. This is the frame that follows
-    /// those which this rank has released. Returns `None` unless the payload is long, a part of it
-    /// has arrived, and no buffer was pre-posted for it. A transport may always return `None`.
+    /// that a buffer can be [pre-posted](Self::prepost) for it. This is the frame that follows the
+    /// released ones. Returns `None` unless the payload is long, a part of it has arrived, and no
+    /// buffer was pre-posted for it. A transport may always return `None`.
     fn coming(&mut self, from: usize, port: Port) -> Option<(Header, usize)> {
         let _ = (from, port);
         None
@@ -197,7 +197,7 @@ pub trait Channels {
     }
 
     /// Closes a port other than [`Port::FENCE`] and [`Port::SERVICE`]: this rank neither posts nor
-    /// polls on it again. Frames that have arrived on it are released, and those that arrive later
+    /// polls on it again. Frames that have arrived on it are released, and frames that arrive later
     /// are dropped. Frames that this rank posted still arrive. The state of a port is kept until it
     /// is closed, so a rank closes the ports that it no longer needs.
     ///

@@ -1,10 +1,10 @@
-//! [`Topology`]: the ranks of a world, and whose memory can be accessed from where.
+//! [`Topology`]: the ranks of a world, and which ranks' memory this rank can access.
 //!
 //! There are three relations between two ranks, and each implies the next. They may be *threads of
 //! one process*, and pass values of Rust types by reference. They may *reach* each other, and read
 //! each other's shared memory in place. They always exchange bytes.
 
-/// The ranks of a world, and whose memory can be accessed from where.
+/// The ranks of a world, and which ranks' memory this rank can access.
 #[enum_dispatch::enum_dispatch]
 pub trait Topology {
     /// Returns this rank.

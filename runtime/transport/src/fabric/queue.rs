@@ -176,7 +176,7 @@ impl InboundQueue {
         }
     }
 
-    /// Cancels all pre-posted buffers. Payloads that have arrived in one are moved out.
+    /// Cancels all pre-posted buffers. Payloads that have arrived in such a buffer are moved out.
     pub(super) fn cancel(&mut self) {
         self.preposted.clear();
         self.frames.iter_mut().for_each(|(_, body)| body.move_out());

@@ -271,7 +271,7 @@ impl<C: Carrier> Core<C> {
     }
 
     /// Connects to the ranks that do not know yet that this rank has left worlds, so that both
-    /// sides can forget these.
+    /// sides can forget these worlds.
     fn tell_deferred(&mut self) {
         for to in 0..self.peers.len() {
             if std::mem::take(&mut self.peers[to].deferred) > 0 {

@@ -138,7 +138,7 @@ impl Session {
     }
 
     /// Returns whether any thread may call MPI, one at a time. If the program has initialised MPI,
-    /// its own calls would be made at the same time as those of the fabric's thread.
+    /// its own calls would be made at the same time as the calls of the fabric's thread.
     pub fn is_serialized(&self) -> bool {
         self.is_own && self.calls.is_serialized()
     }

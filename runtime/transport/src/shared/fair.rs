@@ -178,8 +178,8 @@ impl<'a> FairLock<'a> {
         }
     }
 
-    /// Returns the ranks that wait before this turn, which has not entered, as far as their slots
-    /// are stored. For messages.
+    /// Returns the ranks that wait before this turn, which has not entered. A rank that has not
+    /// stored its slot yet is left out. For messages.
     pub fn before(&self, turn: Position) -> impl Iterator<Item = usize> + use<'_, 'a> {
         let mut at = Counts::of(self.word.load(Ordering::Relaxed)).entered;
         let most = self.slots.len();
@@ -192,7 +192,7 @@ impl<'a> FairLock<'a> {
         turns.take(most).filter_map(rank).map(|rank| rank as usize)
     }
 
-    /// Leaves the lock, which the caller holds like this.
+    /// Leaves the lock, which the caller holds as `hold`.
     #[inline(always)]
     pub fn leave(&self, hold: Hold) -> Next {
         let mut word = self.word.load(Ordering::Relaxed);

@@ -289,8 +289,9 @@ impl Membership {
     }
 
     /// Declares that `rank` begins or ceases to access memory of other ranks. Returns whether it
-    /// may begin. If not, it has not begun. The fence ensures that either this rank sees that the
-    /// world was ended, or the rank that ended it sees that this rank accesses memory.
+    /// may begin. If not, it has not begun. The fence ensures that at least one of two things
+    /// happens: this rank sees that the world was ended, or the rank that ended the world sees that
+    /// this rank accesses memory.
     #[inline]
     pub(crate) fn touch(&self, rank: usize, on: bool) -> bool {
         self.touching[rank].0.store(on, Ordering::Release); // the load in `touches`

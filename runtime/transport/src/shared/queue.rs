@@ -94,7 +94,7 @@ struct Queues<S> {
     /// The queues of [`Port::FENCE`] and of [`Port::MESSAGES`], which are found by rank, without a
     /// search. A list is empty until it has a queue.
     direct: [Vec<Option<Box<S>>>; 2],
-    /// Those of all other ports.
+    /// The queues of all other ports.
     others: BTreeMap<(Port, usize), Box<S>>,
 }
 
@@ -318,7 +318,7 @@ impl Receivers {
         self.queues.get(port, from).is_some_and(Receiver::release)
     }
 
-    /// Closes a port. Its frames are no longer read, and those that were posted so far count as
+    /// Closes a port. Its frames are no longer read, and all frames posted so far count as
     /// released.
     pub(crate) fn close(&mut self, port: Port) {
         self.look();

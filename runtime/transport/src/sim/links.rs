@@ -13,7 +13,7 @@ use crate::{Header, Notification, Port};
 /// What one rank has sent to another.
 #[derive(Default)]
 pub(crate) struct SimLink {
-    /// The bytes in flight, and those that follow.
+    /// The bytes in flight, and the bytes that follow when there is room.
     pub bytes: VecDeque<u8>,
     /// If bytes take a while: how many of the first bytes have arrived, and how many of the
     /// following bytes arrive when.

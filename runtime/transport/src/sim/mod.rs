@@ -10,9 +10,9 @@
 //! [fault](crate::Fault). If the threads make the same calls in the same order, the seed reproduces
 //! the decisions of the links.
 //!
-//! A rank that has an [`Attendant`](crate::Attendant) has a thread for it, which polls all links
-//! while there is something on them, so that requests are answered whatever the rank is doing. Its
-//! polls count as those of the rank.
+//! A rank that has an [`Attendant`](crate::Attendant) has a thread for it, so that requests are
+//! answered whatever the rank is doing. The thread polls all links while there is something on
+//! them. Its polls count as polls of the rank.
 
 use std::io;
 

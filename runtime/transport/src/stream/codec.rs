@@ -78,7 +78,7 @@ pub(crate) const PROBE: usize = 1 << 16;
 pub(crate) const ABOUT: usize = 1 << 10;
 
 /// The number of released frames by which a receiver reports that it has closed the port. It means
-/// all frames, also those that still arrive.
+/// all frames, including frames that still arrive.
 pub(crate) const CLOSED: u64 = u64::MAX;
 
 /// An item. Frames and bytes are counted from the beginning of the world, for the pair of ranks,
@@ -265,8 +265,8 @@ impl<O: Out> ItemWriter<'_, O> {
         self.bare(TAG_ASK, 0, 0);
     }
 
-    /// Writes in which wait this rank is, which rank of the job it awaits, and what it knows of all
-    /// ranks that the wait is about.
+    /// Writes the number of this rank's wait, the rank of the job that it awaits, and what it knows
+    /// of all ranks that the wait is about.
     pub(crate) fn waits(&mut self, number: u64, awaited: u32, about: &[u8], text: &str) {
         let text = cut(text, TEXT);
         let (header, len) = (Header { word: number, extra: awaited, ..Header::default() }, about.len());

@@ -134,7 +134,7 @@ impl Decoder {
         None
     }
 
-    /// Returns where the next bytes of a body go, so that they can be read in place. Returns an
+    /// Returns the room for the next bytes of a body, so that they can be read in place. Returns an
     /// empty slice outside a body. After [`filled`](Self::filled), [`feed`](Self::feed) with no
     /// bytes completes the body.
     pub(crate) fn room(&mut self) -> &mut [u8] {

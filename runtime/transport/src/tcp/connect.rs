@@ -244,7 +244,7 @@ impl Core<Tcp> {
         }
     }
 
-    /// Decides whether the connection of `from`, which has proven itself, is the one that is used.
+    /// Decides whether to use the connection of `from`, which has proven itself.
     fn decide(&mut self, i: usize, from: usize) {
         let me = self.me();
         let half = &mut self.carrier.incoming[i];

@@ -32,7 +32,7 @@ pub enum Source {
     Attempt(usize),
     /// The connection with this descriptor, which another process is opening.
     Incoming(RawFd),
-    /// The waker, with which another thread wakes the one that waits.
+    /// The waker, with which another thread wakes the waiting thread.
     Waker,
 }
 

@@ -117,8 +117,8 @@ mod tests {
         let [from, to] = [0, 1].map(|which| made[which].1.base().cast::<u64>());
         // SAFETY: there are as many elements, and nobody writes them.
         let all = unsafe { std::slice::from_raw_parts(from.cast_const(), LEN) };
-        // One after the other, because loads that two threads make of one page at a time are not
-        // all seen.
+        // One after the other, because not all loads are seen if two threads load from one page at
+        // the same time.
         for part in all.chunks(LEN / 4) {
             std::thread::scope(|scope| {
                 scope.spawn(move || assert!(part.iter().step_by(2).all(|value| *value == 0)));

@@ -50,8 +50,8 @@ fn install() {
             let mut ours: sigaction = unsafe { std::mem::zeroed() };
             ours.sa_sigaction = address(handler);
             ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-            // SAFETY: the handler is one of three arguments, as the flags declare, and leaves
-            // signals that are not its own to the one before.
+            // SAFETY: the handler has three arguments, as the flags declare, and leaves signals
+            // that are not its own to the handler before it.
             unsafe { sigaction(signal, &ours, null_mut()) };
         }
     });

@@ -1,5 +1,5 @@
-//! How a fabric ends: what a rank whose program is over still does for each other rank, and when
-//! that is done.
+//! How a fabric ends: what a rank still does for each other rank when its program is over, and when
+//! it has finished.
 //!
 //! If a launcher reports how each rank ends, a rank that has finished ends without notifying any
 //! rank that it has no connection to. Otherwise one connection for each pair of ranks would be
@@ -67,7 +67,7 @@ pub(super) enum Next {
 }
 
 impl Facts {
-    /// Returns what a rank that ends does next for the rank that these facts are about.
+    /// Returns what a rank that ends does next for the other rank, which these facts describe.
     pub(super) fn next(self) -> Next {
         match self.link {
             Link::None if self.wants_connection && !self.is_gone => Next::Connect,

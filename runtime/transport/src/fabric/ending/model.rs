@@ -276,8 +276,8 @@ fn end(state: &mut State, me: usize, ends: bool, rules: Rules) {
     }
     match next {
         Next::Connect => send(state, me, rules),
-        // Where the number of connections is limited, each is closed when it is over. The fabric
-        // ends when all are.
+        // If the number of connections is limited, each is closed when it is over. The fabric ends
+        // when all are.
         Next::Nothing if rules.is_connectionless => state[me].ended = ends,
         Next::Nothing => {
             if ends || state[me].side == Side::Open {
