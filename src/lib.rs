@@ -313,10 +313,10 @@
 //! `src/surface.txt` lists each item that a program can reach, with its declaration. A change of
 //! the list is a change of the interface, and CI compares the two. Until 1.0 a minor release (0.2)
 //! may change listed items, and `CHANGELOG.md` then mentions it; a patch release (0.1.1) only adds
-//! items. The same rule holds for what an epoch means
-//! ([its definition](fencepost_planner)), for the bits that it leaves, and for the names
-//! and values of the `FENCEPOST_` variables. A plan file names the version of its format, and a
-//! release that cannot read a version reports that when it loads one.
+//! items. The same rule holds for what an epoch means ([its definition](fencepost_planner)), for
+//! the bits that it leaves, and for the names and values of the `FENCEPOST_` variables. A plan file
+//! names the version of its format, and a release that cannot read a file's version reports that
+//! when it loads the file.
 //!
 //! Not stable, in any release: items that the documentation hides, the text of errors and reports
 //! (an error's [`ErrorClass`] and [`State`] are stable), the schedule that is chosen and the order

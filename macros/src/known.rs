@@ -115,8 +115,8 @@ const PURE: &[&str] = &[
     "zip",
 ];
 
-/// Methods that take something out of a receiver that is a plain name, an iterator or an `Option`,
-/// and would take something again if repeated. Any other receiver is new each time.
+/// Methods that take something out of their receiver if it is a plain name, an iterator or an
+/// `Option`. If repeated, they would take something again. Any other receiver is new each time.
 const ADVANCE: &[&str] = &["all", "any", "find", "take"];
 
 /// Methods that change elements of their receiver but cannot change the length.

@@ -64,11 +64,11 @@ use proc_macro2::TokenStream;
 /// - `name::prepare(world, arguments..)` and `name::load(world, source, arguments..)` return a
 ///   prepared superstep: a plan that all ranks have agreed on. `load` takes the path of a plan, its
 ///   bytes (`include_bytes!("exchange-64.plan")`), or a folder: from a folder it takes the plan of
-///   this superstep for this number of ranks, `exchange-64.plan`, and if there is none, it
-///   prepares. If a plan assumes that certain ranks share memory, but they exchange messages here,
-///   it is compiled again when it is loaded; `Compiled::with` compiles ahead for another placement.
-///   `explain` of what was loaded begins with what happened. `save` of what was prepared writes its
-///   plan.
+///   this superstep for this number of ranks, `exchange-64.plan`, and if there is none, `load`
+///   prepares the superstep. If a plan assumes that certain ranks share memory, but they exchange
+///   messages here, it is compiled again when it is loaded; `Compiled::with` compiles ahead for
+///   another placement. `explain` of what was loaded begins with what happened. `save` of what was
+///   prepared writes its plan.
 ///
 /// A prepared superstep has three methods that run it. The signature of each follows from the
 /// signature of the function:

@@ -45,8 +45,8 @@ pub struct Observed {
     /// The number of these epochs that have ended.
     pub epochs: u32,
     /// The bytes that the last one sent to the target that received most. Operations on single
-    /// elements do not count: collecting those until the fence takes less time than checking after
-    /// each of them whether a piece is full.
+    /// elements do not count: collecting such operations until the fence takes less time than
+    /// checking after each one whether a piece is full.
     pub most: u64,
     /// Whether the last one differed from the one before it.
     pub changed: bool,

@@ -19,8 +19,8 @@ pub trait Argument {
         None
     }
 
-    /// Returns whether a method of the argument whose result distinguishes ranks of one class was
-    /// called since the last call of `observed`.
+    /// Returns whether the argument has returned, since the last call of `observed`, a result that
+    /// distinguishes ranks of one class.
     fn observed(&self) -> bool {
         false
     }

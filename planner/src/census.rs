@@ -45,8 +45,8 @@
 //!
 //! In a sparse census, an item for a rank d places further is copied once for each set bit of d. In
 //! a reduced one it goes there once, in a message of its own. So a reduced census pays only if
-//! ranks have something for most others and bytes are expensive, since a message takes a core far
-//! longer than a copy of 32 bytes ([`dense`], `benches/log/many_ranks.md`).
+//! ranks have something for most others and bytes are expensive, since a message costs a core far
+//! more time than a copy of 32 bytes ([`dense`], `benches/log/many_ranks.md`).
 //!
 //! **Source** Dissemination: D. Hensgen, R. Finkel, U. Manber, *Two algorithms for barrier
 //! synchronization*, International Journal of Parallel Programming 17, 1988. Items by the bits of

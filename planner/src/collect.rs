@@ -12,9 +12,9 @@ use indexmap::IndexMap;
 /// Evaluates a superstep and returns the patterns of all `ranks` ranks.
 ///
 /// `arguments` makes a rank's arguments, and `record` evaluates the superstep with them. `record`
-/// also returns whether the superstep queried anything other than its arguments that distinguishes
-/// ranks. If arguments have a class, the superstep is evaluated for the first, the middle and the
-/// last rank of the class. If anything was queried that distinguishes ranks, or if the three
+/// also returns whether the superstep queried anything that distinguishes ranks, other than its
+/// arguments. If arguments have a class, the superstep is evaluated for the first, the middle and
+/// the last rank of the class. If anything was queried that distinguishes ranks, or if the three
 /// patterns differ, it is evaluated for each rank. Equal patterns are kept once; they are compared
 /// by content.
 ///

@@ -376,8 +376,8 @@ impl Slicer<'_> {
         }
     }
 
-    /// Returns a generated error in place of the user's, which mentions something that the slice
-    /// does not know.
+    /// Returns a generated error. It replaces the user's error, which mentions something that the
+    /// slice does not know.
     fn left(&self, span: Span) -> TokenStream {
         let (facade, line) = (&self.superstep.facade, span.start().line as u32);
         quote_spanned!(span=> return ::core::result::Result::Err(::core::convert::From::from(#facade::__private::left(#line)));)

@@ -174,8 +174,8 @@ fn into_blocks(what: &Collective, widest: usize) -> Step {
     })
 }
 
-/// Builds the steps of a binomial tree. In each step the ranks that have the elements, counted from
-/// the root, put them to as many further ranks.
+/// Builds the steps of a binomial tree. Ranks are counted from the root. In each step, the ranks
+/// that have the elements put them to as many further ranks.
 fn binomial(what: &Collective, root: u32) -> Vec<Step> {
     let ranks = what.ranks;
     let doubled = |have: u32| {
@@ -218,8 +218,8 @@ fn up_the_tree(what: &Collective, root: u32, op: Op) -> Vec<Step> {
 }
 
 /// Builds the steps in which halves trade results. In each range, each rank of one half receives
-/// the other half's result and combines it with its own half's. If the left half has one rank more,
-/// the last rank of the right half sends to two ranks.
+/// the other half's result and combines it with the result of its own half. If the left half has
+/// one rank more, the last rank of the right half sends to two ranks.
 fn trade_halves(what: &Collective, op: Op) -> Vec<Step> {
     let trade = |ranges: Vec<[u32; 3]>| {
         let mut moves: Vec<Vec<u32>> = vec![Vec::new(); what.ranks as usize];

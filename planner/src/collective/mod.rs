@@ -256,8 +256,8 @@ impl Collective {
         })
     }
 
-    /// Returns whether each rank sends the same elements to all ranks that need them in the direct
-    /// algorithm.
+    /// Returns whether, in the direct algorithm, each rank sends the same elements to all ranks
+    /// that need its elements.
     pub fn is_for_all(&self) -> bool {
         !matches!(self.operation, Operation::Reduce { .. } | Operation::Gather { .. } | Operation::AllToAll)
     }

@@ -236,8 +236,8 @@ fn split_first(piece: &mut Piece, depth: usize, stack: &mut SmallVec<[Piece; 8]>
     piece.dims.drain(..outer);
 }
 
-/// Appends `piece` to the list, with its last part with `depth` dimensions as a separate piece at
-/// the end.
+/// Appends `piece` to the list, but splits off its last part with `depth` dimensions as a separate
+/// piece at the end.
 fn split_last(mut piece: Piece, depth: usize, out: &mut Vec<Piece>) {
     let outer = piece.dims.len() - depth;
     let mut offset = piece.offset;

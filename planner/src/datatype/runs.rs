@@ -64,8 +64,8 @@ impl Datatype {
         Runs { pieces: self.pieces().iter(), dims: &[], run: 0, index: SmallVec::new(), offset: 0, left: 0 }
     }
 
-    /// Returns its maximal runs, starting with the run that has element `first` of the typemap, and
-    /// the number of elements of that run that come before it.
+    /// Returns its maximal runs, starting with the run that has element `first` of the typemap.
+    /// Also returns how many elements of that run come before element `first`.
     ///
     /// # Cost
     /// Grows with the pieces, not with the runs that are skipped.

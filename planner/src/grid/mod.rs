@@ -210,8 +210,8 @@ impl<const D: usize> Block<D> {
 
     /// Sets the halo of a kernel that reads up to `width` cells away in one dimension at a time:
     /// the 5 points of a plane or 7 of space for a width of 1. Its corners are stored and never
-    /// used: [`neighbours`](Self::neighbours) are only those behind [`faces`](Self::faces), and
-    /// [`Row`] refuses an offset in two dimensions.
+    /// used: [`neighbours`](Self::neighbours) returns only the blocks behind
+    /// [`faces`](Self::faces), and [`Row`] refuses an offset in two dimensions.
     ///
     /// # Errors
     /// Same as [`halo`](Self::halo).

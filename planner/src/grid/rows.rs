@@ -6,8 +6,8 @@ use std::ops::Range;
 
 /// Consecutive cells along the last dimension of a [`Block`]: the innermost loop of a kernel.
 ///
-/// A row returns slices of the block's local storage, all as long as the row: those of the row
-/// itself ([`of`](Self::of), [`of_mut`](Self::of_mut)), and those of the cells at some distance
+/// A row returns slices of the block's local storage, all as long as the row: slices of the row
+/// itself ([`of`](Self::of), [`of_mut`](Self::of_mut)), and slices of the cells at some distance
 /// from it ([`up`](Self::up), [`down`](Self::down), [`left`](Self::left), [`right`](Self::right),
 /// [`at`](Self::at)). A loop from 0 to [`len`](Self::len) over them has no checks left in it, so
 /// the compiler vectorises it.

@@ -1,9 +1,8 @@
 //! [`CreateJoin`]: a new world of some ranks of this one.
 //!
-//! The first member creates the world, and so does the first member on each
-//! [`host`](crate::Topology::host). If creating returns a number, they pass it to the other
-//! members, and each member then joins. Threads of one process receive their ends at once, from the
-//! first member.
+//! Both the first member and the first member on each [`host`](crate::Topology::host) create the
+//! world. If creating returns a number, they pass it to the other members, and each member then
+//! joins. Threads of one process receive their ends at once, from the first member.
 
 use std::io;
 

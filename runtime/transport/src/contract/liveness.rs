@@ -58,7 +58,7 @@ pub trait Liveness {
     fn announced(&self, peer: usize) -> u64;
 
     /// Returns the word of the superstep that `peer` entered last, or 0 if it has entered none.
-    /// Returns `None` unless `peer` has left the world and this is known from `peer` itself.
+    /// Returns `None` unless `peer` has left the world and has reported that itself.
     fn left_at(&self, peer: usize) -> Option<u64>;
 
     /// Declares that this rank begins, or has ceased, to access memory of other ranks. Returns

@@ -74,7 +74,7 @@ pub trait Carrier: Sized + Send + 'static {
 
     /// Returns whether memory that was lent for transfers to or from `rank` is still in use, as far
     /// as is known. First moves what can be moved now. Returns [`Lent::ForGood`] if the memory is
-    /// only read, because that ends with the process of `rank`.
+    /// only read, because the reading ends with the process of `rank`.
     fn lent(core: &mut Core<Self>, rank: usize) -> Lent {
         let _ = (core, rank);
         Lent::Nothing

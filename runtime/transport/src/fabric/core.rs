@@ -493,8 +493,8 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Wakes the thread, which then sends what a connection did not take, in case the rank
-    /// computes.
+    /// Wakes the thread, in case the rank computes. The thread then sends what a connection did not
+    /// take.
     pub(crate) fn wake_server(&self) {
         self.server.wake();
     }

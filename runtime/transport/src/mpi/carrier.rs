@@ -46,8 +46,8 @@ const LONGEST: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 /// The most messages whose memory a connection keeps.
 const SPARE: usize = 16;
 
-/// The least payload that is a message of its own, in bytes, to a rank of this host and to any
-/// other rank. One more message takes much longer over a network than over memory.
+/// The smallest payloads, in bytes, that are messages of their own: to a rank of this host, and to
+/// any other rank. One more message takes much longer over a network than over memory.
 const APART: [usize; 2] = [16 << 10, 64 << 10];
 
 /// The first and the longest time between two looks for arrivals, in microseconds.

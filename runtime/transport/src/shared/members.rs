@@ -63,8 +63,8 @@ pub(crate) struct FailedRanks {
     /// The count of failures of all worlds of the job.
     alarms: SharedSlice<AtomicU32>,
     why: SharedSlice<LossCell>,
-    /// Why each rank left its last world, if it left with an error and then ended by itself and in
-    /// no world.
+    /// Why each rank left its last world, if it left with an error and then ended by itself,
+    /// outside of all worlds.
     exit_reasons: SharedSlice<LossCell>,
     /// The index in these lists of each rank of this world.
     of: std::sync::Arc<[u32]>,

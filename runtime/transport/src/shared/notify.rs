@@ -279,8 +279,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         if self.size > FEW || from == self.rank {
             return self.read_of_many(from);
         }
-        // SAFETY: the notification has arrived, and `from` does not write its cells before this
-        // board publishes again, which the reference does not outlive (see `Cell`).
+        // SAFETY: the notification has arrived. `from` does not write its cells before this board
+        // publishes again, and the reference does not live that long (see `Cell`).
         self.cell(from)?.notification.with(|notification| Some(unsafe { &*notification }))
     }
 
@@ -356,8 +356,8 @@ unsafe fn write(cell: &Cell, word: u64, draft: &Notification) {
     cell.notification.with_mut(|notification| unsafe { *notification = Notification { word, ..*draft } });
 }
 
-/// Which targets have a notification of their own, as a bit each, by rank modulo the number of
-/// bits.
+/// The targets that have a notification of their own. Each has a bit, by its rank modulo the number
+/// of bits.
 #[derive(Clone, Copy, Default)]
 struct Targets([Record; 2]);
 

@@ -184,8 +184,8 @@ impl Segment {
         self.ranks
     }
 
-    /// Records that `rank`, a rank of this process, ends by itself and in no world, after it left
-    /// the last one with this error. Once it has died, ranks that wait for it in worlds that it
+    /// Records that `rank`, a rank of this process, ends by itself, outside of all worlds. It left
+    /// its last world with this error. Once it has died, ranks that wait for it in worlds that it
     /// never joined receive this reason.
     pub fn record_exit(&self, rank: usize, why: &str) {
         self.failed.record_exit(rank, why);
@@ -403,7 +403,8 @@ fn wait_for_claim(looks: &mut u32) {
     }
 }
 
-/// How often a rank looks for a world that is being created before it sleeps between two looks.
+/// A rank looks this many times for a world that is being created. After that it sleeps between two
+/// looks.
 const LOOKS: u32 = 64;
 
 /// Returns the size of an arena, which is the largest that addresses and limits allow.

@@ -19,8 +19,8 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Returns the elements of `size` bytes each in the `bytes` bytes of these pages that begin at
-    /// `from`. Returns `None` if they cannot be watched.
+    /// Returns elements of `size` bytes each, which fill the `bytes` bytes of these pages from
+    /// `from` on. Returns `None` if they cannot be watched.
     pub(crate) fn new(pages: Pages, from: usize, bytes: usize, size: usize) -> Option<Self> {
         if bytes == 0 || size == 0 || !signals::are_ours() {
             return None;

@@ -378,8 +378,8 @@ fn steps(state: &State, rules: Rules) -> Vec<(String, State)> {
     all
 }
 
-/// Returns the steps that lead to a state from which the two ranks cannot both end, if there is
-/// one, and the number of states.
+/// Looks for a state from which the two ranks cannot both end. Returns the steps that lead to it,
+/// if it exists, and the number of states.
 fn stuck(posts: [u8; 2], rules: Rules) -> (Option<Vec<String>>, usize) {
     let first = [Rank::new(posts[0], posts[1]), Rank::new(posts[1], posts[0])];
     let mut numbers = BTreeMap::from([(first.clone(), 0)]);
