@@ -79,8 +79,8 @@ use proc_macro2::TokenStream;
 ///   does not run the body: operations go where the arguments of `prepare` or `load` sent them. It
 ///   exists if the body consists only of operations between sections of windows (ranges, datatypes,
 ///   `v.section(..)`). Values that are put (slices, and parts of them), tickets, and work on
-///   elements are in no plan. `replay` is then a compile error if the body shows it, and otherwise
-///   an error of class `PLAN` on all ranks.
+///   elements are in no plan. If the function has any of these, `replay` is a compile error if the
+///   body shows them, and otherwise an error of class `PLAN` on all ranks.
 /// - `begin` is the first half. It takes the windows by value, and returns a `Running`. Its
 ///   `finish` is the second half, and returns the windows, several of them as a tuple. If there is
 ///   a `replay`, `begin` takes only the windows, and is the first half of a replay. Otherwise it
@@ -118,7 +118,7 @@ use proc_macro2::TokenStream;
 /// - `#[superstep(prepared = Name)]`: a name for the type that `prepare` and `load` return, to keep
 ///   it in a struct of your own.
 /// - `#[superstep(mode = direct)]` (or `aggressive`, `aggregated`, `pipelined`): the mode that
-///   operations without a mode of their own prefer here. It takes precedence over that of their
+///   operations without a mode of their own prefer here. It takes precedence over the mode of their
 ///   window and of the environment.
 /// - `#[superstep(sync = pscw)]`: a superstep that `prepare` or `load` returns synchronises by
 ///   posts and starts between the ranks that exchange something, instead of a fence of all ranks;

@@ -76,9 +76,9 @@ impl Piece {
 /// # From MPI's constructors
 ///
 /// A datatype names elements of a window or of a slice, and does not know their type. So each
-/// displacement, block length and stride counts elements: where MPI counts bytes, divide by the
-/// size of an element. `old` is a datatype; for an elementary one use the first of two forms. `n`
-/// is MPI's `count`, `len` its `blocklength`, and `lens` and `at` are arrays. The constructors
+/// displacement, block length and stride counts elements: if MPI counts bytes, divide by the size
+/// of an element. `old` is a datatype; for an elementary one use the first of two forms. `n` is
+/// MPI's `count`, `len` its `blocklength`, and `lens` and `at` are arrays. The constructors
 /// `MPI_Type_..` are:
 ///
 /// - `contiguous`: `Datatype::run(0..n)`; `old.repeat(n, old.extent())?`.
@@ -88,8 +88,8 @@ impl Piece {
 ///   `old`.
 /// - `indexed`, `hindexed`: `Datatype::runs(at.into_iter().zip(lens))?`; of copies of `old`,
 ///   `Datatype::sequence` of `old.repeat(len, old.extent())?.shift(at)?`.
-/// - `indexed_block`, `hindexed_block`: `Datatype::runs(at.map(|at| (at, len)))?`; where `len` is
-///   1, `Datatype::elements(at)?`.
+/// - `indexed_block`, `hindexed_block`: `Datatype::runs(at.map(|at| (at, len)))?`; if `len` is 1,
+///   `Datatype::elements(at)?`.
 /// - `subarray`: `Datatype::subarray(&shape, &start, &sizes)?` in C's order; in Fortran's order
 ///   with all three reversed.
 /// - `resized`: no datatype has an extent of its own. Give the extent where copies are made:

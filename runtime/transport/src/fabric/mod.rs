@@ -13,8 +13,8 @@
 //!   overtakes them ([`channel`]).
 //! - Releases and announcements piggyback on other items. A rank that sends nothing else still
 //!   reports releases now and then ([`UNREPORTED`](crate::UNREPORTED)), so that no sender waits for
-//!   its receiver to finish computing. It also answers a rank that waits for it with the superstep
-//!   that it is in.
+//!   its receiver to finish computing. If a rank waits for it, it also answers that rank with the
+//!   superstep that it is in.
 //! - Memory of large messages is kept for the next ones. Each pair of ranks keeps at most 32 MiB at
 //!   either end of each direction, until the connection closes. A receiver that does not poll holds
 //!   at most 16 MiB for each pair, and 4 MiB more for each port in use other than the port of

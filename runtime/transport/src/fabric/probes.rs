@@ -40,7 +40,7 @@ const TEXT: [usize; 2] = [384, 48];
 const SHORT: usize = 128;
 const _: () = assert!(SHORT * (HEAD + TEXT[0]) <= PROBE && MAX_LIST * (HEAD + TEXT[1]) <= PROBE);
 
-/// If a rank has at least about this many unsent bytes, none of these items is written for it.
+/// If at least this many bytes for a rank are unsent, none of these items is written for it.
 const UNREAD: usize = 1 << 20;
 
 /// What a process knows of other ranks' waits.

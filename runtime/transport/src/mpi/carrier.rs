@@ -6,8 +6,8 @@
 //! over, form one message. A long payload is a message of its own, which its receiver takes in
 //! without a copy.
 //!
-//! - A rank hands over only frames with credit ([`queue`](crate::fabric)), so the number of bytes
-//!   that wait in MPI has the same bound as over TCP.
+//! - A rank hands over a frame only if it has credit ([`queue`](crate::fabric)), so the number of
+//!   bytes that wait in MPI has the same bound as over TCP.
 //! - Connections need no handshake. The first message opens them, in either direction.
 //! - MPI moves long messages only while their sender calls it, so the thread of the fabric calls it
 //!   in the rank's place while the rank computes. MPI cannot wait for messages, so a waiting thread

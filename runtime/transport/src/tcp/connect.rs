@@ -211,7 +211,7 @@ impl Core<Tcp> {
         loop {
             if let Some(from) = self.carrier.incoming[i].proven {
                 if self.peers[from].is_resting() {
-                    return true; // that connection still has to be closed here, as it was there
+                    return true; // this rank still has to close that connection, as the other rank has
                 }
                 self.carrier.incoming[i].proven = None;
                 self.decide(i, from);
