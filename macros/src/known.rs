@@ -299,7 +299,7 @@ pub enum Effect {
     IterateMut,
     /// The receiver changes, and would change again if the call were repeated.
     Mutate,
-    /// The same, if the receiver is a name and not made for this call.
+    /// The same as `Mutate`, if the receiver is a name and was not made for this call.
     Advance,
     /// The effect is not known.
     Unknown,

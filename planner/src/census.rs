@@ -39,9 +39,9 @@
 //!   items for one rank once.
 //! - sparse: log2 p rounds, rounded up, and one message a round. An item for one rank travels once
 //!   for each set bit of its distance; items for all ranks travel p - 1 times.
-//! - groups first: log2 h rounds, rounded up, and 2 within groups. One message a round, and r - 1
-//!   of a leader in its group, twice. The bytes of a sparse census with the distances of groups,
-//!   and the bytes to a leader and from a leader.
+//! - groups first: log2 h rounds, rounded up, and 2 within groups. One message a round, and for a
+//!   leader r - 1 more in its group, twice. The bytes of a sparse census with the distances of
+//!   groups, and the bytes to a leader and from a leader.
 //!
 //! In a sparse census, an item for a rank d places further is copied once for each set bit of d. In
 //! a reduced one it goes there once, in a message of its own. So a reduced census pays only if

@@ -131,7 +131,7 @@ pub struct Slots {
     pub root: Option<u32>,
     /// The displacement of slot 0.
     pub first: usize,
-    /// The number of elements from the beginning of one slot to that of the next.
+    /// The number of elements from the beginning of one slot to the beginning of the next.
     pub stride: usize,
     /// The number of elements of a slot: fixed, or this rank's block of a total number.
     pub len: SlotLen,

@@ -211,8 +211,8 @@ fn fold_once(list: Vec<Piece>, pass: usize, most: usize) -> Result<Vec<Piece>> {
 /// Leaves in `piece` its first part with `depth` dimensions. Pushes the rest on the stack, with the
 /// part that comes first on top.
 ///
-/// Rows of two without their first part form new pairs, the second of each with the first of the
-/// next. Storing these pairs at once saves forming them row by row.
+/// Once the first part is gone, the rest of rows of two forms new pairs: the second part of each
+/// row with the first part of the next. Storing these pairs at once saves forming them row by row.
 fn split_first(piece: &mut Piece, depth: usize, stack: &mut SmallVec<[Piece; 8]>) {
     let outer = piece.dims.len() - depth;
     let pairs = outer >= 2 && piece.dims[outer - 1].count == 2;

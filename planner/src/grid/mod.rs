@@ -475,7 +475,7 @@ impl<const D: usize> Block<D> {
         let strides = self.strides_at(coords);
         let offset: usize = (0..D).map(|d| first[d] * strides[d]).sum();
         let dims: [(usize, i64); D] = std::array::from_fn(|d| (count[d], strides[d] as i64));
-        // `checked` bounds the cells of a block by far less than a datatype may have.
+        // `checked` limits a block to far fewer cells than a datatype may have elements.
         Datatype::nest(offset as i64, &dims[..D - 1], count[D - 1]).expect("a block's cells")
     }
 }

@@ -177,8 +177,8 @@ struct StepCells<const D: usize> {
     shift: [isize; D],
     /// The own cells along each dimension.
     extent: [isize; D],
-    /// The cells within which the steps stay: those inside the edges of the array, less the margin,
-    /// and the halo.
+    /// The cells within which the steps stay: the cells inside the edges of the array, less the
+    /// margin, and the cells of the halo.
     within: [Range<isize>; D],
 }
 

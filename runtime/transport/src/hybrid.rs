@@ -156,7 +156,7 @@ impl<C: Carrier> HybridEnd<C> {
         {
             intra_node.end(Cause { rank: lost.rank, what: what.clone() });
         }
-        // A rank of another host may have left because a rank of this one ended the world
+        // A rank of another host may have left because a rank of this host ended the world
         // meanwhile.
         Self::over(host_map, intra_node).unwrap_or(lost)
     }

@@ -49,7 +49,7 @@ pub trait Backend {
     ) -> io::Result<*const u8>;
 
     /// Frees the copies that [`make_readable`](Self::make_readable) has made for released frames.
-    /// `released` is called with the rank, the port and the number of each.
+    /// `released` is called with the rank, the port and the number of each such frame.
     fn free_copies(&mut self, released: impl FnMut(usize, Port, u64) -> bool) {
         let _ = released;
     }

@@ -32,8 +32,8 @@ pub struct Membership {
 }
 
 /// A count of failures. It changes after a rank has died or left with an error, and after a world
-/// has ended. Ranks read it on paths that look at nothing else of other ranks. A rank that finds
-/// another count than before checks which rank has failed.
+/// has ended. Ranks read the count on paths that look at nothing else of other ranks. A rank that
+/// finds another count than before checks which rank has failed.
 #[derive(Clone)]
 pub struct Alarms(SharedSlice<AtomicU32>);
 

@@ -88,7 +88,7 @@ pub(crate) fn inboxes(size: usize, placement: &mut impl Placement) -> io::Result
     placement.place(size, || Line(AtomicU64::new(0)))
 }
 
-/// One side of a rank's queues, by port and other rank, each from the first frame on.
+/// One side of a rank's queues, by port and other rank. A queue exists from its first frame on.
 struct Queues<S> {
     size: usize,
     /// The queues of [`Port::FENCE`] and of [`Port::MESSAGES`], which are found by rank, without a
@@ -282,7 +282,7 @@ impl Receivers {
     }
 
     /// Looks for a frame of this origin and port, and for nothing else, as long as that pays. Does
-    /// not look in a queue that is not known, nor in the next ring of one.
+    /// not look in a queue that is not known, or in the next ring of a queue.
     #[inline]
     pub(crate) fn look_out(&mut self, from: usize, port: Port, backoff: Backoff) {
         if let Some(receiver) = self.queues.get(port, from)

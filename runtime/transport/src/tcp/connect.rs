@@ -211,7 +211,7 @@ impl Core<Tcp> {
         loop {
             if let Some(from) = self.carrier.incoming[i].proven {
                 if self.peers[from].is_resting() {
-                    return true; // this rank still has to close that connection, as the other rank has
+                    return true; // the other rank has closed that connection; this one must, too
                 }
                 self.carrier.incoming[i].proven = None;
                 self.decide(i, from);
