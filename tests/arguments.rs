@@ -1,19 +1,19 @@
-//! Every argument of every call of posts, starts, accesses, exposures and locks, wrong in every
-//! possible way. Each is an error of its class at the call, the world goes on, and the window can
-//! be used as before.
+//! The arguments of every call of posts, starts, accesses, exposures and locks, wrong in every
+//! possible way. Each wrong argument is an error of its class at the call. Afterwards the world
+//! goes on, and the window can be used as before.
 
 use fencepost::prelude::*;
 use fencepost::{Check, Group, Hints, Op, Refused, World, ranks};
 use fencepost_tests_worlds::transports::transports;
 
-/// Checks that nothing has changed in the window of a row. Returns the error.
+/// Checks that the window of a row is unchanged. Returns the error.
 fn given_back(refused: Refused<Window<f32>>) -> Error {
     let (window, error) = refused.into_parts();
     assert_eq!(window[..], [0.0; 4], "nothing has changed: {error}");
     error
 }
 
-/// What the calls of a row use: a world of two ranks with a window of four elements on each,
+/// What the calls of a row use: a world of two ranks with a window of four elements on each, some
 /// groups, and a group of another world.
 struct With<'w> {
     world: &'w World,
@@ -26,7 +26,7 @@ struct With<'w> {
 /// A call and what is wrong with it, the class of its error, and the call itself.
 type Row<T> = (&'static str, ErrorClass, fn(&With<'_>, T) -> Result<()>);
 
-/// The same, for a call on something borrowed.
+/// The same for a call that borrows its value.
 type Borrowing<T> = (&'static str, ErrorClass, fn(&With<'_>, &T) -> Result<()>);
 
 use ErrorClass::{Arg, Disp, NoMem, Op as Operator, Rank, RmaSync, Size};
@@ -293,7 +293,7 @@ fn each_wrong_argument_has_its_class_at_the_call_and_changes_nothing() {
     }
 }
 
-/// Where conflicts are looked for, an operation like the last one is recognised by its
+/// If conflicts are looked for, an operation that repeats the last one is recognised by its
 /// displacement, whatever the displacement is.
 #[test]
 fn displacements_beyond_the_part_are_refused_where_conflicts_are_looked_for() {
@@ -324,7 +324,8 @@ fn displacements_beyond_the_part_are_refused_where_conflicts_are_looked_for() {
     }
 }
 
-/// Datatypes that name one element 2^40 times, and four elements that often in all.
+/// Returns a datatype that names one element 2^40 times, and one that names four elements 2^40
+/// times in all.
 fn often() -> [Datatype; 2] {
     [
         Datatype::nest(1, &[(1 << 40, 0)], 1).unwrap(),
@@ -332,8 +333,8 @@ fn often() -> [Datatype; 2] {
     ]
 }
 
-/// Before a call spends time or memory on the elements of a datatype, it finds that there is no
-/// memory for them.
+/// Every call finds that there is no memory for the elements of a datatype before it spends time or
+/// memory on them.
 #[test]
 fn elements_that_are_named_2_to_the_40_times_are_refused_in_every_call() {
     fn too_many<R>(what: &str, result: Result<R>) {
@@ -347,7 +348,7 @@ fn elements_that_are_named_2_to_the_40_times_are_refused_in_every_call() {
                 let (mut u, mut v) = (world.window::<u8>(8)?, world.window::<u8>(8)?);
                 let mut room = [0_u8; 8];
                 for many in &often() {
-                    // What the fence would carry out is refused at the fence, on all ranks. The
+                    // The fence refuses, on all ranks, each operation that it would carry out. The
                     // next epoch runs as if nothing had been called.
                     for operation in 0..5 {
                         let called = match operation {

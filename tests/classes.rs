@@ -1,7 +1,7 @@
-//! Each class of errors, with calls that return it. The table is part of the docs;
-//! `FENCEPOST_BLESS=1 cargo test --test classes` writes it again. Each call is made here, on each
-//! transport of threads, in a world of two ranks of its own. It calls the handler of the world
-//! once, and then returns its class on rank 0.
+//! Each class of errors, with calls that return it. The table is part of the docs.
+//! `FENCEPOST_BLESS=1 cargo test --test classes` writes it again. The test makes each call on each
+//! transport of threads, in a new world of two ranks. The call must call the error handler of its
+//! world once, and then return its class on rank 0.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-/// A call as the docs name it, with what is wrong with it, and the call.
+/// What is wrong with a call, as in the docs, and the call.
 type Row = (&'static str, fn(&World) -> Result<()>);
 
 #[superstep]
@@ -32,13 +32,13 @@ fn fails(u: &mut Window<u32>) -> Result<()> {
     u.put([1]).to(0, 0)
 }
 
-/// A name for a plan file that only this rank of this process uses.
+/// Returns a path for a plan file that only this rank of this process uses.
 fn path(world: &World, name: &str) -> std::path::PathBuf {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     folder.join(format!("classes-{name}-{}-{}", std::process::id(), world.rank()))
 }
 
-/// The calls that return a class.
+/// Returns the calls that return a class.
 fn rows(class: ErrorClass) -> Vec<Row> {
     match class {
         ErrorClass::Win => vec![
@@ -273,22 +273,21 @@ fn rows(class: ErrorClass) -> Vec<Row> {
         ErrorClass::Other => vec![("a superstep whose body returns an error of its own", |world| {
             fails(&mut world.window::<u32>(1)?)
         })],
-        // `Intern` is for bugs of Fencepost, so no call of a program returns it. `Pending` is what
-        // `Outcome::class` returns for a request that goes on.
+        // `Intern` is for bugs of Fencepost, so no call of a program returns it. `Outcome::class`
+        // returns `Pending` for a request that goes on.
         _ => Vec::new(),
     }
 }
 
-/// Whether the call is one of a world or a window, which have handlers. If a body returns an error
-/// of its own, no call has found it.
+/// Returns whether the call is one of a world or a window, which have handlers. No call finds an
+/// error that a body returns, so no handler gets it.
 fn has_handler(what: &str) -> bool {
     !["`Block::", "`Datatype::", "`Ticket::", "`run`", "a superstep whose body"]
         .iter()
         .any(|of| what.starts_with(of))
 }
 
-/// Returns what the call returned on rank 0, and the errors that the handler of its world was
-/// called with.
+/// Returns the result of the call on rank 0, and the errors that the handler of its world got.
 fn outcome(transport: &TransportKind, call: fn(&World) -> Result<()>) -> (Result<()>, Vec<ErrorClass>) {
     let told = ranks(2).transport(transport.clone()).check(Check::Conflicts).collect(|world| {
         let told = Rc::new(RefCell::new(Vec::new()));

@@ -1,6 +1,6 @@
-//! What comes and goes in a job leaves nothing behind in the memory of the process: worlds,
-//! windows, epochs, messages. Alone in their file, and one at a time, since they count what the
-//! whole process holds.
+//! Worlds, windows, epochs and messages come and go in a job, and leave nothing in the memory of
+//! the process. These tests are alone in their file, and run one at a time, since they count the
+//! memory of the whole process.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Held by the test that counts.
+/// The test that counts holds this lock.
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[superstep]
@@ -20,9 +20,10 @@ fn shift(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// The bytes that are allocated when every rank has come here, and none goes on.
+/// Returns the number of allocated bytes when every rank has arrived here and before any rank goes
+/// on.
 fn held(world: &World) -> Result<i64> {
-    // Twice: what the first wakes up may still be putting things away.
+    // Two barriers, since the threads that the first one wakes may still be freeing memory.
     for _ in 0..2 {
         world.barrier()?;
     }
@@ -31,10 +32,10 @@ fn held(world: &World) -> Result<i64> {
     Ok(held)
 }
 
-/// A world of some ranks, windows in it, and an epoch of each kind, a number of times.
+/// Makes a world of some ranks with windows and an epoch of each kind, `times` times.
 fn pass(world: &World, times: usize) -> Result<()> {
     for time in 0..times {
-        // All, neighbours, or every other one.
+        // A part of all ranks, of neighbours, or of every other rank.
         let colour = [0, world.rank() / 2, world.rank() % 2][time % 3] as u32;
         let part = world.split(Some(colour), -(world.rank() as i64))?.expect("all are members");
         let mut u = part.window::<u64>(8)?;
@@ -62,7 +63,7 @@ fn worlds_that_come_and_go_leave_nothing() -> Result<()> {
             pass(world, TIMES)?;
             Ok(held(world)? - before)
         })?;
-        // All ranks together, and each has been in one of them each time.
+        // The growth of all ranks together. Each rank was in one of the worlds each time.
         let each = grown[0] / (4 * TIMES as i64);
         assert!(each < 16, "{transport:?}: each of them left {each} bytes");
     }
@@ -75,8 +76,8 @@ fn shift_by_posts(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// What a case has in each of its rounds: the ranks of a ring, groups of the next and of the one
-/// before, a window, and a window of locks.
+/// The values of a case in each of its rounds: the ranks of a ring, the groups of the next rank and
+/// of the previous one, a window, and a window for locks.
 struct Kept<'w> {
     world: &'w World,
     next: usize,
@@ -88,7 +89,7 @@ struct Kept<'w> {
 }
 
 impl Kept<'_> {
-    /// Has `act` change the window.
+    /// Replaces the window by the one that `act` returns.
     fn with(&mut self, act: impl FnOnce(&Self, Window<u64>) -> Result<Window<u64>>) -> Result<()> {
         let window = self.window.take().expect("each case gives it back");
         self.window = Some(act(self, window)?);
@@ -287,14 +288,14 @@ const CASES: &[Case] = &[
     }),
 ];
 
-/// Drops an access, and waits for the exposure that it belonged to.
+/// Drops an access, and waits for the exposure to which it belonged.
 fn dropped(kept: &Kept<'_>, u: Window<u64>) -> Result<Window<u64>> {
     drop(u.start(&kept.to)?);
     let refused = u.post(&kept.from)?.wait().expect_err("the access was dropped");
     Ok(refused.into_parts().0)
 }
 
-/// Rounds that follow other rounds leave nothing more in memory.
+/// Each further round leaves no more memory behind.
 #[test]
 fn what_comes_and_goes_in_a_world_leaves_nothing() {
     const ROUNDS: usize = 128;
@@ -319,8 +320,8 @@ fn what_comes_and_goes_in_a_world_leaves_nothing() {
                     (0..ROUNDS).try_for_each(|round| round_of(&mut kept, round))?;
                     held(world)
                 };
-                // Buffers and caches may still grow to their size. A leak in each round grows every
-                // time.
+                // Buffers and caches may still grow to their final size. A leak would grow in every
+                // round.
                 let mut least = [i64::MAX];
                 let mut before = some()?;
                 for _ in 0..6 {

@@ -1,14 +1,15 @@
 //! The examples of three texts on one-sided communication, on every transport: of MPI 2.0 (post and
-//! start), of MPI 2.2 (what becomes visible when) and of the design notes of MPICH2. MPI leaves
-//! open what some of them do, or calls it an error. Here each has one result, or does not compile.
-//! Paragraphs are those of `planner/README.md`.
+//! start), of MPI 2.2 (what becomes visible when) and of the design notes of MPICH2. MPI leaves the
+//! result of some of them open, or calls it an error. Here each has one result, or does not
+//! compile. Paragraphs are those of `planner/README.md`.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
 use fencepost::{TransportKind, World, ranks};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Every transport, with the ranks on two hosts in turn and in halves.
+/// Runs a program on every transport. The ranks alternate between two hosts, or each half is on one
+/// host.
 fn everywhere(size: usize, program: impl Fn(&World) -> Result<()> + Sync) {
     let hosts = |host: fn(usize, usize) -> usize| {
         TransportKind::MixedThreads((0..size).map(|rank| host(rank, size) as u32).collect())
@@ -52,8 +53,9 @@ mod post_and_start {
         });
     }
 
-    /// Rank 0 puts to 1 and 2, rank 3 to 2: each names only those that it meets. If both put into
-    /// one element, 3 is later in the order of origins (15).
+    /// Rank 0 puts to ranks 1 and 2, and rank 3 puts to rank 2. The `start` or `post` of each rank
+    /// names only the ranks with which it exchanges elements. If both put into one element, the put
+    /// of rank 3 comes later in the order of origins (15).
     #[test]
     fn figure_6_4_each_rank_names_those_that_it_meets() {
         everywhere(4, |world| {
@@ -76,9 +78,9 @@ mod post_and_start {
         });
     }
 
-    /// Along the edges of any directed graph, each rank posts to those with an edge to it, and
-    /// starts on those that it has an edge to. Groups differ at each call, and a rank without edges
-    /// calls nothing (13).
+    /// The edges of any directed graph. Each rank posts to the ranks that have an edge to it, and
+    /// starts on those to which it has an edge. Groups differ at each call, and a rank without
+    /// edges calls nothing (13).
     #[test]
     fn any_directed_graph_is_a_group_in_and_a_group_out_for_each_rank() {
         const SIZE: usize = 5;
@@ -111,9 +113,9 @@ mod post_and_start {
         });
     }
 
-    /// Two windows in turn: while the neighbours get from one, the rank computes the other. When a
-    /// wait has returned, the neighbours have posted the other window. MPI needs an assertion for
-    /// that, and here nothing is asserted.
+    /// Two windows are used in turn. While the neighbours get from one window, the rank computes
+    /// the other. When a wait has returned, the neighbours have posted the other window. MPI needs
+    /// an assertion for that, and here nothing is asserted.
     #[test]
     fn a_double_buffer_is_gotten_from_while_the_other_half_is_computed() {
         const STEPS: u64 = 6;
@@ -139,7 +141,7 @@ mod post_and_start {
         });
     }
 
-    /// An origin may be ahead: its accesses are queued in order, each for its post, and at most one
+    /// An origin may be ahead. Its accesses are queued in order, each for its post, and at most one
     /// waits at a target (16). So the second complete returns when the first post has arrived.
     #[test]
     fn accesses_are_queued_for_their_posts() {
@@ -166,8 +168,8 @@ mod post_and_start {
 mod visible_when {
     use super::*;
 
-    /// Rule 5: what the owner stored under its own exclusive lock is there for a get under a later
-    /// lock, since the owner's epoch is over before the barrier (19).
+    /// Rule 5. The owner stores under its own exclusive lock. A get under a later lock finds the
+    /// store, since the owner's epoch is over before the barrier (19).
     #[test]
     fn example_11_11_a_store_under_a_lock_is_gotten_after_a_barrier() {
         everywhere(2, |world| {
@@ -189,9 +191,9 @@ mod visible_when {
         });
     }
 
-    /// Rule 6: the owner loads a put that was unlocked before the barrier. MPI requires a lock and
-    /// an unlock around the load. Here there is no load without one of them, and the same holds
-    /// after a change back to a window for fences (18).
+    /// Rule 6. The owner loads a put that was unlocked before the barrier. MPI requires a lock and
+    /// an unlock around the load. Here there is no load without a lock, and the same holds after a
+    /// change back to a window for fences (18).
     #[test]
     fn example_11_12_a_put_that_was_unlocked_is_loaded_after_a_barrier() {
         everywhere(2, |world| {
@@ -216,7 +218,7 @@ mod visible_when {
     }
 
     /// MPI lets the get miss the store that the owner made before it took a shared lock. Here the
-    /// store is an epoch that is over before the barrier, so each get finds it, also while the
+    /// store is an epoch that is over before the barrier. So each get finds it, also while the
     /// owner holds its own lock.
     #[test]
     fn example_11_13_a_store_before_a_shared_lock_is_found() {
@@ -246,11 +248,11 @@ mod visible_when {
         });
     }
 
-    /// Rank 0 posts to itself and to 1. MPI lets a get under a later lock miss what 0 stored while
-    /// the window was posted. Here a window that is posted whole allows no store, a put of the
-    /// owner to itself is applied in its wait (15), and elements that were not lent may be stored.
-    /// All three elements are found later, since the window changes over to locks on all ranks
-    /// together (18).
+    /// Rank 0 posts to itself and to rank 1. MPI lets a get under a later lock miss the elements
+    /// that rank 0 stored while the window was posted. Here a window that is posted whole allows no
+    /// store. A put of the owner to itself is applied in its wait (15). Elements that are not
+    /// exposed may be stored. All three elements are found later, since the window changes over to
+    /// locks on all ranks together (18).
     #[test]
     fn example_11_14_what_changed_while_posted_is_found_under_a_later_lock() {
         everywhere(2, |world| {
@@ -283,8 +285,8 @@ mod visible_when {
     }
 
     /// After a put under a lock and a barrier, the owner posts to itself and loads. MPI lets the
-    /// load miss the put. Here the window was changed back before the post, and then has what was
-    /// put (18).
+    /// load miss the put. Here the window was changed back before the post, and so contains the put
+    /// (18).
     #[test]
     fn example_11_15_a_put_under_a_lock_is_loaded_while_posted() {
         everywhere(2, |world| {
@@ -312,8 +314,8 @@ mod visible_when {
 mod design_notes {
     use super::*;
 
-    /// A get of some elements and sums into others under one exclusive lock: the epoch is
-    /// collected, and happens at one moment when it ends (20), so the elements that it gets belong
+    /// A get of some elements and sums into others, under one exclusive lock. The epoch is
+    /// collected, and happens at one moment when it ends (20). So the elements that it gets belong
     /// together.
     #[test]
     fn gets_and_sums_under_an_exclusive_lock_happen_at_one_moment() {
@@ -335,8 +337,8 @@ mod design_notes {
         });
     }
 
-    /// Under shared locks any number of ranks add to one element, any number of times. Each visit
-    /// is atomic (20), and sums of integers have one result.
+    /// Under shared locks, any number of ranks add to one element, any number of times. Each visit
+    /// is atomic (20), and sums of integers do not depend on the order.
     #[test]
     fn sums_under_shared_locks_into_one_element_are_all_there() {
         everywhere(3, |world| {
@@ -353,8 +355,8 @@ mod design_notes {
         });
     }
 
-    /// A target that posts to one origin only gives it what an exclusive lock does: nobody else
-    /// comes between its get and its put. The difference is who waits: the target, and not the
+    /// A target that posts to one origin gives it the same guarantee as an exclusive lock: no other
+    /// rank comes between its get and its put. The difference is that the target waits, and not the
     /// origin.
     #[test]
     fn a_post_to_one_origin_is_like_an_exclusive_lock() {
@@ -378,8 +380,8 @@ mod design_notes {
         });
     }
 
-    /// A rank whose window is locked takes no part. Ranks of its node lock by memory, those of
-    /// other nodes through its attendant, and both queue at the same locks.
+    /// A rank whose window is locked takes no part. Ranks of its node lock by memory, and those of
+    /// other nodes lock through its attendant. Both queue at the same locks.
     #[test]
     fn ranks_of_two_nodes_lock_one_window_while_its_owner_computes() {
         let runs = AtomicU64::new(0);
@@ -402,7 +404,8 @@ mod design_notes {
         });
     }
 
-    /// Ranks 0 and 1 put to each other, and by the other reading of the table to 3 and 2.
+    /// Ranks 0 and 1 put to each other. By the other reading of the table they also put to ranks 3
+    /// and 2.
     fn put_for_the_fence(u: &mut Window<u32>, world: &World, other_reading: bool) -> Result<()> {
         let me = world.rank();
         u.put([me as u32 + 1]).to(1 - me, 0)?;
@@ -418,10 +421,10 @@ mod design_notes {
         access.complete()
     }
 
-    /// The first puzzle. A fence opens nothing at other ranks (17), so 2 and 3 may exchange by
-    /// start and post between two fences, while 0 and 1 put for the second one. What was put to 3
-    /// is in its window from its wait on. The fence applies what was collected for it over that, in
-    /// both readings of the table.
+    /// The first puzzle. A fence opens nothing at other ranks (17). So ranks 2 and 3 may exchange
+    /// by start and post between two fences, while ranks 0 and 1 put for the second fence. An
+    /// element that was put to rank 3 is in its window once its wait has returned. The fence then
+    /// applies the operations that were collected for it, in both readings of the table.
     #[test]
     fn the_first_puzzle_has_one_result() {
         for other_reading in [false, true] {
@@ -451,10 +454,10 @@ mod design_notes {
         }
     }
 
-    /// The second puzzle goes on: 2 and 3 meet, and put to each other for the fence. Nothing is
-    /// open any more, so these are two more operations of the fence, applied after those of 0
-    /// and 1. That 2 and 3 have met orders nothing. Before its wait, 3 has no window to put from:
-    /// that does not compile.
+    /// The second puzzle continues. Ranks 2 and 3 meet, and put to each other for the fence. No
+    /// access is open any more, so these are two more operations of the fence. They are applied
+    /// after those of ranks 0 and 1. The meeting of ranks 2 and 3 orders nothing. Before its wait,
+    /// rank 3 has no window from which to put: such a put does not compile.
     #[test]
     fn the_second_puzzle_has_one_result() {
         for other_reading in [false, true] {

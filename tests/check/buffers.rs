@@ -1,6 +1,6 @@
-//! Ranks that only a buffer keeps from waiting for each other, which the check `mpi` reports
-//! (planner/README.md, 37): the examples of MPI 1.1, section 3.5, and ours. Each case ends as the
-//! reference predicts from its calls.
+//! Ranks that do not wait for each other only because messages are buffered. The check `mpi`
+//! reports them (planner/README.md, 37). The cases are the examples of MPI 1.1, section 3.5, and
+//! ours. The reference predicts the end of each from its calls.
 
 use crate::table::row;
 use fencepost::prelude::*;
@@ -14,7 +14,7 @@ use fencepost_tests_worlds::ends::ends;
 use fencepost_tests_worlds::messages::kinds;
 use std::time::Duration;
 
-/// A call, of a message of one byte: to or from a rank, with a tag.
+/// A call that sends or receives a message of one byte: the other rank, and a tag.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Send(usize, u32),
@@ -34,11 +34,11 @@ use Step::{Bsend, Irecv, Isend, IsendWait, Recv, RecvAny, Send, Sendrecv, Ssend}
 /// The result of a case.
 #[derive(Clone, Copy, Debug)]
 enum Verdict {
-    /// It ends, however standard sends are completed.
+    /// The case ends, whenever standard sends complete.
     Ends,
-    /// It ends where messages are kept. A check that looks for this reports it, with these words.
+    /// It ends if messages are kept. A check that looks for such cases reports it in these words.
     Saved(&'static [&'static str]),
-    /// It stops in any case, and is reported with these words.
+    /// The case stops whether or not messages are kept, and is reported in these words.
     Stops(&'static [&'static str]),
 }
 use Verdict::{Ends, Saved, Stops};
@@ -91,7 +91,7 @@ const CASES: &[Case] = &[
 ];
 
 impl Step {
-    /// The call that waits, by its name.
+    /// Returns the name of the call that waits.
     fn name(self) -> &'static str {
         match self {
             Send(..) | Ssend(..) | Bsend(..) => "Message::send",
@@ -102,12 +102,12 @@ impl Step {
     }
 }
 
-/// The receives and sends that a rank has begun.
+/// The receives and the sends that a rank has begun.
 type Begun = (Vec<Request<Vec<u8>>>, Vec<Request<Vec<u8>>>);
 
 type Act = fn(&World, Step, &mut Begun) -> Result<()>;
 
-/// The most ranks of a case, and the most steps of one.
+/// The largest number of ranks of a case, and the largest number of steps of a rank.
 const MOST: [usize; 2] = [3, 2];
 /// The line before the first of [`LINES`].
 const BEFORE: u32 = line!() + 3;
@@ -121,7 +121,7 @@ const LINES: [Act; MOST[0] * MOST[1]] = [
     |world, step, begun| call(world, step, begun),
 ];
 
-/// The place in [`LINES`] of a step of a rank: each has a line of its own.
+/// Returns the index in [`LINES`] of a step of a rank. Each step has a line of its own.
 fn place(rank: usize, step: usize) -> usize {
     assert!(rank < MOST[0] && step < MOST[1]);
     rank * MOST[1] + step
@@ -144,7 +144,7 @@ fn call(world: &World, step: Step, (sends, receives): &mut Begun) -> Result<()> 
     Ok(())
 }
 
-/// The calls of one rank.
+/// Makes the calls of one rank.
 fn play(world: &World, steps: &[Step]) -> Result<()> {
     let mut begun = Begun::default();
     if steps.iter().any(|step| matches!(step, Bsend(..))) {
@@ -159,7 +159,7 @@ fn play(world: &World, steps: &[Step]) -> Result<()> {
     Ok(())
 }
 
-/// The calls of one rank in the form of the reference, with the step of each.
+/// Returns the calls of one rank in the form of the reference, and the step of each call.
 fn law(steps: &[Step]) -> (Vec<MessageCall>, Vec<usize>) {
     let element = ElementType::scalar(Scalar::U8);
     let (mut calls, mut of, mut begun) = (Vec::new(), Vec::new(), Vec::new());
@@ -202,8 +202,8 @@ fn law(steps: &[Step]) -> (Vec<MessageCall>, Vec<usize>) {
     (calls, of)
 }
 
-/// Returns the calls in which ranks wait forever if standard sends complete at this time: each rank
-/// with its step, or nothing.
+/// Returns the calls in which ranks wait forever if standard sends complete at this time, as pairs
+/// of a rank and a step. The list is empty if no rank does.
 fn waiting(programs: &[&[Step]], standard: Standard) -> Vec<(usize, usize)> {
     let (calls, of): (Vec<_>, Vec<_>) = programs.iter().map(|steps| law(steps)).unzip();
     let ways = stops(&calls, 100, standard).expect("the calls are right");
@@ -211,7 +211,7 @@ fn waiting(programs: &[&[Step]], standard: Standard) -> Vec<(usize, usize)> {
     waiting.iter().map(|(rank, at)| (rank.index(), of[rank.index()][*at])).collect()
 }
 
-/// The errors of the ranks.
+/// Returns the errors of the ranks.
 fn told(programs: &[&[Step]], transport: &TransportKind, check: Check) -> Vec<(ErrorClass, String)> {
     let world = ranks(programs.len()).transport(transport.clone()).check(check);
     let world = world.stall(Some(Duration::ZERO)).end_deadlocks(true).on_stall(|_| ());
@@ -219,10 +219,10 @@ fn told(programs: &[&[Step]], transport: &TransportKind, check: Check) -> Vec<(E
     ends.into_iter().flatten().collect()
 }
 
-/// Runs all cases on each transport; returns the table of what they became.
+/// Runs all cases on each transport. Returns the table of their results.
 ///
-/// # Panics
-/// Panics if a case does not end as it states, or as the reference predicts.
+/// Panics if a case does not end as its verdict states, or as the reference
+/// predicts.
 pub(crate) fn judged() -> String {
     let rows = side_by_side(4, CASES, |(name, verdict, programs)| {
         let by_law = [Standard::AtOnce, Standard::AtMatch].map(|standard| waiting(programs, standard));

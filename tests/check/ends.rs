@@ -1,4 +1,4 @@
-//! How the ranks of a program end, whether they are threads or each is a process of its own.
+//! How the ranks of a program end, whether they are threads or processes.
 
 use fencepost::prelude::*;
 use fencepost::{Check, Ranks, TransportKind, ranks};
@@ -6,12 +6,12 @@ use fencepost::{Check, Ranks, TransportKind, ranks};
 /// How one rank's program ended.
 pub(crate) type End = std::result::Result<(), (ErrorClass, String)>;
 
-/// Whether ranks are processes.
+/// Returns whether the ranks are processes.
 pub(crate) fn are_processes(transport: &TransportKind) -> bool {
     matches!(transport, TransportKind::Shm | TransportKind::Tcp)
 }
 
-/// The lowest of the ranks that this process has.
+/// Returns the lowest rank of this process.
 pub(crate) fn lowest(transport: &TransportKind) -> usize {
     let process = are_processes(transport).then(fencepost::process);
     process.map_or(0, |process| process.expect("it has joined").expect("a rank").rank)
@@ -38,7 +38,7 @@ pub(crate) fn ends(
     ends_of(ranks(4).transport(transport.clone()).check(check), transport, program)
 }
 
-/// The same in a world with other settings, on this transport.
+/// The same in a world with other settings, and on this transport only.
 pub(crate) fn ends_of(
     asked: Ranks,
     transport: &TransportKind,

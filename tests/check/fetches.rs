@@ -1,5 +1,5 @@
 //! What fetches order between epochs of locks: flags, locks of a program's own, and `Op::NoOp`
-//! (planner/README.md, 32); and what worlds that were split off order.
+//! (planner/README.md, 32). Also what is ordered in worlds that were split off.
 
 use crate::races::{over, under};
 use crate::unfenced::{End, everywhere, silent};
@@ -7,7 +7,7 @@ use fencepost::Locked;
 use fencepost::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The line of this file that ends in the mark.
+/// Returns the line of this file that ends in the mark.
 fn line(mark: &str) -> u32 {
     let text = include_str!("fetches.rs");
     text.lines().position(|line| line.ends_with(&format!("// {mark}"))).expect("a line") as u32 + 1
@@ -26,8 +26,8 @@ fn found(marks: [&str; 2], program: impl Fn(&World) -> Result<()> + Sync) {
     });
 }
 
-/// Reads an element of the locked part until it has this value, in one of the ways in which a fetch
-/// reads.
+/// Reads an element of the locked part until it has this value, by one of the ways to fetch an
+/// element.
 fn wait_for(lock: &Locked<'_, u64>, at: usize, value: u64, way: usize) -> Result<()> {
     loop {
         let found = match way {
@@ -120,7 +120,7 @@ fn a_fetch_orders_nothing_by_accumulates_into_other_elements_nor_by_other_fetche
 
 #[test]
 fn a_lock_of_the_programs_own_orders_what_it_guards() {
-    // A rank that fails may hold the lock that the others wait for.
+    // A rank that fails may hold the lock for which the others wait.
     let has_failed = AtomicBool::new(false);
     silent(|world| guarded(world, &has_failed).inspect_err(|_| has_failed.store(true, Ordering::Relaxed)));
 }
@@ -182,8 +182,8 @@ fn flags_order_in_a_row_on_parts_of_different_ranks() {
     });
 }
 
-/// Rank 2 receives news of the put of rank 0 between two calls of one epoch, and calls the same
-/// elements after that.
+/// Rank 2 is notified of rank 0's put between two calls of one epoch, and afterwards accesses the
+/// same elements.
 #[test]
 fn what_a_rank_learns_within_an_epoch_is_known_in_the_next_one() {
     silent(|world| {

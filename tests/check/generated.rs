@@ -1,5 +1,5 @@
-//! Generated epochs: what the reference interpreter calls a conflict is found with both lines, and
-//! nothing else is.
+//! Generated epochs. Each conflict of the reference interpreter is found with both lines, and
+//! nothing else is found.
 
 use crate::ends::{are_processes, lowest};
 use fencepost::prelude::*;
@@ -17,11 +17,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Elements of each rank's part of both windows.
+/// The number of elements of each rank's part of each window.
 pub(crate) const LEN: usize = 24;
-/// The most operations of an epoch: each is called at a line of its own.
+/// The largest number of operations of an epoch. Each is called at a line of its own.
 pub(crate) const MOST: usize = 12;
-/// The most conflicts on the elements of one rank that are reported.
+/// The largest number of conflicts on the elements of one rank that are reported.
 const TOLD: usize = 20;
 
 /// An operation of an epoch, and the rank that calls it.
@@ -58,12 +58,12 @@ pub(crate) const LINES: [Act; MOST] = [
     |windows, called, seed| perform(windows, called, seed),
 ];
 
-/// The values that an operation is given.
+/// Returns the values for an operation.
 fn values(seed: u64, count: usize) -> Vec<u64> {
     (0..count as u64).map(|at| (seed * 1000 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40).collect()
 }
 
-/// Calls the operation, at the line of the caller.
+/// Calls the operation at the line of the caller.
 #[track_caller]
 fn perform(windows: &[Window<u64>; 2], called: &Called, seed: u64) -> Result<()> {
     let Operation { kind, window, remote, local, mode, .. } = &called.operation;
@@ -93,7 +93,7 @@ fn perform(windows: &[Window<u64>; 2], called: &Called, seed: u64) -> Result<()>
     }
 }
 
-/// Some elements of a part: of this number, if it is given.
+/// Draws some elements of a part, `size` of them if it is `Some`.
 fn elements(dice: &mut Random, size: Option<usize>) -> Datatype {
     loop {
         let count = size.unwrap_or_else(|| 1 + dice.below(5));
@@ -134,7 +134,7 @@ pub(crate) fn called(dice: &mut Random, ranks: usize) -> Called {
     Called { rank, operation: Operation { kind, window, target, remote, local, mode, site } }
 }
 
-/// The epoch of these calls for the reference. The calls of each rank are in the order of the list.
+/// Returns the epoch of these calls for the reference. Each rank's calls keep their order.
 pub(crate) fn law(calls: &[Called], ranks: usize) -> Epoch {
     let mut epoch = Epoch::default();
     for rank in 0..ranks {
@@ -152,17 +152,17 @@ pub(crate) fn law(calls: &[Called], ranks: usize) -> Epoch {
     epoch
 }
 
-/// The number in the list of a rank's operation.
+/// Returns the index in the list of a rank's operation.
 pub(crate) fn number(calls: &[Called], rank: Rank, operation: OperationId) -> usize {
     let own = calls.iter().enumerate().filter(|(_, call)| call.rank == rank.index());
     own.map(|(number, _)| number).nth(operation.index()).expect("the operation is one of the calls")
 }
 
-/// A conflict: the window, the rank that owns the elements, the first and past the last of them,
-/// and the rank and the line of both operations, the lower ones first.
+/// A conflict: the window, the rank that owns the elements, the range of the elements, and the rank
+/// and the line of both operations, the lower pair first.
 pub(crate) type Found = (u64, u64, [u64; 2], [(u64, u64); 2]);
 
-/// The conflicts of calls by the law: those at calls, those at the fence, and which calls are left.
+/// The conflicts by the law, at calls and at the fence, and the calls that are not refused.
 struct Meant {
     at_calls: Vec<Found>,
     at_the_fence: Vec<Found>,
@@ -196,13 +196,13 @@ impl Meant {
     }
 }
 
-/// The conflicts of these calls by the law.
+/// Returns the conflicts of these calls by the law.
 pub(crate) fn expected(calls: &[Called], ranks: usize) -> Vec<Found> {
     let Meant { at_calls, at_the_fence, .. } = Meant::of(calls, ranks);
     [at_calls, at_the_fence].concat()
 }
 
-/// The numbers in a line of a report that follow these words.
+/// Returns the numbers that follow `word` in a line of a report.
 fn after(line: &str, word: &str) -> Vec<u64> {
     let key = format!("\"{word}\":");
     let parts = line.split(&key[..]).skip(1);
@@ -223,11 +223,11 @@ pub(crate) fn found(line: &str) -> Found {
     (windows[0], own[0], ends, [a.min(b), a.max(b)])
 }
 
-/// The folder of reports, in the processes of a job: the ranks append to one file, and the test
+/// The folder of reports, if ranks are processes of a job. The ranks append to one file. The test
 /// that has started them removes it.
 pub(crate) const REPORTS: &str = "FENCEPOST_TEST_CHECK_REPORTS";
 
-/// Calls `run` with the path of a report; returns what it returns, and the text of the report.
+/// Calls `run` with the path of a report. Returns its result and the text of the report.
 pub(crate) fn after_reports<R>(run: impl FnOnce(&Path) -> R) -> (R, String) {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -244,13 +244,13 @@ pub(crate) fn after_reports<R>(run: impl FnOnce(&Path) -> R) -> (R, String) {
     (returned, text)
 }
 
-/// The lines of a report that are of conflicts, and not of what a rank does not look at.
+/// Returns the lines of a report about conflicts, without those about what a rank does not look at.
 pub(crate) fn conflict_lines(report: &str) -> impl Iterator<Item = &str> {
     report.lines().filter(|line| !line.contains("\"blind\""))
 }
 
-/// Runs the epochs one after another, and compares each with the law. Returns how many of them had
-/// a conflict.
+/// Runs the epochs one after another, and compares each with the law. Returns the number of epochs
+/// that had a conflict.
 fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind) -> usize {
     let first = |rank: usize, window: usize| values(900 + (rank * 2 + window) as u64, LEN);
     let mut world = reference::World {
@@ -314,7 +314,7 @@ fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind) -> usize 
         }
         let part: BTreeSet<u64> = these.iter().flat_map(|(_, owner, _, [a, b])| [*owner, a.0, b.0]).collect();
         if expected.is_empty() {
-            // Those that are refused are as if they were for no rank.
+            // Refused calls have the same effect as operations without a target.
             let mut calls = calls.clone();
             for (call, _) in calls.iter_mut().zip(&left).filter(|(_, left)| !**left) {
                 call.operation.target = None;
@@ -349,7 +349,7 @@ fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind) -> usize 
     some
 }
 
-/// The transports of a program of this number.
+/// Returns the transports of the program of this number.
 pub(crate) fn on(number: u64, size: usize) -> Vec<TransportKind> {
     let mut all = vec![TransportKind::Local, sim(number)];
     match number % 8 {
@@ -377,8 +377,8 @@ fn the_conflicts_of_any_epochs_are_those_of_the_reference() {
     assert!(some * 4 > all && some < all, "{some} of {all} epochs have a conflict");
 }
 
-/// Plays an epoch with one conflict between two without; each number draws other epochs. They have
-/// `size` ranks, or a number that is drawn.
+/// Plays three epochs: one without a conflict, one with one conflict, and one without. Each number
+/// draws other epochs. They have `size` ranks, or a number that is drawn if it is `None`.
 pub(crate) fn one_planted(number: u64, size: Option<usize>, transports: &[TransportKind]) {
     let mut dice = Random::new(1 << 32 | number);
     let drawn = 2 + dice.below(4);

@@ -1,20 +1,20 @@
-//! Locks whose windows were made with hints, and elements that travel as numbers of their
-//! datatypes, while conflicts are looked for.
+//! Checks of windows that were made with hints for locks, and of elements that travel as numbers of
+//! their datatypes.
 
 use crate::races::over;
 use crate::unfenced::{End, everywhere, silent};
 use fencepost::Hints;
 use fencepost::prelude::*;
 
-/// Elements in no order. Their list is long enough to be named by a number instead.
+/// Returns a datatype of scattered elements. Its list is so long that a number can replace it.
 fn irregular() -> Datatype {
     Datatype::elements((0..40).map(|at| 13 * at + at * at % 11).collect::<Vec<i64>>()).unwrap()
 }
 
 const LEN: usize = 560;
 
-/// Each rank has a target of its own, so every hint is true. Only the same rank comes back to the
-/// same elements.
+/// Each rank has a target of its own, so every hint is true. Each element is accessed by one rank
+/// only.
 #[test]
 fn a_true_hint_makes_no_conflict() {
     let one = Hints::new();
@@ -37,7 +37,7 @@ fn a_true_hint_makes_no_conflict() {
     }
 }
 
-/// The elements of two ranks meet in one element, whatever the hint of the window.
+/// Two ranks access one common element, so the hint that their elements are disjoint is untrue.
 #[test]
 fn an_untrue_hint_of_disjoint_elements_is_told_as_the_conflict_that_it_is() {
     everywhere(
@@ -60,8 +60,8 @@ fn an_untrue_hint_of_disjoint_elements_is_told_as_the_conflict_that_it_is() {
     );
 }
 
-/// An epoch that is refused may have been the first with its datatype. The target still knows what
-/// the number of that datatype names.
+/// A refused epoch may have been the first with its datatype. The target must still know the
+/// datatype of that number.
 #[test]
 fn a_datatype_of_a_refused_epoch_names_the_right_elements_afterwards() {
     everywhere(

@@ -1,4 +1,4 @@
-//! Lists of many scattered elements: what conflicts in one element of 20,000, and in none.
+//! Lists of many scattered elements: conflicts in one element of 20,000, or in none.
 
 use crate::races::{over, under};
 use crate::unfenced::everywhere;
@@ -7,13 +7,13 @@ use fencepost::prelude::*;
 const COUNT: u64 = 20_000;
 const LEN: usize = 2 * COUNT as usize;
 
-/// Every other element in no order; of the odd ones, one is `even` instead, where that is given.
+/// Returns every other element in no order. If `even` is `Some`, it replaces one odd element.
 fn some(is_odd: bool, even: Option<u64>) -> Datatype {
     let element = |at| 2 * at + u64::from(is_odd && Some(at) != even);
     Datatype::elements((0..COUNT).map(|at| element(at * 7919 % COUNT) as i64).collect::<Vec<_>>()).unwrap()
 }
 
-/// Ranks 0 and 2 put lists to rank 1, which meet in the element `even`, or in none.
+/// Ranks 0 and 2 put lists to rank 1. If `even` is `Some`, it is the only element of both lists.
 fn judged(even: Option<u64>, lines: [u32; 2], program: impl Fn(&World) -> Result<()> + Sync) {
     everywhere(program, |what, ends| {
         for (rank, end) in ends.iter().enumerate() {
@@ -25,7 +25,7 @@ fn judged(even: Option<u64>, lines: [u32; 2], program: impl Fn(&World) -> Result
             let Err((class, text)) = end else { panic!("a rank saw nothing: {what}") };
             let element = format!("element {} of window", 2 * even);
             let named = lines.iter().all(|line| text.contains(&format!("lists.rs:{line}")));
-            // A fence reports the rank of the conflict to ranks that are no part of it.
+            // A fence reports the rank of the conflict to the ranks that are not part of it.
             assert!(*class == meant && (rank == 3 || named && text.contains(&element)), "{what}");
         }
     });

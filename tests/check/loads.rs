@@ -1,6 +1,6 @@
-//! Loads by a rank of elements of its part in an epoch in which others put or accumulate into them,
-//! which MPI does not define (planner/README.md, 37). Where memory is not watched, no such load is
-//! found.
+//! Loads of a rank from its part in an epoch in which others put or accumulate into the same
+//! elements. MPI does not define them (planner/README.md, 37). Such a load is found only if memory
+//! is watched.
 #![cfg(target_arch = "x86_64")]
 
 use crate::ends::{End, ends_of};
@@ -15,11 +15,11 @@ use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::transports::transports;
 use std::hint::black_box;
 
-/// The accesses and operations of a rank between two fences.
+/// The accesses and the operations of a rank between two fences.
 type Between = fn(&World, &mut Window<u64>) -> Result<()>;
 
-/// Runs `between` between fences; the first and the last fence end empty epochs. Returns how each
-/// of four ranks ends, and the line of the fence before.
+/// Runs `between` between two fences that end empty epochs. Returns how each of four ranks ends,
+/// and the line of the fence before `between`.
 fn ends(transport: &TransportKind, (check, loads): (Check, bool), between: Between) -> (Vec<End>, u32) {
     let before = line!() + 4;
     let asked = ranks(4).transport(transport.clone()).check(check).check_loads(loads);
@@ -107,7 +107,7 @@ const SILENT: [(&str, Between); 5] = [
     }),
 ];
 
-/// Loads of element 3 among others by one call; a build for checking sees each element.
+/// Calls that load element 3 among others; a build for checking sees each element.
 #[cfg(fencepost_loads)]
 const TOGETHER: [(&str, Between); 4] = [
     ("by a copy of a slice", |world, u| {
@@ -165,8 +165,8 @@ fn system_calls_may_be_handed_elements_in_a_build_for_checking() {
     run.expect("no conflict");
 }
 
-/// Loads by a rank of the sections of its own operations. Only the load of element 3 after the call
-/// of a get that lands there is found.
+/// Loads of a rank from the sections of its own operations. The only load that is found is that of
+/// element 3 after the call of a get that writes it.
 fn own_sections(_: &World, u: &mut Window<u64>) -> Result<()> {
     if u.rank() == 1 {
         load(u, 3);
@@ -255,7 +255,7 @@ fn elements_that_calls_are_handed_are_sent_and_received_as_ever() {
             let mut u = world.window_from((0..LONG).map(|at| (me * LONG + at) as u64).collect())?;
             let mut v = world.window::<u64>(LONG)?;
             world.fence((&mut u, &mut v))?;
-            // Long enough that they are written from where they are, and read to where they land.
+            // There are enough elements that puts read them in place, and gets write them in place.
             if me == 0 {
                 world.message(other, 0).send(&u[..])?;
             } else {
@@ -274,13 +274,13 @@ fn elements_that_calls_are_handed_are_sent_and_received_as_ever() {
     }
 }
 
-/// What is called between two fences, and the elements that each rank loads before.
+/// The calls between two fences, and the elements that each rank loads before them.
 struct Epoch {
     calls: Vec<Called>,
     loads: Vec<(usize, usize, usize)>,
 }
 
-/// Calls without a conflict, and some loads.
+/// Draws calls without a conflict, and some loads.
 fn epoch(dice: &mut Random, size: usize) -> Epoch {
     let mut calls: Vec<Called> = Vec::new();
     for _ in 0..dice.below(10) {

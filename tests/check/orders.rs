@@ -1,5 +1,5 @@
-//! What collectives order between epochs of locks: each orders everything, but with `mpi` no more
-//! than in MPI (planner/README.md, 32 and 37).
+//! What collectives order between epochs of locks. Each collective orders everything; with `mpi` it
+//! orders no more than in MPI (planner/README.md, 32 and 37).
 
 use crate::ends::{End, ends};
 use fencepost::grid::Block;
@@ -8,7 +8,7 @@ use fencepost::{Check, TransportKind};
 use fencepost_tests_worlds::transports::transports;
 
 /// A collective, and whether it orders what one rank did before it before what another rank does
-/// after it. Rank 2 is the root.
+/// after it. If it has a root, that is rank 2.
 type Collective = (&'static str, fn(&World) -> Result<()>, fn(usize, usize) -> bool);
 
 const ROOT: usize = 2;
@@ -52,7 +52,8 @@ fn gathered(world: &World) -> Result<()> {
     world.gather_block(ROOT, &block, &vec![7; block.len()]).map(drop)
 }
 
-/// Rank `from` puts before the collective what rank `to` puts after it, both under shared locks.
+/// Rank `from` puts before the collective, and rank `to` puts into the same element after it, both
+/// under shared locks.
 fn around(world: &World, collective: Collective, [from, to]: [usize; 2]) -> Result<()> {
     let u = world.lock_window::<u64>(4)?;
     let put = |by: usize| {
@@ -95,8 +96,8 @@ fn with_mpi_a_collective_orders_no_more_than_it_does_in_mpi() {
     transports(0..2).iter().for_each(judged);
 }
 
-/// Ranks that give different roots, or a root that is not a rank, get the same error as without a
-/// check, and go on together.
+/// If ranks give different roots, or a root that is not a rank, the error is the same as without a
+/// check, and the ranks go on together.
 #[test]
 fn wrong_arguments_of_a_collective_are_errors_on_all_ranks_with_mpi_too() {
     for transport in transports(0..1) {

@@ -1,5 +1,5 @@
-//! Generated programs of locks, and of posts and starts: with exactly one conflict, which is found
-//! with both lines, and without it, when nothing is found (planner/README.md, 31 to 34).
+//! Generated programs of locks, and of posts and starts. In a program with exactly one conflict, it
+//! is found with both lines; without it, nothing is found (planner/README.md, 31 to 34).
 
 use crate::ends::lowest;
 use crate::generated::{Found, after_reports, found, on};
@@ -12,11 +12,11 @@ use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Elements of each part.
+/// The number of elements of each part.
 const LEN: usize = 24;
-/// The most operations of a program: each is called at a line of its own.
+/// The largest number of operations of a program. Each is called at a line of its own.
 const MOST: usize = 10;
-/// Rounds of a program of posts and starts, and phases of one of locks, between barriers.
+/// The rounds of a program of posts and starts, or the phases of one of locks, between barriers.
 const ROUNDS: usize = 3;
 
 /// An operation of a program, in an epoch of its own.
@@ -27,10 +27,10 @@ struct Called {
     target: usize,
     action: Action,
     elements: Datatype,
-    /// Under a lock: on the second window, where each rank alone locks its own part, exclusively.
+    /// With locks: on the second window, where each rank locks only its own part, exclusively.
     alone: bool,
-    /// If `Some`, the operation is under a lock that is unlocked only after the next barrier;
-    /// `true` also flushes it before. Otherwise it is unlocked before.
+    /// If `Some`, the operation's lock is released after the next barrier, and `true` also flushes
+    /// it before that. If `None`, the lock is released before the barrier.
     late: Option<bool>,
 }
 
@@ -58,7 +58,7 @@ const LINES: [Act; MOST] = [
     |under, called| perform(under, called),
 ];
 
-/// Calls the operation, at the line of the caller.
+/// Calls the operation at the line of the caller.
 #[track_caller]
 fn perform(under: &Under<'_>, called: &Called) -> Result<()> {
     let (values, elements) = (vec![7; called.elements.size()], &called.elements);
@@ -78,7 +78,7 @@ fn perform(under: &Under<'_>, called: &Called) -> Result<()> {
     }
 }
 
-/// Some elements of a part.
+/// Draws some elements of a part.
 fn elements(dice: &mut Random) -> Datatype {
     loop {
         let (at, count) = (dice.below(LEN), 1 + dice.below(4));
@@ -114,8 +114,8 @@ fn called(dice: &mut Random, ranks: usize, locks: bool) -> Called {
     Called { rank, round, target, action, elements, alone, late }
 }
 
-/// Draws calls without a conflict by the law, and the same calls with one more, which makes one
-/// conflict.
+/// Draws calls that have no conflict by the law, and the same calls with one more, which makes
+/// exactly one conflict.
 fn drawn(dice: &mut Random, ranks: usize, locks: bool) -> [Vec<Called>; 2] {
     let law = |calls: &[Called]| if locks { locked(calls, ranks) } else { posted(calls, ranks) };
     let mut clean: Vec<Called> = Vec::new();
@@ -135,8 +135,8 @@ fn drawn(dice: &mut Random, ranks: usize, locks: bool) -> [Vec<Called>; 2] {
     [clean, planted.expect("some operation conflicts with one other")]
 }
 
-/// Whether no rank locks a part that it has locked: an epoch that ends late is alone on its part
-/// until then.
+/// Returns whether no rank locks a part that it already holds. An epoch that ends late must be the
+/// only one of its rank on its part until then.
 fn is_playable(calls: &[Called]) -> bool {
     let part = |call: &Called| (call.rank, call.target, call.alone);
     calls.iter().enumerate().filter(|(_, late)| late.late.is_some()).all(|(at, late)| {
@@ -148,13 +148,13 @@ fn is_playable(calls: &[Called]) -> bool {
     })
 }
 
-/// The program of a rank in a round: the numbers of its calls, and of those that end late in it.
+/// Returns the calls of a rank in a round, each with its index.
 fn of(calls: &[Called], rank: usize, round: usize) -> impl Iterator<Item = (usize, &Called)> {
     calls.iter().enumerate().filter(move |(_, call)| (call.rank, call.round) == (rank, round))
 }
 
-/// A conflict as reports have it. `number` returns which of the calls a call of a program of the
-/// law is.
+/// Returns a conflict in the form of reports. `number` maps a call of a program of the law to its
+/// index among the calls.
 fn as_found(conflict: &Unfenced, number: impl Fn(Rank, usize) -> usize) -> Found {
     let [a, b] = conflict
         .between
@@ -163,7 +163,7 @@ fn as_found(conflict: &Unfenced, number: impl Fn(Rank, usize) -> usize) -> Found
     (conflict.window.index() as u64, conflict.rank.index() as u64, ends, [a.min(b), a.max(b)])
 }
 
-/// The conflicts of these calls as epochs of locks.
+/// Returns the conflicts of these calls as epochs of locks.
 fn locked(calls: &[Called], ranks: usize) -> BTreeSet<Found> {
     let mut numbers: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     let programs: Vec<Vec<LockCall>> = (0..ranks)
@@ -199,13 +199,13 @@ fn locked(calls: &[Called], ranks: usize) -> BTreeSet<Found> {
     found.iter().map(|conflict| as_found(conflict, |rank, place| numbers[&(rank.index(), place)])).collect()
 }
 
-/// The sources of each target in a round: the ranks that access it.
+/// Returns the sources of a target in a round: the ranks that access it.
 fn sources(calls: &[Called], target: usize, round: usize) -> BTreeSet<usize> {
     let some = calls.iter().filter(|call| (call.round, call.target) == (round, target));
     some.map(|call| call.rank).collect()
 }
 
-/// The conflicts of these calls as accesses, each round of which is one exposure of each target.
+/// Returns the conflicts of these calls as accesses. In each round, each target is exposed once.
 fn posted(calls: &[Called], ranks: usize) -> BTreeSet<Found> {
     let window = WindowId::new(0);
     let mut numbers: BTreeMap<(usize, usize), usize> = BTreeMap::new();
@@ -325,7 +325,7 @@ fn play_posts(world: &World, calls: &[Called]) -> Result<Errors> {
     Ok(errors)
 }
 
-/// Plays calls, and compares what is reported with the law.
+/// Plays calls, and compares the reported conflicts with the law.
 fn play(calls: &[Called], size: usize, transport: TransportKind, check: Check, locks: bool) {
     let meant = if locks { locked(calls, size) } else { posted(calls, size) };
     let what = format!("{size} ranks on {transport:?}, {check}: {calls:#?}");
@@ -355,8 +355,8 @@ fn play(calls: &[Called], size: usize, transport: TransportKind, check: Check, l
     }
 }
 
-/// Plays a program without a conflict, and one with one; each number draws other programs. They
-/// have `size` ranks, or a number that is drawn.
+/// Plays two programs, one without a conflict and one with one. Each number draws other programs.
+/// They have `size` ranks, or a number that is drawn if it is `None`.
 pub(crate) fn one_planted(number: u64, locks: bool, size: Option<usize>, transports: &[TransportKind]) {
     let mut dice = Random::new((2 << 32) | (number * 2) | u64::from(locks));
     let drawn_size = 2 + dice.below(4);

@@ -1,4 +1,5 @@
-//! Supersteps that are prepared or loaded with a check: they are refused where their calls are.
+//! Supersteps that are prepared or loaded with a check. The check refuses them if it refuses their
+//! calls.
 
 use crate::generated::{Called, called, law};
 use fencepost::prelude::*;
@@ -11,7 +12,7 @@ use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::transports::{of_program, transports};
 use std::path::PathBuf;
 
-/// The same superstep, synchronised in both ways.
+/// Defines the same superstep with both kinds of synchronisation.
 macro_rules! drawn {
     ($name:ident, $sync:ident) => {
         #[superstep(sync = $sync)]
@@ -49,15 +50,15 @@ macro_rules! drawn {
 drawn!(by_fence, fence);
 drawn!(by_posts, pscw);
 
-/// The elements of each part.
+/// The number of elements of each part.
 const LEN: usize = crate::generated::LEN;
 
-/// The calls of one rank among those of a program.
+/// Returns the calls of one rank among the calls of a program.
 fn of_rank(calls: &[Called], rank: usize) -> Vec<Called> {
     calls.iter().filter(|call| call.rank == rank).cloned().collect()
 }
 
-/// A program of few calls, all of them on the first window.
+/// Draws a program of few calls, all of them on the first window.
 fn program(dice: &mut Random, size: usize) -> Vec<Called> {
     let one = |dice: &mut Random| {
         let mut call = called(dice, size);
@@ -67,17 +68,17 @@ fn program(dice: &mut Random, size: usize) -> Vec<Called> {
     (0..2 + dice.below(4)).map(|_| one(dice)).collect()
 }
 
-/// A place for a plan of this process.
+/// Returns a path for a plan file of this process.
 fn plan(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("fencepost-{}-{name}.plan", std::process::id()))
 }
 
-/// Returns the class of the error, if there is one.
+/// Returns the class of the error, if there is an error.
 fn class<T>(made: Result<T>) -> Option<ErrorClass> {
     made.err().map(|error| error.class())
 }
 
-/// The classes of the errors that a rank gets: from both supersteps, prepared and loaded, and from
+/// Returns the classes of the errors of a rank: from both supersteps, prepared and loaded, and from
 /// the call.
 fn ends(
     world: &World,
@@ -103,7 +104,7 @@ fn ends(
     ])
 }
 
-/// Compares what is refused with the law; returns whether it is.
+/// Compares with the law whether the calls are refused. Returns whether they are.
 fn judged(number: u64, calls: &[Called], size: usize, check: Check) -> bool {
     let found = reference::conflicts(&law(calls, size));
     let paths = ["fence", "posts"].map(|name| plan(&format!("{name}-{number}")));
@@ -153,7 +154,7 @@ fn twice(u: &mut Window<u64>, next: usize) -> Result<()> {
     u.put(0..3).to(next, Datatype::elements([4, 5, 4]).unwrap())
 }
 
-/// A get lands in one element twice.
+/// Gets into one element twice.
 #[superstep(sync = pscw)]
 fn lands_twice(u: &mut Window<u64>, next: usize) -> Result<()> {
     u.get(u.section(Datatype::elements([4, 5, 4]).unwrap())).from(next, 0..3)
@@ -209,7 +210,7 @@ fn an_operation_that_overwrites_itself_is_named_with_element_window_and_target_b
     Ok(())
 }
 
-/// Datatypes that name an element twice, of operations that have no target.
+/// Defines operations without a target whose datatypes name an element twice.
 macro_rules! to_nobody {
     ($name:ident, $sync:ident) => {
         #[superstep(sync = $sync)]
@@ -224,7 +225,7 @@ macro_rules! to_nobody {
 to_nobody!(to_nobody_by_fence, fence);
 to_nobody!(to_nobody_by_posts, pscw);
 
-/// Puts elements of more than eight bytes into one twice.
+/// Puts into one element of more than eight bytes twice.
 #[superstep]
 fn wide_twice(u: &mut Window<[u64; 2]>, next: usize) -> Result<()> {
     u.put([[1, 2]; 3]).to(next, Datatype::elements([4, 5, 4]).unwrap())

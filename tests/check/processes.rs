@@ -1,8 +1,8 @@
-//! The same cases and generated programs, where each rank is a process: a sample by default, all
-//! with `FENCEPOST_CASES=all`.
+//! The same cases and generated programs with ranks that are processes. By default a sample is run,
+//! and all of them with `FENCEPOST_CASES=all`.
 //!
-//! The test starts this program once more. That becomes a job of four processes, and each runs the
-//! same test alone.
+//! The test starts this program once more. The new process becomes a job of four processes, and
+//! each runs the same test alone.
 
 use crate::ends::are_processes;
 #[cfg(target_arch = "x86_64")]
@@ -12,7 +12,7 @@ use fencepost::TransportKind;
 use fencepost_tests_support::cases::cases as number_of;
 use std::process::Command;
 
-/// The transport, in the processes that are started.
+/// The variable that names the transport in the processes that the test starts.
 const AS: &str = "FENCEPOST_TEST_CHECK_AS";
 
 #[test]
@@ -20,7 +20,7 @@ fn as_the_ranks_of_a_job() {
     let Ok(transport) = std::env::var(AS) else { return };
     let transport: TransportKind = transport.parse().expect("a transport");
     assert!(are_processes(&transport));
-    // All worlds of a rank are of one job.
+    // All worlds of a rank belong to one job.
     let all = [transport.clone()];
     table::judged(&all);
     stores::judged(&transport);

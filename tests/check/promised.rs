@@ -1,5 +1,5 @@
-//! Assertions that are false, and conflicts that a handler lets pass (planner/README.md, 35 and
-//! 36).
+//! Assertions that are false, and conflicts that are permitted by a handler (planner/README.md, 35
+//! and 36).
 
 use crate::races::{over, under};
 use fencepost::prelude::*;
@@ -8,7 +8,7 @@ use fencepost_tests_worlds::transports::transports;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Runs a program on four ranks, on every transport, with a check.
+/// Runs a program on four ranks with a check, on every transport.
 fn everywhere(program: impl Fn(&World) -> Result<()> + Sync) {
     for transport in transports(0..3) {
         let run = ranks(4).transport(transport.clone()).check(Check::Conflicts).run(&program);
@@ -16,7 +16,7 @@ fn everywhere(program: impl Fn(&World) -> Result<()> + Sync) {
     }
 }
 
-/// Whether a call has failed as it should on the rank that promised, and on the others.
+/// Checks that a call has failed with the right error, on the rank that promised and on the others.
 fn is_refused(rank: usize, promised: usize, fenced: Result<()>, words: &str) {
     let error = fenced.expect_err("it was promised otherwise");
     if rank == promised {
@@ -34,7 +34,7 @@ fn noput_that_is_false_is_refused_with_the_rank_and_the_line() {
         for round in 0..3 {
             let promise = if me == 1 { Assertions::NOPUT } else { Assertions::NONE };
             u.fence_with(promise)?;
-            // Gets, and operations on other parts, are no puts into the part.
+            // Gets, and operations on other parts, do not put into the part.
             drop(u.fetch(1, 0..2)?);
             u.put([7]).to(2, me)?;
             if round == 1 && me == 3 {
@@ -90,7 +90,7 @@ fn nostore_that_is_false_is_refused_from_the_second_time_on() {
 }
 
 /// Two ranks accumulate with one operator into one element of a part, and one rank reads another
-/// element, in no order.
+/// element. Nothing orders these operations.
 #[test]
 fn accumulates_with_one_operator_are_refused_where_the_program_promises_that_epochs_are_disjoint() {
     everywhere(|world| {
@@ -152,7 +152,7 @@ fn conflicts_that_a_handler_lets_pass_are_told_and_mean_what_they_do_unchecked()
     });
 }
 
-/// Nobody else notifies the target of them: it trusts ranks that have compared their own calls.
+/// No rank notifies the target of these conflicts: it trusts each rank to compare its own calls.
 #[test]
 fn conflicts_that_a_sole_origin_lets_pass_are_found_at_the_fence_also_after_one_that_it_does_not() {
     for refuses in [false, true] {

@@ -1,4 +1,4 @@
-//! The text of a conflict's report, and where it appears.
+//! The text of a conflict's report, and the files and errors in which it appears.
 
 use fencepost::prelude::*;
 use fencepost::{Check, ranks};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-/// The messages of three ranks: 0 and 1 put to 1, and 2 does nothing. Also returns the line before
-/// the first put.
+/// Returns the messages of three ranks, and the line before the first put. Ranks 0 and 1 put to
+/// rank 1, and rank 2 does nothing.
 fn messages(check: Check, report: Option<&Path>) -> (Vec<(ErrorClass, String)>, u32) {
     let world = ranks(3).check(check);
     let world = match report {
@@ -81,7 +81,7 @@ fn pairs_of_the_same_lines_are_told_once_with_their_number() {
         assert_eq!(text.matches("of window 0 on rank 0").count(), 1, "{text}");
         assert!(text.starts_with("15 pairs of operations of this epoch conflict"), "{text}");
         assert!(text.contains("elements 0..57 of window 0 on rank 0, 15 times:"), "{text}");
-        // No more than twenty are reported.
+        // At most twenty conflicts are reported.
         for at in 0..70 {
             u.put([1]).to(0, at)?;
         }
@@ -92,7 +92,7 @@ fn pairs_of_the_same_lines_are_told_once_with_their_number() {
     run.expect("no panic");
 }
 
-/// A rank that is part of a conflict and had another error before it reports that error.
+/// A rank that is part of a conflict but had another error before returns that earlier error.
 #[test]
 fn a_rank_that_failed_before_returns_its_own_error() {
     let run = ranks(3).check(Check::Conflicts).run(|world| {
@@ -167,7 +167,7 @@ fn a_call_that_conflicts_in_a_section_of_another_window_is_told_with_both_lines(
                     assert!(text(error).contains(&format!("{}:{line}: `", file!())), "{line}: {error}");
                 }
             }
-            // These conflict with none of the operations that are part of the epoch.
+            // These operations conflict with none of the operations of the epoch.
             w.put(v.section(4..5)).to(other, 0)?;
             u.get(v.section(5..6)).from(other, 7)?;
             world.fence((&mut u, &mut v, &mut w))?;
@@ -189,7 +189,7 @@ fn a_section_of_an_operation_that_was_discarded_is_in_no_conflict() {
         v.put([9]).to(me, 2)?;
         u.put(v.section(3..5)).to(other, 0)?;
         u.get(v.section(4..6)).from(other, 6).expect_err("a get lands in a source");
-        // The conflict below is found at the fence: `v` was fenced after its section was named.
+        // The fence finds the conflict below: `v` was fenced after its section was named.
         world.fence((&mut u, &mut v))?;
         assert_eq!(v[2], 9);
         u.put(v.section(0..1)).to(other, 0)?;
@@ -197,7 +197,7 @@ fn a_section_of_an_operation_that_was_discarded_is_in_no_conflict() {
         v.put([1]).to(me, 0)?;
         let error = world.fence((&mut u, &mut v)).expect_err("they conflict");
         assert_eq!(error.class(), ErrorClass::RmaConflict, "{error}");
-        // A put to a window that no longer exists is in no conflict either.
+        // A put to a window that no longer exists conflicts with nothing.
         u.put(v.section(0..1)).to(other, 0)?;
         drop(u);
         v.put([7]).to(me, 0)?;
@@ -208,10 +208,10 @@ fn a_section_of_an_operation_that_was_discarded_is_in_no_conflict() {
     run.expect("the world goes on");
 }
 
-/// The path of a report, in the process that is started.
+/// The variable with the path of a report, in the process that is started.
 const AT: &str = "FENCEPOST_TEST_CHECK_REPORT_AT";
 
-/// Conflicts in two fences of each world, and in calls.
+/// Finds conflicts in two fences of each world, and in calls.
 #[test]
 #[expect(clippy::print_stderr, reason = "the process that started this one reads what it prints")]
 fn conflicts_where_the_report_is_not_written() {
@@ -238,7 +238,7 @@ fn conflicts_where_the_report_is_not_written() {
     }
 }
 
-/// What is printed where a report is to be written at `path`.
+/// Returns the text that is printed if a report cannot be written at `path`.
 fn printed(path: &Path) -> String {
     let program = std::env::current_exe().expect("this program");
     let ended = Command::new(program)

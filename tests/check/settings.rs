@@ -1,4 +1,4 @@
-//! Which ranks are checked, and what that changes.
+//! Which ranks are checked, and the effects of a check.
 
 use fencepost::prelude::*;
 use fencepost::{Assertions, Census, Check, TransportKind, ranks};
@@ -116,7 +116,7 @@ fn collectives_and_other_calls_are_as_they_were() {
 fn a_rank_that_leaves_is_named_by_those_that_wait_in_the_exchange_of_a_check() {
     for transport in transports([2]) {
         let run = ranks(4).transport(transport.clone()).check(Check::Conflicts).run(|world| {
-            // A rank may still be in the call that makes the window, when another one finds that
+            // One rank may still be in the call that makes the window when another rank finds that
             // rank 2 has left.
             let ended = world.window::<u64>(8).and_then(|mut u| {
                 u.put([1]).to(0, world.rank())?;
@@ -138,8 +138,8 @@ fn a_rank_that_leaves_is_named_by_those_that_wait_in_the_exchange_of_a_check() {
     }
 }
 
-/// A rank returns from the epoch before the fence in which the other ranks are. The next fences
-/// pair again.
+/// A rank returns from the epoch before it reaches the fence in which the other ranks are. The next
+/// fences of the ranks pair again.
 #[test]
 fn ranks_in_other_calls_are_brought_into_step() {
     for transport in transports([4]) {
@@ -181,7 +181,7 @@ fn a_get_of_more_runs_than_can_be_looked_at_is_not_looked_at_in_its_call() {
         for check in Check::ALL {
             let run = ranks(2).transport(transport.clone()).check(check).run(|world| {
                 let mut u = world.window::<u64>(16)?;
-                // The same element 2^40 times: there is no memory for what is got.
+                // The ticket names one element 2^40 times, and there is no memory for their values.
                 let ticket = u.fetch(1 - world.rank(), Datatype::nest(0, &[(1 << 40, 0)], 1).unwrap())?;
                 let error = u.fence().expect_err("8 TiB");
                 assert_eq!(error.class(), ErrorClass::NoMem, "{transport:?} {check}: {error}");

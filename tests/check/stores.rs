@@ -1,4 +1,4 @@
-//! Stores of a rank into its part in an epoch in which others access it, which MPI does not define
+//! Stores of a rank into its part in an epoch in which others access it. MPI does not define them
 //! (planner/README.md, 37).
 
 use crate::ends::{End, ends_of};
@@ -12,15 +12,15 @@ use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::transports::transports;
 
-/// What two ranks do between two fences: stores of rank 1 into its part, and operations of rank 0
-/// on that part.
+/// The actions of two ranks between two fences: rank 1 stores into its part, and rank 0 accesses
+/// that part.
 type Between = fn(&World, &mut Window<u64>) -> Result<()>;
 
-/// Makes a window, or lets the program have it again, by a call in the line that it returns.
+/// Makes a window, or gives it back to the program. Also returns the line of the call that does so.
 type Handed = fn(&World) -> Result<(Window<u64>, u32)>;
 
-/// Runs `between` after a call has handed each rank the window, and before a fence that is followed
-/// by another one. Returns how each rank's fence ended.
+/// Runs `between` after a call that gives each rank the window, and before two fences. Returns how
+/// each rank's first fence ended.
 fn ends(transport: &TransportKind, check: Check, handed: Handed, between: Between) -> Vec<End> {
     let ends = ends_of(ranks(4).transport(transport.clone()).check(check), transport, |world| {
         let (mut u, _) = handed(world)?;
@@ -32,9 +32,9 @@ fn ends(transport: &TransportKind, check: Check, handed: Handed, between: Betwee
     ends.expect("the world goes on")
 }
 
-/// Asserts that ranks 0 and 1 are in a conflict of a store and an operation that `does` this, and
-/// that the others are notified of it. `line` is that of the call which handed the window to the
-/// program.
+/// Asserts that ranks 0 and 1 are part of a conflict between a store and an operation that `does`
+/// this, and that the other ranks are notified of it. `line` is the line of the call that gave the
+/// program the window.
 fn assert_told(told: &[End], line: u32, does: &str, what: &str) {
     let classes: Vec<_> = told.iter().map(|end| end.as_ref().err().map(|(class, _)| *class)).collect();
     let (part, other) = (Some(ErrorClass::RmaConflict), Some(ErrorClass::RmaSync));
@@ -151,8 +151,8 @@ const SILENT: [(&str, Between); 5] = [
     }),
 ];
 
-/// Calls that give a program a window, or give it back. A store after the call is found, and one
-/// before it is not.
+/// Calls that give a program a window, or give it back. A store after the call is found. A store
+/// before the call is not found.
 const HANDED: [(&str, Handed); 8] = [
     ("a window that was made", |world| Ok((world.window::<u64>(16)?, line!()))),
     ("a window of a vector", |world| Ok((world.window_from(vec![5; 16])?, line!()))),
@@ -216,8 +216,8 @@ fn puts(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// What rank 1 does to the section of an operation of its own after the call, and how the operation
-/// accesses the section.
+/// How rank 1, after a call of its own, accesses the section of the operation, and how the
+/// operation accesses the section.
 const OWN: [(&str, Between); 6] = [
     ("the source of a put: element 3: read by rank 1", |world, u| {
         if world.rank() == 1 {
@@ -319,7 +319,7 @@ const OWN_SILENT: [(&str, Between); 5] = [
     }),
 ];
 
-/// Judges all of these on this transport.
+/// Judges all programs of this file on this transport.
 pub(crate) fn judged(transport: &TransportKind) {
     let line_of = |handed: Handed| {
         let lines = ranks(4).check(Check::Mpi).collect(|world| Ok(handed(world)?.1));
@@ -395,7 +395,7 @@ fn a_section_of_another_window_is_reported_once_as_not_looked_at() {
     assert!(text.contains(&format!("\"line\":{first},")), "{text}");
 }
 
-/// A prepared superstep, run by each rank in one of the ways that there are.
+/// A prepared superstep, which each rank runs in one of the possible ways.
 type Run = fn(&World, Window<u64>) -> Result<Window<u64>>;
 
 #[superstep]
@@ -451,7 +451,7 @@ fn fences_and_puts(u: &mut Window<u64>) -> Result<()> {
     u.fence()
 }
 
-/// Its fences before the last one order no operation, and are left out.
+/// The fences before the last one order no operation, and are left out.
 #[superstep]
 fn stores_fences_and_puts(u: &mut Window<u64>) -> Result<()> {
     u.fence()?;
@@ -465,16 +465,16 @@ fn stores_fences_and_puts(u: &mut Window<u64>) -> Result<()> {
     u.fence()
 }
 
-/// Where a rank is notified of a conflict of its stores with a run.
+/// The call in which a rank is notified of a conflict between its stores and a run.
 #[derive(Clone, Copy, PartialEq)]
 enum Learns {
     FromRun,
     InBarrier,
-    /// There is no conflict.
+    /// There is no conflict, so no call does.
     Never,
 }
 
-/// Checks that a run in which a rank may find a conflict has had its effect.
+/// Checks that a run has had its effect although a rank may have found a conflict.
 fn had(mut u: Window<u64>, ran: Result<()>) -> Result<Window<u64>> {
     let written = if u.rank() == 1 { u[3] } else { 2 };
     assert_eq!(written, 2, "the run was carried out");
@@ -524,10 +524,10 @@ const RUNS: [(&str, Learns, Run); 10] = [
     }),
 ];
 
-/// What a rank does to its part before a run.
+/// The accesses of a rank to its part before a run.
 type Before = fn(&mut Window<u64>) -> Result<()>;
 
-/// What ranks do, and whether that is in conflict with what others do in the run.
+/// The accesses before a run, and whether they conflict with those of other ranks in the run.
 const BEFORE_RUN: [(&str, Before, bool); 5] = [
     (
         "a store",
@@ -568,8 +568,8 @@ const BEFORE_RUN: [(&str, Before, bool); 5] = [
     ("no store", |_| Ok(()), false),
 ];
 
-/// Returns how each rank ends a run, and the barrier after it. If a conflict is `found`, the other
-/// ranks are notified in the barrier.
+/// Returns how each rank ends a run, and how it ends the barrier after it. If a conflict is
+/// `found`, the other ranks are notified in the barrier.
 fn ends_of_run(
     transport: &TransportKind,
     check: Check,
@@ -594,7 +594,7 @@ fn ends_of_run(
         };
         assert_eq!(classes, meant, "{ran:?} {met:?}");
         match ran {
-            // If each rank still has its window, the next epoch works like any other.
+            // If each rank still has its window, the next epoch succeeds like any other.
             Ok(mut u) if !found || learns == Learns::InBarrier => u.fence().and(met),
             ran => ran.map(drop).and(met),
         }
@@ -628,13 +628,13 @@ fn a_store_in_the_epoch_of_an_access_of_another_rank_is_told_with_both_lines_by_
     transports(0..2).iter().for_each(judged);
 }
 
-/// What is called between two fences, and the elements that each rank stores into before.
+/// The calls between two fences, and the elements into which each rank stores before them.
 struct Epoch {
     calls: Vec<Called>,
     stores: Vec<(usize, usize, usize)>,
 }
 
-/// Calls without a conflict, and some stores.
+/// Draws calls without a conflict, and some stores.
 fn epoch(dice: &mut Random, size: usize) -> Epoch {
     let mut calls: Vec<Called> = Vec::new();
     for _ in 0..dice.below(10) {
@@ -718,8 +718,8 @@ fn what_is_told_of_stores_is_what_the_reference_says() {
     assert!(some > 50 && none > 50, "{some} epochs with stores that are told, {none} without");
 }
 
-/// Rank 1 lends half of its window. It stores into the other half while the window is posted, or
-/// after it waited, and rank 0 does this.
+/// Rank 1 exposes half of its window. It stores into the other half while the window is posted, or
+/// after its wait. Meanwhile rank 0 makes this access.
 fn exposed(
     transport: &TransportKind,
     check: Check,
@@ -741,7 +741,7 @@ fn exposed(
                 if while_posted {
                     exposed.kept_mut(8..16)?[3] = 1;
                 }
-                // An access of its own meanwhile changes nothing.
+                // An access of rank 1 to itself meanwhile changes nothing.
                 exposed.start(&world.group([0; 0])?)?.complete()?;
                 u = match exposed.wait() {
                     Ok(u) => u,

@@ -1,17 +1,17 @@
-//! The table of all cases: what becomes of each, with the lines that are named, and by which way of
-//! checking.
+//! The table of all cases: the result of each, the lines that the report names, and the mode of the
+//! check.
 
 use crate::{buffers, cases, races};
 use fencepost::TransportKind;
 use fencepost_tests_support::cases::cases as number_of;
 use fencepost_tests_worlds::transports::transports;
 
-/// A row: the case, what becomes of it, and by which way of checking.
+/// Returns a row: the case, its result, and the mode of the check.
 pub(crate) fn row(case: &str, becomes: &str, mode: &str) -> String {
     format!("{case:<66} {becomes:<60} {mode}\n")
 }
 
-/// Runs all cases of conflicts on these transports; returns their table.
+/// Runs all cases of conflicts on these transports. Returns their table.
 ///
 /// # Panics
 /// Panics if a case has another result than its entry.
@@ -22,8 +22,8 @@ pub(crate) fn judged(transports: &[TransportKind]) -> String {
 #[test]
 #[expect(clippy::print_stdout, reason = "the table is part of the result")]
 fn each_case_becomes_what_is_said_of_it_on_every_transport() {
-    // Local, shared memory, TCP, mixed hosts, and enough simulated links to bring each case to 100
-    // runs.
+    // The transports are local, shared memory, TCP, mixed hosts, and enough simulated links that
+    // each case runs 100 times.
     let transports = transports(0..number_of(3, 96));
     println!("{}{}", judged(&transports), buffers::judged());
 }

@@ -1,4 +1,4 @@
-//! Epochs that no fence ends: posts and starts, and locks (planner/README.md, 31 to 34).
+//! Epochs that do not end in a fence: posts and starts, and locks (planner/README.md, 31 to 34).
 
 use crate::generated::after_reports;
 use crate::races::{over, under};
@@ -9,7 +9,7 @@ use fencepost_tests_worlds::transports::transports;
 /// How one rank's program ended.
 pub(crate) type End = std::result::Result<(), (ErrorClass, String)>;
 
-/// Runs a program of four ranks, each of which ends in a barrier, on every transport.
+/// Runs a program of four ranks on every transport. On each rank the program ends in a barrier.
 pub(crate) fn everywhere(program: impl Fn(&World) -> Result<()> + Sync, judge: impl Fn(&str, &[End])) {
     for transport in transports(0..4) {
         let ends = ranks(4).transport(transport.clone()).check(Check::Conflicts).collect(|world| {
@@ -22,13 +22,13 @@ pub(crate) fn everywhere(program: impl Fn(&World) -> Result<()> + Sync, judge: i
     }
 }
 
-/// Nothing is found.
+/// Checks that no conflict is found.
 pub(crate) fn silent(program: impl Fn(&World) -> Result<()> + Sync) {
     everywhere(program, |what, ends| assert!(ends.iter().all(End::is_ok), "{what}"));
 }
 
-/// A conflict is found in these two lines. `part` marks the ranks that are part of it; the others
-/// are notified of it.
+/// Checks that a conflict is found in these two lines. `part` marks the ranks that are part of it.
+/// The other ranks are notified of it.
 fn found(lines: [u32; 2], part: [bool; 4], program: impl Fn(&World) -> Result<()> + Sync) {
     everywhere(program, |what, ends| {
         for (end, part) in ends.iter().zip(part) {
@@ -287,7 +287,7 @@ fn exclusive_epochs_are_ordered_by_the_lock_with_all_others() {
         let mut ended = Ok(());
         for round in 0..20 {
             let kind = if world.rank() == round % 4 { LockType::Shared } else { LockType::Exclusive };
-            // What two ranks do under shared locks in two rounds is ordered by the barrier.
+            // The barrier orders what two ranks do under shared locks in two rounds.
             ended = ended.and(under(&u, kind, |lock| lock.put([1], 3))).and(world.barrier());
             if world.rank() == 1 {
                 ended = ended.and(u.local_mut(|part| {

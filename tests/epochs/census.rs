@@ -1,17 +1,17 @@
-//! How ranks find out who is in a fence: the messages that it takes, and that nothing else depends
-//! on it.
+//! How ranks determine which ranks take part in a fence. The tests count the messages that this
+//! takes, and check that the results do not depend on the method.
 
 use fencepost::prelude::*;
 use fencepost::{Census, Machine, Mode, Op, Ranks, TransportKind, ranks};
 use fencepost_tests_worlds::transports::{sim, transports};
 use std::sync::Mutex;
 
-/// Returns the number of rounds of a sparse census: each rank sends a message in each round.
+/// Returns the number of rounds of a sparse census. Each rank sends one message in each round.
 fn rounds(size: usize) -> u64 {
     u64::from(size.next_power_of_two().trailing_zeros())
 }
 
-/// What each rank sends in `call`: frames, and whether it notified all others.
+/// Returns the number of frames that each rank sends in `call`, and whether it notified all others.
 fn sent(world: &World, call: impl FnOnce() -> Result<()>) -> Result<(u64, u64)> {
     let before = world.meter();
     call()?;
@@ -67,7 +67,7 @@ fn shift(u: &mut Window<u64>, next: usize) -> Result<()> {
     Ok(())
 }
 
-/// Counts all messages of all ranks, also of a prepared ring, which sends its data only.
+/// Counts all messages of all ranks. A prepared ring is counted too; it sends only its data.
 #[test]
 #[expect(clippy::print_stdout, reason = "the numbers of messages are the result")]
 fn messages_grow_with_the_logarithm_of_the_ranks_and_are_printed() -> Result<()> {
@@ -97,8 +97,8 @@ fn messages_grow_with_the_logarithm_of_the_ranks_and_are_printed() -> Result<()>
     Ok(())
 }
 
-/// The frames that a fence sends last are short here. They travel by other ranks, and must not
-/// overtake frames that left before them.
+/// The last frames of a fence are short here, so they travel by other ranks. They must not overtake
+/// frames that left before them.
 #[test]
 fn what_left_early_is_not_overtaken_by_what_rides() -> Result<()> {
     for transport in (0..30).map(sim).chain([TransportKind::TcpThreads]) {
@@ -141,8 +141,8 @@ fn short_frames_ride_from_several_windows_gets_and_long_ones_among_them() -> Res
                     w.fill(-(me as i32));
                     world.barrier()?;
                     for to in 0..size {
-                        // To some ranks a frame that is too long to be piggybacked, and to all one
-                        // that is not.
+                        // Each rank sends every rank a frame that is short enough to be
+                        // piggybacked, and some ranks a frame that is too long for that.
                         let elements = if (me + to) % 3 == 0 { 200 } else { 1 };
                         u.put(vec![(epoch * me) as u64; elements]).to(to, 200 * me)?;
                         v.accumulate([epoch as i32], Op::Sum).to(to, me)?;
@@ -166,9 +166,9 @@ fn reduced(size: usize, transport: TransportKind) -> Ranks {
     ranks(size).transport(transport).census(Census::Reduced)
 }
 
-/// What each rank sends in a reduced census in which each rank takes part for itself: a message in
-/// each round. A rank beyond the largest power of two sends one before the rounds instead, and its
-/// receiver sends it one after them.
+/// Returns the number of messages that each rank sends in a reduced census without groups: one in
+/// each round. A rank beyond the largest power of two sends one message before the rounds instead,
+/// and its receiver sends it one after them.
 fn halvings(rank: usize, size: usize) -> u64 {
     let within = 1 << size.ilog2();
     if rank >= within { 1 } else { u64::from(size.ilog2()) + u64::from(rank + within < size) }
@@ -198,7 +198,7 @@ fn a_reduced_census_takes_a_message_of_each_rank_in_each_round_and_a_note_for_ea
         })?;
         for (rank, (empty, ring, all)) in counts.into_iter().enumerate() {
             let rounds = halvings(rank, size);
-            // The note has the element, or the place where the element is.
+            // The note contains the element, or the address of the element.
             let each = if memory || size - 1 <= 37 { 1 } else { 2 };
             assert_eq!(empty, [(rounds, 0); 2], "rank {rank} of {size}");
             assert_eq!(ring, (rounds + each, 0), "rank {rank} of {size}");
@@ -208,7 +208,8 @@ fn a_reduced_census_takes_a_message_of_each_rank_in_each_round_and_a_note_for_ea
     Ok(())
 }
 
-/// The bytes of the census do not depend on how many ranks have something for how many.
+/// The number of bytes of the census does not depend on how many ranks send something to how many
+/// others.
 #[test]
 fn the_messages_of_a_reduced_census_are_as_long_whatever_there_is_to_say() -> Result<()> {
     let size = 16;
@@ -216,7 +217,7 @@ fn the_messages_of_a_reduced_census_are_as_long_whatever_there_is_to_say() -> Re
         ranks(size).transport(sim(3)).census(census).collect(|world| {
             let mut u = world.window::<u64>(size)?;
             let mut bytes = |targets: usize| -> Result<u64> {
-                // The second one sends no descriptions.
+                // The second fence sends no descriptions.
                 let mut last = 0;
                 for _ in 0..2 {
                     let me = world.rank();
@@ -230,7 +231,7 @@ fn the_messages_of_a_reduced_census_are_as_long_whatever_there_is_to_say() -> Re
             Ok([bytes(0)?, bytes(7)?, bytes(15)?])
         })
     };
-    // What goes to each target in addition to counts: a note, and the frame of its operations.
+    // In addition to the counts, each target gets a note and the frame of its operations.
     for [none, some, all] in bytes(Census::Reduced)? {
         assert_eq!((all - none) * 7, (some - none) * 15, "{none}, {some}, {all}");
     }
@@ -242,7 +243,7 @@ fn the_messages_of_a_reduced_census_are_as_long_whatever_there_is_to_say() -> Re
 #[test]
 fn ranks_that_have_something_for_most_others_take_the_reduced_census_in_the_next_fence() -> Result<()> {
     let size = 64;
-    // A link on which bytes are expensive.
+    // The model of a link on which bytes are expensive.
     let mut machine = Machine::default();
     machine.network.per_byte = 100.0;
     let texts = ranks(size).transport(sim(8)).machine(machine).explain(true).collect(|world| {
@@ -271,7 +272,7 @@ fn ranks_that_have_something_for_most_others_take_the_reduced_census_in_the_next
 }
 
 /// One rank of each host takes part in the rounds of the hosts, and sends a message in each. It
-/// also sends one to each other rank of its host, which sends it one.
+/// also sends one message to each other rank of its host, and receives one from it.
 #[test]
 fn where_some_share_memory_the_rounds_are_of_hosts() -> Result<()> {
     for hosts in
@@ -301,15 +302,16 @@ fn where_some_share_memory_the_rounds_are_of_hosts() -> Result<()> {
             let others = hosts.iter().filter(|&&host| host == hosts[rank]).count() as u64 - 1;
             let expected = if leads { rounds(leaders) + others } else { 1 };
             assert_eq!(empty, [(expected, 0); 2], "rank {rank} of {hosts:?}");
-            // The element is piggybacked: on a notification where memory is reached, else on the
-            // census.
+            // The element is piggybacked, on a notification if memory is reached, and on the census
+            // otherwise.
             assert_eq!(ring, (expected, 0), "rank {rank} of {hosts:?}");
         }
     }
     Ok(())
 }
 
-/// Ranks at one address that share no memory: groups of at most eight, and of half of all ranks.
+/// Ranks at one address that share no memory form groups. A group has at most eight ranks, and at
+/// most half of all ranks.
 #[test]
 fn where_some_share_a_machine_and_no_memory_the_rounds_are_of_groups() -> Result<()> {
     for (size, each) in [(3, 1), (5, 2), (8, 4), (20, 8)] {
@@ -344,7 +346,7 @@ fn short_collectives_take_no_message_more() -> Result<()> {
             let me = world.rank();
             let sum = |op: Op| -> Result<(f64, u64)> {
                 let mut values = [0.1 * (me as f64 + 1.0)];
-                world.allreduce(&mut values, op)?; // makes the window that it keeps
+                world.allreduce(&mut values, op)?; // the first call makes the window that it keeps
                 values = [0.1 * (me as f64 + 1.0)];
                 let (frames, notified) = sent(world, || world.allreduce(&mut values, op))?;
                 assert_eq!(notified, 0);
@@ -413,8 +415,8 @@ fn hand_over(u: &mut Window<u64>, to: usize) -> Result<()> {
     Ok(())
 }
 
-/// Rank 3 waits in a prepared superstep for rank 0, which is in a barrier, and sends rank 3 nothing
-/// there.
+/// Rank 3 waits for rank 0 in a prepared superstep. Rank 0 is in a barrier, and sends rank 3
+/// nothing there.
 #[test]
 fn a_rank_that_waits_elsewhere_for_one_that_does_not_send_it_anything_is_told() {
     for transport in transports([5]) {
@@ -439,7 +441,7 @@ fn a_rank_that_waits_elsewhere_for_one_that_does_not_send_it_anything_is_told() 
     }
 }
 
-/// One of eight ranks is in another call: all ranks get an error, and the world goes on.
+/// One of eight ranks is in another call. All ranks get an error, and the world goes on.
 #[test]
 fn one_rank_of_many_in_another_call_is_named_by_all() -> Result<()> {
     for transport in transports([6]) {
@@ -461,7 +463,7 @@ fn one_rank_of_many_in_another_call_is_named_by_all() -> Result<()> {
                 }
                 assert_eq!(u[0], 0, "nothing was applied");
                 if odd {
-                    u.fence()?; // drops what it had collected
+                    u.fence()?; // drops the operations that the rank had collected
                 } else {
                     world.barrier()?;
                 }

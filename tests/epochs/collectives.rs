@@ -14,8 +14,9 @@ fn each() -> impl Iterator<Item = (TransportKind, Census)> {
     transports([7]).into_iter().flat_map(|transport| Census::ALL.map(|census| (transport.clone(), census)))
 }
 
-/// A sample for a test that takes long: each transport with one census, unless every case is tried.
-/// Three tests in turn try each transport with each.
+/// Returns a sample for a slow test: each transport with one census, or all pairs if every case is
+/// tried. Together, three tests with different values of `turn` try each transport with each
+/// census.
 fn sampled(turn: usize) -> impl Iterator<Item = (TransportKind, Census)> {
     let censuses = Census::ALL.len();
     let is_sampled = move |at: usize| every_case() || at % censuses == (at / censuses + turn) % censuses;
@@ -71,7 +72,7 @@ fn an_array_in_blocks_is_gathered_and_scattered() -> Result<()> {
         let mut cells = vec![0; block.len()];
         let all = if world.rank() == root { &expected[..] } else { &[] };
         world.scatter_block(root, block, all, &mut cells)?;
-        let mut filled = vec![0; block.len()]; // the halo is left as it was
+        let mut filled = vec![0; block.len()]; // the halo is unchanged
         let global = block.global();
         block.fill(&mut filled, |cell| expected[(0..D).fold(0, |at, d| at * global[d] + cell[d])]);
         let own: Vec<_> = block.rows().flat_map(|row| row.range()).collect();
@@ -113,8 +114,8 @@ fn a_block_that_is_not_of_its_rank_or_its_storage_is_refused() -> Result<()> {
                     world.barrier()?; // the world goes on
                     Ok((error.class(), error.message().to_owned()))
                 })?;
-                // Arrays that are cut differently are an error on all ranks; other mistakes only on
-                // the rank that made them.
+                // If arrays are cut differently, all ranks get an error. Other mistakes are an
+                // error on the rank that made them only.
                 let is_told = |(found, text): &(ErrorClass, String)| *found == class && text.contains(words);
                 assert!(errors.iter().any(is_told), "{words}: {errors:?}");
                 let all = class != ErrorClass::RmaSync || errors.iter().all(is_told);
@@ -131,7 +132,7 @@ fn a_block_that_is_not_of_its_rank_or_its_storage_is_refused() -> Result<()> {
             world.scatter_block(1, block, &[0u8; 9], &mut vec![0; block.len()])
         })?;
         refused(ErrorClass::RmaSync, "[4, 4] cells over [1, 2] ranks", &|world, _| {
-            // The same number of cells on each rank, in other places.
+            // Each rank has the same number of cells, but of another part of the array.
             let block = Block::new(world, [4, 4])?.grid(if world.rank() == 0 { [2, 1] } else { [1, 2] })?;
             world.gather_block(0, &block, &[0u8; 8]).map(drop)
         })?;
@@ -143,7 +144,8 @@ fn a_block_that_is_not_of_its_rank_or_its_storage_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// 0.1 + 0.2 + 0.3 depends on the order: every rank and transport must take the same tree.
+/// The value of 0.1 + 0.2 + 0.3 depends on the order, so every rank and transport must use the same
+/// tree.
 #[test]
 fn floating_sums_have_the_same_bits_on_every_rank_and_transport() -> Result<()> {
     for size in 1..=9 {
@@ -176,7 +178,7 @@ fn a_divided_world_goes_on_by_itself() -> Result<()> {
             let colour = (world.rank() != 4).then_some(world.rank() as u32 % 2);
             let Some(half) = world.split(colour, -(world.rank() as i64))? else { return Ok(-1) };
             let mut u = half.window::<i64>(2)?;
-            // Keys are negative ranks, so the order is turned round.
+            // The keys are negative ranks, so the order is reversed.
             assert_eq!(half.rank(), 1 - world.rank() / 2);
             u.put([world.rank() as i64]).to((half.rank() + 1) % half.size(), 1)?;
             u.fence()?;
@@ -189,11 +191,11 @@ fn a_divided_world_goes_on_by_itself() -> Result<()> {
     Ok(())
 }
 
-/// A type of element, the elements that ranks contribute, and its operators written as plain code.
+/// A type of element, with the elements that ranks contribute and its operators as plain code.
 trait Number: Element + PartialEq + std::fmt::Debug {
     fn given(rank: usize, i: usize) -> Self;
     fn combine(op: Op, a: Self, b: Self) -> Option<Self>;
-    /// To compare bits.
+    /// The bits of the value, for comparisons.
     fn bits(self) -> u64;
 }
 
@@ -284,7 +286,7 @@ fn combine<T: Number>(op: Op, into: &mut [T], from: &[T]) {
     into.iter_mut().zip(from).for_each(|(a, b)| *a = T::combine(op, *a, *b).unwrap());
 }
 
-/// The balanced tree, by its definition: the bits of all reductions follow it.
+/// Returns the result of the balanced tree, by its definition. All reductions must have these bits.
 fn tree<T: Number>(parts: &[Vec<T>], op: Op) -> Vec<T> {
     match parts {
         [one] => one.clone(),
@@ -324,7 +326,7 @@ fn against_loops<T: Number>(world: &World, len: usize, roots: &[usize]) -> Resul
             "{}",
             what("gather")
         );
-        // All operators where it costs little.
+        // All operators are tried where they cost little.
         for op in ops().filter(|&op| root == roots[0] || matches!(op, Op::Sum | Op::Replace)) {
             let sum = world.reduce(root, mine, op)?;
             let expected = (me == root).then(|| bits(&tree(&parts, op)));
@@ -350,7 +352,7 @@ fn against_loops<T: Number>(world: &World, len: usize, roots: &[usize]) -> Resul
         "{}",
         what("allgather")
     );
-    // Rank a sends rank b the elements of rank a + 2 b.
+    // Rank a sends the elements of rank a + 2 b to rank b.
     let lists: Vec<Vec<T>> = (0..size).map(|to| given(me + 2 * to, len)).collect();
     let expected: Vec<T> = (0..size).flat_map(|from| given(from + 2 * me, len)).collect();
     world.all_to_all_into(&lists.concat(), &mut all)?;
@@ -359,7 +361,7 @@ fn against_loops<T: Number>(world: &World, len: usize, roots: &[usize]) -> Resul
     Ok(())
 }
 
-/// The sizes of worlds that are tried.
+/// Returns the sizes of the worlds that are tried.
 fn sizes() -> &'static [usize] {
     if every_case() { &[1, 2, 3, 4, 5, 6, 7, 8, 9] } else { &[1, 2, 9] }
 }
@@ -383,10 +385,9 @@ fn short_arrays_of_every_type_and_operator_match_plain_loops_for_every_size_and_
     Ok(())
 }
 
-/// Longer arrays, so that each algorithm of each collective is taken, as the test after this one
-/// checks.
+/// Longer arrays, so that each algorithm of each collective is used. The next test checks that.
 const LONG: [usize; 3] = [60, 503, 3001];
-/// The length where memory is reached, with 2 to 4 ranks.
+/// The length for 2 to 4 ranks that reach each other's memory.
 const LONGEST: usize = 150_001;
 
 #[test]
@@ -408,7 +409,8 @@ fn long_arrays_match_plain_loops_for_every_size_and_root() -> Result<()> {
     Ok(())
 }
 
-/// More bytes than ranks show each other, so that plans move them in shared memory, too.
+/// The arrays have more bytes than ranks expose to each other, so plans move them in shared memory
+/// too.
 #[test]
 fn what_is_too_long_to_be_shown_is_planned() -> Result<()> {
     const LEN: usize = (8 << 20) + 1;
@@ -426,7 +428,8 @@ fn what_is_too_long_to_be_shown_is_planned() -> Result<()> {
     })
 }
 
-/// Ranks that are ahead show the next call's elements while others still read the last call's.
+/// A rank that is ahead exposes the elements of the next call while other ranks still read those of
+/// the last call.
 #[test]
 fn what_is_shown_stays_as_it_is_until_all_have_read_it() -> Result<()> {
     const LENS: [usize; 4] = [4, 60, 1500, 70_000];
@@ -490,8 +493,8 @@ fn the_lengths_that_are_tested_take_every_way() {
                 in_blocks,
                 "{operation:?} in blocks"
             );
-            // Lists of equal lengths, and arrays that are too long to be shown, make plans of these
-            // algorithms.
+            // Lists of equal lengths, and arrays that are too long to be exposed, are moved by
+            // plans of these algorithms.
             let algorithm = |&(ranks, len): &(u32, usize)| {
                 what(ranks, len).algorithm(&Default::default(), share, Census::Direct)
             };
@@ -525,7 +528,7 @@ fn no_mode_no_plan_and_no_order_changes_a_bit() -> Result<()> {
 
 #[test]
 fn lists_of_every_length_arrive_unchanged() -> Result<()> {
-    // How many elements rank a has for rank b.
+    // The number of elements that rank a has for rank b.
     let lengths: [fn(usize, usize) -> usize; 6] = [
         |a, b| (a * 5 + b * 3) % 7,
         |a, b| if a == 1 && b == 0 { 5000 } else { 0 },
@@ -558,7 +561,7 @@ fn lists_of_every_length_arrive_unchanged() -> Result<()> {
     Ok(())
 }
 
-/// Lists that differ go through slots of bounded memory, over and over.
+/// Lists of different lengths go through slots of bounded memory, again and again.
 #[test]
 fn a_long_list_among_short_ones_goes_in_pieces() -> Result<()> {
     ranks(3).run(|world| {
@@ -571,8 +574,8 @@ fn a_long_list_among_short_ones_goes_in_pieces() -> Result<()> {
     })
 }
 
-/// The world's own windows grow, and all collectives of a type share them. Plans are kept, given
-/// up, and made again.
+/// The world's own windows grow, and all collectives of a type share them. Plans are kept, dropped,
+/// and made again.
 #[test]
 fn more_different_calls_than_are_kept_go_round_twice() -> Result<()> {
     for (transport, census) in sampled(2) {
@@ -610,8 +613,8 @@ fn a_collective_leaves_pending_operations_pending() -> Result<()> {
 
 type Collective = (&'static str, fn(&World, usize) -> Result<()>);
 
-/// Collectives that each differ from the others in one thing. Each checks that a call that fails
-/// leaves its elements alone.
+/// Collectives that each differ from the others in one thing. Each checks that a failed call leaves
+/// its elements unchanged.
 const DIFFERENT: [Collective; 12] = {
     fn in_place(elements: usize, call: impl FnOnce(&mut [u32]) -> Result<()>) -> Result<()> {
         let mut mine = vec![3; elements];
@@ -642,7 +645,7 @@ fn ranks_in_different_collectives_all_learn_it_at_the_call_and_the_world_goes_on
     for (transport, census) in each() {
         for (size, len) in [(2, 1), (2, 4000), (3, 1000)] {
             ranks(size).transport(transport.clone()).census(census).run(|world| {
-                // In the first pass nothing is known; in the second one each collective has its
+                // In the first pass there are no plans. In the second pass each collective has its
                 // plan.
                 for warm in [false, true] {
                     for (a, b) in (0..DIFFERENT.len()).flat_map(|a| (0..a).map(move |b| (a, b))) {
@@ -662,8 +665,8 @@ fn ranks_in_different_collectives_all_learn_it_at_the_call_and_the_world_goes_on
     Ok(())
 }
 
-/// The notification of the rank in the collective is not taken for a record of the window that the
-/// others fence.
+/// The other ranks fence a window. They must not take the notification of the rank in the
+/// collective for a record of that window.
 #[test]
 fn a_rank_in_a_short_collective_and_one_in_a_fence_learn_it_at_the_call() -> Result<()> {
     for (transport, census) in each() {
@@ -708,7 +711,7 @@ fn what_one_rank_can_see_is_an_error_at_the_call() -> Result<()> {
         assert_eq!(class(world.all_to_all_into(&[1u8; 4], &mut [0; 2])), ErrorClass::Size);
         assert_eq!(class(world.allgather_into(&[1u8; 4], &mut [0; 7])), ErrorClass::Size);
         assert_eq!(class(world.gather_into(world.rank(), &[1u8; 4], &mut [0; 9])), ErrorClass::Size);
-        // No rank took part in any of these calls.
+        // No rank has taken part in any of these calls.
         world.barrier()
     })
 }
@@ -738,8 +741,8 @@ fn a_rank_that_leaves_is_named_by_all_who_wait_for_it() -> Result<()> {
     Ok(())
 }
 
-/// If a rank leaves as soon as it has a window, one rank may see that it has left while it waits
-/// for the parts of the others. Another rank may not see it, because it has all parts.
+/// A rank leaves as soon as it has a window. One rank may see that while it waits for the parts of
+/// the others. Another rank may have all parts already, and then it does not see it.
 #[test]
 fn ranks_make_a_window_or_are_told_who_has_left() {
     for (transport, census) in each() {
@@ -757,8 +760,8 @@ fn ranks_make_a_window_or_are_told_who_has_left() {
     }
 }
 
-/// Rank 1 is cut off at every possible event. All others end with the right elements, or with an
-/// error that is not theirs and elements as they were.
+/// Rank 1 is cut off at every possible event. Each other rank ends with the right elements, or with
+/// an error that another rank caused and unchanged elements.
 #[test]
 fn a_rank_that_is_cut_off_half_way_leaves_no_rank_hanging_and_no_wrong_elements() {
     for len in [2, 3000] {

@@ -1,18 +1,19 @@
-//! Random programs, each on every transport, prepared in every mode, replayed and dynamic in every
-//! mode, equal to the reference interpreter bit for bit.
+//! Random programs on every transport: prepared in every mode, replayed, and dynamic in every mode.
+//! Each equals the reference interpreter bit for bit.
 //!
-//! A program is drawn as raw numbers that are read modulo what is possible, so every shrunk program
-//! is a program: a failure prints the smallest one that still fails. Each of its epochs is run
-//! twice in a row with other values: the second is a replay of the first. Some ranks run each half
-//! of a prepared epoch by itself, and try what they keep in between. Some epochs are prepared with
-//! posts and starts, and ranks that have nothing to exchange in such an epoch may leave it out.
+//! A program is drawn as raw numbers, which are read modulo the number of choices. So every shrunk
+//! list of numbers is also a program, and a failure prints the smallest program that still fails.
+//! Each epoch is run twice in a row with different values; the second run is a replay of the first.
+//! Some ranks run a prepared epoch in two halves, and access the elements that they keep in
+//! between. Some epochs are prepared with posts and starts. Ranks that exchange nothing in such an
+//! epoch may leave it out.
 //!
-//! Every program runs on `local`, `shm` and `sim`. An eighth of them also runs on TCP, another
-//! eighth on several hosts, and an eighth each on these two over a stand-in for MPI. The seed deals
-//! out the ranks to hosts: equally many in a row on each, uneven, or mixed up.
-//! `FENCEPOST_TEST_TRANSPORTS=all` runs every program on all, and
-//! `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` on those two. `FENCEPOST_CASES` is the number of programs;
-//! `all` stands for 2,600.
+//! Every program runs on `local`, `shm` and `sim`. An eighth of them also runs on TCP, an eighth on
+//! several hosts, and an eighth each on these two over a stand-in for MPI. The seed distributes the
+//! ranks over the hosts: consecutive ranks in equal numbers, consecutive ranks in different
+//! numbers, or in any order. `FENCEPOST_TEST_TRANSPORTS=all` runs every program on all transports,
+//! and `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` on those two. `FENCEPOST_CASES` is the number of
+//! programs; `all` stands for 2,600.
 
 use fencepost::transport::SimConfig;
 use fencepost::{Census, Datatype, Machine, Mode, Options, Placement, TransportKind};
@@ -26,8 +27,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The variants in which to play `program` on one transport: dynamic and prepared in every mode,
-/// and some epochs of each kind.
+/// Returns the variants in which to play `program` on one transport: dynamic in every mode,
+/// prepared in every mode, and a mixture of prepared and dynamic epochs.
 fn variants(
     program: &Program,
     placements: [Placement; 2],
@@ -43,7 +44,7 @@ fn variants(
     }));
     variants.push(Variant { name: "dynamic, scoped".into(), scoped: true, ..Variant::default() });
     let options = Mode::ALL.map(|mode| (placements[0], Options { mode, ..Options::default() }));
-    // Many small frames, and what the passes may leave out.
+    // Many small frames, and without the parts that the passes may leave out.
     let odd = Options {
         mode: Mode::ALL[(seed >> 8) as usize % 5],
         coalesce: seed >> 16 & 1 == 0,
@@ -52,7 +53,7 @@ fn variants(
     };
     let halved = seed >> 17 & 1 == 0;
     for (number, (placement, options)) in options.into_iter().chain([(placements[1], odd)]).enumerate() {
-        // The last one mixes prepared epochs and dynamic ones.
+        // The last variant mixes prepared and dynamic epochs.
         let mixed = number == Mode::ALL.len();
         let by_posts = seed.rotate_right(21 + number as u32) & 1 == 1;
         let sync = if by_posts { Sync::Pscw } else { Sync::Fence };
@@ -70,7 +71,7 @@ fn variants(
             };
             let mut schedule = compiled(&options)?;
             if mixed && halved {
-                // Half the staging: one copy of each buffer, or more that is copied directly.
+                // With half the staging, each buffer has one copy, or more is copied directly.
                 let cap = Some(Bytes(schedule.peak().0.div_ceil(2)));
                 schedule = compiled(&Options { cap, ..options })?;
             }
@@ -83,10 +84,10 @@ fn variants(
     Ok(variants)
 }
 
-/// The transports by their names.
+/// The names of the transports.
 const NAMES: [&str; 7] = ["local", "shm", "sim", "tcp", "mixed", "mpi", "mixed-mpi"];
 
-/// On which of [`NAMES`] a program of this seed runs.
+/// Returns the [`NAMES`] on which a program of this seed runs.
 fn runs_on(asked: Option<&str>, seed: u64) -> Vec<&'static str> {
     let some = |name: &&str| match *name {
         "tcp" => seed.is_multiple_of(8),
@@ -109,7 +110,8 @@ fn runs_on(asked: Option<&str>, seed: u64) -> Vec<&'static str> {
     }
 }
 
-/// The host of each rank: in rows of one length, in rows of any, or as it comes.
+/// Returns the host of each rank: in rows of one length, in rows of different lengths, or in any
+/// order.
 fn hosts(ranks: usize, seed: u64) -> Vec<u32> {
     let drawn = |rank: usize| (seed >> (40 + 3 * rank)) as u32 % 8 % 3;
     let row = 1 + (seed >> 36) as usize % 4;
@@ -124,7 +126,8 @@ fn hosts(ranks: usize, seed: u64) -> Vec<u32> {
     }
 }
 
-/// The placement that the planner may assume: the longest rows of ranks that are each on one host.
+/// Returns the placement that the planner may assume: the longest rows of consecutive ranks such
+/// that each row is on one host.
 fn placement(hosts: &[u32]) -> Placement {
     let one = |row: &[u32]| row.iter().all(|host| *host == row[0]);
     let longest = (1..=hosts.len()).rev().find(|&row| hosts.chunks(row).all(one));
@@ -135,7 +138,8 @@ fn placement(hosts: &[u32]) -> Placement {
     }
 }
 
-/// The transport of this name for a number of ranks, and how they may be placed on it.
+/// Returns the transport of this name for a number of ranks, and the placements that the planner
+/// may assume on it.
 fn transport(name: &str, ranks: usize, seed: u64) -> (TransportKind, [Placement; 2]) {
     let apart = [Placement::Apart; 2];
     let others = [Placement::Apart, Placement::Hosts { ranks_each: 2 }];
@@ -159,7 +163,7 @@ fn transport(name: &str, ranks: usize, seed: u64) -> (TransportKind, [Placement;
     }
 }
 
-/// Programs and epochs by transport.
+/// The numbers of programs and of epochs, by transport.
 type Counts = BTreeMap<&'static str, (usize, usize)>;
 
 fn agrees(
@@ -172,7 +176,7 @@ fn agrees(
     let expected = program.reference();
     for name in runs_on(asked, seed) {
         let (transport, placements) = transport(name, program.ranks, seed);
-        // What is read in place is never replayed.
+        // An epoch whose elements are read in place is never replayed.
         let replays = match &transport {
             TransportKind::Sim(_) | TransportKind::TcpThreads | TransportKind::MpiThreads => true,
             TransportKind::MixedThreads(hosts) | TransportKind::MixedMpiThreads(hosts) => {
@@ -199,10 +203,10 @@ fn agrees(
     Ok(())
 }
 
-/// How many programs are drawn by default, and in a full run.
+/// The number of programs that are drawn by default, and in a full run.
 const PROGRAMS: [u64; 2] = [120, 2_600];
 
-/// In a full run at least 10,000 epochs: 2,600 programs of four epochs each on average.
+/// A full run plays at least 10,000 epochs: 2,600 programs of four epochs each on average.
 #[test]
 #[expect(clippy::print_stdout, reason = "the number of epochs is part of the result")]
 fn every_program_does_what_the_reference_does() {
@@ -252,7 +256,7 @@ fn hosts_are_even_uneven_and_mixed_up() {
     assert!([even, uneven, mixed_up].iter().all(|&count| count > 400), "{even}, {uneven}, {mixed_up}");
 }
 
-/// Returns the same program with a run of `times` elements in place of each element.
+/// Returns the same program with each element replaced by a run of `times` elements.
 fn magnified(mut program: Program, times: usize) -> Program {
     let long = |datatype: &Datatype| {
         Datatype::runs(datatype.run_iter().map(|(at, len)| (at * times as i64, len * times))).unwrap()
@@ -268,7 +272,7 @@ fn magnified(mut program: Program, times: usize) -> Program {
     program
 }
 
-/// Payloads of many packets. Some are one run of a window, and are sent from there, or read to
+/// Payloads of many packets. Some are one run of a window, which is sent from there or received
 /// there.
 #[test]
 fn programs_of_long_runs_do_by_messages_what_the_reference_does() {

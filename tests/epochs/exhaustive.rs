@@ -1,14 +1,14 @@
 //! Every program of a small space, run and compared with the reference interpreter bit for bit.
 //!
 //! A *space* fixes the ranks, the windows and an alphabet of operations for each rank. Its programs
-//! are all ways to give each rank a list of operations, with at most a number of operations
-//! together. Two programs differ in the length of a list or in a letter at one place, and the
-//! letters of an alphabet differ (which is asserted), so no program comes twice.
+//! give each rank a list of operations, in all possible ways, up to a total number of operations.
+//! Two programs differ in the length of a list or in a letter at one position. The letters of an
+//! alphabet differ (which is asserted), so no program comes twice.
 //!
-//! One world runs a whole space, an epoch for each program. So each epoch also follows one with
-//! other neighbours, windows and kinds. Every rank walks the same enumeration, stores the first
-//! values, issues its own operations, fences, and compares what it then has with what the reference
-//! leaves there.
+//! One world runs a whole space, with one epoch for each program. So each epoch also follows an
+//! epoch with other neighbours, windows and kinds. Every rank enumerates the same programs. It
+//! stores the first values, calls its own operations, fences, and compares its windows with those
+//! that the reference leaves.
 
 #![expect(clippy::print_stdout, reason = "the number of programs is part of the result")]
 
@@ -30,11 +30,11 @@ struct Space {
     windows: usize,
     len: usize,
     operations: usize,
-    /// What each rank may call, `[rank]`.
+    /// The operations that each rank may call, `[rank]`.
     alphabet: Vec<Vec<Operation>>,
 }
 
-/// What letters are made of.
+/// The choices from which letters are made.
 struct Letters<'a> {
     kinds: &'a [Kind],
     remotes: &'a [Datatype],
@@ -52,15 +52,15 @@ impl Space {
         Self { ranks, windows, len, operations, alphabet }
     }
 
-    /// Call `visit` with every program: `[rank]`, a list of letters.
+    /// Calls `visit` with every program: `[rank]`, a list of letters.
     fn walk(&self, mut visit: impl FnMut(&[Vec<usize>])) {
         for total in 0..=self.operations {
             self.lengths(total, &mut vec![0; self.ranks], 0, &mut |lengths| {
                 let mut program: Vec<Vec<usize>> = lengths.iter().map(|&length| vec![0; length]).collect();
                 loop {
                     visit(&program);
-                    // Counts on: increments the first letter that is not the last of its alphabet,
-                    // and resets those before it.
+                    // Increments the first letter that is not the last of its alphabet, and resets
+                    // the letters before it.
                     let next = program
                         .iter_mut()
                         .enumerate()
@@ -82,7 +82,7 @@ impl Space {
         }
     }
 
-    /// All ways to share out `left` operations from `rank` on.
+    /// Enumerates the ways to distribute `left` operations over the ranks from `rank` on.
     fn lengths(&self, left: usize, lengths: &mut Vec<usize>, rank: usize, visit: &mut impl FnMut(&[usize])) {
         if rank + 1 == self.ranks {
             lengths[rank] = left;
@@ -126,7 +126,7 @@ impl Letters<'_> {
     }
 }
 
-/// Run each `every`th program of `space` in one world. Returns how many that were.
+/// Runs each `every`th program of `space` in one world. Returns the number of programs that ran.
 fn run<T: Element>(space: &Space, transport: TransportKind, every: usize) -> usize {
     Census::ALL.map(|census| run_with::<T>(space, transport.clone(), census, every))[0]
 }
@@ -174,7 +174,7 @@ fn each<T: Element, const N: usize>(
             return;
         }
         let asked = |rank: usize, i: usize| &space.alphabet[rank][program[rank][i]];
-        // What it must leave.
+        // The result that the law demands.
         let mut law = reference::Epoch::default();
         for (rank, list) in program.iter().enumerate() {
             let operations = (0..list.len()).map(|i| asked(rank, i).clone()).collect();
@@ -186,7 +186,7 @@ fn each<T: Element, const N: usize>(
         }
         let mut expected = first.clone();
         let landed = reference::run(&mut expected, &law).expect("the alphabet fits");
-        // What it leaves.
+        // The result of the epoch.
         for (w, window) in windows.iter_mut().enumerate() {
             bytes_mut(window).copy_from_slice(&first.memory[me][WindowId::new(w)]);
         }
@@ -234,7 +234,7 @@ fn each<T: Element, const N: usize>(
     result.map(|()| done)
 }
 
-/// Whether the source is a slice.
+/// Returns whether the source is a slice.
 fn slices(operation: &Operation) -> bool {
     operation.local == Local::Buffer && operation.kind != Kind::Get
 }
@@ -267,7 +267,7 @@ fn runs(len: usize) -> Vec<Datatype> {
     (0..len).flat_map(|low| (low + 1..=len).map(move |high| Datatype::run(low..high))).collect()
 }
 
-/// Runs every program of a space, or every n-th, and prints how many there were.
+/// Runs every n-th program of a space. Returns and prints the number of programs.
 type Run = fn(&Space, TransportKind, usize) -> usize;
 
 #[test]
@@ -315,7 +315,7 @@ fn every_program_of_a_small_space_does_what_the_reference_does() {
             run::<u8>,
         ),
     ];
-    // Every how many programs of a space are run on `local`, on `shm`, and on `sim`.
+    // On `local`, `shm` and `sim`, one of this number of programs is run.
     let every = if every_case() { [1, 13, 17] } else { [11, 127, 173] };
     let mut total = [0; 2];
     for (seed, (name, space, run)) in spaces.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `World::explain_last`: what the last epoch did and why, whatever it was.
+//! `World::explain_last`: what the last epoch of any kind did, and why.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
@@ -12,7 +12,7 @@ fn apart() -> Ranks {
     ranks(2).transport(TransportKind::Sim(SimConfig { seed: 3, ..SimConfig::default() }))
 }
 
-/// All of them are in it, each in a line of its own or not.
+/// Checks that the text contains all of these, on the same line or on different lines.
 fn says(text: &str, all: &[&str]) {
     for one in all {
         assert!(text.contains(one), "`{one}` is not in\n{text}");
@@ -79,7 +79,7 @@ fn direct_says_what_was_read_in_place_and_who_had_to_wait() -> Result<()> {
             let text = &run(mode, 200_000)?[0];
             assert!(!text.contains("direct:") && !text.contains("wait"), "{text}");
         }
-        // A list of few bytes is read where values are shared, and not sent elsewhere.
+        // A get of few bytes is copied directly if ranks share values, and staged otherwise.
         let get = |len: usize, written: bool| {
             told(ranks(2).transport(transport.clone()), move |world| {
                 let mut u = world.window::<f64>(40_000)?;

@@ -1,14 +1,14 @@
-//! Worlds whose ranks are on several hosts: the ranks of a host reach each other's memory, and
-//! exchange messages with the others. Parts that are split off have any ranks, in any order, and
-//! each does what a world does.
+//! Worlds whose ranks are on several hosts. The ranks of a host reach each other's memory, and
+//! exchange messages with the other ranks. A part that is split off has any ranks, in any order,
+//! and works like any world.
 
 use fencepost::{
     ErrorClass, Machine, Mode, Op, Options, Placement, Result, TransportKind, Window, World, ranks, superstep,
 };
 use fencepost_tests_support::random::Random;
 
-/// The host of each rank: even, uneven, one rank on some, all on one, each on its own, and mixed
-/// up.
+/// The host of each rank: equal numbers, different numbers, single ranks, all ranks on one host,
+/// each rank on its own, and mixed orders.
 const LAYOUTS: [&[u32]; 9] = [
     &[0, 0, 1, 1],
     &[0, 1, 1, 1],
@@ -21,7 +21,7 @@ const LAYOUTS: [&[u32]; 9] = [
     &[5, 3, 5, 5, 3, 9, 3],
 ];
 
-/// To the next rank, from the one before, and to the first.
+/// Exchanges elements with the next rank, the rank before, and the first rank.
 #[superstep]
 fn around(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     let (me, size) = (u.rank(), u.size());
@@ -31,8 +31,8 @@ fn around(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// The placement of a world, and of its parts, is that of its ranks' hosts. A plan that is compiled
-/// for it can be loaded.
+/// The placement of a world, or of a part of it, follows from the hosts of its ranks. A plan that
+/// was compiled for that placement can be loaded.
 #[test]
 fn a_world_says_which_of_its_ranks_share_memory() -> Result<()> {
     let worlds = [
@@ -62,7 +62,7 @@ fn a_world_says_which_of_its_ranks_share_memory() -> Result<()> {
     Ok(std::fs::remove_file(path)?)
 }
 
-/// Everything that a world does, in one whose ranks are these ranks of another.
+/// Checks everything that a world does, in a world whose ranks are the ranks `members` of another.
 fn works(world: &World, members: &[usize]) -> Result<()> {
     let (me, size) = (world.rank(), world.size());
     let all: Vec<u64> = members.iter().map(|&member| member as u64).collect();
@@ -81,7 +81,7 @@ fn works(world: &World, members: &[usize]) -> Result<()> {
         }
         assert_eq!(u[2..6], [base + before, base, base + before, base], "round {round}");
         assert_eq!(v[0], if me == 0 { sum } else { 0 }, "round {round}");
-        // One element to every rank, by the fast path and the slow one in turn.
+        // Puts one element to every rank, by the fast path and the slow path in turn.
         for to in 0..size {
             u.put([base + all[me]]).to(to, 6 + me)?;
         }
@@ -99,7 +99,7 @@ fn works(world: &World, members: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// One split: which ranks are in which part, in which order, and what is done there.
+/// Splits once, and tests the parts: the ranks of each part, their order, and the operations in it.
 fn splits(world: &World, random: &mut Random, depth: u32) -> Result<Option<(World, Vec<usize>)>> {
     let drawn: Vec<(Option<u32>, i64)> = (0..world.size())
         .map(|_| (random.below(4).checked_sub(1).map(|colour| colour as u32 % 2), random.below(5) as i64 - 2))
@@ -107,7 +107,7 @@ fn splits(world: &World, random: &mut Random, depth: u32) -> Result<Option<(Worl
     let (colour, key) = drawn[world.rank()];
     let mut members: Vec<usize> =
         (0..world.size()).filter(|&rank| colour.is_some() && drawn[rank].0 == colour).collect();
-    members.sort_by_key(|&rank| drawn[rank].1); // ranks of one key stay in order
+    members.sort_by_key(|&rank| drawn[rank].1); // ranks with equal keys keep their order
     let part = world.split(colour, key)?;
     assert_eq!(part.is_some(), colour.is_some());
     let Some(part) = part else { return Ok(None) };
@@ -134,7 +134,7 @@ fn parts_of_any_ranks_in_any_order_are_worlds() -> Result<()> {
             let mut kept = Vec::new();
             for round in 0..6 {
                 let part = splits(world, &mut random, 2)?;
-                // Some are dropped at once, and some live on next to later ones.
+                // Some parts are dropped at once, and some are kept while later ones are used.
                 kept.extend(part.filter(|_| round % 2 == 0));
             }
             for (part, members) in &kept {
@@ -146,7 +146,7 @@ fn parts_of_any_ranks_in_any_order_are_worlds() -> Result<()> {
     Ok(())
 }
 
-/// Which of these ranks leaves its part early, and which error the others get.
+/// One of these ranks leaves its part early. The others get an error that names it.
 #[test]
 fn a_rank_that_leaves_a_part_is_named_by_its_rank_there_and_the_whole_goes_on() -> Result<()> {
     for layout in LAYOUTS {
@@ -154,7 +154,7 @@ fn a_rank_that_leaves_a_part_is_named_by_its_rank_there_and_the_whole_goes_on() 
             let world = ranks(layout.len()).transport(TransportKind::MixedThreads(layout.to_vec()));
             world.run(|world| {
                 let (me, size) = (world.rank(), world.size());
-                // In the reverse order, without one.
+                // All ranks but one, in reverse order.
                 let colour = (me != (gone + 1) % size).then_some(7);
                 if let Some(part) = world.split(colour, -(me as i64))? {
                     let mut members = (0..size).rev().filter(|&rank| rank != (gone + 1) % size);
@@ -174,8 +174,8 @@ fn a_rank_that_leaves_a_part_is_named_by_its_rank_there_and_the_whole_goes_on() 
     Ok(())
 }
 
-/// A plan that takes ranks of two hosts to share memory is compiled again when it is loaded, and
-/// reports it.
+/// A plan assumes that ranks of two hosts share memory. When it is loaded, it is compiled again,
+/// and that is reported.
 #[test]
 fn a_plan_for_other_hosts_is_compiled_again_and_has_the_same_result() -> Result<()> {
     let path = std::env::temp_dir().join(format!("fencepost-hosts-{}.plan", std::process::id()));

@@ -1,5 +1,5 @@
-//! Elements so long that they travel in frames of their own where memory is not reached. They are
-//! sent from where they are, and applied from where they arrived.
+//! Elements that are so long that they travel in frames of their own if memory is not reached. They
+//! are sent from the window, and applied from the received frame.
 
 use fencepost::prelude::*;
 use fencepost::{Census, ErrorClass, Op, TransportKind, ranks};
@@ -9,10 +9,10 @@ use fencepost_tests_worlds::transports::transports;
 
 const LEN: usize = 9000;
 
-/// Lengths about the bound, of two bytes each.
+/// Lengths around the bound, in elements of two bytes.
 const LENGTHS: [usize; 6] = [3, 8191, 8192, 8193, 8500, LEN];
 
-/// What a rank does in one epoch, drawn from `dice`, which is its own.
+/// Makes the calls of a rank in one epoch, drawn from `dice`, which belongs to the rank.
 fn epoch(world: &World, dice: &mut Random, windows: &[&Window<u16>; 2]) -> Result<Vec<Ticket<u16>>> {
     let mut tickets = Vec::new();
     for _ in 0..1 + dice.below(3) {
@@ -38,7 +38,7 @@ fn epoch(world: &World, dice: &mut Random, windows: &[&Window<u16>; 2]) -> Resul
     Ok(tickets)
 }
 
-/// What the ranks have in the end, and what each of them has fetched.
+/// Returns the windows of each rank at the end, and the elements that it has fetched.
 fn play(transport: TransportKind, census: Census, seed: u64) -> Vec<(Vec<u16>, Vec<u16>, Vec<u16>)> {
     let run = ranks(3).transport(transport.clone()).census(census).collect(|world| {
         let (me, dice) = (world.rank(), &mut Random::new(seed * 8 + world.rank() as u64));
@@ -49,7 +49,7 @@ fn play(transport: TransportKind, census: Census, seed: u64) -> Vec<(Vec<u16>, V
         let mut fetched = Vec::new();
         for round in 0..5 {
             if round == 3 {
-                // All is dropped: rank 1 is in another fence.
+                // All operations are dropped, since rank 1 is in another fence.
                 let before = (u.to_vec(), v.to_vec());
                 drop(epoch(world, dice, &[&u, &v])?);
                 let failed = match me {

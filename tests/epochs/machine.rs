@@ -1,4 +1,5 @@
-//! One machine model, given once, by which everything of a world and of what is compiled decides.
+//! One machine model, which is given once. All decisions of a world, and of everything that is
+//! compiled, follow from it.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
@@ -9,7 +10,7 @@ fn shift(u: &mut Window<f64>, to: usize) -> Result<()> {
     u.put(0..1000).to(to, 1000)
 }
 
-/// A machine on which a network takes ten times as long.
+/// Returns a machine on which the network takes ten times as long.
 fn slow() -> Machine {
     let mut machine = Machine::default();
     machine.network.latency *= 10.0;
@@ -108,7 +109,7 @@ mod world {
         dear.moving.remote = 1.0;
         for (machine, in_place) in [(Machine::default(), true), (dear, false)] {
             let texts: Vec<String> = ranks(2).machine(machine).explain(true).collect(|world| {
-                // A part of a world has its machine.
+                // A part of a world has the machine of that world.
                 let part = world.split(Some(0), 0)?.expect("this rank takes part");
                 let mut u = part.window::<f64>(400_000)?;
                 u.put(0..200_000).to(1 - part.rank(), 200_000)?;
@@ -122,7 +123,7 @@ mod world {
 
     #[test]
     fn a_dynamic_epoch_predicts_pieces_by_its_machine() -> Result<()> {
-        // Frames cost nothing, or so much that nothing is worth two.
+        // Frames cost nothing, or so much that two are never better than one.
         for (overhead, pieces) in [(0.0, true), (1e9, false)] {
             let mut machine = Machine::default();
             machine.network.overhead = overhead;
@@ -183,7 +184,7 @@ mod measured {
                 }
                 let of_ranks = ranks(size).transport(transport.clone()).collect(|world| {
                     let measured = world.measure_machine()?;
-                    // And the world goes on.
+                    // The world goes on.
                     let mut u = world.window::<u64>(1)?;
                     u.accumulate([1], Op::Sum).to(0, 0)?;
                     u.fence()?;

@@ -1,5 +1,5 @@
-//! Epochs: what they leave, on every transport and in every mode, how they are explained, and what
-//! decides how they travel.
+//! Epochs: their results on every transport and in every mode, their explanations, and the
+//! decisions how they travel.
 
 mod census;
 mod collectives;

@@ -1,4 +1,4 @@
-//! Epochs in relaxed order: each element takes each of its operations exactly once, in some order,
+//! Epochs in relaxed order. Each element takes each of its operations exactly once, in some order,
 //! and nothing else.
 
 use fencepost::transport::SimConfig;
@@ -15,7 +15,7 @@ use fencepost_tests_worlds::transports::transports;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// Whether the reference allows what was found in a run of this `name`. A program with more orders
+/// Checks that the reference allows the result of a run of this `name`. A program with more orders
 /// than the reference tries is rejected: it is not judged, and another one is drawn.
 fn allowed(program: &Program, found: &Outcome, name: &str) -> std::result::Result<(), TestCaseError> {
     let before = program.first();
@@ -109,7 +109,7 @@ fn pour(u: &mut Window<f64>) -> Result<()> {
     Ok(())
 }
 
-/// What three ranks have poured.
+/// Returns the first element of rank 0 after three ranks have added to it.
 fn poured(u: &mut Window<f64>, run: impl FnOnce(&mut Window<f64>) -> Result<()>) -> Result<()> {
     (u[0], u[1]) = (0.0, u.rank() as f64 + 1.0);
     run(u)?;
@@ -147,27 +147,26 @@ fn a_relaxed_plan_is_refused_where_order_is_kept_and_taken_where_it_is_not() -> 
             let error = pour::load(world, &path).expect_err("this world keeps order");
             assert_eq!(error.class(), ErrorClass::Plan, "{error}");
             assert!(error.to_string().contains("World::set_order"), "{error}");
-            // One rank of three keeps order: it refuses the plan for all.
+            // One rank of three keeps order, so it refuses the plan for all ranks.
             if world.rank() != 1 {
                 world.set_order(Order::Relaxed);
             }
             let error = pour::load(world, &path).expect_err("rank 1 keeps order");
             assert_eq!(error.class(), ErrorClass::Plan, "{error}");
             assert!(world.rank() == 1 || error.to_string().contains("rank 1 refused"), "{error}");
-            // Nothing is lost.
+            // No operation is lost.
             world.set_order(Order::Canonical);
             poured(&mut u, pour)?;
             world.set_order(Order::Relaxed);
             let mut loaded = pour::load(world, &path)?;
             poured(&mut u, |u| loaded.replay(u))?;
-            // A prepared superstep keeps the order that it was prepared for, whatever the world
-            // does afterwards.
+            // A prepared superstep keeps the order for which it was prepared, whatever order the
+            // world has afterwards.
             world.set_order(Order::Canonical);
             poured(&mut u, |u| loaded.replay(u))?;
             world.barrier()
         })?;
-        // The other way round is accepted: canonical order is one of those that relaxed order
-        // allows.
+        // The opposite case is accepted, since relaxed order allows the canonical order.
         compiled.save(&path)?;
         world.run(|world| {
             world.set_order(Order::Relaxed);
@@ -190,7 +189,7 @@ fn what_is_prepared_has_the_order_of_its_world() -> Result<()> {
             poured(&mut u, |u| prepared.replay(u))
         })?;
     }
-    // Ranks that differ get an error.
+    // If ranks have different orders, they get an error.
     ranks(3).run(|world| {
         if world.rank() == 2 {
             world.set_order(Order::Relaxed);

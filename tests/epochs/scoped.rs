@@ -1,12 +1,12 @@
-//! Scoped epochs: gets land in the elements of a borrowed buffer that a datatype names, and in no
+//! Scoped epochs. A get lands in the elements of a borrowed buffer that a datatype names, and in no
 //! others.
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, ranks};
 use fencepost_tests_worlds::transports::transports;
 
-/// Parts of a buffer of 17 elements, of four elements each: a column, two dimensions with steps
-/// down, a list that names one element twice, and a run.
+/// Returns parts of a buffer of 17 elements, with four elements each: a column, two dimensions with
+/// descending steps, a list that names one element twice, and a run.
 fn parts() -> [Datatype; 4] {
     [
         Datatype::nest(1, &[(4, 3)], 1).unwrap(),
@@ -70,7 +70,7 @@ fn parts_that_are_not_in_their_buffer_or_have_another_size_are_refused_at_the_ca
         assert_eq!(refused(Datatype::nest(0, &[(1 << 60, 1)], 1).unwrap(), 0..2).class(), ErrorClass::Disp);
         assert_eq!(refused(Datatype::nest(0, &[(1 << 60, 0)], 1).unwrap(), 0..2).class(), ErrorClass::Size);
         assert_eq!(refused(Datatype::run(0..4), 0..2).class(), ErrorClass::Size);
-        // Nothing is left of a call that was refused.
+        // A refused call has no effect.
         let mut seen = [0; 2];
         u[0] = 7;
         u.epoch(|epoch| {

@@ -1,5 +1,5 @@
-//! What the modes do in epochs that are not compiled, between ranks that only exchange messages:
-//! what leaves when, and that nothing but the traffic shows it.
+//! The effects of the modes in epochs that are not compiled, between ranks that only exchange
+//! messages: when operations leave, and that only the traffic differs.
 
 use fencepost::transport::SimConfig;
 use fencepost::{
@@ -11,14 +11,14 @@ fn apart(size: usize, mode: Mode) -> Ranks {
     ranks(size).transport(TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })).mode(mode)
 }
 
-/// Three ranks that reach each other's memory: as threads, as processes do, and two of them at a
-/// time.
+/// Returns three ranks that reach each other's memory: as threads, as processes would, and with
+/// only two at a time.
 fn together(mode: Mode) -> [Ranks; 3] {
     [TransportKind::Local, TransportKind::ShmThreads, TransportKind::MixedThreads(vec![0, 1, 0])]
         .map(|transport| ranks(3).transport(transport).mode(mode))
 }
 
-/// Frames that this rank has sent in dynamic epochs so far.
+/// Returns the number of frames that this rank has sent in dynamic epochs so far.
 fn frames(world: &World) -> u64 {
     world.traffic().messages
 }
@@ -62,8 +62,8 @@ fn pipelined_operations_leave_by_the_chunk_and_aggregated_ones_at_the_fence() ->
     Ok(())
 }
 
-/// Operations that differ each time leave in pieces once that is known; the same operations again
-/// are replayed whole.
+/// Operations that differ each time leave in pieces, as soon as the rank knows that they differ.
+/// Operations that repeat are replayed whole.
 #[test]
 fn auto_chooses_by_what_followed_the_same_line_before() -> Result<()> {
     for changes in [true, false] {
@@ -86,8 +86,8 @@ fn auto_chooses_by_what_followed_the_same_line_before() -> Result<()> {
             Ok(early)
         })?;
         for early in early {
-            // The second epoch is the first that began at this fence, and the fourth can know of
-            // two before it.
+            // The second epoch is the first that began at this fence. The fourth can know two
+            // epochs before it.
             assert_eq!(early[..3], [0, 0, 0], "{early:?}");
             assert_eq!((early[3] > 1, early[4] > 1), (changes, changes), "{early:?}");
         }
@@ -150,7 +150,7 @@ fn operations_that_left_early_wait_for_the_fence_of_their_own_window() -> Result
             u.fence()?;
             assert_eq!((u[0], v[0]), (round + from, 0));
             assert_eq!(asked.take().ok(), Some(vec![0]));
-            // Collective calls, new windows and other exchanges pass what is staged.
+            // Collective calls, new windows and other exchanges overtake staged operations.
             let mut w = world.window::<u16>(1)?;
             w.put([7]).to(next, 0)?;
             assert_eq!(world.allgather(&[me])?, [[0], [1], [2]]);
@@ -170,7 +170,7 @@ fn an_epoch_that_fails_or_is_given_up_leaves_nothing_behind() -> Result<()> {
         let mut u = world.window::<u32>(2)?;
         let mut v = world.window::<u32>(2)?;
         for bad in 0..3 {
-            // A rank's epoch fails: all drop what left.
+            // An epoch fails on one rank. All ranks drop the operations that left early.
             let failed = u.epoch(|epoch| {
                 epoch.put([100]).to(next, 0)?;
                 if world.rank() == bad { Err(Error::new(ErrorClass::Other, "no")) } else { Ok(()) }
@@ -178,8 +178,8 @@ fn an_epoch_that_fails_or_is_given_up_leaves_nothing_behind() -> Result<()> {
             assert!(failed.is_err());
             u.fence()?;
             assert_eq!(u[..], [0, 0]);
-            // Ranks fence different windows. The operations of the window that a rank fenced are
-            // given up, those of the other window are not.
+            // Ranks fence different windows. A rank drops the operations on the window that it
+            // fenced. It keeps those on the other window.
             u.put([1]).to(next, 0)?;
             v.put([2]).to(next, 0)?;
             let error = if world.rank() == bad { u.fence() } else { v.fence() }.expect_err("ranks differ");
@@ -194,8 +194,8 @@ fn an_epoch_that_fails_or_is_given_up_leaves_nothing_behind() -> Result<()> {
     })
 }
 
-/// Ranks leave a failed fence one after another. What the first of them send then belongs to the
-/// next epoch.
+/// Ranks leave a failed fence one after another. Frames that the first ranks send then belong to
+/// the next epoch.
 #[test]
 fn operations_that_leave_after_a_failed_fence_are_not_dropped_with_it() -> Result<()> {
     for seed in 0..20 {
@@ -272,7 +272,7 @@ fn where_memory_is_reached_nothing_leaves_whatever_is_asked() -> Result<()> {
     Ok(())
 }
 
-/// Two puts to the right that abut, and two gets.
+/// Two puts to the right neighbour whose elements adjoin, and two gets.
 #[superstep]
 fn abutting(u: &mut Window<u32>) -> Result<()> {
     let right = (u.rank() + 1) % u.size();
@@ -307,8 +307,8 @@ fn without_planning_each_operation_of_a_prepared_superstep_is_a_frame_of_its_own
     Ok(())
 }
 
-/// Each rank changes its window as soon as it has left the fence. A reader that was still at it
-/// would see that.
+/// Each rank changes its window as soon as it has left the fence. A reader that was still reading
+/// would see the change.
 #[test]
 fn lent_sections_are_read_before_their_owner_leaves() -> Result<()> {
     const N: usize = 1 << 17;
@@ -333,7 +333,8 @@ fn lent_sections_are_read_before_their_owner_leaves() -> Result<()> {
     Ok(())
 }
 
-/// What each rank lends is replaced by what it is lent: nobody may write before all have read.
+/// Each rank overwrites the section that another rank reads from it. No rank may write before all
+/// have read.
 #[test]
 fn ranks_that_trade_places_in_place_read_before_they_write() -> Result<()> {
     const N: usize = 10_000;
@@ -358,9 +359,9 @@ fn ranks_that_trade_places_in_place_read_before_they_write() -> Result<()> {
     Ok(())
 }
 
-/// Sections that are lent and values that are copied are applied in the order of the calls,
-/// whatever writes the memory that others read: a value that is piggybacked on a notification,
-/// records, operations that are described, another section.
+/// Sections that are read in place and values that are copied are applied in the order of the
+/// calls, whatever writes the memory that others read: a value that is piggybacked on a
+/// notification, a record, an operation that is described, or another section.
 #[test]
 fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fence() -> Result<()> {
     const N: usize = 6;
@@ -392,7 +393,7 @@ fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fe
                         u.accumulate(2..6, Op::Sum).to(next, 0)?;
                         (0..4).for_each(|at| expected[at] += old(before, 2 + at));
                     }
-                    // Only the rank before this one writes what this rank lends.
+                    // Only the rank before this one writes the section that others read.
                     _ if me == 0 => (0..40).try_for_each(|_| u.put([8]).to(next, 0))?,
                     _ if before == 0 => expected[0] = 8,
                     _ => {}
@@ -400,7 +401,7 @@ fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fe
                 world.fence((&mut u, &mut v))?;
                 assert_eq!(u[..], expected[..], "case {case}, rank {me}");
             }
-            // Nothing but a value writes to rank 0, which lends that very element.
+            // Only a value is written to rank 0, into the very element that others read.
             u.fill(me as u64);
             match me {
                 0 => u.put(0..3).to(1, 0)?,
@@ -416,9 +417,9 @@ fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fe
     Ok(())
 }
 
-/// Values that are too many for a frame stay where the call has copied them until they are applied:
-/// in several windows, among other operations, the same again and not, and after a fence that
-/// failed.
+/// If values are too many for a frame, the copy that the call made is kept until they are applied.
+/// The test tries several windows, other operations in between, repeated and changed calls, and an
+/// epoch after a failed fence.
 #[test]
 fn many_values_are_read_where_the_call_has_copied_them() -> Result<()> {
     const N: usize = 1000;
@@ -463,8 +464,8 @@ fn many_values_are_read_where_the_call_has_copied_them() -> Result<()> {
     Ok(())
 }
 
-/// Not a test of its own: the test below runs it with the environment that it sets, and the next
-/// one in several environments.
+/// This is not a test by itself. The test below runs it with an environment, and the next one in
+/// several environments.
 #[test]
 #[expect(clippy::print_stdout, reason = "the next test reads it")]
 fn in_an_environment() {
@@ -474,7 +475,7 @@ fn in_an_environment() {
         u.put([1]).to(to, 0)?;
         u.put([1]).to(to, 1)?;
         u.fence()?;
-        // And a prepared superstep.
+        // Then a prepared superstep.
         let mut v = world.window::<u32>(6)?;
         let dynamic = frames(world);
         abutting::prepare(world)?.replay(&mut v)?;
@@ -498,7 +499,7 @@ fn run_reads_its_environment_strictly() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     assert!(said("on").contains("frames [101, 101]"), "{}", said("on"));
-    // The last one prints how many there were.
+    // The last line contains the counts.
     assert!(said("off").contains("frames [304, 304]"), "{}", said("off"));
     for other in ["OFF", "", "0"] {
         let said = said(other);
@@ -524,8 +525,8 @@ fn every_variable_is_understood_or_refused_by_its_name() {
     }
 }
 
-/// What is staged for gets of single elements is of one epoch: the next epoch may have gets that
-/// are copied directly.
+/// Buffers that are staged for gets of single elements belong to one epoch. The next epoch may have
+/// gets that are copied directly.
 #[test]
 fn gets_of_single_elements_leave_nothing_to_the_epoch_after_them() -> Result<()> {
     ranks(2).run(|world| {
@@ -555,7 +556,7 @@ fn late(u: &mut Window<u32>, values: &[u32; 2]) -> Result<()> {
     u.put(values).to((u.rank() + 1) % u.size(), 0)
 }
 
-/// The mode of the attribute comes before that of the window, and after that of the call.
+/// The mode of the attribute comes before that of the window, but after that of the call.
 #[test]
 fn a_mode_is_forced_by_the_attribute_for_its_superstep_only() -> Result<()> {
     let compiled = early::compile(2, |_| Ok([0; 2]))?;
@@ -566,7 +567,8 @@ fn a_mode_is_forced_by_the_attribute_for_its_superstep_only() -> Result<()> {
     assert_eq!(modes(&compiled)[..2], [Mode::Aggressive, Mode::Aggregated]);
     assert!(compiled.explain().to_string().contains("aggressive"), "{}", compiled.explain());
     assert_eq!(modes(&late::compile(2, |_| Ok([0; 2]))?)[0], Mode::Auto);
-    // While calls are compared with the pattern nothing leaves early: the first time on each rank.
+    // While calls are compared with the pattern, which is the first time on each rank, nothing
+    // leaves early.
     apart(2, Mode::Aggregated).check(Check::Off).explain(true).run(|world| {
         let mut u = world.window::<u32>(4)?;
         u.set_mode(Mode::Pipelined);

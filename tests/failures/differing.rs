@@ -1,4 +1,4 @@
-//! Errors of calls that ranks make differently name what differs.
+//! If ranks make different calls, the errors name the difference.
 
 use fencepost::prelude::*;
 use fencepost::ranks;

@@ -1,5 +1,5 @@
-//! Bad input and ranks that leave: each a clear error with MPI's class, nothing lost, nothing hung,
-//! and no timeout anywhere.
+//! Bad input, and ranks that leave. Each case ends in a clear error of MPI's class. No elements are
+//! lost, no rank hangs, and no wait ends by a timeout.
 
 use fencepost::transport::{Fault, FaultKind, SimConfig};
 use fencepost::{
@@ -42,7 +42,7 @@ fn an_error_that_one_rank_can_see_is_returned_by_the_call_which_is_no_part_of_th
                 assert_eq!(class(result), ErrorClass::Disp);
                 assert_eq!(u.fetch(None, at)?.len(), 1);
             }
-            // An operation to nobody, or on no elements, may name any position.
+            // An operation without a target, or on no elements, may name any position.
             u.put([1.0]).to(None, 99)?;
             u.put(&[] as &[f64]).to(1, 99..99)?;
             u.fence()?;
@@ -97,7 +97,7 @@ fn a_section_of_a_window_that_is_not_fenced_fails_the_fence_and_applies_nothing(
             }
             assert_eq!((error.class(), error.state()), (ErrorClass::RmaSync, State::Unchanged), "{error}");
             assert_eq!(u[..], [0, 0]);
-            // The world goes on, and what was pending is gone.
+            // The world goes on, and the pending operations are dropped.
             u.put([5]).to(1 - world.rank(), 1)?;
             u.fence()?;
             assert_eq!(u[..], [0, 5]);
@@ -207,8 +207,8 @@ fn a_rank_that_leaves_is_named_by_every_other_ranks_fence() {
     }
 }
 
-/// Both ranks' epochs fail, and one rank is lost while they exchange the reasons. The other rank
-/// keeps its own error, and its world has ended.
+/// The epochs of both ranks fail, and one rank is lost while they exchange the reasons. The other
+/// rank keeps its own error, and its world has ended.
 #[test]
 fn a_rank_that_is_lost_while_ranks_explain_themselves_ends_the_world() {
     for kind in [FaultKind::Drop, FaultKind::HalfOpen, FaultKind::Crash] {
@@ -224,7 +224,7 @@ fn a_rank_that_is_lost_while_ranks_explain_themselves_ends_the_world() {
                 let ended = world.rank() == 0 && own.class() == ErrorClass::Other && own.world_ended();
                 if ended {
                     *seen.lock().unwrap() = true;
-                    // At once, without a message to any rank.
+                    // The call fails at once, and sends no message to any rank.
                     let meter = world.meter();
                     for error in [world.barrier(), u.put([1]).to(0, 0)].map(Result::unwrap_err) {
                         assert_eq!(error.class(), ErrorClass::ProcFailed, "{error}");
@@ -243,8 +243,8 @@ fn a_rank_that_is_lost_while_ranks_explain_themselves_ends_the_world() {
     }
 }
 
-/// The world ends in a call that is on no window. Its windows then accept nothing more, whichever
-/// way an operation goes.
+/// The world ends in a call that is on no window. Afterwards its windows accept no operation,
+/// neither puts nor gets.
 #[test]
 fn nothing_is_collected_once_the_world_has_ended_in_a_barrier_or_a_collective() {
     for world in worlds(2) {
@@ -332,7 +332,7 @@ fn a_scoped_epoch_that_fails_is_left_by_all_with_nothing_applied() -> Result<()>
     Ok(())
 }
 
-/// Everything that a user can hold may be leaked.
+/// A user may leak every value that the library returns.
 #[test]
 #[expect(clippy::forget_non_drop, reason = "what is leaked may come to own something")]
 fn forgetting_any_value_is_sound_and_hangs_nobody() -> Result<()> {
@@ -436,7 +436,7 @@ fn shift(u: &mut Window<u32>) -> Result<()> {
     u.put(0..1).to((u.rank() + 1) % u.size(), 1)
 }
 
-/// Its first fence orders nothing, and is left out of the superstep.
+/// The first fence of the body orders nothing, and is left out of the superstep.
 #[superstep]
 fn fence_and_shift(u: &mut Window<u32>) -> Result<()> {
     u.fence()?;
@@ -454,14 +454,14 @@ fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Resul
             let v = world.window::<u32>(1)?;
             let mut shifts = shift::prepare(world)?;
             let mut fenced = fence_and_shift::prepare(world)?;
-            // A replay is operations and a fence.
+            // A replay consists of operations and a fence.
             u.fence_with(Assertions::NOSUCCEED)?;
             let refused = shifts.replay(&mut u).expect_err("NOSUCCEED was asserted");
             assert_eq!(refused.class(), ErrorClass::Assert, "{refused}");
             assert!(u.put([1]).to(0, 0).is_err());
             u.fence()?;
             shifts.replay(&mut u)?;
-            // A fence at the beginning of a superstep ends it, also where it is left out.
+            // A fence at the beginning of a superstep ends the assertion, even if it is left out.
             for prepared in [false, true] {
                 u.fence_with(Assertions::NOSUCCEED)?;
                 if prepared {
@@ -472,7 +472,7 @@ fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Resul
                 u.put([1]).to(0, 0)?;
                 u.fence()?;
             }
-            // A superstep that is refused, since another one is begun, does not end the assertion.
+            // A superstep that is refused because another one has begun does not end the assertion.
             let w = world.window::<u32>(2)?;
             u.fence_with(Assertions::NOSUCCEED)?;
             let running = shifts.begin(w)?;
@@ -482,14 +482,14 @@ fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Resul
             let refused = u.put([1]).to(0, 0).expect_err("NOSUCCEED was asserted");
             assert_eq!(refused.class(), ErrorClass::Assert, "{refused}");
             u.fence()?;
-            // A fence that fails does end it.
+            // A fence that fails does end the assertion.
             u.fence_with(Assertions::NOSUCCEED)?;
             let assertions = if world.rank() == 0 { Assertions::NOPRECEDE } else { Assertions::NONE };
             u.fence_with(assertions).expect_err("assertions that differ");
             u.put([1]).to(0, 0)?;
             u.fence()?;
             drop(v);
-            // So does a fence that fails since a window is of another world, and on all ranks.
+            // So does a fence that fails because a window is of another world, and on all ranks.
             let part = world.split(Some(0), 0)?.expect("all are members");
             let mut other = part.window::<u32>(1)?;
             u.fence_with(Assertions::NOSUCCEED)?;
@@ -521,8 +521,8 @@ fn a_false_noprecede_on_a_rank_that_then_leaves_is_rma_sync_for_the_others() {
     }
 }
 
-/// Whatever keeps one rank from a prepared superstep ends the world for all ranks. Some of them may
-/// be in the superstep already.
+/// If one rank cannot run a prepared superstep, the world ends for all ranks. Some of them may
+/// already be in the superstep.
 #[test]
 fn a_rank_that_fails_before_or_in_a_prepared_superstep_ends_the_world_for_all() {
     type Act = fn(&World, &mut Window<u32>) -> Result<()>;
@@ -554,7 +554,7 @@ fn a_rank_that_fails_before_or_in_a_prepared_superstep_ends_the_world_for_all() 
         for world in worlds(3) {
             let ends = ends(&world, &[], |world| {
                 let mut u = world.window::<u32>(2)?;
-                // A rank that needs nothing of the one that fails may have finished.
+                // A rank that needs nothing from the failing rank may have finished.
                 let result = act(world, &mut u);
                 assert!(result.is_err() || world.rank() != 1, "{result:?}");
                 assert!(world.barrier().is_err(), "the world has ended");
@@ -583,7 +583,7 @@ fn scoped(u: &mut Window<u32>, panics: bool) -> Result<()> {
     Ok(())
 }
 
-/// Sizes at the ends of what a size can be, on one rank: each is refused on all, and costs nothing.
+/// Sizes at the ends of the range, on one rank. Each is refused on all ranks, and costs nothing.
 #[test]
 fn no_size_of_a_window_is_too_large_to_be_refused() -> Result<()> {
     const MOST: usize = isize::MAX as usize;
@@ -607,11 +607,11 @@ fn no_size_of_a_window_is_too_large_to_be_refused() -> Result<()> {
     Ok(())
 }
 
-/// A rank that forgets a part of its world leaves it when its program ends. So does a rank that
-/// keeps one in a cycle.
+/// If a rank forgets a part of its world, it leaves the part when its program ends. So does a rank
+/// that keeps a part in a cycle.
 #[test]
 fn a_part_that_a_rank_has_forgotten_is_left_when_its_program_ends() {
-    // A wait that does not end would show nothing but itself.
+    // If a wait did not end, the test would only hang.
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let ended = worlds(3).into_iter().map(|world| {
@@ -620,7 +620,7 @@ fn a_part_that_a_rank_has_forgotten_is_left_when_its_program_ends() {
                 let within = part.split(Some(0), 0)?.expect("all are members");
                 match world.rank() {
                     0 => {
-                        // The part that this one was split from is dropped.
+                        // The part from which this one was split is dropped.
                         drop(part);
                         std::mem::forget(within);
                     }

@@ -1,11 +1,11 @@
-//! Every fault that can happen to any one item on its way: a fixed program of dynamic, replayed and
-//! prepared epochs is run with every kind of fault at every point at which a rank sends something
-//! to another, from several seeds.
+//! Every fault that can happen to any one item in transit. A fixed program has dynamic, replayed
+//! and prepared epochs. It is run with every kind of fault at every point at which a rank sends
+//! something to another rank, with several seeds.
 //!
-//! Whatever happens, no rank waits forever. An epoch that succeeds has left what it should. One
-//! that ends in an error names a rank, and has left windows as they were, or reports that they are
-//! mixed; then each element is old or new. Nothing here depends on time: a rank is given up after a
-//! number of looks.
+//! No fault makes a rank wait forever. An epoch that succeeds has left the right elements. An epoch
+//! that ends in an error names a rank. It has left the windows unchanged, or it reports that they
+//! are mixed; then each element is old or new. Nothing here depends on time: a rank is given up
+//! after a number of polls.
 
 use fencepost::transport::{Fault, FaultKind, SimConfig};
 use fencepost::{Error, Op, Result, State, TransportKind, Window, World, ranks, superstep};
@@ -15,8 +15,8 @@ use std::sync::Mutex;
 const SIZE: usize = 3;
 const EPOCHS: u64 = 3;
 const LEN: usize = 300;
-/// The number of last items of a rank whose loss may pass unnoticed, at most: those of the last
-/// barrier, and what releases the frames before it.
+/// The largest number of last items of a rank whose loss may pass unnoticed: the items of the last
+/// barrier, and those that release the frames before it.
 const TAIL: u64 = 12;
 
 #[superstep]
@@ -61,7 +61,7 @@ impl Model {
     }
 }
 
-/// Compare what an epoch has left with what it may leave.
+/// Compares the windows after an epoch with those that it may leave.
 fn judge(u: &[u64], v: &[u64], old: &Model, new: &Model, rank: usize, result: &Result<()>) {
     let holds = |model: &Model| u == model.u[rank] && v == model.v[rank];
     match result {
@@ -76,7 +76,7 @@ fn judge(u: &[u64], v: &[u64], old: &Model, new: &Model, rank: usize, result: &R
             };
             let puts =
                 [0..4, 5..LEN].into_iter().all(|at| either(&u[at.clone()], &old_u[at.clone()], &new_u[at]));
-            // Some terms of a sum may have come, and others not.
+            // Some terms of a sum may have arrived, and others not.
             let sum = (old_u[4]..=new_u[4]).contains(&u[4]);
             let v = either(v, &old.v[rank], &new.v[rank]);
             assert!(puts && sum && v, "rank {rank}: neither old nor new: {error}");
@@ -139,7 +139,8 @@ fn outcomes(config: SimConfig) -> Vec<Option<Said>> {
     said.into_iter().map(|(_, failed)| failed).collect()
 }
 
-/// The runs, those in which a rank got an error, and errors that report mixed windows.
+/// The number of runs, of runs in which a rank got an error, and of errors that report mixed
+/// windows.
 #[derive(Clone, Copy, Default, Debug)]
 struct Counts {
     points: u64,
@@ -150,7 +151,7 @@ struct Counts {
 
 fn every_point(kind: FaultKind) -> Counts {
     let mut counts = Counts::default();
-    // Each rank with one seed, unless every case is tried.
+    // One seed for each rank, unless every case is tried.
     let each = (0..3).flat_map(|seed| (0..SIZE).map(move |rank| (seed, rank)));
     for (seed, rank) in each.filter(|(seed, rank)| every_case() || *seed == *rank as u64 % 3) {
         let mut unnoticed = Vec::new();
@@ -187,7 +188,8 @@ fn every_point(kind: FaultKind) -> Counts {
             assert!(errors.iter().all(|error| error.rank.is_some()), "{what}: {errors:?}");
             let faulty = format!("rank {rank}");
             assert!(errors.iter().any(|error| error.text.contains(&faulty)), "{what}: {errors:?}");
-            // A rank that was done before may have succeeded; but not in the middle of the program.
+            // A rank that has finished may have succeeded, but a rank in the middle of the program
+            // may not.
             if said.iter().any(Option::is_none) {
                 unnoticed.push(point);
             }

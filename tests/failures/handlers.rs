@@ -1,5 +1,5 @@
-//! Error handlers: which handler gets which error, how often, and that calls return the error
-//! nevertheless.
+//! Error handlers: which handler gets which error, and how often. The calls return the error as
+//! well.
 
 use crate::stalls::Bomb;
 use fencepost::prelude::*;
@@ -55,7 +55,7 @@ fn each_error_is_reported_once_to_the_handler_of_the_call_that_found_it() {
                 let mut v = world.window::<u32>(4)?;
                 v.on_error(told.handler("v"));
 
-                // At the call, by the way that each takes.
+                // At the call, for each kind of call.
                 assert_eq!(u.put([1]).to(2, 0).unwrap_err().class(), ErrorClass::Rank);
                 told.said(&["world: Rank"]);
                 assert!(v.put([1]).to(0, 4).is_err());
@@ -88,15 +88,15 @@ fn each_error_is_reported_once_to_the_handler_of_the_call_that_found_it() {
                 }
                 told.said(&["world: RmaSync"]);
 
-                // If a call in the body fails, only the handler of that rank is called there; the
-                // others are notified at their superstep.
+                // If a call in the body fails, the handler of that rank only is called there. The
+                // others are notified in their superstep.
                 let error = shift(&mut u, &vec![1; 4 + world.rank()], 1).unwrap_err();
                 assert_eq!(error.class() == ErrorClass::Disp, world.rank() == 1, "{error}");
                 told.said(if world.rank() == 1 { &["u: Disp"] } else { &["u: RmaSync"] });
                 both(&mut u, &mut v, world.rank() == 0).unwrap_err();
                 told.said(if world.rank() == 0 { &[] } else { &["world: RmaSync"] });
 
-                // A scoped epoch returns what its closure found.
+                // A scoped epoch returns the error of its closure.
                 u.epoch(|epoch| epoch.put([1]).to(5, 0)).unwrap_err();
                 told.said(&["u: Rank"]);
                 let mut one = [0];
@@ -182,7 +182,7 @@ fn a_handler_may_set_another_and_may_panic() {
         .unwrap();
 }
 
-/// Run by the test below, as a process that ends.
+/// The test below runs this in a process, which ends.
 #[test]
 #[expect(clippy::print_stdout, reason = "the next test reads it")]
 fn in_a_process_of_its_own() {
@@ -216,7 +216,7 @@ fn abort_prints_the_error_and_ends_the_process() {
     assert!(!said.contains("it went on"), "{said}");
 }
 
-/// An error that can't be shown.
+/// An error that cannot be formatted.
 #[derive(Debug)]
 struct Unshown;
 
@@ -249,13 +249,13 @@ fn a_panicking_handler_or_display_leaves_nothing_running_and_applies_nothing() {
             .transport(transport)
             .run(|world| {
                 let mut u = world.window::<u32>(2)?;
-                // The error's own Display.
+                // The panic is in the error's own Display.
                 let left = catch_unwind(AssertUnwindSafe(|| put_and_fail(&mut u, world.rank() == 0)));
                 assert_eq!(left.is_err(), world.rank() == 0);
                 assert!(left.is_err() || left.is_ok_and(|left| left.is_err()), "every rank learns of it");
                 u.fence()?;
                 assert_eq!(u[0], 0, "nothing is applied");
-                // The handler, as the superstep is left.
+                // The handler panics as the superstep is left.
                 u.on_error(ErrorHandler::call(|_| std::panic::resume_unwind(Box::new("planned"))));
                 let left = catch_unwind(AssertUnwindSafe(|| put_and_fail(&mut u, world.rank() == 0)));
                 assert!(left.is_err() || world.rank() == 0);
@@ -270,7 +270,7 @@ fn a_panicking_handler_or_display_leaves_nothing_running_and_applies_nothing() {
     }
 }
 
-/// Lines of several processes do not mix where each is written at once; a datagram is one write.
+/// Lines of several processes do not mix if each is written at once. A datagram is one write.
 #[test]
 #[cfg(unix)]
 fn what_abort_prints_is_one_write() {

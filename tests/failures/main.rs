@@ -1,4 +1,4 @@
-//! Failures: each is an error with MPI's class, on the ranks that must see it, and no rank waits
+//! Failures. Each is an error of MPI's class on the ranks that must see it, and no rank waits
 //! forever.
 
 mod differing;

@@ -1,5 +1,5 @@
-//! Safe code that does what it should not, on any rank: each ends in errors or values, on every
-//! transport, never in a hang.
+//! Misuse by safe code, on any rank. Each case ends in errors or values on every transport, and
+//! never in a hang.
 
 use fencepost::__private::{SourceData, WindowKey};
 use fencepost::prelude::*;
@@ -15,7 +15,8 @@ fn worlds(size: usize) -> Vec<Ranks> {
     transports([3, 4]).into_iter().flat_map(each).collect()
 }
 
-/// Each transport with one census, unless every case is tried. Another `turn` has other pairs.
+/// Returns each transport with one census, or with each if every case is tried. Another `turn` has
+/// other pairs.
 fn sampled(size: usize, turn: usize) -> impl Iterator<Item = Ranks> {
     let censuses = Census::ALL.len();
     let is_sampled = move |at: usize| every_case() || at % censuses == (at / censuses + turn) % censuses;
@@ -29,14 +30,14 @@ fn shift(u: &mut Window<u64>, by: usize) -> Result<()> {
     u.put(0..2).to(to, 2)
 }
 
-/// The same to the left, in another superstep.
+/// Each rank shifts its elements to the left, in another superstep.
 #[superstep]
 fn pull(u: &mut Window<u64>, by: usize) -> Result<()> {
     let from = (u.rank() + by) % u.size();
     u.get(0..2).from(from, 2)
 }
 
-/// A body that is matched call by call, and may panic on the way.
+/// A body whose calls are matched one by one. It may panic on the way.
 #[superstep]
 fn matched(u: &mut Window<u64>, v: &mut Window<u64>, values: &[u64], #[uniform] deed: u32) -> Result<()> {
     let to = (u.rank() + 1) % u.size();
@@ -90,7 +91,7 @@ fn early(_: &World, _: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// All but `early` leave the world usable.
+/// The calls. After each of them except `early`, the world can still be used.
 const CALLS: [Do; 12] = [
     fence,
     barrier,
@@ -117,7 +118,7 @@ fn any_two_different_calls_are_errors_on_both_and_the_world_goes_on() -> Result<
                         let mine = if world.rank() == 0 { a } else { b };
                         let error = CALLS[mine](world, &mut u).expect_err("the other is elsewhere");
                         assert!(!error.world_ended(), "{a} and {b}: {error}");
-                        // All that can be made can still be made, and moves what it should.
+                        // The world can still make everything, and moves the right elements.
                         let mut v = world.window::<u64>(1)?;
                         v.put([world.rank() as u64 + 5]).to((world.rank() + 1) % size, 0)?;
                         world.fence((&mut u, &mut v))?;
@@ -193,7 +194,7 @@ fn three_ranks_in_three_calls_all_get_errors() -> Result<()> {
     Ok(())
 }
 
-/// A source and a destination that name a window which they were not made from.
+/// A source and a destination that name a window from which they were not made.
 struct Forged(WindowKey, Datatype);
 impl Source<u64> for Forged {
     fn data(&self) -> SourceData<'_, u64> {
@@ -212,7 +213,7 @@ fn a_section_of_a_window_of_another_type_is_refused() -> Result<()> {
         world.run(|world| {
             let mut u = world.window::<u64>(4)?;
             let mut bytes = world.window::<u8>(4)?;
-            // Keys can be read off what is public, and kept longer than their window.
+            // Keys can be read from public values, and kept longer than their window.
             let SourceData::Section(Some(key), _) = bytes.section(0..4).data() else {
                 panic!("a section has a key")
             };
@@ -244,7 +245,7 @@ fn an_element_named_beyond_all_memory_is_an_error_on_all() -> Result<()> {
         world.run(|world| {
             let mut u = world.window::<u64>(4)?;
             let peer = 1 - world.rank();
-            // 2^61 times 8 bytes are 2^64.
+            // 2^61 elements of 8 bytes are 2^64 bytes.
             for count in [1usize << 61, 1 << 60] {
                 let often = Datatype::run(0..1).repeat(count, 0).unwrap();
                 for twice in [1, 2] {
@@ -294,7 +295,7 @@ fn a_body_that_panics_half_way_is_an_error_on_all_ranks_also_where_the_panic_is_
                 }));
                 assert!(caught.is_err());
                 assert_eq!((u[6], v[0]), (0, 0));
-                // Nothing of the superstep is left behind.
+                // The superstep leaves nothing behind.
                 u.put([9]).to(1 - world.rank(), 1)?;
                 let fenced = u.fence();
                 assert_eq!(fenced.is_ok(), !prepare, "{fenced:?}");
@@ -317,7 +318,7 @@ fn a_scoped_epoch_that_panics_leaves_no_borrow_behind() -> Result<()> {
                 u.epoch(|epoch| -> Result<()> {
                     epoch.fetch_into(peer, 0..2, &mut short)?;
                     epoch.put([4]).to(peer, 0)?;
-                    // Collective calls are no part of the epoch.
+                    // Collective calls are not part of the epoch.
                     world.barrier()?;
                     drop(world.window::<u8>(1)?);
                     panic!("out")
@@ -336,12 +337,13 @@ fn a_scoped_epoch_that_panics_leaves_no_borrow_behind() -> Result<()> {
     Ok(())
 }
 
-/// A rank that is done with a fence ends the world while others still read each other's memory in
-/// it. A rank whose memory is read gets its error after that, and nobody sees what it then stores.
+/// A rank that has finished a fence ends the world while other ranks still read each other's memory
+/// in that fence. A rank whose memory is read gets its error only afterwards, and no rank sees its
+/// later stores.
 #[test]
 fn a_world_that_is_ended_behind_a_fence_leaves_no_reader_behind() {
     const LEN: usize = 1 << 10;
-    // The same elements over and over: there is time to end the world in.
+    // The datatype repeats the same elements, so that there is enough time to end the world.
     let often = |first: usize| Datatype::run(first..first + LEN).repeat(1 << 13, 0).unwrap();
     for world in [TransportKind::Local, TransportKind::ShmThreads].map(|kind| ranks(3).transport(kind)) {
         for _ in 0..20 {
@@ -377,7 +379,7 @@ fn across(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     v.put([1]).to(0, 0)
 }
 
-/// A window of a world of other ranks does not even have the parts that this one has.
+/// A window of a world of other ranks does not even have the same parts as this one.
 #[test]
 fn windows_of_different_worlds_are_not_fenced_together() {
     for ranks in worlds(3) {
@@ -432,8 +434,8 @@ fn look(u: &mut Window<u64>, #[uniform] number: u64, from: usize) -> Result<()> 
 }
 
 /// The hashes of these two numbers (FNV-1a of 64 bits) differ by the number of the second window. A
-/// search of some seconds finds such a pair. No such search may lead one rank to the memory of a
-/// window that its owner does not fence.
+/// search of some seconds finds such a pair. It must not lead one rank to the memory of a window
+/// that its owner does not fence.
 #[test]
 fn uniform_values_with_chosen_hashes_do_not_pass_one_window_for_another() -> Result<()> {
     const NUMBERS: [u64; 2] = [0x4d66_6586_03c6_e067, 0x11f1_ff38_cd18_5e7f];
@@ -468,7 +470,7 @@ fn shift_both(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     v.put(0..2).to(to, 2)
 }
 
-/// Makes one of two windows unfit for a superstep; the third window is a shorter one.
+/// Makes one of two windows unfit for a superstep. The third window is shorter.
 type Spoil = fn(&mut Window<u64>, &mut Window<u64>, Window<u64>) -> Result<()>;
 
 #[test]
@@ -486,7 +488,7 @@ fn a_window_that_a_prepared_superstep_cannot_take_is_named_by_its_number() {
     for transport in transports([5]) {
         for (words, spoil) in cases {
             let run = ranks(2).transport(transport.clone()).run(|world| {
-                // Numbers are not the places of windows among those of the superstep.
+                // The number of a window is not its position among the windows of the superstep.
                 let _before = (world.window::<u8>(1)?, world.window::<u8>(1)?);
                 let (mut u, mut v, short) = (world.window(4)?, world.window(4)?, world.window(3)?);
                 let mut prepared = shift_both::prepare(world)?;

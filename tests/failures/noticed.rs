@@ -8,11 +8,11 @@ use fencepost_tests_worlds::waits::{COMPUTES, FAILS, RANKS, WAITS, Wait};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
-/// Only a wait that is not over while the other rank computes takes as long.
+/// No wait takes this long unless it ends only after the computing rank has finished.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Makes the call on the ranks that neither compute nor fail, and returns their errors. `fails` is
-/// what the failing rank does. The rank that computes does so until each of them has its error.
+/// Makes the call on the ranks that neither compute nor fail, and returns their errors. The failing
+/// rank calls `fails`. The computing rank computes until each of the others has its error.
 fn errors(transport: &TransportKind, wait: Wait, fails: impl Fn() -> Result<()> + Sync) -> Vec<Error> {
     let (notice, notices) = mpsc::channel();
     let (notice, notices) = (Mutex::new(notice), Mutex::new(notices));
@@ -40,8 +40,8 @@ fn errors(transport: &TransportKind, wait: Wait, fails: impl Fn() -> Result<()> 
     errors.into_inner().unwrap()
 }
 
-/// Each wait, on every transport between threads, ends in errors that have this text and nothing of
-/// what followed.
+/// Checks on every transport between threads that each wait ends in errors that name the cause and
+/// no later failure.
 #[track_caller]
 fn each_wait_ends(fails: impl Fn() -> Result<()> + Sync, cause: &str) {
     for transport in transports([7]) {
@@ -71,7 +71,7 @@ fn a_panic_of_a_rank_ends_each_wait_while_another_rank_computes() {
     each_wait_ends(silent, "rank 2 panicked: it has had enough");
 }
 
-/// A call of all ranks that exchange something.
+/// A call in which all ranks exchange something.
 type Exchange = fn(&World, &mut Window<u64>) -> Result<()>;
 
 const EXCHANGES: [(&str, Exchange); 6] = [
@@ -88,7 +88,8 @@ fn a_rank_that_finishes_ends_each_exchange_of_others_while_another_rank_computes
     for transport in transports([7]) {
         for (name, exchange) in EXCHANGES {
             exchange_ends(&transport, Census::Direct, name, exchange, 0, 2);
-            // In rounds, in which one rank may wait for one that waits for the computing one.
+            // The census has rounds, in which one rank may wait for a rank that waits for the
+            // computing one.
             for census in [Census::Sparse, Census::Reduced] {
                 (0..3).for_each(|computes| exchange_ends(&transport, census, name, exchange, computes, 3));
             }
@@ -96,7 +97,7 @@ fn a_rank_that_finishes_ends_each_exchange_of_others_while_another_rank_computes
     }
 }
 
-/// One of four ranks leaves, one computes, and the others, which exchange something, get an error.
+/// One of four ranks leaves, and one computes. The others, which exchange something, get an error.
 fn exchange_ends(
     transport: &TransportKind,
     census: Census,
@@ -138,8 +139,7 @@ fn exchange_ends(
     }
 }
 
-/// Rank 1 sees that rank 0 has failed, and gives up a send then; rank 2 waits for rank 1, and not
-/// for rank 0.
+/// Rank 1 sees that rank 0 has failed, and then gives up a send. Rank 2 waits for rank 1 only.
 #[test]
 fn a_rank_that_gives_up_a_request_later_is_not_the_cause() {
     for transport in transports([7]) {
@@ -174,7 +174,8 @@ fn a_rank_that_gives_up_a_request_later_is_not_the_cause() {
     }
 }
 
-/// Rank 1 waits for rank 2 in a part of the world, where they are ranks 0 and 1. Rank 2 fails.
+/// Rank 1 waits for rank 2 in a part of the world, in which their numbers are 0 and 1. Rank 2
+/// fails.
 #[test]
 fn a_rank_that_failed_in_a_part_is_named_in_the_world_above() {
     for transport in transports([7]) {
@@ -200,8 +201,8 @@ fn a_rank_that_failed_in_a_part_is_named_in_the_world_above() {
     }
 }
 
-/// Rank 1 fails in one part of the world, and rank 0, which waits for it there, goes on; then
-/// rank 3 fails in another part, and rank 0 returns the error that it gets there.
+/// Rank 1 fails in one part of the world. Rank 0, which waits for it there, goes on. Then rank 3
+/// fails in another part, and rank 0 returns the error that it gets there.
 #[test]
 fn a_rank_that_failed_in_a_part_is_not_blamed_for_a_later_failure_in_another_one() {
     for transport in transports([7]) {
@@ -214,7 +215,7 @@ fn a_rank_that_failed_in_a_part_is_not_blamed_for_a_later_failure_in_another_one
                     if let Some(part) = part {
                         let u = part.window::<u8>(1)?;
                         let error = if part.rank() == 1 {
-                            // Nobody else can end this wait, so it is refused, and the part ends.
+                            // No other rank can end this wait, so it is refused, and the part ends.
                             u.post(&part.group([1usize])?)?
                                 .wait()
                                 .map(drop)
@@ -241,7 +242,7 @@ fn a_rank_that_failed_in_a_part_is_not_blamed_for_a_later_failure_in_another_one
     }
 }
 
-/// Rank 1 of a run within the run does not send what its rank 0 waits for.
+/// In a nested run, rank 1 does not send the message for which rank 0 waits.
 #[test]
 fn a_rank_that_failed_in_another_run_is_not_taken_for_one_of_this_run() {
     for transport in transports([7]) {

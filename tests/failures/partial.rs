@@ -1,10 +1,10 @@
-//! One rank fails, errs or panics at some point of a call and goes on, and so do the others. No
-//! rank is ever given the data of another call, every rank is notified of a failure that others
-//! wait behind, and the ranks are in step again.
+//! At some point of a call one rank fails, returns an error or panics, and all ranks go on. No rank
+//! ever receives the data of another call. Every rank that waits for a failed rank is notified of
+//! the failure. Afterwards the ranks are in step again.
 //!
-//! Programs are drawn: a list of calls of every kind, the same on all ranks; some of the calls fail
-//! on one rank. In call `i`, rank `r` sends everybody a value that identifies both, so a rank that
-//! is paired with another call of a peer sees it.
+//! The programs are drawn. Each is a list of calls of every kind, the same on all ranks, and some
+//! calls fail on one rank. In call `i`, rank `r` sends all ranks a value that identifies both. So a
+//! rank that is paired with another call of a peer sees it.
 
 use fencepost::prelude::*;
 use fencepost::{Assertions, ErrorHandler, Op, ranks};
@@ -34,13 +34,13 @@ struct Fault {
 enum How {
     Errs,
     Panics,
-    /// It errs with an error whose `Display` panics.
+    /// The rank returns an error whose `Display` panics.
     ErrsBadly,
 }
 
 const NEVER: Fault = Fault { point: usize::MAX, how: How::Errs };
 
-/// Errors as a program has them.
+/// An error of a program.
 #[derive(Debug)]
 enum Trouble {
     Ours(Error),
@@ -64,23 +64,23 @@ impl fmt::Display for Trouble {
 }
 
 impl Fault {
-    /// Fails if this is the point.
+    /// Fails if this is the point of the failure.
     fn at(self, point: usize) -> std::result::Result<(), Trouble> {
         match self.how {
             _ if self.point != point => Ok(()),
-            // No hook is called, so nothing is printed.
+            // This calls no hook, so nothing is printed.
             How::Panics => resume_unwind(Box::new("planned")),
             how => Err(Trouble::Own(how)),
         }
     }
 }
 
-/// Put this rank's tag into its place on every rank.
+/// Puts this rank's tag into its element on every rank.
 fn send(u: &Window<u64>, call: usize, phase: usize) -> Result<()> {
     (0..u.size()).try_for_each(|to| u.put([tag(call, phase, u.rank())]).to(to, u.rank()))
 }
 
-/// Whether everybody's tag of this phase is here.
+/// Checks that the tags of all ranks of this phase have arrived.
 #[track_caller]
 fn received(u: &[u64], call: usize, phase: usize) {
     let expected: Vec<u64> = (0..u.len()).map(|rank| tag(call, phase, rank)).collect();
@@ -95,7 +95,7 @@ fn single(u: &mut Window<u64>, call: usize, fault: Fault) -> std::result::Result
     Ok(())
 }
 
-/// Two fences, each of which may be swallowed; a rank that swallows the error goes on.
+/// Makes two fences. If `swallows`, the rank drops their errors and goes on.
 #[superstep]
 fn twice(u: &mut Window<u64>, call: usize, fault: Fault, swallows: bool) -> std::result::Result<(), Trouble> {
     fault.at(0)?;
@@ -115,7 +115,7 @@ fn twice(u: &mut Window<u64>, call: usize, fault: Fault, swallows: bool) -> std:
     Ok(())
 }
 
-/// The fence is out of sight.
+/// Fences in a function that the macro does not see.
 #[superstep]
 fn hidden(u: &mut Window<u64>, call: usize, fault: Fault) -> std::result::Result<(), Trouble> {
     fault.at(0)?;
@@ -135,7 +135,7 @@ fn helper(u: &mut Window<u64>, call: usize) -> Result<()> {
     Ok(())
 }
 
-/// A superstep in another's body, whose error may be swallowed.
+/// Runs a superstep in the body of another one. If `swallows`, the rank drops its error.
 #[superstep]
 fn outer(u: &mut Window<u64>, call: usize, fault: Fault, swallows: bool) -> std::result::Result<(), Trouble> {
     fault.at(2)?;
@@ -151,14 +151,14 @@ fn outer(u: &mut Window<u64>, call: usize, fault: Fault, swallows: bool) -> std:
     Ok(())
 }
 
-/// Every kind of call: how many points it has to fail at, and the call.
+/// A kind of call.
 type Act = fn(&World, &mut Window<u64>, usize, Fault, bool) -> std::result::Result<(), Trouble>;
 const KINDS: [(&str, usize, Act); 20] = [
     ("fence", 1, |world, u, call, fault, _| {
         let v = world.window::<u64>(1)?;
         send(u, call, 0)?;
         if fault.point == 0 {
-            // A section of a window that is not in the fence.
+            // The section belongs to a window that is not in the fence.
             u.put(v.section(0..1)).to(0, 0)?;
         }
         u.fence()?;
@@ -302,9 +302,9 @@ const KINDS: [(&str, usize, Act); 20] = [
 #[derive(Clone, Copy, Debug)]
 struct Step {
     kind: usize,
-    /// Which rank fails, and where.
+    /// The failing rank, and its failure.
     fault: Option<(usize, Fault)>,
-    /// The ranks that swallow errors in the call, a bit each.
+    /// The ranks that drop the errors of the call, one bit each.
     swallow: u64,
     /// The rank whose error handler panics.
     panicking_handler: Option<usize>,
@@ -325,7 +325,7 @@ fn drawn(seed: u64) -> (usize, Vec<Step>) {
             Step { kind, fault, swallow: below(1 << ranks) as u64, panicking_handler }
         })
         .collect();
-    // In step again: a kind each of dynamic epochs, supersteps and collectives.
+    // The ranks must be in step again: one dynamic epoch, one superstep, and one collective.
     let kinds = ["fence", "superstep", "allgather_into"];
     steps.extend(kinds.map(|name| Step {
         kind: KINDS.iter().position(|kind| kind.0 == name).expect("it is a kind"),
@@ -339,7 +339,7 @@ fn drawn(seed: u64) -> (usize, Vec<Step>) {
 /// The end of one call on one rank.
 type Ended = std::result::Result<(), String>;
 
-/// Run the program: how each call ended on each rank.
+/// Runs the program. Returns how each call ended on each rank.
 fn play(transport: fencepost::TransportKind, size: usize, steps: &[Step]) -> Vec<Vec<Ended>> {
     let wrong = Mutex::new(Vec::new());
     let ended = ranks(size).transport(transport).stall(None).collect(|world| {
@@ -378,7 +378,7 @@ fn play(transport: fencepost::TransportKind, size: usize, steps: &[Step]) -> Vec
     ended.expect("no rank returns an error")
 }
 
-/// Returns what is wrong with how a program ended.
+/// Returns what is wrong with the end of a program, if anything.
 fn fault_of(steps: &[Step], ended: &[Vec<Ended>]) -> Option<String> {
     for (rank, ends) in ended.iter().enumerate() {
         let last = ends.iter().rev().take(3).position(Result::is_err);
@@ -392,8 +392,8 @@ fn fault_of(steps: &[Step], ended: &[Vec<Ended>]) -> Option<String> {
         if ended[failed][call].is_ok() && KINDS[step.kind].0 != "nested supersteps" && step.swallow == 0 {
             return Some(format!("rank {failed} was to fail in call {call} ({fault:?})"));
         }
-        // If a rank fails before the last exchange of its call, all ranks are notified of it in
-        // that call, also if calls are counted separately.
+        // If a rank fails before the last exchange of its call, all ranks are notified in that
+        // call. The same holds if calls are counted separately.
         let heard = match KINDS[step.kind].0 {
             "fence" => fault.point == 0,
             "superstep with fences" => fault.point < 2,
@@ -408,7 +408,7 @@ fn fault_of(steps: &[Step], ended: &[Vec<Ended>]) -> Option<String> {
     None
 }
 
-/// Run it with a watch: a program that hangs is a failure, with the program.
+/// Runs a program under a watch. A program that hangs is a failure, which prints the program.
 fn watched(transport: fencepost::TransportKind, seed: u64, tally: &Cell<[usize; 3]>) {
     let (size, steps) = drawn(seed);
     let named: Vec<_> = steps.iter().map(|step| (KINDS[step.kind].0, step)).collect();
@@ -456,15 +456,15 @@ fn to_oneself(u: &mut Window<u64>) -> Result<()> {
     u.put(0..1).to(u.rank(), 1)
 }
 
-/// Rank 0 is sent something, and sends nothing.
+/// Others send to rank 0, which sends nothing.
 #[superstep]
 fn to_the_first(u: &mut Window<u64>) -> Result<()> {
     let target = if u.rank() == 0 { None } else { Some(0) };
     u.put(0..1).to(target, 1)
 }
 
-/// A frame that one of the ranks has sent is in a channel, and no rank awaits it. No later call may
-/// take it for a frame of its own.
+/// One of the ranks has sent a frame that no rank awaits. No later call may take it for one of its
+/// own frames.
 #[test]
 fn ranks_that_have_run_different_prepared_supersteps_are_told_at_their_next_call() {
     for transport in transports([1]) {
@@ -475,7 +475,7 @@ fn ranks_that_have_run_different_prepared_supersteps_are_told_at_their_next_call
                 let mut own = to_oneself::prepare(world)?;
                 let mut first = to_the_first::prepare(world)?;
                 let ran = if world.rank() == 0 { own.replay(&mut u) } else { first.replay(&mut u) };
-                ran?; // neither needs the other
+                ran?; // neither rank needs the other
                 let len = 1 + 4000 * world.rank();
                 let window = world.window::<u64>(len);
                 let error = window.map(drop).expect_err("the ranks are not in step");
@@ -505,7 +505,7 @@ fn again(u: &mut Window<u64>) {
     u.fence().expect_err("the other rank is ahead");
 }
 
-/// Each exchange ends, so no single wait lasts. The rank that is ahead waits nevertheless, and
+/// Each exchange ends, so no single wait takes long. The rank that is ahead waits nevertheless, and
 /// reports it.
 #[test]
 fn a_rank_that_waits_for_one_that_calls_again_what_is_behind_reports_it() {
@@ -514,7 +514,7 @@ fn a_rank_that_waits_for_one_that_calls_again_what_is_behind_reports_it() {
     for transport in transports([1]) {
         let reported = Arc::new(AtomicBool::new(false));
         let told = reported.clone();
-        // Much longer than one exchange takes.
+        // This is much longer than one exchange takes.
         let world =
             ranks(2).transport(transport).stall(Some(Duration::from_millis(500))).on_stall(move |stall| {
                 if (stall.rank, stall.awaited) == (0, 1) && stall.call.contains("barrier") {

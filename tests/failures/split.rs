@@ -1,6 +1,6 @@
-//! A superstep in two halves that is misused in every way between them. Each misuse is an error at
-//! the call or on the other ranks, never a hang, and no memory that others may touch is lent or
-//! freed.
+//! Every misuse of a superstep in two halves, between its first half and its second. Each misuse is
+//! an error at the call or on the other ranks, and never a hang. No memory that other ranks may
+//! access is given back or freed.
 
 use fencepost::prelude::*;
 use fencepost::{Assertions, Ranks, World, ranks};
@@ -11,12 +11,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 fn worlds(size: usize) -> Vec<Ranks> {
-    // On the last one bytes are under way as a rank leaves.
+    // On the last transport, bytes are in transit while a rank leaves.
     let late = Delayed::over(size, Duration::from_millis(1));
     transports([5, 6]).into_iter().chain([late]).map(|t| ranks(size).transport(t)).collect()
 }
 
-/// Elements 0..1000 of each rank go to 1000..2000 of the next one.
+/// Puts elements 0..1000 of each rank to elements 1000..2000 of the next rank.
 #[superstep]
 fn shift(u: &mut Window<u64>) -> Result<()> {
     let next = (u.rank() + 1) % u.size();
@@ -35,7 +35,7 @@ fn filled(world: &World) -> Result<Window<u64>> {
     Ok(u)
 }
 
-/// Whether all that the previous rank has put has arrived.
+/// Returns whether all elements that the previous rank has put have arrived.
 fn arrived(world: &World, u: &[u64]) -> bool {
     let previous = ((world.rank() + world.size() - 1) % world.size()) as u64 + 1;
     u[1000..].iter().all(|&element| element == previous)
@@ -43,7 +43,7 @@ fn arrived(world: &World, u: &[u64]) -> bool {
 
 type Call = fn(&World, &mut Window<u64>) -> Result<()>;
 
-/// Every call of all ranks of a world.
+/// Every call that all ranks of a world make together.
 const CALLS: [Call; 16] = [
     |_, v| v.fence(),
     |_, v| v.fence_with(Assertions::NOPUT),
@@ -90,7 +90,7 @@ fn between_the_halves_every_other_call_of_all_ranks_is_refused_with_the_line_of_
                 refused(again.replay(&mut v));
                 u = running.finish()?;
                 assert!(arrived(world, &u), "{number}");
-                // The world goes on, and what was pending is gone.
+                // The world goes on, and the pending operations are dropped.
                 assert_eq!(v[..], [0; 3]);
                 v.put([number as u64]).to((world.rank() + 1) % 3, 1)?;
                 v.fence()?;
@@ -117,7 +117,7 @@ fn a_superstep_is_begun_once_and_no_other_one_before_it_is_finished() -> Result<
                 let error = if twice { shift.begin(v) } else { other.begin(v) }.expect_err("one is running");
                 assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
                 assert!(!error.world_ended() && error.message().contains(&begun), "{error}");
-                // It runs as if nothing had happened.
+                // The superstep runs as if nothing had happened.
                 u = running.finish()?;
                 assert!(arrived(world, &u));
                 let w = other.begin(w)?.finish()?;
@@ -168,13 +168,13 @@ fn operations_on_other_windows_and_calls_of_other_worlds_go_on_meanwhile() -> Re
                 for step in 0..3 {
                     let next = (world.rank() + 1) % 4;
                     let running = shift.begin(u)?;
-                    // Some of these leave at once where ranks exchange messages.
+                    // Some of these puts leave at once if ranks exchange messages.
                     v.put(&[step + 1; 300]).to(next, 0)?;
                     v.accumulate([1], Op::Sum).to(next, 7)?;
                     let mut sum = [1u64];
                     half.allreduce(&mut sum, Op::Sum)?;
                     assert_eq!(sum, [2]);
-                    // A superstep of another world, one inside the other and crosswise.
+                    // The superstep of another world: one inside the other, and then overlapping.
                     let inner = within.begin(w)?;
                     u = running.finish()?;
                     w = inner.finish()?;
@@ -189,8 +189,8 @@ fn operations_on_other_windows_and_calls_of_other_worlds_go_on_meanwhile() -> Re
     Ok(())
 }
 
-/// The rank that gives an unsuitable window finds the error, and the world ends for all ranks. Some
-/// may have begun.
+/// A rank gives an unsuitable window. It gets the error, and the world ends for all ranks. Some of
+/// them may have begun.
 #[test]
 fn windows_of_another_world_or_too_short_or_pending_end_the_world() {
     type Give = fn(&World) -> Result<Window<u64>>;
@@ -218,7 +218,7 @@ fn windows_of_another_world_or_too_short_or_pending_end_the_world() {
     }
 }
 
-/// The way in which one rank ends between the halves.
+/// The way in which one rank leaves between the halves.
 type Leave = fn(Running) -> Result<()>;
 type Running = fencepost::Running<Window<u64>>;
 
@@ -238,12 +238,12 @@ fn a_rank_that_drops_a_superstep_errs_or_panics_is_named_to_all_others() {
                 let line = line!() - 1;
                 if world.rank() == 1 {
                     leave(running?)?;
-                    // What ended the world is known at once.
+                    // The reason for the end of the world is known at once.
                     let error = world.barrier().expect_err("the world has ended");
                     assert!(error.world_ended() && error.message().contains("rank 1"), "{error}");
                     return Err(error);
                 }
-                // Nothing may be missing to finish it: then the next call fails.
+                // The superstep may lack nothing that it needs to finish. Then the next call fails.
                 let finished = running.and_then(|running| running.finish());
                 let error = finished.and_then(|_| world.barrier()).expect_err("rank 1 has left");
                 assert!(error.message().contains("rank 1"), "{error}");
@@ -261,8 +261,8 @@ fn drop_it(running: Running) -> Result<()> {
     Ok(())
 }
 
-/// A panic that is caught: the superstep is lost nevertheless, and the rank gets the error at its
-/// next call.
+/// The panic is caught, but the superstep is lost. The rank gets the error at its next
+/// call.
 #[test]
 fn a_panic_that_is_caught_between_the_halves_ends_the_world_too() {
     for world in worlds(2) {
@@ -288,8 +288,8 @@ fn a_panic_that_is_caught_between_the_halves_ends_the_world_too() {
     }
 }
 
-/// The memory of its windows stays, because other ranks may still write there. The ranks that wait
-/// get an error when the rank leaves.
+/// The memory of its windows is kept, because other ranks may still write there. The ranks that
+/// wait get an error when the rank leaves.
 #[test]
 fn a_leaked_superstep_is_told_to_those_who_wait_when_the_rank_leaves() {
     for world in worlds(3) {
@@ -300,7 +300,7 @@ fn a_leaked_superstep_is_told_to_those_who_wait_when_the_rank_leaves() {
                 let running = shift.begin(u);
                 let begun = format!("{}:{}", file!(), line!() - 1);
                 if leaks.contains(&world.rank()) {
-                    let Ok(running) = running else { return Ok(()) }; // another one has left already
+                    let Ok(running) = running else { return Ok(()) }; // another rank has already left
                     std::mem::forget(running);
                     let error = world.barrier().expect_err("it is not finished");
                     assert_eq!((error.class(), error.world_ended()), (ErrorClass::RmaSync, false), "{error}");
@@ -317,7 +317,7 @@ fn a_leaked_superstep_is_told_to_those_who_wait_when_the_rank_leaves() {
     }
 }
 
-/// A window on which the body of another superstep begins a superstep.
+/// A window, on which the body of another superstep begins a superstep.
 struct Nested {
     window: Option<Window<u64>>,
     shift: shift_prepared,
@@ -339,7 +339,7 @@ fn around(v: &mut Window<u64>, nested: &mut Nested) -> Result<()> {
     nested.begin()
 }
 
-/// The end of a body is a fence, which is another call.
+/// The body of a superstep ends in a fence, which is another call.
 #[test]
 fn a_body_that_leaves_a_superstep_begun_fails_at_its_end() {
     for world in worlds(2) {
@@ -354,7 +354,7 @@ fn a_body_that_leaves_a_superstep_begun_fails_at_its_end() {
                     if prepared { plan.run(&mut v, &mut nested) } else { around(&mut v, &mut nested) };
                 let error = ended.expect_err("a superstep is begun");
                 assert!(error.message().contains("is not finished"), "{prepared}: {error}");
-                // A prepared one ends the world, and another rank may notice that first.
+                // A prepared superstep ends the world, and another rank may notice that first.
                 assert!(prepared || error.class() == ErrorClass::RmaSync, "{error}");
                 if !prepared {
                     let u = nested.running.take().expect("it was begun").finish()?;
@@ -368,7 +368,7 @@ fn a_body_that_leaves_a_superstep_begun_fails_at_its_end() {
     }
 }
 
-/// Elements that the caller gives go to the next rank, and element 0 of that comes into a ticket.
+/// Puts elements of the caller to the next rank, and gets element 0 of that rank into a ticket.
 #[superstep]
 fn tell(u: &mut Window<u64>, values: &[u64], fails: bool) -> Result<Ticket<u64>> {
     let next = (u.rank() + 1) % u.size();
@@ -380,7 +380,7 @@ fn tell(u: &mut Window<u64>, values: &[u64], fails: bool) -> Result<Ticket<u64>>
     Ok(ticket)
 }
 
-/// The body of a superstep that is begun fails as it does in `run`: at the call, and on the others
+/// If the body fails in `begin`, it fails as it does in `run`: at the call, and on the other ranks
 /// as soon as they wait.
 #[test]
 fn a_body_that_fails_as_it_is_begun_or_makes_another_call_is_named_to_all_others() {
@@ -406,8 +406,8 @@ fn a_body_that_fails_as_it_is_begun_or_makes_another_call_is_named_to_all_others
     }
 }
 
-/// A plan is not used again before its run is finished, since it has the values of that run. It may
-/// be leaked.
+/// A plan is not used again before its run is finished, since it contains the values of that run.
+/// The run may be leaked.
 #[test]
 fn a_superstep_with_values_is_begun_once_before_it_is_finished() {
     for world in worlds(2) {
@@ -425,7 +425,7 @@ fn a_superstep_with_values_is_begun_once_before_it_is_finished() {
             }
             let (u, ticket) = running.finish()?;
             assert_eq!((&u[1..3], ticket.take()?[0]), (&[7; 2][..], 2 - world.rank() as u64));
-            let Ok(running) = plan.begin(u, &[1; 2], false) else { return Ok(()) }; // the other one has left already
+            let Ok(running) = plan.begin(u, &[1; 2], false) else { return Ok(()) }; // the other has already left
             std::mem::forget(running);
             let error = v.fence().expect_err("it is not finished");
             assert!(error.class() == ErrorClass::RmaSync && !error.world_ended(), "{error}");

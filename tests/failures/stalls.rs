@@ -1,4 +1,4 @@
-//! Waits inside prepared supersteps are reported and recognised like those of a fence. No test
+//! Waits inside prepared supersteps are reported and recognised like the waits of a fence. No test
 //! depends on time.
 
 use fencepost::prelude::*;
@@ -30,7 +30,7 @@ fn worlds(size: usize) -> Vec<(String, Ranks)> {
         .collect()
 }
 
-/// Each rank hands its first two elements to the next.
+/// Puts the first two elements of each rank to the next rank.
 #[superstep]
 fn shift(u: &mut Window<u64>) -> Result<()> {
     let to = (u.rank() + 1) % u.size();
@@ -43,7 +43,7 @@ fn a_wait_in_a_prepared_superstep_is_reported_with_its_peer_and_what_came() {
         let (tell, told) = channel();
         let (tell, told) = (Mutex::new(tell), Mutex::new(told));
         let world = world.on_stall(move |stall| {
-            // Nobody listens any more once rank 1 has received it.
+            // The receiver is gone once rank 1 has received the report.
             let _ = tell.lock().expect("no panic").send(stall.clone());
         });
         let said: Vec<Option<(Stall, u32)>> = world
@@ -115,7 +115,7 @@ fn a_cycle_of_waits_in_prepared_supersteps_is_recognised_and_ends_both_worlds() 
     });
 }
 
-/// The rank that waits is in the middle of a protocol: others use its memory, so it must not leave
+/// The waiting rank is in the middle of a protocol, and others use its memory. So it must not leave
 /// the wait by unwinding.
 #[test]
 fn a_panic_in_the_stall_handler_does_not_reach_the_wait() {
@@ -134,7 +134,7 @@ fn a_panic_in_the_stall_handler_does_not_reach_the_wait() {
                     let mut shift = shift::prepare(world)?;
                     u[0] = 10 + me as u64;
                     if me == 1 {
-                        // Rank 0 waits, and has reported it.
+                        // Rank 0 waits, and has reported its wait.
                         let told = told.lock().expect("no panic holds it");
                         while told.recv().expect("rank 0 is told") != 0 {}
                     }
@@ -152,7 +152,7 @@ fn a_panic_in_the_stall_handler_does_not_reach_the_wait() {
     }
 }
 
-/// A value that panics where it is dropped.
+/// A value that panics when it is dropped.
 pub struct Bomb;
 
 impl Drop for Bomb {

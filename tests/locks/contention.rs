@@ -1,22 +1,22 @@
-//! Many ranks at the same elements: nothing is lost, nobody sees half an exclusive epoch, and a
-//! rank that calls nothing holds nobody up.
+//! Many ranks access the same elements. No operation is lost, and no rank sees half of an exclusive
+//! epoch. A rank that calls nothing delays no other rank.
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, ValueAt, World, ranks};
 use fencepost_tests_worlds::transports::transports;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The transports whose ranks reach each other.
+/// Returns the transports whose ranks reach each other's memory.
 pub fn reaching() -> Vec<TransportKind> {
     vec![TransportKind::Local, TransportKind::ShmThreads]
 }
 
-/// The transports that locks are tested on.
+/// Returns the transports on which locks are tested.
 pub fn kinds() -> Vec<TransportKind> {
     transports([5])
 }
 
-/// Runs a test on worlds of these sizes, and passes it the number of its repetitions. If a
+/// Runs a test on worlds of these sizes, and passes it the number of its repetitions. If each
 /// repetition is a message, the test runs with four ranks only, and repeats less often.
 fn on_each(sizes: &[usize], test: impl Fn(&World, u64) -> Result<()> + Sync) {
     for kind in kinds() {
@@ -31,16 +31,18 @@ fn on_each(sizes: &[usize], test: impl Fn(&World, u64) -> Result<()> + Sync) {
 
 const TIMES: u64 = 25_000;
 
-/// 2^54: the floats next to it are 4 away, so to add 1 leaves it and all larger ones as they are.
+/// 2^54. The floats next to it are 4 away, so this float and all larger ones do not change if 1 is
+/// added.
 const LARGE: f64 = (1_u64 << 54) as f64;
 
-/// An integer, and a float. Each rank adds 1 each time to both, but rank 0 adds [`LARGE`] once to
-/// the float.
+/// An integer and a float. Each rank adds 1 to both, many times. Rank 0 also adds [`LARGE`] to the
+/// float, once.
 ///
-/// All possible orders of the float are considered. Ones before LARGE are counted exactly, then
-/// LARGE is added to their number, which is rounded once, and ones after it change nothing. So the
-/// float is the result of some order if and only if a possible number of ones comes before LARGE:
-/// at least those that rank 0 adds before it, and at most all but those that rank 0 adds after it.
+/// All possible orders of the additions to the float are considered. The ones before LARGE are
+/// counted exactly. Then LARGE is added to their number, and the sum is rounded once. The ones
+/// after LARGE change nothing. So the float is the result of some order if and only if a possible
+/// number of ones comes before LARGE. At least the ones that rank 0 adds before LARGE do, and at
+/// most all except those that rank 0 adds after it.
 #[test]
 fn accumulates_under_shared_locks_are_all_there_in_some_order() {
     on_each(&[4, 8], |world, times| {
@@ -67,9 +69,9 @@ fn accumulates_under_shared_locks_are_all_there_in_some_order() {
     });
 }
 
-/// The sum grows with each step, so what each step has found determines the order. Each step is
-/// checked to the last bit, and with it the sum. The values are such that every order rounds in its
-/// own way.
+/// The sum grows with each step, so the value that each step has found determines the order. Each
+/// step is checked to the last bit, and so is the sum. With these values, every order rounds
+/// differently.
 #[test]
 fn sums_of_floats_have_the_bits_of_the_order_that_was_found() {
     on_each(&[4, 8], |world, times| {
@@ -130,8 +132,8 @@ fn each_number_is_fetched_once() {
 fn a_list_that_is_made_by_compare_and_swap_loses_nothing() {
     on_each(&[4, 8], |world, times| {
         let each = times as usize / 25;
-        // Element 0 of rank 0 is the head. Each rank has its nodes in its part; a node holds the
-        // number of the next node, plus one.
+        // Element 0 of rank 0 is the head of the list. Each rank has its nodes in its part. A node
+        // contains the number of the next node plus one.
         let u = world.lock_window::<u64>(1 + each)?;
         let me = world.rank();
         for i in 1..=each {
@@ -166,12 +168,12 @@ fn a_list_that_is_made_by_compare_and_swap_loses_nothing() {
     });
 }
 
-/// An element that is not atomic.
+/// An element that is not accessed atomically.
 type Wide = [u64; 3];
 
 #[test]
 fn nobody_sees_half_an_exclusive_epoch() {
-    const LEN: usize = 3000; // several regions
+    const LEN: usize = 3000; // more than one region
     on_each(&[4, 8], |world, times| {
         let (u, v) = (world.lock_window::<u64>(LEN)?, world.lock_window::<Wide>(LEN)?);
         let me = world.rank() as u64;

@@ -1,28 +1,30 @@
-//! Datatypes that travel to ranks which do not reach each other: once, and then as a number.
+//! Datatypes for ranks that do not reach each other's memory. A datatype travels once, and
+//! afterwards as a number.
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, World, ranks};
 use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::transports::{sim, transports};
 
-/// The transports on which ranks 0 and 1 do not reach each other.
+/// Returns the transports on which ranks 0 and 1 do not reach each other's memory.
 fn apart() -> [TransportKind; 3] {
     [TransportKind::TcpThreads, TransportKind::MixedThreads(vec![0, 1]), sim(2)]
 }
 
-/// The bytes that this rank sends in a call.
+/// Returns the number of bytes that this rank sends in a call.
 fn sent(world: &World, call: impl FnOnce() -> Result<()>) -> Result<u64> {
     let before = world.meter().total().bytes;
     call()?;
     Ok(world.meter().total().bytes - before)
 }
 
-/// Elements in no order; `elements` of them.
+/// Returns a datatype of `elements` elements at irregular distances.
 fn irregular(dice: &mut Random, elements: usize) -> Datatype {
     Datatype::elements((0..elements).map(|at| (20 * at + dice.below(19)) as i64)).unwrap()
 }
 
-/// The bytes in which a datatype travels, at least: what is regular in it takes fewer.
+/// The least number of bytes of the description of an irregular datatype; a regular one takes
+/// fewer.
 const FORM: u64 = 1000;
 
 #[test]
@@ -41,7 +43,8 @@ fn the_second_epoch_with_an_irregular_datatype_sends_no_description_of_it() {
                 };
                 let (first, second) = (epoch(1)?, epoch(2)?);
                 assert!(first > second + FORM && second < 500 + 100, "{first} and {second} bytes");
-                // Also where it is got, in an epoch that is flushed; and several times in one.
+                // The same for a get in an epoch that is flushed, and for several gets in one
+                // epoch.
                 let third = sent(world, || {
                     let lock = u.lock(1, LockType::Exclusive)?;
                     let ticket = lock.get(remote.clone())?;
@@ -56,7 +59,7 @@ fn the_second_epoch_with_an_irregular_datatype_sends_no_description_of_it() {
                 assert!(third < 400, "{third} bytes");
             }
             let mut u = u.into_window()?;
-            // Accesses: what they get, and what they put.
+            // The same for accesses, which get and put.
             let mut bytes = Vec::new();
             for round in 0..3 {
                 if world.rank() == 1 {
@@ -75,7 +78,7 @@ fn the_second_epoch_with_an_irregular_datatype_sends_no_description_of_it() {
             if let [first, second, third] = bytes[..] {
                 assert!(first > second + 2 * FORM && second < 500 + 300 && third <= second, "{bytes:?}");
             }
-            // Posts of a part, which also report of each access whether it fits.
+            // Posts of a part also report for each access whether it fits.
             let mut bytes = Vec::new();
             for round in 0..3 {
                 if world.rank() == 0 {
@@ -98,8 +101,8 @@ fn the_second_epoch_with_an_irregular_datatype_sends_no_description_of_it() {
     }
 }
 
-/// More datatypes than there are numbers, each chosen by one rank, at several targets and in
-/// several windows.
+/// There are more datatypes than numbers. Each datatype is chosen by one rank, for several targets
+/// and in several windows.
 #[test]
 fn any_number_of_datatypes_names_the_right_elements() {
     for kind in transports([6]) {
@@ -112,7 +115,7 @@ fn any_number_of_datatypes_names_the_right_elements() {
                 let which = if step < 300 { step } else { dice.below(300) };
                 let (window, target) = (step % 2, dice.below(3));
                 let lock = windows[window].lock(target, LockType::Shared)?;
-                // Every rank has a number of its own to add.
+                // Each rank adds a number of its own.
                 lock.accumulate(vec![1 << (10 * me); all[which].size()], Op::Sum, all[which].clone())?;
                 if step % 50 == 0 {
                     lock.flush()?;

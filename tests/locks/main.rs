@@ -1,4 +1,4 @@
-//! Locks: what ranks do to windows of others that call nothing.
+//! Locks: accesses to windows of ranks that make no calls.
 
 mod contention;
 mod datatypes;

@@ -1,5 +1,5 @@
-//! Calls that are wrong are errors with their class. What is leaked, dropped or panicked over holds
-//! nobody up forever.
+//! Wrong calls are errors of their class. Leaks, drops and panics keep no other rank waiting
+//! forever.
 
 use crate::contention::{kinds, reaching};
 use fencepost::prelude::*;
@@ -41,7 +41,7 @@ fn arguments_that_are_wrong_are_refused_and_nothing_changes() {
             &["the part of rank 1", "misuse.rs", "unlock"],
         );
         refused(u.lock_all(), ErrorClass::RmaSync, &["the part of rank 1", "misuse.rs"]);
-        drop(u.lock(0, LockType::Shared)?); // a lock of all parts that was refused has left none locked
+        drop(u.lock(0, LockType::Shared)?); // a refused lock of all parts has left no part locked
         for at in [4, usize::MAX] {
             refused(lock.put([1.0], at), ErrorClass::Disp, &["rank 1", "4 elements"]);
             refused(lock.fetch_and(Op::Sum, 1.0, at), ErrorClass::Disp, &["4 elements"]);
@@ -248,7 +248,7 @@ fn a_get_of_more_than_there_is_memory_for_is_refused_and_the_epoch_goes_on() {
     each(2, |world| {
         let u = world.lock_window::<u64>(11_000)?;
         let lock = u.lock(1 - world.rank(), LockType::Exclusive)?;
-        // 2^61 elements, all of them in the window: their bytes are more than a word counts.
+        // 2^61 elements, all of them in the window. Their number of bytes exceeds a word.
         let steps: Vec<(usize, i64)> = [(2048, 1); 5].into_iter().chain([(64, 1)]).collect();
         refused(lock.get(Datatype::nest(0, &steps, 1).unwrap()), ErrorClass::NoMem, &["memory"]);
         lock.put([5], 3)?;
@@ -271,7 +271,7 @@ fn a_part_that_was_dropped_is_an_error_and_a_lock_that_was_leaked_goes_with_its_
         let run = ranks(3).transport(kind.clone()).run(|world| {
             let (u, me) = (world.lock_window::<u64>(2000)?, world.rank());
             if me == 0 {
-                // It holds the part of rank 2, and never reports that it has finished.
+                // The rank holds the part of rank 2, and never reports that it has finished.
                 let lock = u.lock(2, LockType::Exclusive)?;
                 lock.put([1], 0)?;
                 lock.flush()?;
@@ -327,7 +327,7 @@ fn a_rank_that_leaves_with_a_lock_is_named_to_those_that_wait_for_it() {
             lock.accumulate([1], Op::Sum, 0)?;
             let error = lock.unlock().expect_err("rank 1 holds it");
             errors.lock().unwrap().push((error.class(), error.state(), error.to_string()));
-            // Rank 2 keeps its part until both have returned their error.
+            // Rank 2 keeps its part until both other ranks have returned their error.
             held.fetch_add(1, Ordering::Release);
             while held.load(Ordering::Acquire) < 3 {
                 std::thread::yield_now();
@@ -431,7 +431,7 @@ fn ranks_that_hold_two_parts_and_wait_for_each_other_are_told() {
     }
 }
 
-/// The function that gets a stall drops a window of locks of its rank.
+/// The function that receives a stall report drops a window for locks of its rank.
 #[test]
 fn a_window_that_is_dropped_inside_a_call_is_kept_for_good() {
     thread_local! {
@@ -465,7 +465,7 @@ fn a_window_that_is_dropped_inside_a_call_is_kept_for_good() {
     }
 }
 
-/// Nothing has failed, but one rank has finished, and the world has ended for a rank that sends to
+/// No rank has failed. But one rank has finished, so the world has ended for a rank that sends to
 /// it.
 #[test]
 fn an_epoch_that_is_open_when_the_world_ends_fails() {

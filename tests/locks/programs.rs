@@ -1,4 +1,5 @@
-//! Generated programs: some order of their epochs explains what they find and leave (18 to 21).
+//! Generated programs. Some order of their epochs explains the values that they find and leave (18
+//! to 21).
 
 use fencepost::prelude::*;
 use fencepost::{Lock, LockAll, Locked, TransportKind, ValueAt, World, ranks};
@@ -10,7 +11,7 @@ use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::transports::sim;
 
-/// One call of a rank. Locks are named by their place among the locks of the rank.
+/// One call of a rank. A lock is named by its position among the locks of the rank.
 #[derive(Clone, Debug)]
 enum Step {
     Lock {
@@ -42,7 +43,7 @@ enum Step {
         window: usize,
         elements: Vec<i64>,
     },
-    /// Stores into elements of its own part, after it has read them.
+    /// Reads elements of its own part, and then stores into them.
     LocalMut {
         window: usize,
         elements: Vec<i64>,
@@ -51,7 +52,7 @@ enum Step {
     Meet,
 }
 
-/// What a test plays on windows of one element type.
+/// The operations of a test on windows of one element type.
 trait Kind: Element + Send + Sync {
     fn element() -> ElementType;
     fn value(dice: &mut Random) -> Self;
@@ -100,7 +101,7 @@ fn act<T: Kind>(dice: &mut Random, lock: usize, target: usize, len: usize) -> St
         1 => (Action::Get, Vec::new()),
         2 | 3 => (Action::Accumulate(op), given),
         4 => (Action::Fetch(if dice.once_in(3) { Op::NoOp } else { op }), given),
-        // Only of one element.
+        // These operations have one element only.
         _ => {
             let size = size_of::<T>();
             let elements = elements[..1].to_vec();
@@ -111,7 +112,7 @@ fn act<T: Kind>(dice: &mut Random, lock: usize, target: usize, len: usize) -> St
     Step::Act { lock, target, elements, action, bytes }
 }
 
-/// The steps of one rank between two meetings.
+/// Draws the steps of one rank between two meetings.
 fn segment<T: Kind>(
     dice: &mut Random,
     steps: &mut Vec<Step>,
@@ -147,8 +148,8 @@ fn segment<T: Kind>(
             steps.push(Step::Unlock { lock, drops: dice.once_in(4) });
         }
         _ => {
-            // One lock, which may be flushed, or two that are not: ranks that hold two parts may
-            // wait in a circle.
+            // Draws one lock, which may be flushed, or two locks without flushes. Ranks that hold
+            // two parts may wait in a circle.
             let several = dice.once_in(3);
             let mut open: Vec<(usize, usize, usize)> = Vec::new();
             for _ in 0..1 + usize::from(several) {
@@ -208,7 +209,7 @@ impl<T: Element> Held<'_, T> {
     }
 }
 
-/// What each step found, and the parts of a rank at the end.
+/// The values that each step found, and the parts of a rank at the end.
 type Results = (Vec<Vec<u8>>, Vec<Vec<u8>>);
 
 /// Plays the steps of this rank.
@@ -299,10 +300,10 @@ fn play<T: Kind>(world: &World, windows: usize, first: &reference::World, steps:
     Ok((found, last))
 }
 
-/// The same calls as the reference has them.
+/// Returns the same calls in the form of the reference.
 fn calls(steps: &[Step], found: &[Vec<u8>], rank: usize, size: usize) -> Vec<LockCall> {
     let mut calls: Vec<LockCall> = Vec::new();
-    // By lock, the call that locks each target.
+    // For each lock, the call that locks each target.
     let mut locks: Vec<Vec<Option<usize>>> = Vec::new();
     let lock = |calls: &mut Vec<LockCall>, window: usize, target: usize, kind: LockType| {
         calls.push(LockCall::Lock { window: WindowId::new(window), target: Rank::new(target), kind });
@@ -360,7 +361,7 @@ fn calls(steps: &[Step], found: &[Vec<u8>], rank: usize, size: usize) -> Vec<Loc
     calls
 }
 
-/// Plays a generated program. Returns whether the search for an order ended.
+/// Plays a generated program. Returns whether the search for an order came to an end.
 fn one<T: Kind>(kind: &TransportKind, seed: u64) -> bool {
     let mut dice = Random::new(seed);
     let (size, windows) = (2 + dice.below(3), 1 + dice.below(2));

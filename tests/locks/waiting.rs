@@ -1,5 +1,5 @@
-//! Waits for locks: an event ends them, nothing is sent meanwhile, and a wait that can never end is
-//! an error.
+//! Waits for locks. An event ends each wait, nothing is sent meanwhile, and a wait that cannot end
+//! is an error.
 
 use crate::contention::kinds;
 use fencepost::prelude::*;
@@ -11,21 +11,21 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
-/// Waits until the number is at least `least`.
+/// Waits until `stage` is at least `least`.
 fn reach(stage: &AtomicU64, least: u64) {
     while stage.load(Ordering::Acquire) < least {
         yield_now();
     }
 }
 
-/// The target computes all the time. Of the other ranks, each in turn holds the target's part while
-/// another one waits. On mixed hosts both of them reach the part, or one, or neither.
+/// The target computes all the time. In turn, each other rank holds the target's part while another
+/// one waits. On mixed hosts both ranks reach the part, or one, or neither.
 #[test]
 fn who_waits_is_woken_when_the_lock_is_left_and_sends_nothing_before() {
     const PAIRS: [(usize, usize); 4] = [(1, 2), (2, 1), (2, 3), (1, 3)];
     for kind in kinds() {
-        // There are three stages for each wait: the lock is held, another rank has waited for long,
-        // and that rank is done.
+        // Each wait has three stages: the lock is held, another rank has waited for long, and that
+        // rank has finished.
         let (stage, left) = (&AtomicU64::new(0), Mutex::new(Instant::now()));
         let stalls = Arc::new(AtomicU64::new(0));
         let counts = stalls.clone();
@@ -74,16 +74,16 @@ fn who_waits_is_woken_when_the_lock_is_left_and_sends_nothing_before() {
             Ok(late)
         });
         let late: Duration = late.unwrap_or_else(|error| panic!("{kind:?}: {error}")).into_iter().sum();
-        // A rank that nobody wakes sleeps for a second.
+        // A rank that no other rank wakes sleeps for a second.
         assert!(late < Duration::from_millis(500), "{kind:?}: {late:?} late");
     }
 }
 
-/// Counts, for each wait, the epochs of others between the moment when this rank was in the queue
-/// and its turn: one of each rank that was before it, and none of a rank that came later, however
-/// often that rank returns. Rank 1 calls nothing, and owns the part. Each other rank holds it
-/// first, in turn, and the rest queue up in an order that differs each time. On mixed hosts some
-/// reach the part and others ask its attendant.
+/// Counts, for each wait, the epochs of other ranks from the moment when this rank was in the queue
+/// until its turn. There is one epoch of each rank that was before it. There is no epoch of a rank
+/// that came later, however often that rank returns. Rank 1 owns the part and calls nothing. Each
+/// other rank in turn holds the part first, and the rest queue up in an order that differs each
+/// time. On mixed hosts some ranks reach the part, and others ask its attendant.
 #[test]
 fn nobody_is_overtaken_by_a_rank_that_came_later_nor_twice_by_one_before() {
     const RANKS: usize = 5;
@@ -91,15 +91,15 @@ fn nobody_is_overtaken_by_a_rank_that_came_later_nor_twice_by_one_before() {
     let mut all = kinds();
     all.push(TransportKind::MixedThreads(vec![0, 1, 0, 2]));
     let count = |kind: TransportKind| {
-        // A rank that asks an attendant reports after a second who is in its way.
+        // After a second, a rank that asks an attendant reports the ranks for which it waits.
         let reaches = matches!(kind, TransportKind::Local | TransportKind::ShmThreads);
         let (rounds, after) = if reaches { (16, 0) } else { (2, 20) };
-        // Ranks sleep until a number is reached, so that they do not keep others from running.
+        // Ranks sleep until a number is reached, so they leave the cores to other ranks.
         let state = Arc::new((Mutex::new((0, 0, Vec::new())), Condvar::new()));
         let told = state.clone();
         let world = ranks(RANKS).transport(kind.clone()).stall(Some(Duration::from_millis(after)));
         let world = world.on_stall(move |stall: &Stall| {
-            // An attendant that names the holder has put the rank into the queue.
+            // An attendant that names the holder has already put the rank into the queue.
             if stall.what == "turns at a lock" && stall.peer.contains("holds") {
                 told.0.lock().unwrap().2.push(stall.rank);
                 told.1.notify_all();
@@ -161,8 +161,8 @@ fn nobody_is_overtaken_by_a_rank_that_came_later_nor_twice_by_one_before() {
     std::thread::scope(|scope| all.into_iter().for_each(|kind| drop(scope.spawn(move || count(kind)))));
 }
 
-/// The reason why nothing predicts that an epoch is better held from its first operation: that
-/// takes one more request at first, and saves none later.
+/// Shows why no predictor chooses to hold an epoch from its first operation: that takes one more
+/// request at first, and saves none later.
 #[test]
 fn an_epoch_that_is_held_before_it_has_to_be_asks_once_more() {
     for kind in [TransportKind::TcpThreads, TransportKind::Sim(Default::default())] {
@@ -183,8 +183,8 @@ fn an_epoch_that_is_held_before_it_has_to_be_asks_once_more() {
                 };
                 assert_eq!(requests(&[false, false])?, 1, "collected");
                 assert_eq!(requests(&[true, false])?, 2, "held from its first operation on");
-                // If the epoch is flushed, the first flush takes the locks and carries out what was
-                // collected.
+                // If the epoch is flushed, the first flush takes the locks and carries out the
+                // collected operations.
                 assert_eq!(requests(&[false, true, false])?, 2);
                 assert_eq!(requests(&[true, true, false])?, 3);
             }
@@ -195,9 +195,9 @@ fn an_epoch_that_is_held_before_it_has_to_be_asks_once_more() {
     }
 }
 
-/// Rank 1 holds the part of rank 0 by a shared lock, rank 2 waits for it by an exclusive one, and
-/// rank 3 by a shared one behind rank 2. Both reports name the holder of the lock, and that of
-/// rank 3 also names rank 2, which goes first.
+/// Rank 1 holds the part of rank 0 by a shared lock. Rank 2 waits for it by an exclusive lock, and
+/// behind rank 2, rank 3 by a shared one. Both reports name the holder. The report of rank 3 also
+/// names rank 2, whose turn comes first.
 #[test]
 fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
     side_by_side(usize::MAX, kinds(), |kind| {
@@ -226,7 +226,7 @@ fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
                     lock.put([7], 0)?;
                     lock.flush()?;
                     stage.store(1, Ordering::Release);
-                    // Until both have reported what they wait for.
+                    // Waits until both ranks have reported their waits.
                     reach(stage, 2);
                     let waits = || "rank 2 waits for it at".to_owned();
                     while named(2, &[line(1)]).is_none() || named(3, &[line(1), waits()]).is_none() {
@@ -260,7 +260,7 @@ fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
             Ok(())
         });
         run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
-        // An attendant knows the line of the lock; a rank that reaches the part knows the line of
+        // An attendant knows the line of the lock. A rank that reaches the part knows the line of
         // its wait.
         let two = [0, 2].map(|after| format!("waiting.rs:{},", lines[2].load(Ordering::Acquire) + after));
         assert!(two.into_iter().any(|line| named(3, &[line]).is_some()), "{kind:?}");
@@ -273,7 +273,7 @@ fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
     });
 }
 
-/// Rank 1 holds the part of rank 0 and waits for that of rank 3, and rank 2 the other way round.
+/// Rank 1 holds the part of rank 0 and waits for that of rank 3; rank 2 does the reverse.
 #[test]
 fn holders_that_wait_for_each_other_at_other_ranks_are_told() {
     side_by_side(usize::MAX, kinds(), |kind| {
@@ -306,7 +306,7 @@ fn holders_that_wait_for_each_other_at_other_ranks_are_told() {
     });
 }
 
-/// One of the two waits in a barrier, and not for a lock.
+/// One of the two ranks waits in a barrier, and not for a lock.
 #[test]
 fn a_holder_that_waits_for_one_that_waits_for_the_lock_is_told() {
     side_by_side(usize::MAX, kinds(), |kind| {
@@ -338,8 +338,8 @@ fn a_holder_that_waits_for_one_that_waits_for_the_lock_is_told() {
     });
 }
 
-/// On one host and on several, many ranks wait for one another, and none in a circle: nothing is
-/// reported as a deadlock.
+/// On one host and on several, many ranks wait for one another, and none wait in a circle. So no
+/// deadlock is reported.
 #[test]
 fn waits_that_end_are_no_deadlocks() {
     for kind in kinds() {
@@ -348,7 +348,7 @@ fn waits_that_end_are_no_deadlocks() {
         let run = world.on_stall(|_| ()).run(|world| {
             let (u, me) = (world.lock_window::<u64>(1)?, world.rank());
             for i in 0..times {
-                // Parts are held in ascending order.
+                // Parts are locked in ascending order.
                 let (low, high) = ((me + i) % 3, 3);
                 let first = u.lock(low, LockType::Exclusive)?;
                 first.accumulate([1], Op::Sum, 0)?;
@@ -369,10 +369,10 @@ fn waits_that_end_are_no_deadlocks() {
     }
 }
 
-/// Rank 1 takes an exclusive epoch of rank 0's part while rank 0 has an epoch there. If rank 0 held
-/// the part after a flush that finds nothing collected, the message that it waits for would never
-/// come; if it did not hold it after a put, rank 1 could find the first of its two puts without the
-/// second.
+/// Rank 1 takes an exclusive epoch of rank 0's part while rank 0 has an epoch there. Suppose that
+/// rank 0 held the part after a flush that carries nothing out; then the message for which it waits
+/// would never come. Suppose that it did not hold the part after a put; then rank 1 could find the
+/// first of its two puts without the second.
 #[test]
 fn an_epoch_holds_its_part_from_its_first_flush_that_carries_something_out() {
     type Flush = fn(&LockAll<'_, u64>) -> Result<()>;

@@ -1,10 +1,10 @@
-//! Steady state: what an unchanged superstep sends and allocates once it has run before.
+//! Steady state: the frames and the allocations of an unchanged superstep that has run before.
 //!
-//! Allocations are counted at this program's allocator, by thread and so by rank; frames are
-//! counted where the transport accepts them ([`World::meter`]). On `sim` a rank's thread also
-//! carries its ends of the links, whose queues may still grow when the seed piles up more bytes
-//! than ever before. There, less than one allocation in ten epochs is allowed; one that belonged to
-//! the epoch would make at least one an epoch.
+//! Allocations are counted by this program's allocator, for each thread and so for each rank.
+//! Frames are counted when the transport accepts them ([`World::meter`]). On `sim`, a rank's thread
+//! also serves its ends of the links. Their queues may still grow when the seed piles up more bytes
+//! than ever before. So on `sim`, less than one allocation in ten epochs is allowed. An allocation
+//! of the epoch itself would occur at least once an epoch.
 
 use fencepost::grid::Block;
 use fencepost::transport::{Count, Meter};
@@ -21,14 +21,14 @@ const ENTRY: u32 = 8;
 pub const PAYLOAD: u32 = 9;
 const DONE: u32 = 10;
 
-/// What this rank allocates while `f` runs.
+/// Returns the number of allocations of this rank while `f` runs.
 pub fn allocations(f: impl FnOnce() -> Result<()>) -> Result<u64> {
     let before = counting::allocations();
     f()?;
     Ok(counting::allocations() - before)
 }
 
-/// The most allocations that `epochs` epochs that were run before may make.
+/// Returns the largest number of allocations that `epochs` repeated epochs may make.
 pub fn allowed(transport: &TransportKind, epochs: u64) -> u64 {
     match transport {
         TransportKind::Local => 0,
@@ -50,7 +50,7 @@ fn the_counter_counts() {
     assert_eq!(counted.unwrap(), 1);
 }
 
-/// Everything that an epoch can hold but tickets, which are the caller's to allocate.
+/// Everything that an epoch can contain except tickets, which the caller allocates.
 struct Everything {
     column: Datatype,
     scattered: Datatype,
@@ -129,18 +129,20 @@ fn an_unchanged_dynamic_epoch_does_not_allocate() {
     }
 }
 
-/// The operations that the epochs of [`fresh`] have.
+/// The operations of the epochs of [`fresh`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fresh {
     /// Puts and sums of one element, and gets into sections and buffers.
     Small,
     /// Slices, parts of slices and sections, with columns and lists.
     Wide,
-    /// Wide ones whose sections are read in place, and that gets read where others write.
+    /// The operations of `Wide`, but sections are read in place, and gets read elements that others
+    /// write.
     Direct,
 }
 
-/// The calls of one rank in an epoch: equally many in each, with other places and values each time.
+/// The calls of one rank in an epoch. Each epoch has the same number of calls, with different
+/// positions and values.
 struct Calls<'a> {
     world: &'a World,
     datatypes: &'a [[Datatype; 3]],
@@ -186,8 +188,8 @@ fn a_dynamic_epoch_that_is_another_each_time_does_not_allocate_after_its_third_t
     const EPOCHS: usize = 400;
     let values: Vec<f64> = (0..64).map(f64::from).collect();
     for transport in transports([3]) {
-        // The pieces of a list that arrives in a frame are memory of their own, which the frame's
-        // description shares.
+        // The pieces of a list that arrives in a frame have an allocation of their own, which the
+        // frame's description shares.
         let lists = matches!(transport, TransportKind::Local);
         let datatypes: Vec<[Datatype; 3]> = (0..8)
             .map(|i| {
@@ -231,8 +233,8 @@ fn a_dynamic_epoch_that_is_another_each_time_does_not_allocate_after_its_third_t
                     allocations(|| some(EPOCHS))
                 })
                 .unwrap();
-            // How much a link holds at most depends on when the peers read; an allocation of the
-            // epoch would occur in each epoch.
+            // The largest number of bytes in a link depends on when the peers read. An allocation
+            // of the epoch itself would occur in each epoch.
             let allowed = if reached { allowed(&transport, EPOCHS as u64) } else { EPOCHS as u64 / 2 };
             assert!(counts.iter().all(|count| *count <= allowed), "{what:?} on {transport:?}: {counts:?}");
         }
@@ -264,8 +266,8 @@ fn a_replayed_epoch_sends_values_and_no_descriptions() {
                 let kind = if first { EpochKind::Dynamic } else { EpochKind::Replayed };
                 assert_eq!(world.last_epoch(), kind, "rank {rank}, round {round}");
             }
-            // A frame to each: a head of 24 bytes, eight for each record (11 calls that put), and
-            // six elements of one put.
+            // One frame to each rank: a header of 24 bytes, eight bytes for each record (11 calls
+            // that put), and six elements of one put.
             let data = Count { frames: 2, bytes: 2 * 24 + 11 * 8 + 6 * 8 };
             assert!(sent[0][0].bytes > data.bytes + 11 * 8, "the first describes: {sent:?}");
             for sent in &sent[1..] {
@@ -277,7 +279,7 @@ fn a_replayed_epoch_sends_values_and_no_descriptions() {
         .unwrap();
 }
 
-/// What rank 0 calls in addition to what all ranks call.
+/// The calls of rank 0 in addition to the calls of all ranks.
 type Extra = fn(&Window<u32>) -> Result<()>;
 
 fn to_rank_2(u: &Window<u32>) -> Result<()> {
@@ -286,7 +288,7 @@ fn to_rank_2(u: &Window<u32>) -> Result<()> {
 
 #[test]
 fn a_changed_pattern_is_noticed_on_every_rank() {
-    // Each line is a pattern of rank 0, all of them different; every one follows every other.
+    // Each line is a different pattern of rank 0. Every pattern follows every other one.
     let patterns: [(&str, Extra); 9] = [
         ("nothing more", |_| Ok(())),
         ("rank 2 gains a sender", to_rank_2),
@@ -298,8 +300,7 @@ fn a_changed_pattern_is_noticed_on_every_rank() {
         ("a datatype", |u| u.put(&[7, 8]).to(2, Datatype::elements([4, 2]).unwrap())),
         ("a get", |u| u.get(0..1).from(2, 5)),
     ];
-    // On the last transport no epoch is replayed, because some ranks reach each other: rank 0
-    // reaches rank 2.
+    // On the last transport no epoch is replayed, because rank 0 reaches the memory of rank 2.
     let hosts = |hosts: [u32; 4]| TransportKind::MixedThreads(hosts.into());
     for (transport, tells) in [(sim(9), true), (hosts([0, 1, 2, 3]), true), (hosts([0, 1, 0, 1]), false)] {
         let kind = |same: bool| if same && tells { EpochKind::Replayed } else { EpochKind::Dynamic };
@@ -307,7 +308,7 @@ fn a_changed_pattern_is_noticed_on_every_rank() {
             .transport(transport)
             .run(|world| {
                 let mut u = world.window::<u32>(8)?;
-                // Lines are remembered apart, so all fences are on one.
+                // Each line has its own history, so all fences are on one line.
                 let mut epoch = |extra: Extra, values: u32| {
                     u.put([values]).to((world.rank() + 1) % 4, 0)?;
                     if world.rank() == 0 {
@@ -350,7 +351,7 @@ fn mixed(u: &mut Window<f64>, v: &mut Window<f64>, values: &[f64]) -> Result<()>
     Ok(())
 }
 
-/// What one rank's program sends: entries, data and done frames.
+/// Returns the frames that one rank's program sends: entries, data and dones.
 fn planned(schedule: &fencepost_planner::ir::schedule::Schedule, rank: usize) -> [Count; 3] {
     use fencepost_planner::ir::schedule::Instruction;
     let mut counts = [Count::default(); 3];
@@ -441,7 +442,7 @@ fn prepared_halo(world: &World, runs: u64) -> Result<u64> {
     allocations(|| some(runs))
 }
 
-/// Rows that a transport may send, and receive, where they are.
+/// Rows that a transport may send and receive in place.
 fn prepared_long(world: &World, runs: u64) -> Result<u64> {
     let block = Block::new(world, [world.size(), 1 << 14])?.halos([1, 0])?;
     let mut u = world.window::<f64>(block.len())?;
@@ -489,7 +490,7 @@ fn prepared_calls(world: &World, runs: u64) -> Result<u64> {
     allocations(|| some(runs))
 }
 
-/// A superstep that is not prepared, compared with its pattern in its first epoch only.
+/// A superstep that is not prepared is compared with its pattern in its first epoch only.
 #[test]
 fn a_superstep_that_is_not_prepared_does_not_allocate_without_the_checker() {
     const EPOCHS: u64 = 400;
@@ -536,8 +537,8 @@ fn a_prepared_superstep_does_not_allocate() {
 
 type Collective = fn(&World, &mut [f64], &mut [f64]) -> Result<()>;
 
-/// The same call again and again takes an exchange, the frames of its plan, and nothing else; and
-/// no allocation.
+/// A repeated call of a collective takes one exchange and the frames of its plan, and nothing else.
+/// It allocates nothing.
 #[test]
 fn a_collective_that_was_called_before_plans_and_allocates_nothing() {
     const CALLS: u64 = 200;
@@ -571,7 +572,8 @@ fn a_collective_that_was_called_before_plans_and_allocates_nothing() {
                         let after = world.meter();
                         let allowed = allowed(&transport, CALLS);
                         assert!(counted <= allowed, "{what} of {len} on {transport:?}: {counted}");
-                        // Where memory is reached, blocks are combined and shown between two.
+                        // If memory is reached, blocks are combined and exposed between two
+                        // exchanges.
                         let exchanges = once.exchanges - before.exchanges;
                         let in_blocks = matches!(what, "allreduce" | "a sum") && len == 4000;
                         assert_eq!(exchanges, 1 + u64::from(in_blocks && shares), "{what} of {len}");

@@ -1,5 +1,5 @@
-//! Memory, at an allocator that counts and refuses: what a rank allocates for an epoch, and what it
-//! does when it gets no memory.
+//! Memory, with an allocator that counts and refuses: the allocations of a rank for an epoch, and
+//! the behaviour of a rank that gets no memory.
 
 mod allocations;
 mod one_sided;

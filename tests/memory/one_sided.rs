@@ -7,7 +7,7 @@ use fencepost::{LockType, Op, Result, TransportKind, Window, World, ranks, super
 use fencepost_tests_worlds::transports::transports;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Each of the first `members` ranks hands an element to the next of them.
+/// Puts an element of each of the first `members` ranks to the next of them.
 #[superstep(sync = pscw)]
 fn ring(u: &mut Window<u64>, members: usize) -> Result<()> {
     let rank = u.rank();
@@ -27,10 +27,11 @@ impl Drop for Counted<'_> {
 }
 
 /// 32 of 64 ranks run a ring by posts and starts, and the others call nothing. Only the elements of
-/// the ring travel, and nobody allocates.
+/// the ring travel, and no rank allocates.
 #[test]
 fn half_of_many_ranks_in_a_ring_send_data_frames_only_and_allocate_nothing() {
-    // With this number of runs, few of them make the queue of some link longer than ever before.
+    // With this number of runs, the queue of a link becomes longer than ever before in few runs
+    // only.
     const RUNS: u64 = 1000;
     for transport in transports([1]) {
         let done = AtomicUsize::new(0);
@@ -79,7 +80,7 @@ fn half_of_many_ranks_in_a_ring_send_data_frames_only_and_allocate_nothing() {
     }
 }
 
-/// Whole windows, short accesses, each way between two ranks.
+/// Exchanges whole windows by short accesses, both ways between two ranks.
 fn posts(world: &World, runs: u64) -> Result<u64> {
     let other = world.group([1 - world.rank()])?;
     let mut u = Some(world.window::<u64>(8)?);
@@ -117,7 +118,7 @@ fn locks(world: &World, runs: u64) -> Result<u64> {
     counted
 }
 
-/// Where memory is reached.
+/// Ranks reach each other's memory here.
 #[test]
 fn posts_and_starts_of_whole_windows_and_epochs_of_locks_do_not_allocate() {
     const RUNS: u64 = 400;

@@ -1,17 +1,20 @@
-//! One rank has no memory: every rank gets an error, and no rank waits for what will not come.
+//! One rank has no memory. Every rank gets an error, and no rank waits for something that will not
+//! come.
 //!
-//! This program's allocator refuses what is large on threads that ask for it, so on ranks.
+//! This program's allocator refuses large allocations on threads that ask for that, and so on
+//! single ranks.
 
 use fencepost::transport::SimConfig;
 use fencepost::{Datatype, ErrorClass, Mode, Ranks, Result, State, TransportKind, World, ranks};
 use fencepost_tests_support::counting::with_at_most;
 use fencepost_tests_worlds::ends::ends;
 
-/// Elements that are more bytes than the rank without memory has. Three lists of them are less than
-/// 2 MiB; from that size on memory is mapped, and the allocator is not asked.
+/// The number of elements whose bytes exceed the memory of the rank without memory. Three lists of
+/// them are less than 2 MiB. From that size on, memory is mapped, and the allocator is not called.
 const LEN: usize = 1 << 16;
 
-/// What `call` returns on a world whose rank 1 has no memory for `LEN` elements meanwhile.
+/// Returns the result of `call` on a world in which rank 1 has no memory for `LEN` elements
+/// meanwhile.
 fn short_of_memory<R>(world: &World, call: impl FnOnce() -> R) -> R {
     with_at_most(if world.rank() == 1 { LEN } else { usize::MAX }, call)
 }
@@ -23,7 +26,7 @@ fn worlds() -> [Ranks; 3] {
 
 type Collective = (&'static str, fn(&World, &[u64]) -> Result<()>);
 
-/// Of lists whose lengths only their owners know, at first.
+/// Collectives of lists whose lengths only their owners know at first.
 const COLLECTIVES: [Collective; 2] = [
     ("gather", |world, mine| world.gather(0, mine).map(drop)),
     ("allgather", |world, mine| world.allgather(mine).map(drop)),
@@ -56,7 +59,7 @@ fn a_ticket_without_memory_is_an_error_at_the_fence_on_all() -> Result<()> {
         world.run(|world| {
             let mut u = world.window::<u64>(LEN)?;
             u.fill(world.rank() as u64);
-            // There is room to stage what is got; a ticket would need more.
+            // There is memory to stage the elements of a get. A ticket would need more.
             u.get(0..LEN).mode(Mode::Aggregated).from(world.rank(), 0..LEN)?;
             u.fence()?;
             let ticket = u.fetch(0, 0..LEN)?;
@@ -73,7 +76,7 @@ fn a_ticket_without_memory_is_an_error_at_the_fence_on_all() -> Result<()> {
             assert_eq!(ticket.take().expect_err("the epoch failed").class(), ErrorClass::RmaSync);
             let ticket = u.fetch(1, 0..LEN)?;
             u.fence()?;
-            // What has come stays until there is memory for it.
+            // The elements that have arrived stay until there is memory for them.
             let elements = short_of_memory(world, || ticket.take());
             assert_eq!(elements.is_err(), world.rank() == 1);
             let elements = elements.or_else(|error| {
@@ -87,7 +90,8 @@ fn a_ticket_without_memory_is_an_error_at_the_fence_on_all() -> Result<()> {
     Ok(())
 }
 
-/// Rank 1 is put to from a section, which it has to stage, since rank 2 reads what that writes.
+/// Rank 1 receives a put from a section. Rank 1 has to stage it, since the put writes elements that
+/// rank 2 reads.
 #[test]
 fn a_rank_that_cannot_stage_what_is_lent_to_it_ends_the_world_and_says_why() {
     for transport in [TransportKind::Local, TransportKind::ShmThreads] {
@@ -115,7 +119,8 @@ fn a_rank_that_cannot_stage_what_is_lent_to_it_ends_the_world_and_says_why() {
     }
 }
 
-/// At most 256 times a window is lent to one target. The rest is copied, and moves nevertheless.
+/// A window is lent to one target at most 256 times. The remaining elements are copied, and arrive
+/// nevertheless.
 #[test]
 fn what_is_lent_to_one_rank_is_bounded() -> Result<()> {
     const SMALL: usize = 1 << 15;
@@ -136,8 +141,8 @@ fn what_is_lent_to_one_rank_is_bounded() -> Result<()> {
     Ok(())
 }
 
-/// A send that has no memory for its copy has sent nothing: numbers, credit and buffer are as
-/// before.
+/// A send that has no memory for its copy has sent nothing. Its numbers, credit and buffer are
+/// unchanged.
 #[test]
 fn a_send_without_memory_leaves_numbers_credit_and_buffer_as_they_were() {
     const BYTES: usize = 8 * LEN;
@@ -154,8 +159,8 @@ fn a_send_without_memory_leaves_numbers_credit_and_buffer_as_they_were() {
         (TransportKind::TcpThreads, 2, false),
         (TransportKind::Sim(SimConfig::default()), 2, false),
     ] {
-        // There is credit for one message with its elements at a time, or for none, and room in the
-        // buffer for one.
+        // There is credit for the elements of one message at a time, or for none. The buffer has
+        // room for one message.
         let (eager, unexpected) = if is_eager { (BYTES, size * (BYTES + 1000)) } else { (0, 1 << 24) };
         let world = ranks(size).transport(transport.clone()).end_deadlocks(true);
         let run = world.eager(eager).unexpected(unexpected).run(|world| {
@@ -169,7 +174,7 @@ fn a_send_without_memory_leaves_numbers_credit_and_buffer_as_they_were() {
                         refused(&|| world.message(size - 1, 0).synchronous().send(&values));
                     }
                 }
-                // No receive waits for it.
+                // No receive waits for the message.
                 match is_eager {
                     true => world.message(size - 1, 0).send(&values)?,
                     false => world.message(size - 1, 0).buffered().send(&values)?,
@@ -182,7 +187,7 @@ fn a_send_without_memory_leaves_numbers_credit_and_buffer_as_they_were() {
             if world.rank() == 0 {
                 assert_eq!(world.detach_buffer()?, BYTES, "it waits for no message that was not sent");
             }
-            // The answer to a synchronous send names its message by the number.
+            // The answer to a synchronous send identifies the message by its number.
             if size == 1 {
                 let mut came = vec![0; LEN];
                 world.sendrecv(0, 1, &values, 0, 1, &mut came)?;

@@ -1,4 +1,4 @@
-//! Ranks that wait for any of several: a knot of them is reported, and nothing else is.
+//! Ranks that wait for any of several ranks. A knot of them is reported, and nothing else.
 
 use fencepost::{Any, ErrorClass, Result, World, ranks};
 use fencepost_tests_support::side_by_side::side_by_side;
@@ -7,8 +7,8 @@ use fencepost_tests_worlds::messages::kinds;
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
-/// Three ranks make this call, and `waiting` of them wait forever: each of these gets an error with
-/// these words.
+/// Three ranks make this call, and `waiting` of them wait forever. Each waiting rank gets an error
+/// with these words.
 #[track_caller]
 fn knotted(waiting: usize, words: &[&str], call: impl Fn(&World) -> Result<()> + Sync) {
     side_by_side(usize::MAX, kinds(3), |transport| {
@@ -94,8 +94,8 @@ fn ranks_that_receive_from_any_after_the_others_have_left_are_told_so() {
     });
 }
 
-/// A rank waits for another one while it takes a message of a third, which is in a cycle with it
-/// only by that message. A rank that only computes sends in the end.
+/// A rank waits for another rank while it receives a message of a third one. Only that message puts
+/// the third rank into a cycle with it. Finally a rank that only computed sends.
 #[test]
 fn ranks_that_wait_for_long_and_go_on_are_told_nothing() {
     for transport in kinds(3) {
@@ -119,7 +119,7 @@ fn ranks_that_wait_for_long_and_go_on_are_told_nothing() {
                         world.message(1, 3).send([round])?;
                         let begin = Instant::now();
                         while begin.elapsed() < Duration::from_millis(5) {
-                            spin_loop(); // it computes
+                            spin_loop(); // the rank computes
                         }
                         world.message(0, 4).send([round])?;
                         world.message(1, 5).send([round])?;

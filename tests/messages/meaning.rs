@@ -1,4 +1,4 @@
-//! What sends and receives do, one rule a test.
+//! The meaning of sends and receives, one rule in each test.
 
 use fencepost::{Any, Datatype, ErrorClass, Result, TransportKind, ranks};
 use fencepost_tests_worlds::messages::{everywhere, status};
@@ -40,7 +40,7 @@ fn long_messages_arrive_whole_however_they_are_sent_and_wherever_they_land() {
                 world.message(other, 3).buffered().send(&values)?;
                 world.barrier()?;
             } else {
-                // Into every other element, one after the other, and into a list.
+                // Receives into every other element, into consecutive elements, and into a list.
                 world.recv_into(other, 0, (&mut room, &even))?;
                 assert!(room.iter().step_by(2).eq(&values));
                 world.recv_into(other, 1, &mut room)?;
@@ -50,7 +50,7 @@ fn long_messages_arrive_whole_however_they_are_sent_and_wherever_they_land() {
                 assert!(world.recv::<u64>(other, 3)?.0 == values);
             }
         }
-        // Its sender leaves when it may.
+        // The sender leaves as soon as it may.
         match world.rank() {
             0 => world.message(other, 4).send(vec![7u64; 2 * LEN]),
             _ => world.recv_into(other, 4, &mut room).map(|_| assert!(room == [7; 2 * LEN])),
@@ -122,7 +122,7 @@ fn ranks_that_all_send_and_receive_at_once_do_not_wait_for_each_other() {
             let found = world.sendrecv(next, 3, vec![rank; len], last, 3, &mut came)?;
             assert_eq!(found, status(last, 3, len));
             assert!(came.iter().all(|&value| value == last));
-            // With itself.
+            // A rank exchanges with itself.
             let found = world.sendrecv(rank, 4, vec![rank; len], Any, 4, &mut came)?;
             assert_eq!(found, status(rank, 4, len));
             assert!(came.iter().all(|&value| value == rank));
@@ -134,7 +134,7 @@ fn ranks_that_all_send_and_receive_at_once_do_not_wait_for_each_other() {
 #[test]
 fn datatypes_name_elements_on_both_sides() {
     everywhere(2, |world| {
-        // A column of 300 rows of 100, into each third element, backwards.
+        // Receives a column of 300 rows of 100 elements into every third element, backwards.
         let (rows, column) = (300, Datatype::nest(7, &[(300, 100)], 1).unwrap());
         let thirds = Datatype::nest(3 * (rows - 1), &[(rows as usize, -3)], 1).unwrap();
         for shorter in [0, 1] {
@@ -234,16 +234,16 @@ fn a_message_that_was_probed_is_the_one_that_its_sender_and_tag_name() {
 
 #[test]
 fn a_rank_keeps_as_many_short_messages_as_there_is_credit_for() {
-    // 64 bytes each, without their elements, of a half of 16 MiB.
+    // 64 bytes for each message without its elements, in a half of 16 MiB.
     const MESSAGES: usize = (8 << 20) / 64;
     for transport in [TransportKind::Local, TransportKind::TcpThreads] {
         let run = ranks(2).transport(transport.clone()).end_deadlocks(true).run(|world| {
             if world.rank() == 0 {
-                // Each is sent without a receive.
+                // No receive waits for any of these sends.
                 (0..MESSAGES).try_for_each(|i| world.message(1, i as u32).send([0u8; 0]))?;
                 return world.barrier();
             }
-            // They are read by the first call of messages.
+            // The first call about messages reads them.
             assert_eq!(world.try_probe(0, u32::MAX)?, None);
             world.barrier()?;
             (0..MESSAGES).try_for_each(|i| world.recv_into(0, i as u32, &mut [0u8; 0]).map(drop))

@@ -35,7 +35,7 @@ fn a_rank_that_the_world_does_not_have_is_refused_by_every_call() {
             refused(world.sendrecv(2, 0, [1u8], 1, 0, &mut room).map(drop), ErrorClass::Rank, words);
             refused(world.sendrecv(1, 0, [1u8], 2, 0, &mut room).map(drop), ErrorClass::Rank, words);
         }
-        // Nothing of that was sent, or waits for a message.
+        // The refused calls have sent nothing, and wait for no message.
         world.barrier()?;
         assert_eq!(world.try_probe(Any, Any)?, None);
         world.barrier()?;
@@ -105,7 +105,7 @@ fn buffered_sends_with_their_elements_in_the_message_take_no_room_in_the_buffer(
         let run = world.run(|world| {
             if world.rank() == 0 {
                 world.attach_buffer(10)?;
-                // Rank 1 has received none of them, and detaching waits for none.
+                // Rank 1 has received none of the messages, and detaching waits for none.
                 (0..100).try_for_each(|i| world.message(i % 2, 0).buffered().send([i as u8; 8]))?;
                 assert_eq!(world.detach_buffer()?, 10);
             }
@@ -144,7 +144,7 @@ fn a_ready_send_that_no_receive_waits_for_is_told_to_the_receiver() {
             world.recv::<u8>(0, 0)?;
             return world.message(0, 5).ready().send([2u8; 4]);
         }
-        // It has come.
+        // The message has arrived.
         world.probe(1, 3)?;
         let mut room = [9u8; 4];
         let words = &["the message of rank 1 with tag 3", "ready send", "lost"];

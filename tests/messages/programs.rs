@@ -1,4 +1,4 @@
-//! Random programs of calls that block, and what they bring when they are run.
+//! Random programs of blocking calls, and the messages that they receive.
 
 use fencepost::{Any, Element, ErrorClass, Result, Sources, Status, Tags, World};
 use fencepost_planner::element::{ElementType, Scalar};
@@ -8,8 +8,8 @@ use fencepost_tests_reference::{Completed, Completion, Envelope, MessageCall};
 use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::messages::{BEFORE, received};
 
-/// The bytes of the buffer of each rank: it has room for all that the rank sends by buffered sends,
-/// or a message never fits.
+/// The number of bytes of each rank's buffer. Either all buffered sends of the rank fit together,
+/// or one message never fits.
 pub const BUFFER: usize = 16;
 
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct Wanted {
     signed: bool,
 }
 
-/// A call that blocks.
+/// A blocking call.
 #[derive(Clone, Debug)]
 pub enum Action {
     Send(Outgoing),
@@ -37,8 +37,8 @@ pub enum Action {
     Probe { from: Envelope, waits: bool },
 }
 
-/// Draws a program of each rank: receives in the order of their sends, with some additional calls,
-/// and some calls exchanged.
+/// Draws a program of each rank. Its receives are in the order of the sends. Some calls are added,
+/// and some are exchanged.
 pub fn draw(random: &mut Random) -> Vec<Vec<Action>> {
     let ranks = 2 + random.below(2);
     let mut programs = vec![Vec::new(); ranks];
@@ -98,7 +98,7 @@ fn element(signed: bool) -> ElementType {
 pub struct Calls(pub Vec<MessageCall>);
 
 impl Calls {
-    /// The calls of actions that were not run.
+    /// Returns the calls of actions that were not run.
     pub fn of(actions: &[Action]) -> Vec<MessageCall> {
         let mut calls = Self::default();
         for action in actions {
@@ -133,7 +133,7 @@ impl Calls {
 
     fn sent(&mut self, outgoing: &Outgoing, sent: Option<bool>) {
         let request = self.begin_send(outgoing, sent);
-        // A buffered send that has found no room has begun nothing.
+        // A buffered send that found no room has begun nothing.
         let completed = if sent == Some(false) { vec![] } else { vec![(request, Completed::Sent)] };
         self.complete(vec![request], sent.map(|_| completed));
     }
@@ -151,7 +151,7 @@ impl Calls {
     }
 }
 
-/// Runs the program of this rank; returns its calls with what they brought.
+/// Runs the program of this rank. Returns its calls with their results.
 pub fn play(world: &World, actions: &[Action]) -> Result<Vec<MessageCall>> {
     let mut calls = Calls::default();
     world.attach_buffer(BUFFER)?;
@@ -196,7 +196,7 @@ fn named(from: &Envelope) -> (Sources, Tags) {
     (source, from.tag.map_or(Any.into(), Tags::Tag))
 }
 
-/// Returns whether it was sent.
+/// Sends a message. Returns whether it was sent.
 fn send(world: &World, Outgoing { mode, to, tag, values, signed }: &Outgoing) -> Result<bool> {
     fn typed<T: Element>(world: &World, mode: SendMode, to: usize, tag: u32, values: &[T]) -> Result<()> {
         match mode {

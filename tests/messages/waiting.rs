@@ -1,4 +1,4 @@
-//! Which rank waits for what, and what is reported of it: ranks that compute, that wait for each
+//! Which rank waits for which, and the reports of that: ranks that compute, that wait for each
 //! other, that leave, and that die.
 
 use fencepost::{Any, Error, ErrorClass, Result, Stall, TransportKind, World, ranks};
@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// The bytes of a message that is sent with its elements where that is allowed, and of one that
-/// never is.
+/// The numbers of bytes of a message that is sent with its elements if that is allowed, and of one
+/// that never is.
 const LENGTHS: [usize; 2] = [100, 1 << 20];
 
-/// Only a wait that is not reported takes that long.
+/// Only a wait that is not reported takes this long.
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[test]
@@ -29,7 +29,8 @@ fn messages_of_buffered_sends_are_received_while_their_sender_computes() {
                     LENGTHS
                         .iter()
                         .try_for_each(|&len| world.message(1, 0).buffered().send(vec![7u8; len]))?;
-                    // Nothing but this rank's own steps until the other one has all.
+                    // This rank makes only its own steps until the other rank has received
+                    // everything.
                     while !received.load(Ordering::Acquire) {
                         spin_loop();
                     }
@@ -62,7 +63,7 @@ fn messages_of_buffered_sends_are_received_after_their_sender_has_left() {
                     return world.barrier();
                 }
                 let part = world.split(Some(1), 0)?.unwrap();
-                // The second one is probed, so the first is kept.
+                // The second message is probed, so the first one is kept.
                 assert_eq!(part.probe(0, 1)?.len, 0);
                 while !left.load(Ordering::Acquire) {
                     spin_loop();
@@ -80,8 +81,8 @@ fn messages_of_buffered_sends_are_received_after_their_sender_has_left() {
     }
 }
 
-/// Two ranks each make this call, which waits for the other one forever. Both get an error, and it
-/// names both calls.
+/// Two ranks make this call, and each waits for the other forever. Both get an error that names
+/// both calls.
 #[track_caller]
 fn deadlocked(words: [&str; 2], call: impl Fn(&World) -> Result<()> + Sync) {
     side_by_side(usize::MAX, kinds(2), |transport| {
@@ -129,7 +130,7 @@ fn a_receive_and_a_send_of_other_tags_are_told_so() {
     });
 }
 
-/// The report waits until the rank has found that nobody else can end the wait, and describes the
+/// The report waits until the rank has found that no other rank can end the wait. It describes the
 /// call once.
 #[test]
 fn a_wait_for_oneself_is_reported_once_and_ends_the_world() {
@@ -236,7 +237,7 @@ fn a_rank_that_fails_is_named_to_those_that_wait_for_it() {
     }
 }
 
-/// Its elements are asked for, and its envelopes read, while it leaves.
+/// The receiver asks for the elements, or reads the envelopes, while the sender leaves.
 #[test]
 fn messages_of_buffered_sends_are_received_while_their_sender_leaves() {
     for transport in kinds(2) {
@@ -258,7 +259,8 @@ fn messages_of_buffered_sends_are_received_while_their_sender_leaves() {
     }
 }
 
-/// What was sent with its elements is not in the buffer any more, whatever its receiver does.
+/// A message that was sent with its elements is no longer in the buffer, whatever its receiver
+/// does.
 #[test]
 fn a_buffer_of_short_messages_is_detached_while_their_receiver_waits_for_its_owner() {
     for transport in kinds(2) {
@@ -289,7 +291,7 @@ fn a_buffer_is_detached_after_its_receiver_has_left_if_that_has_received_all_of_
                     part.attach_buffer(4 << 20)?;
                     LENGTHS.iter().try_for_each(|&len| part.message(1, 0).buffered().send(vec![7u8; len]))?;
                     world.barrier()?;
-                    world.barrier()?; // now the receiver has left
+                    world.barrier()?; // the receiver has left by now
                     match part.detach_buffer() {
                         Ok(size) => assert!(takes_all && size == 4 << 20, "{transport:?}"),
                         Err(error) => {
@@ -339,7 +341,7 @@ fn many_messages_to_a_rank_that_does_not_receive_wait_with_their_sender_and_come
     for transport in kinds(2) {
         let (tell, told) = channel();
         let (tell, told) = (Mutex::new(tell), Mutex::new(told));
-        // Room for some 15 messages of each rank.
+        // There is room for some 15 messages of each rank.
         let world = ranks(2).transport(transport.clone()).unexpected(2 << 15).stall(Some(Duration::ZERO));
         let world = world.on_stall(move |stall: &Stall| drop(tell.lock().unwrap().send(stall.clone())));
         let sent = AtomicUsize::new(0);
@@ -389,8 +391,8 @@ fn messages_of_buffered_sends_need_no_credit_and_hold_no_other_message_up() {
     });
 }
 
-/// Twenty times as much as is kept: the sender waits and reports it, and no message is lost or
-/// overtaken.
+/// The sender sends twenty times as many messages as are kept. It waits and reports that, and no
+/// message is lost or overtaken.
 #[test]
 fn two_hundred_thousand_messages_to_a_rank_that_does_not_receive_stay_under_the_cap() {
     const CAP: usize = 16 << 20;
@@ -428,8 +430,9 @@ fn two_hundred_thousand_messages_to_a_rank_that_does_not_receive_stay_under_the_
     }
 }
 
-/// Rank 1 waits in a part of the world for what rank 0 sends once it knows of that wait, and has
-/// begun to receive in the world itself, where nothing comes before.
+/// Rank 1 waits in a part of the world for a message that rank 0 sends only when it knows of that
+/// wait. Rank 1 has also begun to receive in the world itself, in which no message arrives until
+/// then.
 #[test]
 fn a_wait_is_reported_while_a_receive_in_another_world_is_open() {
     for transport in kinds(2) {

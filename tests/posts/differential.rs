@@ -1,4 +1,4 @@
-//! Random programs on every transport, equal to the reference interpreter bit for bit.
+//! Random programs on every transport. Each equals the reference interpreter bit for bit.
 
 use crate::player::{Found, Played, play};
 use crate::programs::{Drawn, program};
@@ -8,7 +8,7 @@ use fencepost_tests_reference::{Call, Outcome};
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_worlds::transports::of_program;
 
-/// How many programs are drawn by default, and in a full run.
+/// The number of programs that are drawn by default, and in a full run.
 const PROGRAMS: [u64; 2] = [300, 10_000];
 
 #[test]
@@ -38,7 +38,7 @@ fn every_program_does_what_the_reference_does() {
 
 fn run(drawn: &Drawn, transport: &TransportKind, seed: u64) -> Vec<Played> {
     let size = drawn.programs.len();
-    // Tickets stay with their ranks: what is in them is read there.
+    // Tickets stay with their ranks, so they are read there.
     let played = ranks(size).transport(transport.clone()).end_deadlocks(true).collect(|world| {
         let windows: Vec<_> = drawn
             .before
@@ -55,7 +55,7 @@ fn run(drawn: &Drawn, transport: &TransportKind, seed: u64) -> Vec<Played> {
     played.into_iter().map(|(found, memory)| (found.into_iter().map(Found::from).collect(), memory)).collect()
 }
 
-/// What was found, as it leaves the thread of its rank.
+/// A result in a form that can leave the thread of its rank.
 enum Sent {
     Done,
     Unsaid,
@@ -91,8 +91,8 @@ impl From<Sent> for Found {
 
 fn compare(drawn: &Drawn, rank: usize, found: &[Found], about: &dyn Fn() -> String) {
     let (program, outcomes) = (&drawn.programs[rank], &drawn.outcomes[rank]);
-    // At most how often ended accesses have asked for elements that were not lent, and no
-    // `complete` has reported it yet.
+    // An upper bound on the number of ended accesses that have asked for elements that were not
+    // exposed, and that no `complete` has reported yet.
     let mut owed = 0;
     for (at, (call, outcome)) in program.iter().zip(outcomes).enumerate() {
         let here = || format!("call {at}, {call:?}: {outcome:?}, found {:?}, {}", found[at], about());
@@ -114,11 +114,11 @@ fn compare(drawn: &Drawn, rank: usize, found: &[Found], about: &dyn Fn() -> Stri
         }
         let agrees = match (outcome, &found[at]) {
             (Outcome::Done, Found::Done) => true,
-            // Nothing, or what a get from no rank brings: zeros.
+            // Either there is no result, or the result of a get from no rank: zeros.
             (Outcome::Done, Found::Got(bytes)) => bytes.iter().all(|byte| *byte == 0),
             (Outcome::Got(expected), Found::Got(bytes)) => expected == bytes,
             (Outcome::Failed { .. }, Found::Unsaid) => true,
-            // An operation without a target does nothing, whatever it names.
+            // An operation without a target does nothing, whatever elements it names.
             (Outcome::Done, Found::Unsaid) => {
                 matches!(call, Call::Access { operation, .. } if operation.target.is_none())
             }

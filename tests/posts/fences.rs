@@ -1,10 +1,10 @@
-//! Posts and starts between fences: what composes, and what is refused.
+//! Posts and starts between fences: the combinations that work, and those that are refused.
 
 use crate::meaning::{everywhere, window};
 use fencepost::prelude::*;
 
-/// The first puzzle of MPICH2's design notes: 0 and 1 put to each other for the fence, and 2 puts
-/// to 3 by start and complete.
+/// The first puzzle of MPICH2's design notes. Ranks 0 and 1 put to each other for the fence, and
+/// rank 2 puts to rank 3 by start and complete.
 #[test]
 fn an_exposure_between_two_fences_comes_before_what_the_second_applies() {
     everywhere(4, |world| {
@@ -39,7 +39,7 @@ fn an_exposure_between_two_fences_comes_before_what_the_second_applies() {
     });
 }
 
-/// The second puzzle: 2 and 3 put to each other for the fence as well, after a barrier.
+/// The second puzzle. Ranks 2 and 3 also put to each other for the fence, after a barrier.
 #[test]
 fn puts_for_one_fence_are_applied_in_it_whatever_came_between() {
     everywhere(4, |world| {
@@ -118,7 +118,7 @@ fn operations_for_a_fence_and_accesses_exclude_each_other() {
         let (back, error) = u.post(&other).expect_err("a put waits for the fence").into_parts();
         (u, _) = (back, refused(error));
         u.fence()?;
-        // A section of the window in an operation on another one counts as well.
+        // An operation on another window counts as well if it has a section of this window.
         v.put(u.section(0..1)).to(to, 0)?;
         refused(u.start(&other).expect_err("a section of it waits for the fence"));
         world.fence((&mut u, &mut v))?;

@@ -1,4 +1,4 @@
-//! Posts and starts: accesses of some ranks to windows of some, on every transport.
+//! Posts and starts: accesses of some ranks to windows of other ranks, on every transport.
 
 mod differential;
 mod fences;

@@ -1,21 +1,21 @@
-//! What posts and starts mean, paragraph by paragraph of `planner/README.md`.
+//! The meaning of posts and starts, by the paragraphs of `planner/README.md`.
 
 use fencepost::transport::SimConfig;
 use fencepost::{ErrorClass, Op, Tested, TransportKind, Window, World, ranks};
 use fencepost_planner::Result;
 
-/// The transports that programs of this number of ranks run on.
+/// Returns the transports on which programs of this number of ranks run.
 pub fn transports(size: usize) -> Vec<TransportKind> {
     let sim = |seed| TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
     let mut all =
         vec![TransportKind::Local, TransportKind::ShmThreads, sim(1), sim(2), TransportKind::TcpThreads];
-    // As many in a row on each host, and in turn.
+    // Hosts with two consecutive ranks each, and ranks that alternate between the hosts.
     all.push(TransportKind::MixedThreads((0..size as u32).map(|rank| rank / 2).collect()));
     all.push(TransportKind::MixedThreads((0..size as u32).map(|rank| rank % 2).collect()));
     all
 }
 
-/// A window of `len` elements, in which element `i` is 100 times the rank plus `i`.
+/// Returns a window of `len` elements, in which element `i` is 100 times the rank plus `i`.
 pub fn window(world: &World, len: usize) -> Result<Window<i32>> {
     let mut u = world.window::<i32>(len)?;
     let rank = world.rank();

@@ -1,4 +1,4 @@
-//! Wrong arguments: each has its class at the call, and nothing has changed.
+//! Wrong arguments. Each is an error of its class at the call, and changes nothing.
 
 use crate::meaning::{everywhere, window};
 use fencepost::{Datatype, ErrorClass, Op, Result};
@@ -33,7 +33,7 @@ fn groups_are_sets_of_ranks_of_one_world() {
             .expect_err("below")
             .into_parts();
         assert_eq!(error.class(), ErrorClass::Disp);
-        // Empty groups wait for nobody.
+        // Empty groups wait for no rank.
         let none = world.group([])?;
         u.start(&none)?.complete()?;
         assert_eq!(u.post(&none)?.wait()?[..], [100 * world.rank() as i32]);
@@ -89,7 +89,7 @@ fn tickets_hold_nothing_before_complete() {
         assert_eq!(ticket.take()?, [6]);
         u = exposed.wait()?;
         assert_eq!(u[1], 5);
-        // An access reads elements of the window itself at the call.
+        // The call of an access reads elements of the window itself.
         let access = u.start(&own)?;
         access.put(u.packed(Datatype::elements([1, 0]).unwrap())).to(0, 2)?;
         u[1] = 77;
@@ -122,7 +122,7 @@ fn values_of_a_world_that_has_ended_say_so_and_give_back_what_they_have() {
     }
 }
 
-/// Few elements, element 1 among them, that are named 2^40 times.
+/// Returns datatypes of few elements that are named 2^40 times. Element 1 is one of them.
 fn often() -> [Datatype; 3] {
     let nest = |offset, dims: &[(usize, i64)]| Datatype::nest(offset, dims, 1).unwrap();
     [
@@ -191,7 +191,7 @@ fn an_access_that_names_an_element_2_to_the_40_times_has_no_memory_for_it_whatev
                 u = waited?;
                 assert_eq!(u[1], 100 * me as i32 + 1);
             }
-            // What is not lent is found before anything is brought.
+            // Elements that are not exposed are found before any elements are brought.
             let access = u.start(&group)?;
             let ticket = access.fetch(other, &many)?;
             let exposed = u.post_part(&group, 4..8)?;
@@ -205,8 +205,8 @@ fn an_access_that_names_an_element_2_to_the_40_times_has_no_memory_for_it_whatev
     });
 }
 
-/// More than one answer of an attendant, of one element: each answer goes on where the one before
-/// it ended.
+/// An attendant needs several answers for one element that is named many times. Each answer
+/// continues where the one before it ended.
 #[test]
 fn an_element_that_is_got_many_times_comes_in_many_answers() {
     everywhere(2, |world| {

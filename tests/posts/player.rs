@@ -14,16 +14,16 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub enum Found {
     Done,
-    /// The elements of a load.
+    /// The elements that a load returned.
     Got(Vec<u8>),
     Failed(ErrorClass, String),
-    /// No program can express this call: types refuse it.
+    /// The types refuse this call, so no program can make it.
     Unsaid,
-    /// The ticket of a get, which is looked at when the program is over.
+    /// The ticket of a get, which is read when the program is over.
     Asked(Box<dyn Tick>),
 }
 
-/// A ticket of elements of any type.
+/// A ticket for elements of any type.
 pub trait Tick: std::fmt::Debug {
     fn bytes(&self) -> Result<Vec<u8>>;
 }
@@ -51,13 +51,13 @@ fn found(result: Result<Found>) -> Found {
     result.unwrap_or_else(|error| Found::Failed(error.class(), error.to_string()))
 }
 
-/// A window, as its rank has it.
+/// A window in the form in which its rank currently has it.
 enum Held<T: Element> {
     Free(Window<T>),
     Whole(Exposed<T>),
     Part(Exposed<T, lends::Part>),
     Read(Exposed<T, lends::ReadOnly>),
-    /// Moved out of for a moment.
+    /// The window was moved out for a moment.
     Nowhere,
 }
 
@@ -69,13 +69,13 @@ trait Part {
     fn wait(&mut self) -> Found;
     fn start(&self, targets: &Group) -> Result<Box<dyn Accessed>>;
     fn collect(&self, operation: &Operation, target: Option<usize>, source: &[u8]) -> Found;
-    /// The elements of a section of the rank's own part, if they can be named now.
+    /// Returns the elements of a section of the rank's own part, if it can be named now.
     fn section(&self, datatype: &Datatype) -> Option<Vec<u8>>;
     fn free(&mut self) -> Option<&mut dyn AnyWindow>;
     fn bytes(&self) -> Option<Vec<u8>>;
 }
 
-/// An access to windows of elements of any type.
+/// An access to windows with elements of any type.
 trait Accessed {
     fn call(&self, operation: &Operation, target: Option<usize>, source: &[u8]) -> Found;
     fn complete(self: Box<Self>) -> Result<()>;
@@ -100,7 +100,7 @@ where
     }
 }
 
-/// `Window::get` is a call of the window: this is the one of its slice.
+/// The `get` of the window's slice. (`Window::get` is a call of the window.)
 trait Elements<T> {
     fn get_element(&self, at: usize) -> Option<&T>;
 }
@@ -121,7 +121,7 @@ where
             match self {
                 Self::Free(window) => window[at] = value,
                 Self::Part(exposed) => {
-                    // All of them are kept, or nothing is stored.
+                    // If any of the elements is exposed, nothing is stored.
                     if let Some(other) = datatype
                         .element_iter()
                         .map(|at| at as usize)
@@ -272,7 +272,7 @@ where
     Ok(Box::new(Held::Free(window)))
 }
 
-/// A window of this type, which begins with these bytes.
+/// Returns a window of this type that begins with these bytes.
 fn any(world: &World, element: ElementType, before: &[u8]) -> Result<Box<dyn Part>> {
     match element.kind {
         ElementKind::Scalar(Scalar::I32) => held::<i32>(world, before),
@@ -283,8 +283,8 @@ fn any(world: &World, element: ElementType, before: &[u8]) -> Result<Box<dyn Par
     }
 }
 
-/// What a rank has found: the result of each call, and its part of each window at the end, unless
-/// the window is posted then.
+/// The results of a rank: of each call, and its part of each window at the end. The part is `None`
+/// if the window is posted then.
 pub type Played = (Vec<Found>, Vec<Option<Vec<u8>>>);
 
 /// Plays this rank's program in windows that begin with these bytes.
@@ -340,7 +340,7 @@ pub fn play(world: &World, windows: &[(ElementType, &[u8])], program: &[Call]) -
             }
         });
     }
-    // A rank that left would not be there for what others still get.
+    // A rank that left would not be there for the gets of other ranks.
     world.barrier()?;
     drop(accesses);
     Ok((all, parts.iter().map(|part| part.bytes()).collect()))

@@ -5,10 +5,10 @@ use fencepost_tests_reference::{Call, Outcome, World, exchange};
 use fencepost_tests_support::random::Random;
 use std::collections::BTreeSet;
 
-/// The elements of each rank's part of each window.
+/// The number of elements of each rank's part of each window.
 const LEN: usize = 6;
 
-/// A program of each rank, the windows before it, and the outcome that the law demands.
+/// A program for each rank, the windows before it, and the outcome that the law demands.
 pub struct Drawn {
     pub before: World,
     pub programs: Vec<Vec<Call>>,
@@ -16,7 +16,7 @@ pub struct Drawn {
     pub outcomes: Vec<Vec<Outcome>>,
 }
 
-/// The program of this seed.
+/// Returns the program of this seed.
 pub fn program(seed: u64) -> Drawn {
     let mut dice = Random::new(seed);
     loop {
@@ -31,8 +31,8 @@ pub fn program(seed: u64) -> Drawn {
 }
 
 impl Drawn {
-    /// Whether no call stalls, and no rank would fence a window that it has posted and so does not
-    /// have.
+    /// Returns whether no call stalls, and no rank would fence a window that it has posted (a
+    /// program does not have such a window).
     fn can_be_played(&self) -> bool {
         let stalls = |outcome: &Outcome| matches!(outcome, Outcome::Stalled(_) | Outcome::NotReached);
         if self.outcomes.iter().flatten().any(stalls) {

@@ -1,5 +1,5 @@
-//! Which rank waits for what, and what is reported of it: leaks, drops, panics, stalls, and ranks
-//! in other calls.
+//! Which rank waits for which, and the reports of that: leaks, drops, panics, stalls, and ranks in
+//! other calls.
 
 use crate::meaning::{everywhere, transports};
 use fencepost::{ErrorClass, ErrorHandler, LockType, Op, Result, Stall, Tested, TransportKind, World, ranks};
@@ -28,7 +28,7 @@ fn a_target_that_computes_holds_nobody_up() {
                 return world.barrier();
             }
             let exposed = u.post(&world.group([1, 2])?)?;
-            // Nothing but this rank's own steps until both others have completed.
+            // This rank makes only its own steps until both other ranks have completed.
             while others.load(Ordering::Acquire) < 2 {
                 spin_loop();
             }
@@ -42,8 +42,8 @@ fn a_target_that_computes_holds_nobody_up() {
 }
 
 /// A rank posts a window and has another one under locks, and then computes for 2 s and calls
-/// nothing. The operations of the others end meanwhile. An origin waits only for what it has asked,
-/// so it waits for at most as many round trips as it sends frames.
+/// nothing. Meanwhile the operations of the others end. An origin waits only for the answers to its
+/// requests, so it waits for at most as many round trips as it sends frames.
 #[test]
 fn gets_locks_and_completes_end_while_their_target_computes_for_two_seconds_after_four_round_trips_at_most() {
     const COMPUTES: Duration = Duration::from_secs(2);
@@ -139,7 +139,7 @@ fn ranks_that_wait_for_each_other_are_told_so() {
         let ended = world.run(|world| {
             let u = world.window::<u32>(1)?;
             let other = world.group([1 - world.rank()])?;
-            // Each waits before it completes.
+            // Each rank waits before it completes.
             let exposed = u.post(&other)?;
             let access = exposed.start(&other)?;
             let (_, error) = exposed.wait().expect_err("the other one waits, too").into_parts();
@@ -152,10 +152,10 @@ fn ranks_that_wait_for_each_other_are_told_so() {
     });
 }
 
-/// A call of rank 0 that waits for rank 0 itself, with its name, and words of its error.
+/// A call of rank 0 that waits for rank 0 itself, its name, and words of its error.
 type OwnWait = (&'static str, fn(&World) -> Result<()>, &'static [&'static str]);
 
-/// Only this rank could end these waits, and it is in the call.
+/// Only this rank could end these waits, but it is in the call.
 const OWN_WAITS: [OwnWait; 6] = [
     (
         "an exposure that no access belongs to",
@@ -216,12 +216,12 @@ const OWN_WAITS: [OwnWait; 6] = [
 fn a_rank_that_waits_for_itself_is_refused_at_once_and_ends_the_world() {
     for transport in transports(2) {
         for (what, call, words) in OWN_WAITS {
-            // Nothing watches how long a call waits.
+            // No watch limits how long a call waits.
             let ended = ranks(2).transport(transport.clone()).stall(None).run(|world| {
                 if world.rank() == 1 {
                     let u = world.window::<u32>(1)?;
                     drop(u.start(&world.group([0])?)?);
-                    // Rank 0 never comes here.
+                    // Rank 0 never comes to this barrier.
                     let error = world.barrier().expect_err("the world has ended");
                     assert!(error.message().contains("rank 0 waits for rank 0"), "{what}: {error}");
                     return Ok(());
@@ -241,7 +241,7 @@ fn a_rank_that_waits_for_itself_is_refused_at_once_and_ends_the_world() {
 fn a_rank_that_waits_for_what_it_has_ended_goes_on() {
     everywhere(1, |world| {
         let (mut u, own) = (world.window::<u32>(1)?, world.group([0])?);
-        // An access before its post, one that gets after it, and one that is dropped.
+        // One access before its post, one that gets after it, and one that is dropped.
         u.start(&own)?.complete()?;
         u = u.post(&own)?.wait()?;
         let exposed = u.post(&own)?;
@@ -254,7 +254,7 @@ fn a_rank_that_waits_for_what_it_has_ended_goes_on() {
         drop(exposed.start(&own)?);
         let (u, error) = exposed.wait().expect_err("its access was dropped").into_parts();
         assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
-        // Neither a test nor a request that is open waits.
+        // Neither a test nor an open request waits.
         let exposed = u.post(&own)?;
         let access = exposed.start(&own)?;
         let Tested::Open(exposed) = exposed.test()? else { panic!("its access is open") };
@@ -275,7 +275,7 @@ fn gets_that_belong_to_a_dropped_exposure_read_what_it_lent() {
             let mut exposed = u.post_part(&world.group([1, 2])?, 1..4)?;
             exposed.kept_mut(0..1)?[0] = 9;
             drop(exposed);
-            // If the drop had freed the memory of the window, this would use it again.
+            // If the drop had freed the memory of the window, this window would use it.
             let again = world.split(Some(0), 0)?;
             drop(again);
             world.barrier()?;
@@ -370,12 +370,12 @@ fn a_handler_that_panics_has_waited_before() {
         let other = world.group([1 - world.rank()])?;
         if world.rank() == 0 {
             u.on_error(ErrorHandler::call(|_| resume_unwind(Box::new("in a handler"))));
-            world.barrier()?; // the post has come, which lends the first element only
+            world.barrier()?; // the post has arrived, which exposes the first element only
             let unwound = catch_unwind(AssertUnwindSafe(|| {
                 u.epoch_between(&other, &other, |epoch| epoch.put([1]).to(1, 1))
             }));
             assert!(unwound.is_err());
-            // It is not posted any more, so this is for the fence.
+            // The window is no longer posted, so this put is for the fence.
             u.put([7]).to(0, 0)?;
             u.fence()?;
             assert_eq!(u[..], [7, 0]);

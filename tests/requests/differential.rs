@@ -1,4 +1,4 @@
-//! Random programs on every transport: the reference explains what they bring.
+//! Random programs on every transport. The reference explains their results.
 
 use crate::programs::{Action, BUFFER, asks, bare, draw, play};
 use fencepost::ranks;
@@ -8,10 +8,11 @@ use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::transports::of_program;
 use std::collections::BTreeSet;
 
-/// How many programs are drawn by default, and in a full run.
+/// The number of programs that are drawn by default, and in a full run.
 const PROGRAMS: [u64; 2] = [400, 10_000];
 
-/// Draws a program that ends, whatever is buffered or, where `buffers`, where all is.
+/// Draws a program that ends whatever is buffered. If `buffers`, it need only end if everything is
+/// buffered.
 fn that_ends(random: &mut Random, buffers: bool) -> Vec<Vec<Action>> {
     loop {
         let drawn = draw(random);
@@ -33,7 +34,7 @@ fn what_every_program_of_requests_brings_is_explained_by_the_reference() {
     let programs = cases(PROGRAMS[0], PROGRAMS[1]);
     for seed in 0..programs {
         let random = &mut Random::new(seed);
-        // Without room for messages, or with it.
+        // The ranks have room for messages, or none.
         let buffers = !random.once_in(3);
         let drawn = that_ends(random, buffers);
         let (eager, unexpected) =

@@ -1,5 +1,5 @@
-//! Requests that are dropped, leaked, moved and panicked over: they are completed, or nobody ever
-//! has their buffers.
+//! Requests that are dropped, leaked, moved or unwound by a panic. Each is completed, or no other
+//! code ever gets its buffer.
 
 use fencepost::{Error, ErrorClass, Request, Result, ranks};
 use fencepost_tests_worlds::ends::ends;
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// The bytes of a message that is sent with its elements where that is allowed, and of one that
-/// never is.
+/// The numbers of bytes of a message that is sent with its elements if that is allowed, and of one
+/// that never is.
 const LENGTHS: [usize; 2] = [100, 1 << 20];
 
 #[test]
@@ -183,7 +183,7 @@ fn a_request_outlives_the_set_and_the_scope_that_it_was_in() {
     });
 }
 
-/// Its elements are read in place while it leaves, or asked for.
+/// The elements of a send are read in place, or asked for, while the peer leaves.
 #[test]
 fn a_peer_that_fails_leaves_each_request_its_buffer() {
     for transport in kinds(2) {
@@ -240,7 +240,8 @@ fn a_test_of_a_request_after_its_world_has_ended_does_not_wait() {
 
 thread_local!(static KEPT: RefCell<Option<Request<Vec<u8>>>> = const { RefCell::new(None) });
 
-/// The rank is in a wait then, so the request cannot be completed: it is given up, and stays open.
+/// The rank is in a wait when the request is dropped, so the request cannot be completed. It is
+/// given up, and stays open.
 #[test]
 fn a_request_that_is_dropped_by_a_function_called_in_a_wait_is_leaked_with_its_buffer() {
     const LEN: usize = LENGTHS[1];
@@ -277,7 +278,7 @@ fn a_request_that_is_dropped_by_a_function_called_in_a_wait_is_leaked_with_its_b
     }
 }
 
-/// It is dropped when its thread ends, after its rank has left.
+/// The request is dropped when its thread ends, after its rank has left.
 #[test]
 fn a_request_that_outlives_its_world_is_given_up() {
     for transport in kinds(2) {

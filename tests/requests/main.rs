@@ -1,5 +1,5 @@
-//! Sends, receives, accesses and exposures that one call begins and another one completes, on every
-//! transport.
+//! Sends, receives, accesses and exposures in two steps: one call begins the request, and another
+//! completes it. The tests run on every transport.
 
 mod differential;
 mod epochs;

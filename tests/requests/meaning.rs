@@ -1,10 +1,10 @@
-//! What requests and sets of them do, one rule a test.
+//! The meaning of requests and of sets of requests, one rule in each test.
 
 use fencepost::{Any, Datatype, ErrorClass, Request, Result, Status};
 use fencepost_tests_worlds::messages::{everywhere, status};
 use std::task::Poll;
 
-/// Waits by testing.
+/// Waits for a request by testing it repeatedly.
 pub fn tested<B>(mut request: Request<B>) -> Request<B> {
     while !request.test() {
         std::thread::yield_now();
@@ -56,7 +56,7 @@ fn receives_take_messages_in_the_order_in_which_they_were_begun() {
     });
 }
 
-/// Example 3.15 of the text.
+/// Example 3.15 of the MPI standard.
 #[test]
 fn a_synchronous_send_is_complete_though_its_receive_is_not_waited_for_yet() {
     everywhere(2, |world| {

@@ -1,4 +1,4 @@
-//! Random programs of requests, and what they bring when they are run.
+//! Random programs of requests, and their results.
 
 use fencepost::{Any, Completed, Element, Error, ErrorClass, Outcome, Refused, Request, RequestSet, Result};
 use fencepost::{Sources, Status, Tags, World};
@@ -12,11 +12,11 @@ use fencepost_tests_worlds::messages::{BEFORE, as_before, received};
 use std::collections::BTreeMap;
 use std::task::Poll;
 
-/// The bytes of the buffer of each rank: it has room for all that the rank sends by buffered sends,
-/// or a message never fits.
+/// The number of bytes of each rank's buffer. Either all buffered sends of the rank fit together,
+/// or one message never fits.
 pub const BUFFER: usize = 16;
 
-/// A call of a program. Requests are named by the places of the calls that begin them.
+/// A call of a program. A request is named by the position of the call that begins it.
 #[derive(Clone, Debug)]
 pub enum Action {
     Send {
@@ -31,14 +31,14 @@ pub enum Action {
         room: Option<usize>,
         signed: bool,
     },
-    /// Of the request at this place.
+    /// Cancels the request at this position.
     Cancel(usize),
-    /// Completes the request at this place alone.
+    /// Completes the request at this position alone.
     One {
         request: usize,
         waits: bool,
     },
-    /// Completes some of all requests that are not complete.
+    /// Completes some or all of the requests that are not complete.
     Set {
         count: Completion,
         waits: bool,
@@ -53,7 +53,7 @@ pub enum Action {
 const ANY_LENGTH: usize = 1 << 20;
 
 /// Draws a program of each rank: messages and their receives, in any order, and calls that complete
-/// them. Each program ends by completing all.
+/// them. Each program finally completes all requests.
 pub fn draw(random: &mut Random) -> Vec<Vec<Action>> {
     use SendMode::*;
     let ranks = 2 + random.below(2);
@@ -83,7 +83,7 @@ pub fn draw(random: &mut Random) -> Vec<Vec<Action>> {
     programs
 }
 
-/// Inserts a call. The calls behind it name the same calls as before.
+/// Inserts a call. The calls after it still name the same calls as before.
 fn insert(program: &mut Vec<Action>, at: usize, action: Action) {
     for later in &mut program[at..] {
         if let Action::Cancel(request) | Action::One { request, .. } = later
@@ -95,7 +95,7 @@ fn insert(program: &mut Vec<Action>, at: usize, action: Action) {
     program.insert(at, action);
 }
 
-/// Adds a call that completes something, perhaps.
+/// Adds a call that may complete something.
 fn complete(random: &mut Random, program: &mut Vec<Action>) {
     let begins = |action: &Action| matches!(action, Action::Send { .. } | Action::Receive { .. });
     let begun: Vec<usize> = (0..program.len()).filter(|&at| begins(&program[at])).collect();
@@ -112,8 +112,8 @@ fn complete(random: &mut Random, program: &mut Vec<Action>) {
     });
 }
 
-/// Whether a program asks what is complete at some time. Elements that are on their way are not
-/// complete.
+/// Returns whether a program asks at some time which requests are complete. Elements in transit are
+/// not complete.
 pub fn asks(program: &[Action]) -> bool {
     program.iter().any(|action| match action {
         Action::One { waits, .. } => !waits,
@@ -126,21 +126,21 @@ fn element(signed: bool) -> ElementType {
     ElementType::scalar(if signed { Scalar::I8 } else { Scalar::U8 })
 }
 
-/// Whether some call completes or cancels the request of an action alone; the other requests are in
-/// a set.
+/// Returns whether some call completes or cancels the request of an action alone. All other
+/// requests are in a set.
 fn is_alone(actions: &[Action], at: usize) -> bool {
     actions
         .iter()
         .any(|action| matches!(action, Action::Cancel(one) | Action::One { request: one, .. } if *one == at))
 }
 
-/// The calls of a rank in the form of the reference, and the place of each action's call among
+/// The calls of a rank in the form of the reference, and the position of each action's call among
 /// them.
 #[derive(Default)]
 struct Calls {
     all: Vec<MessageCall>,
     places: Vec<usize>,
-    /// The requests, by action, that are not complete as far as this rank knows.
+    /// The requests that are not complete as far as this rank knows, by action.
     open: BTreeMap<usize, usize>,
 }
 
@@ -179,7 +179,7 @@ fn receives(action: &Action) -> MessageCall {
     MessageCall::Receive { from, element: element(signed), room: room.unwrap_or(ANY_LENGTH) }
 }
 
-/// The calls of actions that were not run.
+/// Returns the calls of actions that were not run.
 pub fn bare(actions: &[Action]) -> Vec<MessageCall> {
     let mut calls = Calls::default();
     for (at, action) in actions.iter().enumerate() {
@@ -217,10 +217,11 @@ pub fn bare(actions: &[Action]) -> Vec<MessageCall> {
     calls.all
 }
 
-/// What a request of a program returns: the room of a receive, or what was sent.
+/// The value that a request of a program returns: the room of a receive, or the bytes that were
+/// sent.
 type Bytes = Vec<u8>;
 
-/// Runs the program of this rank; returns its calls with what they brought.
+/// Runs the program of this rank. Returns its calls with their results.
 pub fn play(world: &World, actions: &[Action]) -> Result<Vec<MessageCall>> {
     let mut player =
         Player { actions, calls: Calls::default(), set: world.requests(), requests: BTreeMap::new() };
@@ -264,12 +265,12 @@ struct Player<'a> {
     actions: &'a [Action],
     calls: Calls,
     set: RequestSet<(usize, Bytes)>,
-    /// Requests that are completed alone, by action. The others are in the set.
+    /// Requests that are completed alone, by action. All others are in the set.
     requests: BTreeMap<usize, Request<(usize, Bytes)>>,
 }
 
 impl Player<'_> {
-    /// Keeps a request in the set, unless it is tested or cancelled alone later.
+    /// Puts a request into the set, unless it is tested or cancelled alone later.
     fn keep(&mut self, at: usize, request: Request<Bytes>) -> Result<()> {
         let request = request.map(move |bytes| (at, bytes));
         if is_alone(self.actions, at) {
@@ -305,7 +306,7 @@ impl Player<'_> {
     }
 
     fn complete(&mut self, count: Completion, waits: bool) -> Result<()> {
-        // The last call alone completes the requests that are completed alone.
+        // These requests are in the set. The others are completed one by one after the last call.
         let requests: Vec<usize> = {
             let alone: Vec<usize> = self.requests.keys().copied().collect();
             let open = self.calls.open.iter().filter(|(at, _)| !alone.contains(at));

@@ -1,5 +1,5 @@
-//! Requests that borrow: what their scope does with sources, cancelled receives and requests that
-//! outlive it.
+//! Requests that borrow. The tests show what their scope does with sources, with cancelled
+//! receives, and with requests that outlive it.
 
 use fencepost::{Error, ErrorClass, Result, World};
 use fencepost_tests_worlds::messages::everywhere;
@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 const LEN: usize = 50_000;
 
-/// A source whose drop runs a function of the program.
+/// A source whose drop calls a function of the program.
 struct Source<F: FnMut()>(Vec<u64>, F);
 
 impl<F: FnMut()> AsRef<[u64]> for Source<F> {
@@ -24,8 +24,8 @@ impl<F: FnMut()> Drop for Source<F> {
     }
 }
 
-/// Sends that are complete, whose sources are dropped with `dropped`. The other rank [takes](take)
-/// them.
+/// Makes sends that are complete and whose sources are dropped with `dropped`. The other rank
+/// [takes](take) them.
 fn complete_some<'s, 'env: 's>(
     world: &World,
     scope: &'s fencepost::scoped::Scope<'s, 'env>,
@@ -35,7 +35,7 @@ fn complete_some<'s, 'env: 's>(
         drop(scope.message(1, 0).synchronous().isend((Source(vec![7; 10], dropped.clone()), 0..10))?);
     }
     world.recv::<u8>(1, 1)?;
-    world.try_probe(1, 9).map(drop) // has read that they were taken
+    world.try_probe(1, 9).map(drop) // reads that the messages were taken
 }
 
 fn take(world: &World) -> Result<()> {
@@ -81,7 +81,7 @@ fn a_source_whose_drop_panics_leaves_the_receive_just_begun_to_its_scope() {
     everywhere(2, |world| {
         if world.rank() == 1 {
             take(world)?;
-            // The message that only a scope that kept its receive waits for comes last.
+            // This message comes last. Only a scope that kept its receive waits for it.
             let last = world.recv::<u64>(0, 3)?.0[0];
             let others = (0..8).filter(|&value| value != last);
             return others
@@ -109,7 +109,7 @@ fn a_source_whose_drop_panics_leaves_the_receive_just_begun_to_its_scope() {
     });
 }
 
-/// A drop calls what it likes, since nothing is borrowed while it runs.
+/// The drop of a source may call anything, since nothing is borrowed while it runs.
 #[test]
 fn the_drop_of_a_source_may_call_the_world() {
     everywhere(2, |world| {
@@ -145,7 +145,7 @@ fn a_receive_that_was_cancelled_is_not_waited_for_by_its_scope() {
                 let mut set = world.requests();
                 let place = set.push(scope.irecv_into(other, 0, &mut room)?)?;
                 assert_eq!(set.cancel(place), Some(()));
-                // Its place is free for another one, which alone is complete.
+                // The position is free for another request, which is the only complete one.
                 assert_eq!(set.push(scope.irecv_into(other, 0, &mut next)?)?, place);
                 assert_eq!(set.test_some()?, Some(vec![]));
                 world.barrier()?;
@@ -185,8 +185,8 @@ fn a_receive_that_its_scope_cancels_fails_and_the_world_goes_on() {
     });
 }
 
-/// Timing decides whether the receive has failed before the scope ends, and whether its scope still
-/// keeps it.
+/// Timing decides whether the receive fails before the scope ends, and whether its scope still
+/// keeps it then.
 #[test]
 fn the_error_of_a_receive_is_returned_by_its_request_or_by_its_scope() {
     everywhere(2, |world| {

@@ -1,5 +1,5 @@
-//! Requests of a set, completed in whatever order they get ready; and functions of the program that
-//! panic meanwhile.
+//! Requests of a set, which are completed in the order in which they become ready, and functions of
+//! the program that panic meanwhile.
 
 use fencepost::{Completed, ErrorHandler, LockType, RequestSet, Result, Window, World};
 use fencepost_tests_worlds::messages::everywhere;
@@ -27,7 +27,7 @@ fn complete_once<B>(set: &mut RequestSet<B>, way: &str) -> Result<Vec<Completed<
     })
 }
 
-/// Completes all requests of a set; returns them, unless the set is dropped.
+/// Completes all requests of a set. Returns them, unless the set is dropped.
 fn complete<B>(mut set: RequestSet<B>, way: &str) -> Result<Vec<Completed<B>>> {
     let mut all = Vec::new();
     while way != "drop" && !set.is_empty() {
@@ -37,7 +37,8 @@ fn complete<B>(mut set: RequestSet<B>, way: &str) -> Result<Vec<Completed<B>>> {
     Ok(all)
 }
 
-/// Each rank's exposure ends with the access that is after it in the set of the other rank.
+/// Each rank's exposure ends with an access of the other rank. In the other rank's set, that access
+/// comes after the exposure.
 #[test]
 fn an_access_is_carried_out_while_its_set_waits_for_an_exposure_before_it() {
     everywhere(2, |world| {
@@ -68,8 +69,8 @@ fn an_access_is_carried_out_while_its_set_waits_for_an_exposure_before_it() {
     });
 }
 
-/// Rank 1 sends after its exposure, which ends with the access that is after the receive in the set
-/// of rank 0.
+/// Rank 1 sends after its exposure. The exposure ends with an access of rank 0. In rank 0's set,
+/// that access comes after the receive.
 #[test]
 fn an_access_is_carried_out_while_its_set_waits_for_a_message_before_it() {
     everywhere(2, |world| {
@@ -94,8 +95,8 @@ fn an_access_is_carried_out_while_its_set_waits_for_a_message_before_it() {
     });
 }
 
-/// A ring, in which each exposure ends when the rank before has carried its access out, which gets
-/// from the exposure after.
+/// A ring. Each exposure ends when the previous rank has carried out its access, which gets from
+/// the next exposure.
 #[test]
 fn exposures_and_accesses_of_a_ring_are_completed_whatever_their_places() {
     everywhere(4, |world| {
@@ -127,8 +128,8 @@ fn exposures_and_accesses_of_a_ring_are_completed_whatever_their_places() {
     });
 }
 
-/// Three complete receives in a set. Each function counts its calls, and those at these places
-/// panic.
+/// Returns a set of three complete receives. Each function counts its calls, and the functions at
+/// the positions `panics` panic.
 fn mapped(world: &World, panics: &'static [usize], calls: &Rc<Cell<usize>>) -> Result<RequestSet<u64>> {
     let mut set = world.requests();
     for at in 0..3 {
@@ -150,7 +151,7 @@ fn send_three(world: &World, times: usize) -> Result<()> {
     (0..times).try_for_each(|_| (0..3).try_for_each(|tag| world.message(0, tag).send([u64::from(tag) + 10])))
 }
 
-/// What is left in a set, one after the other.
+/// Returns the requests that are left in a set, one after the other.
 fn rest<B>(set: &mut RequestSet<B>) -> Vec<(usize, B)> {
     std::iter::from_fn(|| match set.wait_any() {
         Ok(completed) => completed.map(|completed| (completed.place, completed.buffer)),
@@ -271,7 +272,7 @@ fn a_test_of_any_request_distinguishes_none_that_is_complete_from_none_at_all() 
     });
 }
 
-/// Each rank ends the exposure to itself with the access that is in the same set.
+/// Each rank ends the exposure to itself with an access that is in the same set.
 #[test]
 fn an_access_to_oneself_is_carried_out_while_its_set_waits_for_ones_own_exposure() {
     for size in [1, 2] {
@@ -304,7 +305,7 @@ fn an_access_to_oneself_is_carried_out_while_its_set_waits_for_ones_own_exposure
     }
 }
 
-/// Rank 1 holds the lock that the get waits for until the access of rank 0 has ended.
+/// A get waits for a lock. Rank 1 holds that lock until the access of rank 0 has ended.
 #[test]
 fn an_access_is_carried_out_before_a_get_of_its_set_waits_for_a_lock() {
     everywhere(2, |world| {

@@ -1,4 +1,4 @@
-//! Which rank waits for what, and what is reported of it; and what becomes of requests whose peer
+//! Which rank waits for which, and the reports of that. Also the results of requests whose peer
 //! leaves.
 
 use fencepost::{Error, ErrorClass, LockType, Outcome, Stall, ranks};
@@ -107,7 +107,7 @@ fn a_peer_that_leaves_fails_its_requests_and_those_of_others_are_complete_or_pen
                     return Ok(());
                 }
                 if world.rank() == 1 {
-                    // What rank 0 has then was sent before rank 0 knows that rank 2 has left.
+                    // This message was sent before rank 0 knows that rank 2 has left.
                     world.message(0, 0).synchronous().send([1u8; 5])?;
                     return world.recv::<u8>(0, 9).map(drop).or(Ok(()));
                 }
@@ -181,7 +181,7 @@ fn what_is_posted_in_one_world_goes_on_while_its_rank_waits_in_a_fence_of_that_w
                 u.fence()?;
                 assert_eq!(receive.wait()?.0, vec![7; len]);
             } else {
-                // It ends while rank 0 is in its fence.
+                // The message is received while rank 0 is in its fence.
                 world.message(0, 0).synchronous().send(vec![7u64; len])?;
                 u.fence()?;
             }
@@ -190,8 +190,8 @@ fn what_is_posted_in_one_world_goes_on_while_its_rank_waits_in_a_fence_of_that_w
     });
 }
 
-/// The ranks wait in one world for what they have begun in another one, above it, below it or next
-/// to it.
+/// Requests belong to one world, and their ranks wait in another world, which is above it, below it
+/// or next to it.
 #[test]
 fn what_is_begun_in_one_world_goes_on_while_its_rank_waits_in_another_one() {
     for transport in kinds(2) {
@@ -219,13 +219,14 @@ fn what_is_begun_in_one_world_goes_on_while_its_rank_waits_in_another_one() {
     }
 }
 
-/// An exposure whose own access has not ended, an access whose own post has not come, or both.
+/// The requests are an exposure whose own access has not ended, an access whose own post has not
+/// arrived, or both.
 #[test]
 fn a_set_of_requests_that_wait_for_their_own_rank_only_is_refused_at_once() {
     for transport in kinds(2) {
         for way in ["wait_any", "wait_some", "wait_all"] {
             for (exposes, accesses) in [(true, false), (false, true), (true, true)] {
-                // Nobody looks for deadlocks of several ranks.
+                // Nothing looks for deadlocks of several ranks.
                 let ends = ends(&ranks(2).transport(transport.clone()).stall(None), &[], |world| {
                     let (u, v) = (world.window::<u8>(1)?, world.window::<u8>(1)?);
                     if world.rank() == 1 {
@@ -260,7 +261,7 @@ fn a_set_of_requests_that_wait_for_their_own_rank_only_is_refused_at_once() {
     }
 }
 
-/// The exposure of rank 0 waits for an access of its own that the message does not end.
+/// The exposure of rank 0 waits for an access of rank 0 itself, which the message does not end.
 #[test]
 fn a_set_with_a_request_that_waits_for_its_own_rank_completes_another_one() {
     everywhere(2, |world| {
@@ -282,7 +283,7 @@ fn a_set_with_a_request_that_waits_for_its_own_rank_completes_another_one() {
     });
 }
 
-/// Rank 0 waits for the lock that rank 1 holds until rank 0 has completed its access.
+/// Rank 0 waits for a lock that rank 1 holds until rank 0 has completed its access.
 #[test]
 fn an_access_that_is_ready_is_carried_out_before_a_get_waits_for_its_lock() {
     for transport in kinds(3) {

@@ -1,11 +1,11 @@
-//! What each call does in each state of a window: it does not compile, is an error of a class, or
-//! is allowed. The table is part of the docs. `FENCEPOST_BLESS=1 cargo test --test states` writes
-//! it again, and a person reads it. If another call compiles than before, the test reports it, and
-//! a second run fills the table.
+//! The effect of each call in each state of a window: it does not compile, it is an error of a
+//! class, or it is allowed. The table is part of the docs. `FENCEPOST_BLESS=1 cargo test --test
+//! states` writes it again, and a person reads it. If another call compiles than before, the test
+//! reports it, and a second run fills the table.
 //!
-//! A cell is a state and a call, as text. The compiler is asked which of all cells it refuses. The
-//! others are functions in a file that is written too, and are run here, each in a world of its
-//! own.
+//! A cell is a state and a call, as text. The compiler reports which of all cells it refuses. The
+//! other cells are functions in a file, which the test also writes. They are run here, each in a
+//! new world.
 
 use fencepost::prelude::*;
 use fencepost::{Check, TransportKind, World, ranks};
@@ -57,8 +57,8 @@ const STATES: [(&str, &str); 12] = [
     ("inside `local_mut`", "let mut u = world.lock_window::<u32>(4)?; u.local_mut(|a| { BODY })"),
 ];
 
-/// The calls: on the window `u`, or what the state has made of it, and on what the state has
-/// opened, `a`.
+/// The calls on the window `u`, or on the value that the state has made of it, and on `a`, which
+/// the state has opened.
 const CALLS: [(&str, &str); 33] = [
     ("`u[0]`", "let _: u32 = u[0];"),
     ("`u[0] = 1`", "u[0] = 1;"),
@@ -95,7 +95,7 @@ const CALLS: [(&str, &str); 33] = [
     ("`a.finish()`", "a.finish()?;"),
 ];
 
-/// The superstep of the cells.
+/// The superstep that the cells use.
 #[superstep]
 fn shift(u: &mut Window<u32>) -> Result<()> {
     u.put([1]).to(0, 0)
@@ -124,7 +124,7 @@ fn function((state, call): Cell) -> String {
 }
 
 /// Returns the cells that the compiler refuses. The compiler checks types before moves and borrows,
-/// so it is asked again without the cells that it has refused.
+/// so it runs again without the cells that it has refused.
 fn refused() -> BTreeSet<Cell> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (project, target) = (folder.join("states"), folder.parent().expect("it is in the target folder"));
@@ -144,7 +144,7 @@ fn refused() -> BTreeSet<Cell> {
         let output = Command::new(env!("CARGO"))
             .args(["check", "--offline", "--quiet", "--message-format=short"])
             .current_dir(&project)
-            .env("CARGO_TARGET_DIR", target) // what macros are made of is built there already
+            .env("CARGO_TARGET_DIR", target) // the crates that macros use are already built there
             .output()
             .unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
@@ -160,15 +160,15 @@ fn refused() -> BTreeSet<Cell> {
     }
 }
 
-/// A call that takes longer than this never returns: no call of a cell waits for anything.
+/// No call of a cell waits for anything. So a call that takes longer than this does not return.
 const FOR_EVER: Duration = Duration::from_secs(60);
 
-/// Returns what a cell does when it is run with default settings: it is allowed, an error of a
-/// class, or waits.
+/// Returns the result of a cell that is run with default settings: it is allowed, it is an error of
+/// a class, or it waits.
 fn outcome(transport: &TransportKind, run: fn(&World) -> Result<()>) -> String {
     let (done, ended) = channel();
     let world = ranks(1).transport(transport.clone()).check(Check::Off);
-    // The world is left behind if it waits.
+    // If the call waits, the thread and its world are left running.
     std::thread::spawn(move || done.send(world.run(run)));
     match ended.recv_timeout(FOR_EVER) {
         Ok(Ok(())) => "yes".to_owned(),

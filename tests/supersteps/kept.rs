@@ -1,8 +1,9 @@
-//! What a rank keeps between the halves of a superstep, read and written while others copy next to
-//! it. It is made for the sanitizers, under which `.ci/run threads addresses` runs it; without them
-//! it checks values.
+//! A rank reads and writes the elements that it keeps between the halves of a superstep, while
+//! other ranks copy the elements next to them. The tests are made for the sanitizers, under which
+//! `.ci/run threads addresses` runs them. Without the sanitizers they check values.
 //!
-//! Two races are planted, which `.ci/run threads` must see: each uses one element that is not kept.
+//! Two tests have deliberate races, which `.ci/run threads` must report: each accesses one element
+//! that is not kept.
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, World, ranks};
@@ -10,7 +11,7 @@ use fencepost::{TransportKind, World, ranks};
 const ROUNDS: u64 = 200;
 
 /// Elements that arrive and leave are next to elements that stay: `[leaves, comes, is kept]`, three
-/// times over.
+/// times.
 #[superstep]
 fn interleaved(u: &mut Window<u64>) -> Result<()> {
     let next = (u.rank() + 1) % u.size();
@@ -20,7 +21,7 @@ fn interleaved(u: &mut Window<u64>) -> Result<()> {
     u.get(10..11).from(next, 9)
 }
 
-/// Memory that ranks reach, in which they copy directly.
+/// Transports on which ranks reach each other's memory and copy directly.
 fn memory() -> [TransportKind; 2] {
     [TransportKind::Local, TransportKind::ShmThreads]
 }
@@ -31,7 +32,7 @@ fn filled(world: &World) -> Result<Window<u64>> {
     Ok(u)
 }
 
-/// The elements that no call touches, and those that calls read.
+/// The elements that no call touches, and those that calls only read.
 const UNTOUCHED: [usize; 4] = [2, 5, 8, 11];
 const READ: [usize; 4] = [0, 3, 6, 9];
 
@@ -45,8 +46,8 @@ fn kept_elements_next_to_those_that_others_copy_are_read_and_written_between_the
                     let mut interleaved = interleaved::prepare(world)?;
                     for round in 0..ROUNDS {
                         let mut running = interleaved.begin(u)?;
-                        // Ranks take turns in being late, so that others copy to each of them
-                        // before, during and after this loop.
+                        // The ranks are late in turn, so that the others copy to each rank before,
+                        // during and after this loop.
                         let spells = if round % size as u64 == world.rank() as u64 { 20 } else { 1 };
                         for spell in 0..spells {
                             for element in UNTOUCHED {
@@ -65,7 +66,7 @@ fn kept_elements_next_to_those_that_others_copy_are_read_and_written_between_the
                         }
                         assert_eq!(u[10], 100 * next as u64 + 9);
                         assert!(UNTOUCHED.iter().all(|&element| u[element] == element as u64 + round));
-                        // All of it is the rank's own again.
+                        // All elements belong to the rank again.
                         [1, 4, 7, 10].into_iter().for_each(|element| u[element] = 0);
                     }
                     Ok(())
@@ -76,7 +77,7 @@ fn kept_elements_next_to_those_that_others_copy_are_read_and_written_between_the
     Ok(())
 }
 
-/// Uses an element between the halves that is not kept, by its address.
+/// Accesses, by its address, an element that is not kept, between the halves.
 fn not_kept(transport: TransportKind, element: usize, access: unsafe fn(*mut u64)) -> Result<()> {
     ranks(2).transport(transport).mode(Mode::Direct).run(|world| {
         let mut u = filled(world)?;
@@ -92,17 +93,15 @@ fn not_kept(transport: TransportKind, element: usize, access: unsafe fn(*mut u64
     })
 }
 
-/// # Safety
-/// Nobody writes the element meanwhile.
+/// No other thread writes the element meanwhile.
 unsafe fn read(element: *mut u64) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe { element.read_volatile() };
 }
 
-/// # Safety
-/// Nobody accesses the element meanwhile.
+/// No other thread accesses the element meanwhile.
 unsafe fn write(element: *mut u64) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe { element.write_volatile(7) };
 }
 
@@ -118,7 +117,7 @@ fn an_element_that_is_fetched_is_written_between_the_halves() -> Result<()> {
     memory().into_iter().try_for_each(|transport| not_kept(transport, 9, write))
 }
 
-/// Long enough to be sent from its window over MPI.
+/// Enough elements to be sent from their window over MPI.
 const LONG: usize = 1 << 20;
 
 #[superstep]
@@ -127,7 +126,7 @@ fn give(u: &mut Window<u64>, v: &mut Window<u64>, other: usize) -> Result<()> {
     Ok(())
 }
 
-/// MPI still sends from a window whose run was dropped: nobody gets that memory.
+/// MPI still sends from a window whose run was dropped. Its memory must not be reused.
 #[test]
 fn memory_that_a_dropped_run_has_lent_is_not_used_again() {
     let ended = ranks(2).transport(TransportKind::MpiThreads).run(|world| {

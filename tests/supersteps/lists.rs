@@ -1,11 +1,11 @@
-//! Supersteps over lists of windows: the same bits as a superstep for each window, on every
-//! transport.
+//! Supersteps over lists of windows. On every transport, they have the same results, bit for bit,
+//! as one superstep for each window.
 
 use fencepost::prelude::*;
 use fencepost::{World, ranks};
 use fencepost_tests_worlds::transports::transports;
 
-/// More than have parameters of their own.
+/// More windows than parameters of their own would allow.
 const FIELDS: usize = 7;
 
 #[superstep]
@@ -26,7 +26,7 @@ fn of_one(field: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// A list between other windows, with all ways to use it.
+/// A list between other windows, which is used in all possible ways.
 #[superstep]
 fn mixed(
     first: &mut Window<u64>,

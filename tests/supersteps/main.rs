@@ -1,5 +1,5 @@
-//! `#[superstep]`: what it runs, what its slicer makes of any body, what plans hold, and ranks that
-//! are not in step.
+//! `#[superstep]`: which functions it makes, how its slicer handles any body, the content of plans,
+//! and ranks that are not in step.
 
 mod files;
 mod kept;

@@ -1,4 +1,4 @@
-//! The arguments of a plan, and the content that a plan file may have, in whole programs.
+//! The arguments of a plan, and the possible content of a plan file, in whole programs.
 
 use fencepost::prelude::*;
 use fencepost::ranks;
@@ -26,7 +26,7 @@ mod sections {
         for transport in transports([0]) {
             let run = ranks(2).transport(transport).run(|world| {
                 let me = world.rank() as u64;
-                // The number of `v` in the world is the place of `u` in the superstep.
+                // The number of `v` in the world equals the position of `u` in the superstep.
                 let mut v = world.window::<u64>(8)?;
                 let mut u = world.window::<u64>(8)?;
                 v.fill(100 + me);
@@ -42,7 +42,7 @@ mod sections {
                         || error.class() == ErrorClass::Plan && error.to_string().contains("cannot prepare");
                     assert!(refused && error.to_string().contains("made outside this superstep"), "{error}");
                 }
-                // Without a plan the section is like any other.
+                // Without a plan, the section is like any other.
                 copy(&mut u, &mut v, &section)?;
                 assert_eq!(u[4..], [100 + (1 - me); 4]);
                 assert_eq!(v[4..], [100 + (1 - me); 4]);
@@ -63,13 +63,13 @@ mod wraps {
         u.put(0..n).to(to, n)
     }
 
-    /// The number of supersteps before their numbers end.
+    /// The number of supersteps that are left before their numbers end.
     const BEFORE: u32 = 6;
 
     #[test]
     fn a_rank_may_be_one_superstep_ahead_where_their_numbers_end() {
         for transport in transports([0]) {
-            // The run that each rank has reached.
+            // The number of the run that each rank has reached.
             let at: [AtomicU64; 4] = Default::default();
             let begun = ranks(4).transport(transport).beginning_at(u32::MAX - BEFORE, 0);
             let run = begun.run(|world| {
@@ -79,8 +79,8 @@ mod wraps {
                 for time in 0..2 * u64::from(BEFORE) {
                     u[..2].fill(10 * time + me);
                     if time % 4 == me {
-                        // The next rank enters this run and waits for this rank, which is a
-                        // superstep behind it.
+                        // The next rank enters this run and waits for this rank, which is one
+                        // superstep behind.
                         let next = &at[(world.rank() + 1) % 4];
                         let waits = || next.load(Ordering::Acquire) < time;
                         while waits() {
@@ -134,7 +134,7 @@ mod wraps {
                 ] {
                     assert_eq!(error.class(), ErrorClass::NoMem, "{error}");
                 }
-                // Everything else goes on, and the part has numbers of its own.
+                // Everything else still works, and the part has numbers of its own.
                 let mut other = part.window::<u64>(1)?;
                 last.put(&[7][..]).to(1 - world.rank(), 0)?;
                 other.put(&[8][..]).to(1 - world.rank(), 0)?;
@@ -198,7 +198,7 @@ mod memory {
         u.put(elements).to(to, elements)
     }
 
-    /// The test runs itself again, in a process that has little memory and time.
+    /// The test runs itself again, in a process with little memory and time.
     #[test]
     fn a_put_of_more_than_any_memory_is_no_memory_however_it_is_made() {
         let name = "plans::memory::a_put_of_more_than_any_memory_is_no_memory_however_it_is_made";

@@ -1,5 +1,5 @@
-//! `#[superstep]` in whole programs: what it runs, and what its pattern, its plan and its prepared
-//! form are.
+//! `#[superstep]` in whole programs: the functions that it makes, and their patterns, plans and
+//! prepared forms.
 
 use fencepost::prelude::*;
 use fencepost::{__private::Recorder, Machine, Op, Options, Placement, State, World, ranks};
@@ -14,14 +14,14 @@ fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// Puts values of this rank to the right.
+/// Puts values of this rank to the rank `by` to the right.
 #[superstep]
 fn shift(u: &mut Window<u32>, values: &[u32], by: usize) -> Result<()> {
     let to = (u.rank() + by) % u.size();
     u.put(values).to(to, 0)
 }
 
-/// A sum of all ranks' values on every rank, in a logarithm of steps: fences under a uniform bound.
+/// Sums the values of all ranks on every rank, in log2 steps: fences under a uniform bound.
 #[superstep]
 fn all_sum(u: &mut Window<u64>, #[uniform] factor: u64) -> Result<u64> {
     let (rank, size) = (u.rank(), u.size());
@@ -100,7 +100,7 @@ fn a_plan_compiled_without_a_world_is_loaded_into_one() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Two epochs: the second one sends on what arrives in the first.
+/// Two epochs. The second one sends the elements that arrive in the first.
 #[superstep]
 fn hand_on(u: &mut Window<u32>, next: usize) -> Result<()> {
     u.put(0..2).to(next, 2)?;
@@ -139,7 +139,7 @@ fn a_superstep_of_several_epochs_is_one_plan_file() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Three sums into overlapping elements, and a put that every rank makes to the same place.
+/// Three sums into overlapping elements, and a put of every rank to the same element.
 #[superstep]
 fn crowd(sums: &mut Window<i32>, last: &mut Window<f64>, at: usize) -> Result<()> {
     let next = (sums.rank() + 1) % sums.size();
@@ -174,7 +174,7 @@ fn elements_that_no_rank_can_see_are_not_sent() {
                 Ok(sent)
             })
             .unwrap();
-        // 42 elements are visited, 90 times; of the puts to rank 0 that of rank 2 is the last.
+        // 42 elements are visited 90 times. Of the puts to rank 0, the put of rank 2 is the last.
         assert_eq!(sent, [42 * 4, 42 * 4, 42 * 4 + 800]);
     }
 }
@@ -199,7 +199,7 @@ fn a_superstep_with_values_takes_new_ones_each_time() {
     }
 }
 
-/// Three epochs of values: two of both windows' own, in turn, and one of both.
+/// Three epochs with values: two that fence `u` alone, and one that fences both windows.
 #[superstep]
 fn relay(
     u: &mut Window<u32>,
@@ -289,7 +289,7 @@ fn a_body_that_leaves_the_plan_between_its_fences_is_an_error_on_all_ranks() {
                     if world.rank() == 1 {
                         assert_eq!(u[0], 1, "the first epoch is over");
                     }
-                    // A rank that did not have to wait for rank 1 in that run has to in the next.
+                    // A rank that did not wait for rank 1 in that run must wait in the next run.
                     while ended.is_ok() {
                         ended = prepared.run(&mut u, &[1, 2], false);
                     }
@@ -468,7 +468,7 @@ fn a_panic_that_is_caught_fails_the_superstep_on_every_rank() {
         .unwrap();
 }
 
-/// An error type of the user's own.
+/// An error type of the program.
 #[derive(Debug)]
 enum Mine {
     Fencepost(Error),
@@ -520,7 +520,7 @@ thread_local! {
     static CALLS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Another answer to the same argument each time, which the slice assumes not to happen.
+/// Returns another result for one argument each time; the slice assumes that it does not.
 fn fickle(rank: usize) -> usize {
     rank + CALLS.with(|calls| calls.replace(calls.get() + 1))
 }
@@ -580,7 +580,7 @@ fn put_one(u: &mut Window<u32>) -> Result<()> {
     u.put([1]).to(right, 0)
 }
 
-/// Dynamic: the calls of the helper are seen only when it runs.
+/// This superstep is dynamic: the calls of the helper are seen only when it runs.
 #[superstep]
 fn helped(u: &mut Window<u32>) -> Result<()> {
     u.fence()?;
@@ -608,7 +608,7 @@ fn a_dynamic_superstep_runs_and_leaves_nothing_open() {
         .unwrap();
 }
 
-/// Both of this rank's neighbours put into the same two elements of it.
+/// Both neighbours put into the same two elements of a rank.
 #[superstep]
 fn clashing(u: &mut Window<f64>, left: Option<usize>, right: Option<usize>) -> Result<()> {
     u.put(0..4).to(right, 10)?;
@@ -622,7 +622,7 @@ fn conflicts_that_compiling_sees_name_ranks_window_elements_and_both_lines() {
     let sides = |rank: usize| (rank.checked_sub(1), (rank < 5).then_some(rank + 1));
     let compiled = clashing::compile(6, |rank| Ok(sides(rank))).unwrap();
     let conflicts = compiled.conflicts();
-    // Those next to an end of the row, and the two between.
+    // The ranks next to an end of the row, and the two between them.
     let of = |conflict: &fencepost::Conflict| (conflict.rank, conflict.ranks, conflict.elements.clone());
     let all: Vec<_> = conflicts.iter().map(of).collect();
     assert_eq!(all, [(1, 1, 12..14), (2, 2, 12..14), (4, 1, 12..14)]);
@@ -648,7 +648,7 @@ fn conflicts_that_compiling_sees_name_ranks_window_elements_and_both_lines() {
 
 type Values = Vec<u32>;
 
-/// The syntax does not show that the argument that is put has values.
+/// The syntax does not show that the argument that is put contains values.
 #[superstep]
 fn aliased(u: &mut Window<u32>, values: &Values, by: usize) -> Result<()> {
     let to = (u.rank() + by) % u.size();
@@ -679,7 +679,7 @@ fn values_behind_an_alias_are_run_as_any_others_and_cannot_be_replayed() -> Resu
     Ok(())
 }
 
-/// A column of the caller's values into one of the next rank, and a sum of every other one.
+/// Puts elements `column` of the values to the next rank, and accumulates values 1..3 there.
 #[superstep]
 fn columns(u: &mut Window<u32>, values: &[u32], column: &Datatype, next: usize) -> Result<()> {
     u.put((values, column)).to(next, 0)?;

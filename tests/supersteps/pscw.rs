@@ -1,8 +1,8 @@
-//! `#[superstep(sync = pscw)]`: prepared supersteps that some ranks run, several at once, and what
-//! goes wrong in them.
+//! `#[superstep(sync = pscw)]`: prepared supersteps that only some ranks run, several of them at
+//! once, and the errors in them.
 //!
-//! Random programs are among those of `tests/epochs/differential.rs`; here several plans are in
-//! flight.
+//! `tests/epochs/differential.rs` has random programs of this kind. In this file, several plans are
+//! in flight.
 
 #[path = "../../examples/heat2d.rs"]
 #[expect(dead_code, reason = "its loop ends in fences")]
@@ -30,7 +30,7 @@ fn worlds(size: usize) -> Vec<Ranks> {
     transports([1, 2]).into_iter().map(|transport| ranks(size).transport(transport)).collect()
 }
 
-/// Each of the first `members` ranks hands its first element to the next of them.
+/// Puts the first element of each of the first `members` ranks to the next of them.
 #[superstep(sync = pscw)]
 fn ring(u: &mut Window<u64>, members: usize) -> Result<()> {
     let rank = u.rank();
@@ -107,7 +107,7 @@ fn called_plainly_it_ends_in_a_fence_of_all_ranks() -> Result<()> {
     Ok(())
 }
 
-/// The runs of values and tickets, which run the body. If there is nothing to call, the body need
+/// A superstep with values and tickets runs its body. If there is nothing to call, the body need
 /// not run.
 #[superstep(sync = pscw)]
 fn tickets(u: &mut Window<u64>, members: usize, value: u64) -> Result<Option<Ticket<u64>>> {
@@ -155,8 +155,8 @@ fn values_and_tickets_are_those_of_the_run_that_belongs_to_it() -> Result<()> {
     Ok(())
 }
 
-/// A rank that waits in one run makes progress with its others, and it does so too in a fence, a
-/// collective and a replay.
+/// A rank that waits in one run makes progress with its other runs. So does a rank in a fence, a
+/// collective or a replay.
 #[test]
 fn halves_end_in_another_order_on_each_rank() -> Result<()> {
     for world in worlds(4) {
@@ -180,7 +180,7 @@ fn halves_end_in_another_order_on_each_rank() -> Result<()> {
                         assert!(of[1000..2000].iter().all(|&e| e == 10 * step + previous as u64), "{mode}");
                         assert!(of[2000..].iter().all(|&e| e == 0));
                     };
-                    // What each rank does in between, and in which order.
+                    // The calls of each rank in between, and their order.
                     let turn = (rank as u64 + step) % 4;
                     let end = |three: std::result::Result<Running<Window<u64>>, Window<u64>>| match three {
                         Ok(running) => running.finish().inspect(|w| come(w, 3)),
@@ -217,7 +217,7 @@ fn halves_end_in_another_order_on_each_rank() -> Result<()> {
     Ok(())
 }
 
-/// As `ring`, of a thousand elements, so that each mode is another schedule.
+/// Does what `ring` does, but with a thousand elements, so that each mode has a different schedule.
 #[superstep(sync = pscw)]
 fn long(u: &mut Window<u64>, members: usize) -> Result<()> {
     let rank = u.rank();
@@ -249,7 +249,7 @@ static SUPERSTEP: Superstep = Superstep {
     known: Known::new(),
 };
 
-/// Few operations of few ranks, on one window.
+/// Draws a few operations of a few ranks on one window.
 fn drawn(random: &mut Random, size: usize) -> Patterns {
     let run = |random: &mut Random, len: usize| {
         let first = random.below(LEN - len + 1);
@@ -290,7 +290,7 @@ fn compiled(random: &mut Random, patterns: &Patterns, placement: Placement) -> A
     Arc::new(schedule.expect("good patterns"))
 }
 
-/// What a rank stores before its run.
+/// Returns the value that a rank stores before its run.
 fn stored(rank: usize, run: usize, at: usize) -> u64 {
     (1000 * run + 100 * rank + at) as u64
 }
@@ -306,7 +306,7 @@ fn moves(schedule: &Schedule, rank: usize) -> bool {
     !schedule.classes[schedule.class_of[rank]].instructions.is_empty()
 }
 
-/// Ends the run of this place in the list; what it leaves in its window.
+/// Ends the run at this position of the list. Returns the elements that it leaves in its window.
 fn end(
     flying: &mut Vec<(usize, Run, Running<Window<u64>>)>,
     at: usize,
@@ -320,7 +320,7 @@ fn end(
     Ok(())
 }
 
-/// What each run of a rank leaves in its window: some begun, some in one piece, some left out.
+/// Returns what each run of a rank leaves in its window: begun, in one piece, or left out.
 fn fly(
     world: &World,
     schedules: &[Arc<Verified<Schedule>>],
@@ -434,7 +434,7 @@ fn a_plan_is_in_one_run_at_a_time_and_calls_of_all_ranks_go_on() -> Result<()> {
                 let told = error.message().contains(&format!("{}:{line}", file!()));
                 assert!(error.class() == ErrorClass::RmaSync && !error.world_ended() && told, "{error}");
             }
-            // A window, a part of the world, a plan, a fence and a collective.
+            // The rank uses a window, a part of the world, a plan, a fence and a collective.
             let mut x = world.window::<u64>(2)?;
             let half = world.split(Some(world.rank() as u32), 0)?.expect("a colour was given");
             let mut again = pair::prepare(world)?;
@@ -543,7 +543,7 @@ fn a_partner_that_does_not_call_is_a_stall_with_both_lines() -> Result<()> {
         let (tell, told) = channel::<Stall>();
         let (tell, told) = (Mutex::new(tell), Mutex::new(told));
         let world = world.stall(Some(Duration::ZERO)).on_stall(move |stall| {
-            // Nobody listens any more once rank 1 has received it.
+            // The receiver is gone once rank 1 has received the report.
             let _ = tell.lock().expect("no panic").send(stall.clone());
         });
         let said = world.collect(|world| {
@@ -554,7 +554,7 @@ fn a_partner_that_does_not_call_is_a_stall_with_both_lines() -> Result<()> {
             let line = line!() + 7;
             let told = (world.rank() == 1).then(|| {
                 let told = told.lock().expect("no panic");
-                // The first replay may have waited, too.
+                // The first replay may have waited too.
                 let second = |stall: &Stall| stall.rank == 0 && stall.line == line;
                 told.iter().find(second)
             });
@@ -634,7 +634,7 @@ fn a_plan_file_says_how_it_synchronises() -> Result<()> {
     Ok(())
 }
 
-/// As the exchange of `heat2d`.
+/// The same exchange as in `heat2d`.
 #[superstep(sync = pscw)]
 fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.neighbours() {
@@ -643,8 +643,8 @@ fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the bits of all cells after some steps, with an exchange that ends in fences, or in
-/// posts and starts.
+/// Returns the bits of all cells after some steps. The exchange ends in fences, or in posts and
+/// starts.
 fn cooled(world: &World, by_posts: bool) -> Result<Vec<u64>> {
     let block = Block::new(world, [96, 96])?.halo(1)?;
     let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
@@ -673,7 +673,7 @@ fn heat2d_has_the_same_bits_by_posts_and_starts() -> Result<()> {
     Ok(())
 }
 
-/// The plain function of one that can only be dynamic runs, and ends in a fence.
+/// The superstep can only be dynamic. Its plain function runs, and ends in a fence.
 #[superstep(sync = pscw)]
 fn follows_data(u: &mut Window<u64>) -> Result<()> {
     let to = u[0] as usize;

@@ -1,16 +1,17 @@
-//! Supersteps with too many calls for every rank to plan all of them: rank 0 plans, and the others
-//! have their shares.
+//! Supersteps with too many calls for every rank to plan all of them. Rank 0 plans for all, and the
+//! other ranks get their shares.
 
 use fencepost::{Census, Datatype, ErrorClass, Result, TransportKind, Window, ranks, superstep};
 use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::transports::transports;
 
 const RANKS: usize = 4;
-/// The elements of a rank's window that others read, and those that it gets.
+/// The number of elements of a rank's window that others read, and the number that it gets.
 const OWN: usize = 20_000;
 const GOT: usize = 4_500;
 
-/// The elements that `rank` gets of `of`: too irregular for a short description.
+/// Returns the elements of rank `of` that `rank` gets. They are too irregular for a short
+/// description.
 fn wanted(rank: usize, of: usize) -> Vec<usize> {
     let mut dice = Random::new((rank * RANKS + of) as u64);
     let mut all: Vec<usize> = (0..GOT).map(|_| dice.below(OWN)).collect();
@@ -18,7 +19,7 @@ fn wanted(rank: usize, of: usize) -> Vec<usize> {
     all
 }
 
-/// Lists of elements by rank, and the element that a rank puts to its right neighbour.
+/// Gets the elements that `wanted` lists by rank, and puts element `put` to the right neighbour.
 #[superstep(prepared = Fetch)]
 fn fetch(u: &mut Window<u64>, wanted: &[Vec<usize>], put: usize) -> Result<()> {
     for (from, elements) in wanted.iter().enumerate() {
@@ -33,7 +34,7 @@ fn lists(rank: usize) -> Vec<Vec<usize>> {
     (0..RANKS).map(|of| wanted(rank, of)).collect()
 }
 
-/// Runs the superstep twice on each rank, prepared or not; returns what the windows hold.
+/// Runs the superstep twice on each rank, prepared or not. Returns the contents of the windows.
 fn run(transport: TransportKind, census: Census, prepared: bool) -> Result<Vec<Vec<u64>>> {
     let has_whole = matches!(transport, TransportKind::Local);
     ranks(RANKS).transport(transport).census(census).collect(|world| {
@@ -46,8 +47,8 @@ fn run(transport: TransportKind, census: Census, prepared: bool) -> Result<Vec<V
             fetch.replay(&mut u)?;
             u[OWN - 2] += 7;
             let running = fetch.begin(u)?;
-            // The first element that no rank gets is kept to be written, and the element that is
-            // put to is not kept.
+            // The first element that no rank gets is kept for writing. The element to which a rank
+            // puts is not kept.
             let named: Vec<usize> = (0..RANKS).flat_map(|other| wanted(other, rank)).collect();
             let free = (0..OWN).find(|element| !named.contains(element)).expect("some are not wanted");
             assert_eq!(running.kept(free..free + 1)?.len(), 1);
@@ -76,7 +77,7 @@ fn ranks_with_shares_leave_what_a_plain_call_leaves() -> Result<()> {
     Ok(())
 }
 
-/// The same lists in each of some epochs.
+/// Gets the same lists in each of some epochs.
 #[superstep]
 fn again(u: &mut Window<u64>, wanted: &[Vec<usize>], #[uniform] epochs: usize) -> Result<()> {
     for _ in 0..epochs {

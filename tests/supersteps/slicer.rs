@@ -1,6 +1,6 @@
-//! `#[superstep]` compared with bodies that were written, or drawn, to break its slicer. Each body
-//! does the same without the attribute, with it, prepared, and compiled ahead; or it is dynamic,
-//! and reports why.
+//! `#[superstep]` with bodies that were written, or drawn, to break its slicer. Each body has the
+//! same effect without the attribute, with it, prepared, and compiled ahead. Or the superstep is
+//! dynamic, and reports why.
 
 mod bodies;
 use fencepost::prelude::*;
@@ -17,34 +17,34 @@ const RANKS: usize = 3;
 /// The number of sets of arguments.
 const CASES: usize = 6;
 
-/// A body as a function, and one that is bound to its plan.
+/// A body as a function, and a body that is bound to its plan.
 type Plain = fn(&mut Window<u64>, usize, usize, &[usize]) -> Result<()>;
 type Bound = Box<dyn FnMut(&mut Window<u64>, usize, usize, &[usize]) -> Result<()>>;
 
 /// One body, in all its forms.
 struct Program {
     name: &'static str,
-    /// Its body as text, for a test that fails.
+    /// The text of its body, for a failure.
     text: &'static str,
-    /// The reason why it has no pattern; `None` if it has one.
+    /// Returns the reason why it has no pattern, or `None` if it has one.
     dynamic: fn() -> Option<&'static str>,
-    /// Whether it fences by itself.
+    /// Returns whether the body itself fences.
     fences: fn() -> bool,
     plain: Plain,
     direct: Plain,
-    /// The other functions of the body, if it has a pattern.
+    /// The other functions of the superstep, if it has a pattern.
     ahead: Option<Ahead>,
 }
 
-/// The functions of a body that has a pattern.
+/// The functions of a superstep that has a pattern.
 struct Ahead {
     prepare: fn(&World, usize, usize, &[usize]) -> Result<Bound>,
     load: fn(&World, &Path, usize, usize, &[usize]) -> Result<Bound>,
     compile: fn(&Path, case: usize) -> Result<()>,
 }
 
-/// Each body twice: as a plain function, and as a superstep. A `sliced` one has a pattern, a
-/// `replay` one is nothing but its pattern, and a `dynamic` one has none.
+/// Defines each body twice: as a plain function, and as a superstep. A `sliced` superstep has a
+/// pattern, a `replay` superstep consists of its pattern only, and a `dynamic` one has no pattern.
 macro_rules! programs {
     ($($how:ident $name:ident ($u:ident, $n:ident, $k:ident, $list:ident) { $($body:tt)* })*) => {
         mod plain {
@@ -90,7 +90,7 @@ macro_rules! programs {
                     let (n, k, list) = arguments(case, rank);
                     Ok((n, k, list))
                 };
-                // Nothing is known of windows ahead of time, so a pattern that asks for a length
+                // Ahead of time nothing is known about windows, so a pattern that asks for a length
                 // has no plan.
                 marked::$name::compile(RANKS, given)?.save(path)
             },
@@ -99,7 +99,7 @@ macro_rules! programs {
 }
 use programs;
 
-/// Random bodies. Where the slicer changes its mind on one, its seed moves to the other list.
+/// Random bodies. If the slicer changes its decision on one, its seed moves to the other list.
 #[allow(unused, clippy::all, clippy::pedantic, reason = "drawn at random")]
 mod drawn {
     use super::bodies::{bad, pick, small, validate, validated};
@@ -121,14 +121,14 @@ mod drawn {
     }
 }
 
-/// The arguments of a rank.
+/// Returns the arguments of a rank.
 fn arguments(case: usize, rank: usize) -> (usize, usize, Vec<usize>) {
     match case {
         0 => (2, 1, vec![3, 1, 4, 1, 5]),
         1 => (0, 0, vec![]),
         2 => (rank, 5, vec![rank, 7]),
         3 => (7, 3, vec![9, 8, 7, 6, 5, 4, 3]),
-        // One rank has arguments that many bodies refuse, and some panic at.
+        // One rank has arguments that many bodies refuse, and at which some panic.
         4 => {
             if rank == 0 {
                 (9, 0, vec![])
@@ -142,7 +142,7 @@ fn arguments(case: usize, rank: usize) -> (usize, usize, Vec<usize>) {
 
 thread_local!(static EXPECTED: Cell<bool> = const { Cell::new(false) });
 
-/// Panics of bodies are part of what is tested, and are not printed.
+/// Runs `act` without printing panics: those of bodies are part of the test.
 fn quietly<R>(act: impl FnOnce() -> Result<R>) -> Result<R> {
     EXPECTED.set(true);
     let done = catch_unwind(AssertUnwindSafe(act));
@@ -168,8 +168,8 @@ fn window(world: &World) -> Result<Window<u64>> {
     Ok(u)
 }
 
-/// Returns what is wrong with a program, if anything, and whether it ran from a plan of each kind
-/// at least once.
+/// Returns what is wrong with a program, if anything, and whether it ran at least once from a plan
+/// of each kind.
 fn differences(program: &Program, dir: &Path) -> (Vec<String>, bool) {
     let each: Result<Vec<(Vec<String>, bool)>> = ranks(RANKS).check(Check::Calls).collect(|world| {
         let said = RefCell::new(Vec::new());
@@ -179,7 +179,7 @@ fn differences(program: &Program, dir: &Path) -> (Vec<String>, bool) {
             let any = |failed: bool| -> Result<bool> {
                 Ok(world.allgather(&[u8::from(failed)])?.iter().any(|failed| failed[0] != 0))
             };
-            // Without the attribute: a rank that fails discards, and nobody fences.
+            // Without the attribute, a rank that fails discards its operations, and no rank fences.
             let mut right = window(world)?;
             let own = quietly(|| (program.plain)(&mut right, n, k, &list));
             let failed = any(own.is_err())?;
@@ -253,8 +253,8 @@ fn differences(program: &Program, dir: &Path) -> (Vec<String>, bool) {
     }
 }
 
-/// Returns the numbers of programs and of dynamic ones. `succeeds` requires that each program
-/// succeeds for some arguments.
+/// Returns the number of programs and the number of dynamic ones. `succeeds` requires that each
+/// program succeeds for some arguments.
 fn same_in_each_form(programs: Vec<Program>, succeeds: bool) -> (usize, usize) {
     quiet_hook();
     let dir = Directory::new();
@@ -306,8 +306,8 @@ fn bodies_drawn_at_random_do_the_same_in_each_form() {
     assert_eq!((all, dynamic), (80, 20), "bodies, and dynamic ones");
 }
 
-/// A check that the pattern does not have, since it asks for elements, and an index that relies on
-/// it.
+/// Has a check that is not part of the pattern, since it reads elements, and an index that relies
+/// on the check.
 #[superstep]
 fn guarded(u: &mut Window<u64>, list: &[usize]) -> Result<()> {
     if list.len() < 3 && u[0] < u64::MAX {
@@ -317,7 +317,7 @@ fn guarded(u: &mut Window<u64>, list: &[usize]) -> Result<()> {
     u.put([1]).to(right, list[2])
 }
 
-/// A fence in sight, and one in a function that fails before it on one rank.
+/// Fences in the body, and in a function that fails before its fence on one rank.
 #[superstep]
 fn fenced_by_a_helper(u: &mut Window<u64>) -> Result<()> {
     fn helper(u: &mut Window<u64>) -> Result<()> {
@@ -332,7 +332,8 @@ fn fenced_by_a_helper(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// Checks in some epochs that every rank has what every rank has put in that very epoch.
+/// Checks in some epochs that every rank has the elements that every rank has put in the same
+/// epoch.
 fn in_step(world: &World) -> Result<()> {
     let mut u = world.window::<u64>(world.size())?;
     for epoch in 1..4 {
@@ -390,7 +391,7 @@ fn a_fence_that_a_helper_makes_last_is_waited_for_by_the_rank_that_fails() {
     }
 }
 
-/// An element ends this loop, if it does not end by itself.
+/// An element ends this loop, if the loop does not end by itself.
 #[superstep]
 fn searches(u: &mut Window<u64>, start: usize) -> Result<()> {
     let mut i = start;
@@ -404,7 +405,7 @@ fn searches(u: &mut Window<u64>, start: usize) -> Result<()> {
     Ok(())
 }
 
-/// And this one, that puts.
+/// This loop is the same, but it puts.
 #[superstep]
 fn puts_on(u: &mut Window<u64>, end: usize) -> Result<()> {
     let mut i = 0;
@@ -429,7 +430,7 @@ fn a_pattern_that_does_not_end_is_no_claim_and_no_plan() {
                 assert!(failed.to_string().contains("too far"), "{failed}");
                 let failed = puts_on(&mut u, usize::MAX).unwrap_err();
                 assert!(failed.to_string().contains("too many"), "{failed}");
-                // One rank is enough.
+                // The error of one rank is enough.
                 let turns = searches::prepare(world, 2 + world.rank()).unwrap_err();
                 assert!(
                     turns.class() == ErrorClass::Plan && turns.to_string().contains("16777216 turns"),

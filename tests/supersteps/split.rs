@@ -1,5 +1,5 @@
-//! A superstep in two halves: the same bits as in one, on every transport and in every mode. Random
-//! ones are among those of `tests/epochs/differential.rs`.
+//! A superstep in two halves has the same results, bit for bit, as in one piece, on every transport
+//! and in every mode. `tests/epochs/differential.rs` has random ones.
 
 use fencepost::prelude::*;
 use fencepost::{Op, Ranks, Source, World, ranks};
@@ -11,7 +11,7 @@ fn worlds(size: usize) -> Vec<Ranks> {
     transports([1, 2]).into_iter().map(|t| ranks(size).transport(t)).collect()
 }
 
-/// TCP over links on which bytes are under way while ranks compute.
+/// Returns a world over TCP with links on which bytes are in transit while ranks compute.
 fn late(size: usize) -> Ranks {
     ranks(size).transport(Delayed::over(size, Duration::from_millis(1)))
 }
@@ -76,7 +76,7 @@ fn two_halves_leave_the_bits_of_one_piece() -> Result<()> {
     Ok(())
 }
 
-/// Elements 0..4 of each rank go to 4..8 of the next one, and the next one's 8..10 come to 10..12.
+/// Puts 0..4 of each rank to 4..8 of the next rank, and gets 8..10 of that one into 10..12.
 #[superstep]
 fn shift(u: &mut Window<u64>) -> Result<()> {
     let next = (u.rank() + 1) % u.size();
@@ -150,7 +150,7 @@ fn what_no_call_writes_is_lent_and_what_one_touches_is_refused_with_its_line() -
     Ok(())
 }
 
-/// The first two elements of `v` of each rank go into `u` of the next one.
+/// Puts the first two elements of `v` of each rank into `u` of the next rank.
 #[superstep]
 fn across(u: &mut Window<f32>, v: &mut Window<f32>) -> Result<()> {
     let next = (u.rank() + 1) % u.size();
@@ -171,13 +171,13 @@ fn of_several_windows_each_is_lent() -> Result<()> {
             assert_eq!(second.kept(0..4)?, [0.0, 2.0 + world.rank() as f32, 0.0, 0.0]);
             let error = second.kept_mut(1..2).expect_err("it is read");
             assert!(error.message().contains("is read"), "{error}");
-            // Both at once.
+            // Both supersteps are under way at once.
             let (read, written) = (second.kept(1..2)?, first.kept_mut(4..5)?);
             written.copy_from_slice(read);
             (u, v) = running.finish()?;
             assert_eq!(u[..], [0.0, 1.0, 0.0, 3.0 - world.rank() as f32, 2.0 + world.rank() as f32, 0.0]);
             v.copy_from_slice(&[0.5; 4]);
-            // Replayed and begun in turn.
+            // The superstep is replayed and begun in turn.
             across.replay(&mut u, &mut v)?;
             let (u, _) = across.begin(u, v)?.finish()?;
             assert_eq!(u[2..4], [0.5; 2]);
@@ -187,7 +187,7 @@ fn of_several_windows_each_is_lent() -> Result<()> {
     Ok(())
 }
 
-/// Two epochs: what arrives in the first leaves in the second.
+/// Two epochs. The elements that arrive in the first leave in the second.
 #[superstep]
 fn twice(u: &mut Window<u8>) -> Result<()> {
     let next = (u.rank() + 1) % u.size();
@@ -215,7 +215,7 @@ fn of_several_epochs_the_last_is_begun() -> Result<()> {
     Ok(())
 }
 
-/// Everything that a plan does not have: values, parts of slices, results of its own, and tickets.
+/// Has everything that a plan does not contain: values, parts of slices, results, and tickets.
 #[superstep]
 fn tell(u: &mut Window<f64>, values: &[f64], by: usize) -> Result<(Ticket<f64>, f64)> {
     let to = (u.rank() + by) % u.size();
@@ -227,7 +227,7 @@ fn tell(u: &mut Window<f64>, values: &[f64], by: usize) -> Result<(Ticket<f64>, 
     Ok((ticket, u[0]))
 }
 
-/// The same in a body with fences: the last one is its end.
+/// Does the same in a body with fences. The last fence ends the body.
 #[superstep]
 fn tell_twice(u: &mut Window<f64>, values: &[f64]) -> Result<Ticket<f64>> {
     let to = (u.rank() + 1) % u.size();
@@ -240,7 +240,7 @@ fn tell_twice(u: &mut Window<f64>, values: &[f64]) -> Result<Ticket<f64>> {
     Ok(ticket)
 }
 
-/// A body that goes on after its fence.
+/// A body that continues after its fence.
 #[superstep]
 fn ask(u: &mut Window<f64>, from: usize) -> Result<f64> {
     let ticket = u.fetch(from, 0)?;
@@ -249,7 +249,7 @@ fn ask(u: &mut Window<f64>, from: usize) -> Result<f64> {
     Ok(u[11] + u[0])
 }
 
-/// Each rank's tickets, results and window after some steps, in one piece or in two halves.
+/// Returns each rank's tickets, results and window after some steps, in one piece or in two halves.
 fn told(world: &World, halves: bool, leaves: bool) -> Result<Vec<Vec<u64>>> {
     let rank = world.rank();
     let mut u = world.window::<f64>(12)?;
@@ -261,11 +261,11 @@ fn told(world: &World, halves: bool, leaves: bool) -> Result<Vec<Vec<u64>>> {
     let mut ask = ask::prepare(world, by)?;
     let mut all = Vec::new();
     for step in 0..3 {
-        // Ranks need not do the same.
+        // The ranks need not do the same.
         let halves = halves && (!leaves || (rank + step).is_multiple_of(2));
         let results = if halves {
             let running = tell.begin(u, &values, by)?;
-            // What was put may be used again; what no call touches is lent.
+            // The values that were put may be reused. The elements that no call touches are lent.
             values.fill(f64::NAN);
             let own = running.kept(0..1)?[0];
             let (v, (ticket, result)) = running.finish()?;
@@ -309,7 +309,7 @@ fn values_and_tickets_and_results_are_those_of_one_piece() -> Result<()> {
     Ok(())
 }
 
-/// Tickets are filled by the second half, and hold what was there at the first.
+/// The second half fills tickets, with the elements that were there at the first half.
 #[test]
 fn a_ticket_has_its_elements_when_the_superstep_is_finished() -> Result<()> {
     #[superstep]
@@ -336,7 +336,7 @@ fn a_ticket_has_its_elements_when_the_superstep_is_finished() -> Result<()> {
     Ok(())
 }
 
-/// Values go into `v`, whose type is another one, with an error of the program's own.
+/// Puts values into `v`, which has another type. The error type is the program's.
 #[superstep]
 fn generic<T: Element, const N: usize>(
     u: &mut Window<T>,
@@ -411,19 +411,19 @@ fn rows_are_refused_of_another_block_and_of_a_superstep_that_writes_own_cells() 
     Ok(())
 }
 
-/// The lower half of rank 0 goes to the upper half of rank 1.
+/// Puts the lower half of rank 0 to the upper half of rank 1.
 #[superstep]
 fn hand_on(u: &mut Window<u64>) -> Result<()> {
     u.put(0..4096).to((u.rank() == 0).then_some(1), 4096..8192)
 }
 
-/// The same, both ways.
+/// Does the same in both directions.
 #[superstep]
 fn swap(u: &mut Window<u64>) -> Result<()> {
     u.put(0..4096).to(1 - u.rank(), 4096..8192)
 }
 
-/// One rank computes between the halves until it is notified that the other one is through.
+/// One rank computes between the halves until it is notified that the other rank has finished.
 fn computes_until_the_other_is_through(
     worlds: Vec<Ranks>,
     begin: impl Fn(&World, Window<u64>, &dyn Fn()) -> Result<Window<u64>> + Sync,
@@ -449,8 +449,8 @@ fn computes_until_the_other_is_through(
     Ok(())
 }
 
-/// Packed, all that others wait for has left when the first half is over, and arrives without
-/// further calls.
+/// With packing, everything for which others wait has left at the end of the first half. It arrives
+/// without further calls.
 #[test]
 fn a_rank_that_computes_between_the_halves_keeps_nobody_waiting() -> Result<()> {
     for mode in [Mode::Aggressive, Mode::Aggregated, Mode::Pipelined] {
@@ -467,7 +467,7 @@ fn a_rank_that_computes_between_the_halves_keeps_nobody_waiting() -> Result<()> 
     Ok(())
 }
 
-/// Where memory is reached, the copies to a rank that has begun are made in the first half too.
+/// If memory is reached, copies to a rank that has already begun are also made in the first half.
 #[test]
 fn copies_to_a_rank_that_has_begun_are_made_in_the_first_half() -> Result<()> {
     let worlds = worlds(2).into_iter().map(|world| world.mode(Mode::Direct)).collect();
@@ -486,13 +486,13 @@ fn copies_to_a_rank_that_has_begun_are_made_in_the_first_half() -> Result<()> {
     })
 }
 
-/// A source of any type.
+/// Puts a source of any type.
 #[superstep]
 fn any_source<S: Source<f64>>(u: &mut Window<f64>, source: S, to: usize) -> Result<()> {
     u.put(source).to(to, 4..6)
 }
 
-/// The result of a function, which may be of any type.
+/// Puts the result of a function, which may be of any type.
 #[superstep]
 fn made(u: &mut Window<f64>, to: usize) -> Result<()> {
     u.put(&doubled(to)).to(to, 4..6)
@@ -518,7 +518,7 @@ fn whatever_the_source_is_a_superstep_is_split() -> Result<()> {
             let picked = || (&values, Datatype::elements([2, 0]).unwrap());
             u = any_source::prepare(world, picked(), other)?.begin(u, picked(), other)?.finish()?;
             assert_eq!(u[4..6], [2.5, 0.5]);
-            // A section: other ranks read it, so it is kept for reading only.
+            // The source is a section, which other ranks read. So it is kept for reading only.
             let mut sections = any_source::prepare(world, 0..2, other)?;
             for _ in 0..2 {
                 let mut running = sections.begin(u, 0..2, other)?;

@@ -1,5 +1,5 @@
-//! Steps visited band by band, on any number of ranks: the bits of a serial program that sweeps
-//! step by step.
+//! Steps visited band by band, on any number of ranks. They have the same bits as a serial program
+//! that sweeps step by step.
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, ranks};
@@ -14,21 +14,22 @@ fn exchange<const D: usize>(u: &mut Window<f64>, block: &Block<D>) -> Result<()>
     Ok(())
 }
 
-/// The fields of a program, and what a step reads of them.
+/// The fields of a program, and those that a step reads.
 #[derive(Clone, Copy, Debug)]
 enum Fields {
-    /// Two that take turns.
+    /// Two fields that take turns.
     Two,
-    /// Three that take turns: a step reads the cells around a cell in the present field, and the
-    /// cell itself in the field before.
+    /// Three fields that take turns. A step reads the cells around a cell in the present field, and
+    /// the cell itself in the field before.
     ThreeLevels,
-    /// Two pairs that take turns and read each other, and coefficients that no step writes.
+    /// Two pairs of fields that take turns and read each other, and coefficients that no step
+    /// writes.
     Coupled,
 }
 
-/// Returns a cell's values in the next step: of the first field, and of the second one if there are
-/// two. `near` are the values at the offsets, of each field that is read; `own` is what is read of
-/// the cell itself.
+/// Returns a cell's values in the next step: of the first field, and of the second field if there
+/// are two. `near` are the values at the offsets, for each field that is read. `own` is the value
+/// of the cell itself.
 fn next(fields: Fields, near: [&mut dyn Iterator<Item = f64>; 2], own: f64) -> [f64; 2] {
     let [first, second] =
         near.map(|near| near.enumerate().fold(0.1, |sum, (n, cell)| sum * 0.7 + cell / (n + 3) as f64));
@@ -39,11 +40,11 @@ fn next(fields: Fields, near: [&mut dyn Iterator<Item = f64>; 2], own: f64) -> [
     }
 }
 
-/// What one test draws.
+/// The choices that one test draws.
 #[derive(Clone, Debug)]
 struct Case<const D: usize> {
     ranks: usize,
-    /// The number of cells more than the smallest array that has blocks as wide as the halo.
+    /// The number of cells beyond the smallest array that has blocks as wide as the halo.
     extra: [usize; D],
     reach: usize,
     star: bool,
@@ -55,13 +56,13 @@ struct Case<const D: usize> {
 }
 
 impl<const D: usize> Case<D> {
-    /// The number of cells in each dimension.
+    /// Returns the number of cells in each dimension.
     fn cells(&self) -> [usize; D] {
         let grid = Block::at(0, self.ranks, [1000; D]).expect("few ranks").dims();
         std::array::from_fn(|d| grid[d] * self.reach * self.group + 2 * self.reach + self.extra[d])
     }
 
-    /// The offsets of the stencil: along one dimension at a time, or in all at once.
+    /// Returns the offsets of the stencil: along one dimension at a time, or in all at once.
     fn offsets(&self) -> Vec<[isize; D]> {
         let (reach, width) = (self.reach as isize, 2 * self.reach + 1);
         let all = (0..width.pow(D as u32))
@@ -70,13 +71,13 @@ impl<const D: usize> Case<D> {
             .collect()
     }
 
-    /// The value of a cell at the start, in a field.
+    /// Returns the initial value of a cell in a field.
     fn value(field: usize, cell: [usize; D]) -> f64 {
         cell.iter().fold(1.0 + field as f64, |sum, &at| (sum * 31.0 + at as f64 * 7.3) % 1.7)
     }
 
-    /// The array after all steps, computed cell by cell: one field, or the first fields of both
-    /// pairs.
+    /// Returns the array after all steps, computed cell by cell: one field, or the first fields of
+    /// both pairs.
     fn swept(&self) -> [Vec<u64>; 2] {
         let (cells, offsets, reach) = (self.cells(), self.offsets(), self.reach);
         let count = cells.iter().product::<usize>();
@@ -113,7 +114,7 @@ impl<const D: usize> Case<D> {
             match self.fields {
                 Fields::Two => now = nexts,
                 Fields::ThreeLevels => {
-                    // Cells at an edge have the values of now in all three fields.
+                    // Cells at an edge have their present values in all three fields.
                     before = now;
                     now = nexts;
                 }
@@ -124,21 +125,22 @@ impl<const D: usize> Case<D> {
         [bits(now), bits(other)]
     }
 
-    /// The bits of this rank's cells after all steps, with the place of each in the whole array.
+    /// Returns the bits of this rank's cells after all steps, with the position of each in the
+    /// whole array.
     fn tiled(&self, world: &World) -> Result<[Cells; 2]> {
         let block = Block::new(world, self.cells())?.halo(self.reach * self.group)?.periodic(self.wraps);
         let offsets = self.offsets();
         let field = |number: usize| -> Result<Window<f64>> {
             let mut field = world.window::<f64>(block.len())?;
             block.fill(&mut field, |cell| Self::value(number, cell));
-            // The cells at an edge of the array, which no step computes.
+            // This brings the cells at an edge of the array, which no step computes.
             exchange(&mut field, &block)?;
             Ok(field)
         };
         let [mut a, mut b] = [field(0)?, field(0)?];
         let [mut c, mut d, own] = [field(1)?, field(1)?, field(2)?];
         if let Fields::ThreeLevels = self.fields {
-            // At the edges all levels are one.
+            // At the edges, all levels are the same.
             let before: Vec<f64> = c.to_vec();
             c.copy_from_slice(&a);
             for row in block.rows_inside(self.reach) {
@@ -225,7 +227,7 @@ impl<const D: usize> Case<D> {
     }
 }
 
-/// The bits of one rank's cells, with the place of each in the whole array.
+/// The bits of one rank's cells, with the position of each in the whole array.
 type Cells = Vec<(usize, u64)>;
 
 fn assert_equal(cells: Vec<Cells>, expected: &[u64]) {
@@ -236,7 +238,7 @@ fn assert_equal(cells: Vec<Cells>, expected: &[u64]) {
     assert_eq!(different, 0, "the number of cells that differ");
 }
 
-/// Cases whose halos are at most `widest` cells wide.
+/// Draws cases whose halos are at most `widest` cells wide.
 fn cases<const D: usize>(widest: usize) -> impl Strategy<Value = Case<D>> {
     let fields = prop_oneof![Just(Fields::Two), Just(Fields::ThreeLevels), Just(Fields::Coupled)];
     let bands = prop::array::uniform(prop_oneof![1..6_usize, Just(1), Just(usize::MAX), Just(1000)]);
@@ -274,8 +276,8 @@ proptest! {
     }
 }
 
-/// A kernel that panics in the middle of a group leaves the windows usable, and the others get an
-/// error.
+/// A kernel that panics in the middle of a group leaves the windows usable, and the other ranks get
+/// an error.
 #[test]
 fn a_panic_in_the_middle_of_a_group_leaves_the_windows_usable() {
     for transport in [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads] {

@@ -1,6 +1,6 @@
-//! Ranks that are not in step: ahead as far as their neighbours let them, in different supersteps,
-//! with swapped windows, gone early; and values that are leaked on the way. Never wrong bits, never
-//! a hang, never without bound.
+//! Ranks that are not in step: as far ahead as their neighbours permit, in different supersteps,
+//! with swapped windows, or gone early; and values that are leaked on the way. There are never
+//! wrong bits, no rank hangs, and no rank runs ahead without bound.
 
 use fencepost::grid::Block;
 use fencepost::{
@@ -12,7 +12,7 @@ use fencepost_tests_worlds::transports::{sim, transports};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Some work, so that ranks are not in step: how much depends on the rank and on the step.
+/// Does some work, so that ranks are not in step. Its amount depends on the rank and on the step.
 fn work(rank: usize, step: u64) {
     let much = Random::new(rank as u64 * 7919 + step / 50).once_in(4);
     let mut sum = 0;
@@ -23,7 +23,7 @@ fn work(rank: usize, step: u64) {
 
 const LAST: usize = 8;
 
-/// The first half to the right neighbour's second half; the last rank puts to nobody.
+/// Puts the first half to the right neighbour's second half. The last rank puts to nobody.
 #[superstep(prepared = Shift)]
 fn shift(u: &mut Window<u64>) -> Result<()> {
     let right = if u.rank() + 1 < u.size() { Some(u.rank() + 1) } else { None };
@@ -39,7 +39,7 @@ fn shift_left(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// Each rank gets from the next but one.
+/// Gets from the next rank but one.
 #[superstep(prepared = Look)]
 fn look(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     let other = (u.rank() + 2) % u.size();
@@ -48,8 +48,8 @@ fn look(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// The number of runs that a rank may be ahead of one that it only sends short messages to. They
-/// are copied as they are posted, so its buffers are free.
+/// The number of runs that a rank may be ahead of a rank to which it sends only short messages.
+/// Such messages are copied when they are posted, so its buffers are free.
 const MESSAGES_AHEAD: u64 = 16;
 
 /// Returns the elements that rank 0 sends in step `step`.
@@ -57,13 +57,14 @@ fn sent(step: u64) -> [u64; LAST / 2] {
     std::array::from_fn(|i| step.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ i as u64)
 }
 
-/// A chain: what rank 0 sends in step k is at rank r after step k + r - 1, and went through all
-/// ranks between.
+/// A chain. The elements that rank 0 sends in step k are at rank r after step k + r - 1, and have
+/// passed through all ranks between.
 ///
-/// Nothing ever flows back but releases, so rank 0 would run ahead without bound if it could. Each
-/// rank publishes its step outside the library, so that the lead can be measured as it happens. A
-/// rank that has finished step k has packed it into a buffer that its reader had released of step
-/// k - copies, or sent it where its reader had released what was sent in step k - 16.
+/// Only releases flow back, so rank 0 would run ahead without bound if it could. Each rank
+/// publishes its step outside the library, so that the lead can be measured as it happens. A rank
+/// that has finished step k has sent its elements in one of two ways. It packed them into a buffer
+/// whose reader had released step k - copies, or it sent them after its reader had released step k
+/// - 16.
 #[test]
 fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     const RANKS: usize = 5;
@@ -118,8 +119,8 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     }
 }
 
-/// The step of this rank in a script: prepared, or dynamic; to the right, to the left, or from the
-/// next but one.
+/// One step of a rank in a script: prepared or dynamic, and to the right, to the left, or from the
+/// next rank but one.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Right { prepared: bool },
@@ -142,7 +143,7 @@ fn script(seed: u64, steps: usize) -> Vec<Step> {
     (0..steps).map(|_| step()).collect()
 }
 
-/// Computes the same by plain loops: `[rank]`, `u` and `v`.
+/// Computes the same by plain loops. Returns `u` and `v` by rank.
 fn by_hand(script: &[Step], ranks: usize) -> Vec<[[u64; LAST]; 2]> {
     let mut all: Vec<[[u64; LAST]; 2]> = (0..ranks).map(first).collect();
     for (number, step) in script.iter().enumerate() {
@@ -206,7 +207,7 @@ fn prepared_and_dynamic_supersteps_on_swapped_windows_follow_each_other() {
                         Step::Left { prepared: false } => shift_left(&mut u)?,
                         Step::Look { prepared: true } => looking.replay(&mut u, &mut v)?,
                         Step::Look { prepared: false } => look(&mut u, &mut v)?,
-                        // Every rank, so the programs are run on the other window.
+                        // Every rank swaps its windows, so the programs run on the other window.
                         Step::Swap => std::mem::swap(&mut u, &mut v),
                     }
                     stir(&mut u, number);
@@ -219,7 +220,8 @@ fn prepared_and_dynamic_supersteps_on_swapped_windows_follow_each_other() {
     }
 }
 
-/// Each rank of three puts to both others: nobody leaves the superstep without news of all.
+/// Each rank of three puts to both others, so no rank leaves the superstep without a message of
+/// both.
 #[superstep(prepared = Around)]
 fn around(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     for by in 1..3 {
@@ -228,7 +230,7 @@ fn around(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// All that a rank of these tests has.
+/// Everything that a rank of these tests has.
 struct All<'w> {
     world: &'w World,
     u: Window<u64>,
@@ -245,8 +247,7 @@ impl<'w> All<'w> {
     }
 }
 
-/// A step of rank 1, which differs from that of all others, the step of the others, and words that
-/// name both calls.
+/// A step of rank 1, the different step of all others, and words that name both calls.
 type Differing =
     (&'static str, fn(&mut All<'_>) -> Result<()>, fn(&mut All<'_>) -> Result<()>, [&'static str; 2]);
 
@@ -304,7 +305,7 @@ fn ranks_in_different_supersteps_get_errors_that_name_both() {
     {
         let told = ends(&ranks(RANKS).transport(transport.clone()), &[], |world| {
             let mut all = All::new(world)?;
-            // Some steps that succeed, so that ranks are not in step when they come to the one that
+            // Some steps succeed, so that ranks are not in step when they come to the step that
             // fails.
             for step in 0..4 {
                 all.u.fill((10 * world.rank()) as u64 + step);
@@ -316,8 +317,8 @@ fn ranks_in_different_supersteps_get_errors_that_name_both() {
             all.u.fill(100 + rank);
             all.v.fill(200 + rank);
             let result = if rank == 1 { of_one(&mut all) } else { of_others(&mut all) };
-            // Old elements, or those that some rank had when it arrived here; nothing else, and
-            // nothing torn.
+            // The elements are old, or those that some rank had when it arrived here. There is
+            // nothing else, and nothing torn.
             for window in [&all.u, &all.v] {
                 let known = |cell: &u64| (100..103).contains(cell) || (200..203).contains(cell);
                 assert!(window.iter().all(known), "{what}: {:?}", &window[..]);
@@ -333,9 +334,9 @@ fn ranks_in_different_supersteps_get_errors_that_name_both() {
     }
 }
 
-/// In a chain nothing but releases flows back, so the ranks before the one that swapped its windows
-/// may be steps ahead when it does: by their buffers and no further. All get an error in the end,
-/// and no element is in a window that it was not meant for.
+/// In a chain only releases flow back. So the ranks before the rank that swapped its windows may be
+/// steps ahead at that time, but only by their buffers. All ranks finally get an error, and no
+/// element is in a window for which it was not meant.
 #[test]
 fn a_rank_of_a_chain_that_swaps_its_windows_is_an_error_on_all_ranks() {
     const RANKS: usize = 5;
@@ -380,8 +381,8 @@ fn a_rank_of_a_chain_that_swaps_its_windows_is_an_error_on_all_ranks() {
     }
 }
 
-/// Each rank of a chain does its part and is gone before the next one begins, however it lets go of
-/// what it had.
+/// Each rank of a chain does its part and leaves before the next rank begins, whichever way it
+/// gives up its values.
 #[test]
 fn what_a_rank_sent_arrives_after_it_has_gone() {
     const RANKS: usize = 4;
@@ -410,8 +411,8 @@ fn what_a_rank_sent_arrives_after_it_has_gone() {
                     let rank = world.rank();
                     let mut u = world.window::<u64>(LAST)?;
                     let mut shift = shift::prepare(world)?;
-                    // Packed: each rank waits, outside the library, until those before it have let
-                    // go of everything.
+                    // With packing, each rank waits, outside the library, until the ranks before it
+                    // have given up all values.
                     while mode == Mode::Aggregated && gone.load(Ordering::SeqCst) < rank as u64 {
                         std::thread::yield_now();
                     }
@@ -429,7 +430,7 @@ fn what_a_rank_sent_arrives_after_it_has_gone() {
     }
 }
 
-/// The leaks that `failures.rs` does not have: what is compiled, prepared and loaded, in a world
+/// The leaks that `failures.rs` does not have: compiled, prepared and loaded values, in a world
 /// that goes on.
 #[test]
 fn forgetting_what_was_prepared_leaves_the_world_usable() {
@@ -449,7 +450,7 @@ fn forgetting_what_was_prepared_leaves_the_world_usable() {
                 let (mut v, mut w) = (world.window::<u64>(LAST)?, world.window::<u64>(LAST)?);
                 let mut looking = look::prepare(world)?;
                 looking.replay(&mut v, &mut w)?;
-                // A window that plans have run on. The next one has another number, and the plan
+                // Plans have run on this window. The next window has another number, and the plan
                 // takes it.
                 std::mem::forget(w);
                 let mut w = world.window::<u64>(LAST)?;

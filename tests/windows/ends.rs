@@ -1,4 +1,5 @@
-//! Windows that are made of a vector, become one, are freed together, and carry values.
+//! The ends of windows: windows that are made from a vector, become a vector, are freed together,
+//! or carry values.
 
 use crate::{everywhere, refused};
 use fencepost::prelude::*;
@@ -6,7 +7,7 @@ use fencepost::{TransportKind, ranks};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The transports on which a rank's memory is on its heap.
+/// Returns whether a rank's memory is on its heap.
 fn on_heap(kind: &TransportKind) -> bool {
     !matches!(
         kind,
@@ -49,7 +50,7 @@ fn the_elements_of_any_window_become_a_vector() {
         assert_eq!((elements.len(), elements[4]), (5, [1, 2, world.rank() as u16]));
         assert!(world.window::<u8>(0)?.into_vec()?.is_empty());
         assert!(world.window_from(Vec::<f64>::with_capacity(9))?.into_vec()?.is_empty());
-        // A window that was posted, locked and handed back is like any other.
+        // A window that was posted, locked and given back is like any other.
         let u = world.window_from(vec![1_i32; 6])?;
         let u = u.post(&world.group([])?)?.wait()?.into_locked()?;
         u.lock((world.rank() + 1) % 3, LockType::Exclusive)?.put([5], 2)?;
@@ -58,7 +59,7 @@ fn the_elements_of_any_window_become_a_vector() {
     });
 }
 
-/// Others still have the window, and fence it; or use the memory for other windows.
+/// The other ranks still have the window. They fence it, or use the memory for other windows.
 #[test]
 fn a_window_that_became_a_vector_was_dropped_by_one_rank_only() {
     everywhere(3, |world, _| {
@@ -95,7 +96,7 @@ fn what_is_open_is_in_the_way_of_a_vector_and_the_window_is_given_back() {
         let (u, error) = u.into_vec().expect_err("an access is open").into_parts();
         refused(error, ErrorClass::RmaSync, &["access", "complete it first"]);
         access.complete()?;
-        // A section of it is the source of a put on another window.
+        // A section of the window is the source of a put on another window.
         let mut v = world.window::<u32>(4)?;
         v.put(u.section(0..1)).to(1 - me, 0)?;
         let (mut u, error) = u.into_vec().expect_err("it is a source").into_parts();
@@ -190,7 +191,7 @@ fn a_window_of_a_world_that_has_ended_is_given_back() {
     }
 }
 
-/// Counts its drops.
+/// A value that counts its drops.
 struct Counted(Rc<Cell<u32>>);
 
 impl Drop for Counted {
@@ -229,7 +230,7 @@ fn values_stay_with_a_window_whatever_becomes_of_it() {
     });
 }
 
-/// The drop of a value uses the world in which its window was.
+/// The drop of a value uses the world to which its window belonged.
 #[test]
 fn the_drop_of_a_value_may_do_anything() {
     struct Uses(Rc<Window<u32>>);

@@ -1,4 +1,4 @@
-//! What hints promise, and what happens if a promise is untrue.
+//! The promises of hints, and the effects of an untrue promise.
 
 use crate::{everywhere, refused};
 use fencepost::prelude::*;
@@ -17,7 +17,7 @@ fn all_ranks_give_the_same_hints_and_possible_ones() {
             let error = world.lock_window_with::<u32>(1, hints).map(drop).expect_err("not from 1 to 16");
             refused(error, ErrorClass::Arg, &["rank 2", "from 1 to 16"]);
         }
-        // The promises of each rank for itself may differ, and the world goes on.
+        // The promises that each rank makes for itself may differ, and the world goes on.
         let own = Hints::new().memory(100 + world.rank());
         let u = world.lock_window_with::<u32>(1, own)?.into_window()?;
         u.free()?;
@@ -28,8 +28,8 @@ fn all_ranks_give_the_same_hints_and_possible_ones() {
 const ROUNDS: u64 = 6;
 const LAST: u64 = ROUNDS - 1;
 
-/// Epochs of all kinds of operations: counts under shared locks, and blocks of wide elements.
-/// `shared`: whether several ranks lock a part.
+/// Runs epochs with operations of all kinds: counts under shared locks, and blocks of wide
+/// elements. `shared` is whether several ranks lock a part.
 fn counted(world: &World, hints: Hints, shared: bool) -> Result<()> {
     let (me, size) = (world.rank(), world.size());
     let to = (me + 1) % size;
@@ -128,7 +128,7 @@ fn a_part_of_a_sole_origin_refuses_each_other_rank_and_is_not_changed_by_it() {
             refused(u.local(|part| part.get(0)).expect_err("as well"), ErrorClass::Assert, &[]);
         }
         world.barrier()?;
-        // The origin that has the part goes on, and the window can be used.
+        // The origin to which the part belongs goes on, and the window can be used.
         if me == 1 {
             let lock = u.lock(0, LockType::Exclusive)?;
             lock.accumulate([2], Op::Sum, 0)?;
@@ -138,7 +138,7 @@ fn a_part_of_a_sole_origin_refuses_each_other_rank_and_is_not_changed_by_it() {
         }
         let u = u.into_window()?;
         assert_eq!(u[..], [[10, 0, 0, 0], [0, 0, 0, 8], [0; 4]][me]);
-        // It is of nobody again when it is changed over again.
+        // After the window is changed over again, the part belongs to no origin.
         let u = u.into_locked()?;
         if me == 2 {
             let lock = u.lock(0, LockType::Shared)?;
@@ -169,8 +169,8 @@ fn a_lock_of_all_parts_takes_those_only_that_it_accesses_of_sole_origins() {
     });
 }
 
-/// Elements that several ranks visit at once, although the program has promised that they do not.
-/// Each element is as some of them have left it.
+/// Several ranks access elements at once, although the program has promised that they do not. Each
+/// element has a value that some of the ranks have left.
 #[test]
 fn a_promise_of_disjoint_epochs_that_is_untrue_loses_visits_and_nothing_else() {
     for kind in [TransportKind::Local, TransportKind::ShmThreads] {
@@ -184,7 +184,7 @@ fn a_promise_of_disjoint_epochs_that_is_untrue_loses_visits_and_nothing_else() {
                 let lock = w.lock(0, LockType::Shared)?;
                 lock.put([[world.rank() as u64 + 1; 4]], 0)?;
                 lock.unlock()?;
-                // An exclusive epoch works as always.
+                // An exclusive epoch works as usual.
                 let lock = u.lock(0, LockType::Exclusive)?;
                 lock.accumulate([1], Op::Sum, 1)?;
                 lock.unlock()?;
@@ -217,7 +217,8 @@ fn an_epoch_beyond_its_memory_is_refused_at_the_call_and_goes_on() {
         lock.flush()?;
         refused(lock.put([9; 30], 0).expect_err("240 bytes at once"), ErrorClass::NoMem, &words);
         lock.put([9; 12], 20)?;
-        // Sixteen bytes for it, 96 for its elements, and its datatype: there is room for two more.
+        // The record takes sixteen bytes, its elements 96, and then there is its datatype. So there
+        // is room for two more.
         lock.put([8], 40)?;
         lock.put([8], 41)?;
         refused(lock.put([0], 0).expect_err("one too many"), ErrorClass::NoMem, &words);
@@ -236,7 +237,7 @@ fn an_epoch_beyond_its_memory_is_refused_at_the_call_and_goes_on() {
     });
 }
 
-/// Random epochs with random hints; each rank knows the result.
+/// Random epochs with random hints. Each rank knows the result.
 #[test]
 fn random_epochs_leave_the_same_with_and_without_hints() {
     for (number, kind) in (0..).zip(transports([8])) {
@@ -248,7 +249,7 @@ fn random_epochs_leave_the_same_with_and_without_hints() {
                 let hints = dice.one_of(&[none, regions, regions.disjoint(), regions.sole_origin()]);
                 let len = 1 + dice.below(5000);
                 let (u, v) = (world.lock_window::<i32>(len)?, world.lock_window_with::<i32>(len, hints)?);
-                // All ranks draw the same numbers, and each uses its own.
+                // All ranks draw the same numbers, and each rank uses its own.
                 let mut own = Random::new(dice.bits() + me as u64);
                 for _ in 0..6 {
                     let (at, kind) = (own.below(len), own.one_of(&[LockType::Shared, LockType::Exclusive]));

@@ -1,4 +1,5 @@
-//! Windows as values: what a program states when it makes one, keeps with it, and gets back of it.
+//! Windows as values: the arguments with which a program makes a window, the values that it keeps
+//! with it, and those that it gets back from it.
 
 mod ends;
 mod hints;

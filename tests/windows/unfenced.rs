@@ -1,4 +1,4 @@
-//! Operations that no fence carries out: they are reported, or given up.
+//! Operations that no fence carries out. They are reported, or given up.
 
 use crate::everywhere;
 use fencepost::prelude::*;
@@ -6,7 +6,7 @@ use fencepost::{Check, Mode, ranks};
 use fencepost_tests_worlds::ends::ends;
 use fencepost_tests_worlds::transports::transports;
 
-/// Collects two operations, and does something else than to fence them.
+/// Collects two operations, and then does not fence them.
 type Forgets = fn(&World) -> Result<()>;
 
 /// The line of the first operation of a [`window`].

@@ -1,4 +1,4 @@
-//! Accumulates, and operations that count as one.
+//! Accumulates, and operations that name an element more than once.
 
 use super::Case;
 use fencepost::prelude::*;

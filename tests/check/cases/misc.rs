@@ -1,4 +1,5 @@
-//! Conflicts in other calls: scoped epochs, supersteps, datatypes, no target.
+//! Conflicts in other calls: in scoped epochs, in supersteps, with datatypes, and in operations
+//! without a target.
 
 use super::Case;
 use fencepost::Order;
@@ -66,7 +67,7 @@ pub(crate) const CASES: &[Case] = &[
         let mut u = world.window::<u64>(16)?;
         let v = world.window::<u64>(16)?;
         u.put(v.section(0..1)).to(2, 3)?;
-        // The section is of a window that is not fenced, so the fence fails.
+        // The section belongs to a window that is not fenced, so the fence fails.
         if u.fence().is_ok() {
             return Ok(());
         }

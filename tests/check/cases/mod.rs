@@ -1,10 +1,10 @@
 //! Small programs, each with its verdict in its name: `yes` if two operations of one epoch
-//! conflict, `no` if nothing does. In a `yes`, `// CONFLICT` is behind the lines that the report
-//! has to name. If the call at the last of them is refused, its mark states that.
+//! conflict, `no` if none do. In a `yes`, `// CONFLICT` marks the lines that the report has to
+//! name. If the call in the last marked line is refused, its mark states that.
 //!
 //! The programs of the first files follow the descriptions of RMARaceBench's MPI cases of these
-//! kinds, as far as they can be written. Most of its local conflicts are programs that borrow a
-//! buffer twice, and do not compile. `similar` has programs of ours that only look as if something
+//! kinds, as far as Rust can express them. Most of its local conflicts borrow a buffer twice, so
+//! they do not compile. The programs of `similar` are ours, and only look as if something
 //! conflicted.
 
 mod atomic;
@@ -33,22 +33,22 @@ const SUITES: [Suite; 5] = [
     ("similar.rs", include_str!("similar.rs"), similar::CASES),
 ];
 
-/// The numbers of the lines of a case that are marked.
+/// Returns the numbers of the marked lines of a case.
 fn marked(text: &str, name: &str) -> Vec<usize> {
     let own = text.lines().enumerate().skip_while(|(_, line)| !line.contains(&format!("\"{name}\"")));
     let own = own.enumerate().take_while(|(i, (_, line))| *i == 0 || !line.trim_start().starts_with("(\""));
     own.filter(|(_, (_, line))| line.contains("// CONFLICT")).map(|(_, (at, _))| at + 1).collect()
 }
 
-/// The mark behind the last line of a case whose conflict is found at the call in that line.
+/// The mark of the last line of a case whose conflict is found at the call in that line.
 const AT_THE_CALL: &str = "// CONFLICT, at the call";
 
-/// The text of the line of this number.
+/// Returns the text of the line of this number.
 fn said(text: &str, line: usize) -> &str {
     text.lines().nth(line - 1).unwrap_or_default()
 }
 
-/// Checks that a case ended as its name states. Returns what is wrong, if anything is.
+/// Checks that a case ended as its name states. If it did not, returns what is wrong.
 fn judge(name: &str, file: &str, lines: &[usize], ends: &[End]) -> std::result::Result<(), String> {
     if name.ends_with("-no") {
         return match ends.iter().find_map(|end| end.as_ref().err()) {
@@ -82,10 +82,9 @@ impl<'e, I: Iterator<Item = &'e End>> FlattenErr<'e> for I {
     }
 }
 
-/// Runs all cases on these transports; returns the table of what they became.
+/// Runs all cases on these transports. Returns the table of their results.
 ///
-/// # Panics
-/// Panics if one has another verdict than its name.
+/// Panics if the verdict of a case differs from its name.
 pub(crate) fn judged(transports: &[TransportKind]) -> String {
     let (mut table, mut wrong) = (String::new(), String::new());
     let (mut all, mut races) = (0, 0);
@@ -96,7 +95,7 @@ pub(crate) fn judged(transports: &[TransportKind]) -> String {
             assert!(name.ends_with("-no") == lines.is_empty() && lines.len() <= 2, "{name}: {lines:?}");
             for transport in transports {
                 let ends = ends(transport, Check::Conflicts, program).expect("the world goes on");
-                // Such a call is refused where it is made, and no other rank is notified.
+                // Such a call is refused on the rank that makes it, and no other rank is notified.
                 let judged = if at_the_call {
                     let found = ends.iter().flatten_err().all(|(class, text)| {
                         let named = |line: &usize| text.contains(&format!("{file}:{line}"));

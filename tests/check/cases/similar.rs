@@ -3,13 +3,13 @@
 use super::Case;
 use fencepost::prelude::*;
 
-/// The element of a cell in a window of 36 elements: a block of four by four cells with a halo of
-/// one.
+/// Returns the element of a cell in a window of 36 elements, which holds a block of four by four
+/// cells with a halo of one cell.
 fn cell(row: usize, column: usize) -> usize {
     6 * row + column
 }
 
-/// The rank that is this number of rows and columns away on a torus of two by two ranks.
+/// Returns the rank that is this number of rows and columns away on a torus of two by two ranks.
 fn rank_at(me: usize, rows: usize, columns: usize) -> usize {
     (me / 2 + rows) % 2 * 2 + (me + columns) % 2
 }
@@ -17,8 +17,8 @@ fn rank_at(me: usize, rows: usize, columns: usize) -> usize {
 #[rustfmt::skip]
 pub(crate) const CASES: &[Case] = &[
     ("401-halo-whose-faces-share-corners-no", |world| {
-        // Each corner cell is read for two faces and for a corner, and each is written in another
-        // cell of another halo.
+        // Each corner cell is read three times, for two faces and for a corner. Each copy is
+        // written to a different cell of a different halo.
         let mut u = world.window::<u64>(36)?;
         let me = world.rank();
         let column = |at| Datatype::nest(cell(1, at) as i64, &[(4, 6)], 1).unwrap();
@@ -33,7 +33,7 @@ pub(crate) const CASES: &[Case] = &[
         u.fence()
     }),
     ("402-halo-whose-faces-meet-in-a-corner-yes", |world| {
-        // Rows and columns with their corners: the corner of the halo is written from two sides.
+        // Rows and columns include their corners, so two operations write the corner of the halo.
         let mut u = world.window::<u64>(36)?;
         let me = world.rank();
         let column = |at| Datatype::nest(at as i64, &[(6, 6)], 1).unwrap();
@@ -123,7 +123,7 @@ pub(crate) const CASES: &[Case] = &[
         u.fence()
     }),
     ("411-a-put-of-a-section-over-itself-no", |world| {
-        // One operation reads what it writes, and reads M (4).
+        // One operation reads the elements that it writes. It reads their values in M (4).
         let mut u = world.window::<u64>(16)?;
         u.put(0..8).to(world.rank(), 4)?;
         u.fence()

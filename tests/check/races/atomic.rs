@@ -6,8 +6,8 @@ use fencepost::prelude::*;
 
 const TYPES: &str = "Values of another type than the window's elements.";
 
-/// Each origin adds to four elements from these on, in one epoch of fences. With `twice`, one
-/// origin does so twice.
+/// Each origin adds 1 to four elements that begin at its entry of `first`, in one epoch of fences.
+/// If `twice`, one origin does so twice.
 fn sums(world: &World, first: [usize; 2], twice: bool) -> Result<()> {
     let mut u = world.window::<u64>(16)?;
     match world.rank() {

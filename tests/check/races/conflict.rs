@@ -66,7 +66,7 @@ pub(crate) const CASES: &[Case] = &[
     })),
     ("005-get-store-local-yes", Refused("A store into what a get borrows.")),
     ("006-get-put-local-yes", Runs(|world| {
-        // The section of rank 1 is what the get lands in and the put reads.
+        // The get writes the same section of rank 1 that the put reads.
         let mut u = world.window::<u64>(16)?;
         let mut ended = Ok(());
         if world.rank() == 1 {

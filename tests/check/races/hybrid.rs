@@ -1,4 +1,4 @@
-//! Ranks that are several threads: the one that communicates and those that compute.
+//! Ranks of several threads: one thread communicates, and the others compute.
 
 use super::Case;
 use super::How::{Refused, Runs};
@@ -9,8 +9,8 @@ use std::thread::scope;
 const SHARED: &str = "A window in another thread of its rank.";
 const BORROWED: &str = "A store by another thread into what a get borrows.";
 
-/// The threads of a rank compute a value, which the rank then puts. After the fence, the threads of
-/// the target read what has arrived.
+/// The threads of a rank compute a value, and then the rank puts it. After the fence, the threads
+/// of the target read the value that has arrived.
 fn between(world: &World, compute: fn(&mut [u64; 4]), read: fn(&[u64]) -> u64) -> Result<()> {
     let mut u = world.window::<u64>(16)?;
     let mut values = [0; 4];
@@ -25,12 +25,12 @@ fn between(world: &World, compute: fn(&mut [u64; 4]), read: fn(&[u64]) -> u64) -
     Ok(())
 }
 
-/// One thread does it.
+/// One thread computes all values.
 fn one(values: &mut [u64; 4]) {
     scope(|threads| drop(threads.spawn(|| values.fill(1))));
 }
 
-/// Each thread does its part.
+/// Each thread computes its share of the values.
 fn each(values: &mut [u64; 4]) {
     scope(|threads| {
         let (left, right) = values.split_at_mut(2);
@@ -39,7 +39,7 @@ fn each(values: &mut [u64; 4]) {
     });
 }
 
-/// One after the other.
+/// The threads compute one after another.
 fn ordered(values: &mut [u64; 4]) {
     let values = Mutex::new(values);
     scope(|threads| {

@@ -1,5 +1,5 @@
-//! The same through functions, pointers and copies, where tools that look at the text lose sight of
-//! the accesses.
+//! The same accesses through functions, pointers and copies. Tools that only look at the text lose
+//! sight of such accesses.
 
 use super::How::{Refused, Runs, Told};
 use super::{Case, loaded, over, under};
@@ -25,7 +25,7 @@ fn returned(value: &[u64; 1]) -> &[u64; 1] {
     value
 }
 
-/// Rank 0 puts in a shared epoch, and loads what it has put.
+/// Rank 0 puts in a shared epoch, and loads the elements that it has put.
 fn put_and_load(world: &World, act: fn(&Locked<'_, u64>, &[u64; 1]) -> Result<u64>) -> Result<()> {
     let u = world.lock_window::<u64>(16)?;
     let ended = if world.rank() == 0 {
@@ -39,7 +39,7 @@ fn put_and_load(world: &World, act: fn(&Locked<'_, u64>, &[u64; 1]) -> Result<u6
     over(u, ended)
 }
 
-/// Rank 0 gets in a shared epoch, and does this with the ticket before it ends.
+/// Rank 0 gets in a shared epoch, and uses the ticket before the epoch ends.
 fn get_and(world: &World, act: fn(&Locked<'_, u64>) -> Result<()>) -> Result<()> {
     let u = world.lock_window::<u64>(16)?;
     let ended = if world.rank() == 0 { under(&u, LockType::Shared, act) } else { Ok(()) };

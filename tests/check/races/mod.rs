@@ -1,7 +1,7 @@
 //! The 92 MPI-2 cases of RMARaceBench (Schwitanski, Jenke, Klotz, Müller: Correctness 2023),
-//! rewritten from their descriptions. Each has the name and the verdict that it has there; [`How`]
-//! has its result here. Rank 1 owns the elements, and ranks 0 and 2 access them, as there. In a
-//! conflict that is found, `// CONFLICT` is behind both lines.
+//! rewritten from their descriptions. Each has its original name and verdict; [`How`] has its
+//! result here. As in the original, rank 1 owns the elements, and ranks 0 and 2 access them. In a
+//! conflict that is found, `// CONFLICT` marks both lines.
 
 mod atomic;
 mod conflict;
@@ -17,17 +17,18 @@ use std::fmt::Write;
 
 /// The result of a case.
 pub(crate) enum How {
-    /// It runs: silent, or a conflict is found, according to its name.
+    /// The program runs. Its name states whether a conflict is found.
     Runs(fn(&World) -> Result<()>),
-    /// A race there that has a meaning here, for this reason: it runs, and is silent.
+    /// The program is a race in RMARaceBench, but has a meaning here, for this reason. It runs, and
+    /// no conflict is reported.
     Defined(&'static str, fn(&World) -> Result<()>),
-    /// The call at the marked line is an error of this class, on one rank.
+    /// The call in the marked line is an error of this class, on one rank.
     Told(ErrorClass, fn(&World) -> Result<()>),
-    /// It does not compile: the words above the program in `src/refused.rs`.
+    /// The program does not compile. The text is the heading of the program in `src/refused.rs`.
     Refused(&'static str),
 }
 
-/// A case: its name, which ends in its verdict there.
+/// A case: its name, which ends in its original verdict, and its result here.
 pub(crate) type Case = (&'static str, How);
 
 /// A suite: its file, the text of the file, its cases, and their number.
@@ -41,7 +42,7 @@ const SUITES: [Suite; 5] = [
     ("hybrid.rs", include_str!("hybrid.rs"), hybrid::CASES, 22),
 ];
 
-/// An epoch of this type on the part of rank 1.
+/// Runs an epoch of this type on the part of rank 1.
 pub(crate) fn under(
     u: &LockWindow<u64>,
     kind: LockType,
@@ -52,13 +53,14 @@ pub(crate) fn under(
     lock.unlock()
 }
 
-/// Changes a window back, whatever has happened. All ranks are then notified of what was found.
+/// Changes a window back, whatever has happened. All ranks are then notified of the conflicts that
+/// were found.
 pub(crate) fn over(u: LockWindow<u64>, ended: Result<()>) -> Result<()> {
     let changed = u.into_window();
     ended.and(changed.map(drop).map_err(Into::into))
 }
 
-/// Rank 0 does one thing to the part of rank 1 in a shared epoch, and rank 2 another one.
+/// Rank 0 and rank 2 each access the part of rank 1 in a shared epoch.
 pub(crate) fn shared(
     world: &World,
     first: fn(&Locked<'_, u64>) -> Result<()>,
@@ -73,8 +75,8 @@ pub(crate) fn shared(
     over(u, ended)
 }
 
-/// Rank 0 does something to the part of rank 1 in a shared epoch, and rank 1 reads the element at
-/// `load` in another one.
+/// Rank 0 accesses the part of rank 1 in a shared epoch, and rank 1 reads the element at `load` in
+/// another shared epoch.
 pub(crate) fn loaded(
     world: &World,
     first: fn(&Locked<'_, u64>) -> Result<()>,
@@ -89,16 +91,16 @@ pub(crate) fn loaded(
     over(u, ended)
 }
 
-/// The numbers of the lines of a case that are marked.
+/// Returns the numbers of the marked lines of a case.
 fn marked(text: &str, name: &str) -> Vec<usize> {
     let own = text.lines().enumerate().skip_while(|(_, line)| !line.contains(&format!("\"{name}\"")));
     let own = own.enumerate().take_while(|(i, (_, line))| *i == 0 || !line.trim_start().starts_with("(\""));
     own.filter(|(_, (_, line))| line.contains("// CONFLICT")).map(|(_, (at, _))| at + 1).collect()
 }
 
-/// Whether a conflict was found in these lines by the rank that owns the elements and by another
-/// rank that is part of it, and was reported to all ranks. If both accesses are of rank 1, only
-/// that rank may report it, at its call.
+/// Returns whether a conflict was found in these lines and reported to all ranks. The rank that
+/// owns the elements must have found it, and another rank that is part of it. If both accesses are
+/// of rank 1, only that rank may report it, at its call.
 fn is_found(file: &str, lines: &[usize], is_remote: bool, ends: &[End]) -> bool {
     let named = |text: &str| lines.iter().all(|line| text.contains(&format!("races/{file}:{line}")));
     let told = |class: &ErrorClass| matches!(class, ErrorClass::RmaConflict | ErrorClass::RmaSync);
@@ -114,7 +116,7 @@ fn is_found(file: &str, lines: &[usize], is_remote: bool, ends: &[End]) -> bool 
         }
 }
 
-/// Runs all cases on these transports; returns the table of what they became.
+/// Runs all cases on these transports. Returns the table of their results.
 ///
 /// # Panics
 /// Panics if a case has another result than its entry.

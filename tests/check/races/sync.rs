@@ -1,4 +1,4 @@
-//! Accesses that are separated, and accesses that only seem to be.
+//! Accesses that are separated, and accesses that only seem to be separated.
 
 use super::How::{Defined, Refused, Runs, Told};
 use super::{Case, over, shared, under};
@@ -108,7 +108,7 @@ pub(crate) const CASES: &[Case] = &[
         over(u, ended)
     })),
     ("021-lock-barrier-remote-yes", Runs(|world| {
-        // The barrier comes before both.
+        // The barrier comes before both accesses.
         world.barrier()?;
         shared(
             world,
@@ -213,7 +213,7 @@ pub(crate) const CASES: &[Case] = &[
         over(u, ended)
     })),
     ("033-lock-sendrecv-3procs-remote-yes", Runs(|world| {
-        // The message goes to a rank that has no part in it.
+        // The message goes to a rank that accesses nothing.
         let u = world.lock_window::<u64>(16)?;
         let ended = match world.rank() {
             0 => under(&u, LockType::Shared, |lock| lock.put([1], 3)) // CONFLICT
@@ -222,7 +222,7 @@ pub(crate) const CASES: &[Case] = &[
             2 => under(&u, LockType::Shared, |lock| lock.get(3).map(drop)), // CONFLICT
             _ => Ok(()),
         };
-        // Rank 1 receives also if rank 0 has found the conflict.
+        // Rank 1 must receive the message also if rank 0 has found the conflict.
         if world.rank() == 0 && ended.is_err() {
             world.message(1, 0).send([1_u8])?;
         }

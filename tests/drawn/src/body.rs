@@ -28,8 +28,8 @@ impl Draw {
         self.number
     }
 
-    /// Returns an expression for a number below 250; `all` and `u` are whether it may use the list
-    /// and the window.
+    /// Returns an expression for a number below 250. `all` and `u` decide whether it may use the
+    /// list and the window.
     fn value(&mut self, deep: usize, all: bool, u: bool) -> String {
         let most = if deep == 0 { 9 } else { 17 };
         match self.below(most) {
@@ -51,7 +51,8 @@ impl Draw {
             13 => format!("by({})", self.value(deep - 1, all, u)),
             14 => format!("({{ a = (a + {}) % 9; a }})", 1 + self.below(3)),
             15 => format!("small({})?", self.value(deep - 1, all, u)),
-            // An element, but rarely, since most bodies should have a pattern.
+            // The expression is an element of the window, but rarely, since most bodies should have
+            // a pattern.
             _ if u && self.below(12) == 0 => format!("u[{}] as usize", self.below(24)),
             _ => format!("by({})", self.value(deep - 1, all, u)),
         }

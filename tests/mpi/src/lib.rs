@@ -1,11 +1,11 @@
-//! A stand-in for a library of MPI: what ranks call to meet and to exchange messages, with the
-//! binary interface of MPICH. A [`Server`] in the test takes the place of the launcher. So tests
-//! need no MPI, and may put ranks on hosts that are made up.
+//! A stand-in for an MPI library, with the calls by which ranks meet and exchange messages, and the
+//! binary interface of MPICH. A [`Server`] in the test takes the place of the launcher. So the
+//! tests need no MPI, and may put ranks on imaginary hosts.
 //!
-//! A rank connects to the server by a socket whose path is in [`SERVER`], and sends its number,
-//! which the variable `PMI_RANK` has. The server answers with the number of ranks. From then on
-//! each call that gathers is a request, which is answered once all ranks of the group have made it.
-//! Messages wait at the server until their receiver looks for them.
+//! A rank connects to the server by a socket whose path is in [`SERVER`], and sends its number from
+//! the variable `PMI_RANK`. The server answers with the number of ranks. From then on, each call
+//! that gathers is a request, which the server answers once all ranks of the group have made it.
+//! Messages wait at the server until their receiver polls for them.
 
 mod library;
 
@@ -23,11 +23,11 @@ pub const SERVER: &str = "FENCEPOST_TEST_MPI";
 /// level is MPI_THREAD_SERIALIZED.
 pub const LEVEL: &str = "FENCEPOST_TEST_MPI_LEVEL";
 
-/// The variable with the milliseconds that the library takes to begin to send a message; no delay
-/// if it is not set.
+/// The variable with the number of milliseconds that the library takes to begin to send a message.
+/// If it is not set, there is no delay.
 pub const DELAY: &str = "FENCEPOST_TEST_MPI_DELAY";
 
-/// What a rank asks of the server.
+/// A request of a rank to the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Call {
     GatherAll,
@@ -37,25 +37,26 @@ enum Call {
     IsTaken,
 }
 
-/// A message that its receiver has not looked for.
+/// A message for which its receiver has not polled yet.
 struct Sent {
     from: usize,
     bytes: Vec<u8>,
-    /// Which long message of its sender it is, counted from 1, if it is one.
+    /// If it is a long message, its number among the long messages of its sender, from 1.
     number: usize,
 }
 
-/// The messages to one rank, and the numbers of its own long ones that their receivers have taken.
+/// The messages to one rank, and the numbers of its own long messages that their receivers have
+/// taken.
 #[derive(Default)]
 struct Messages {
     inbox: Mutex<VecDeque<Sent>>,
     taken: Mutex<BTreeSet<usize>>,
-    /// How many it has sent.
+    /// The number of messages that it has sent.
     sent: AtomicUsize,
 }
 
-/// Returns the path of the library, for `FENCEPOST_MPI`; the calling test is built in the same
-/// folder.
+/// Returns the path of the library, for `FENCEPOST_MPI`. The library is built into the folder of
+/// the calling test.
 ///
 /// # Errors
 /// The path of this program is not known.
@@ -92,8 +93,8 @@ impl Group {
 }
 
 impl Server {
-    /// Waits for as many ranks as there are `hosts`: those with the same number are on one host.
-    /// `path` is a new file.
+    /// Starts a server, which waits for as many ranks as there are `hosts`. Ranks with equal
+    /// numbers are on one host. `path` is a new file.
     ///
     /// # Errors
     /// The socket can't be created.
@@ -102,7 +103,7 @@ impl Server {
         let hosts: Arc<[u32]> = hosts.into();
         let all = Arc::new(Group::new(hosts.len()));
         let on = |host: u32| hosts.iter().filter(move |other| **other == host).count();
-        // One group for each rank, the same for those of one host.
+        // Each rank has a group, and the ranks of one host have the same group.
         let mut groups: Vec<Arc<Group>> = Vec::new();
         for (rank, &host) in hosts.iter().enumerate() {
             let first = hosts.iter().position(|other| *other == host).unwrap_or(rank);
@@ -115,7 +116,7 @@ impl Server {
         let messages: Arc<[Messages]> = hosts.iter().map(|_| Messages::default()).collect();
         let all_messages = Arc::clone(&messages);
         std::thread::spawn(move || {
-            // It ends with the test: every rank has been accepted, or none comes any more.
+            // The thread ends with the test: every rank has been accepted, or no other rank comes.
             for stream in listener.incoming().take(hosts.len()) {
                 let (all, groups, hosts) = (Arc::clone(&all), groups.clone(), Arc::clone(&hosts));
                 let messages = Arc::clone(&messages);
@@ -127,12 +128,12 @@ impl Server {
         Ok(Self { path: path.into(), messages: all_messages })
     }
 
-    /// How many messages the ranks have sent.
+    /// Returns the number of messages that the ranks have sent.
     pub fn messages(&self) -> usize {
         self.messages.iter().map(|messages| messages.sent.load(Ordering::Relaxed)).sum()
     }
 
-    /// The path of the socket.
+    /// Returns the path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -140,7 +141,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // A test may have removed the folder that it was in.
+        // A test may have removed the folder of the socket.
         let _: io::Result<()> = std::fs::remove_file(&self.path);
     }
 }
@@ -195,7 +196,7 @@ fn serve(
     }
 }
 
-/// Reads bytes and, before them, their number.
+/// Reads a number of bytes, and then these bytes.
 fn part(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     let mut part = vec![0; number(stream)?];
     stream.read_exact(&mut part)?;

@@ -1,5 +1,5 @@
-//! The functions of the library. Handles are numbers of this file alone, but for the constants of
-//! MPICH's header.
+//! The functions of the library. Handles are numbers that only this file knows, except for the
+//! constants of MPICH's header.
 
 use crate::{Call, DELAY, LEVEL, SERVER, number, send};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const SUCCESS: c_int = 0;
 const OTHER: c_int = 15;
-/// MPI_COMM_WORLD, and what it is split into.
+/// MPI_COMM_WORLD, and the communicator that results from splitting it.
 const WORLD: c_int = 0x4400_0000;
 const ALL: c_int = 1;
 const HOST: c_int = 2;
@@ -18,9 +18,9 @@ const HOST: c_int = 2;
 const NONE: c_int = 0x2c00_0000;
 /// A request that is complete at once.
 const REQUEST: c_int = 3;
-/// The request for the first long message that a rank sends; those of the next follow.
+/// The request for the first long message that a rank sends. The requests for the next ones follow.
 const LONG_REQUEST: c_int = 16;
-/// The shortest message that is complete when it is being received, and not before, in bytes.
+/// The length in bytes from which a message is complete only when it is being received.
 const LONG: usize = 4 << 10;
 
 struct Rank {
@@ -29,14 +29,14 @@ struct Rank {
     size: usize,
     here: usize,
     finalized: bool,
-    /// The messages that were matched and not received, by their handles.
+    /// The messages that were matched and not yet received, by their handles.
     matched: BTreeMap<c_int, Vec<u8>>,
     handles: c_int,
-    /// How many long messages it has sent.
+    /// The number of long messages that it has sent.
     sent: c_int,
 }
 
-/// MPI_Status: the length, a half of it in each of the first two; source, tag and error.
+/// MPI_Status: the two halves of the length in the first two words, then source, tag and error.
 type Status = [c_int; 5];
 
 static RANK: Mutex<Option<Rank>> = Mutex::new(None);
@@ -62,12 +62,12 @@ fn with(act: impl FnOnce(&mut Rank) -> io::Result<()>) -> c_int {
     }
 }
 
-/// Writes through a pointer that the caller has given.
+/// Writes through a pointer of the caller.
 ///
 /// # Safety
 /// The pointer is valid for a write.
 unsafe fn give<T>(to: *mut T, value: T) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe { to.write(value) };
     SUCCESS
 }
@@ -77,7 +77,7 @@ unsafe fn give<T>(to: *mut T, value: T) -> c_int {
 /// # Safety
 /// There is room for the text and a zero, and for the length.
 unsafe fn write(text: &str, to: *mut c_char, len: *mut c_int) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe {
         to.copy_from_nonoverlapping(text.as_ptr().cast(), text.len());
         to.add(text.len()).write(0);
@@ -94,7 +94,7 @@ macro_rules! functions {
         #[allow(unused_unsafe, reason = "some take no pointer")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
-            // SAFETY: the caller's.
+            // SAFETY: the caller guarantees it.
             unsafe { $body }
         }
     )*};

@@ -68,9 +68,9 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Draws programs whose windows have `len` elements in each part. Those that are `wild` may
-    /// also leave accesses open and get into sections, and of some a call is left out, repeated, or
-    /// exchanged with the next one.
+    /// Draws programs whose windows have `len` elements in each part. Programs that are `wild` may
+    /// also leave accesses open, and get into sections. In some of them a call is left out,
+    /// repeated, or exchanged with the next one.
     pub fn draw(dice: &mut Random, len: usize, wild: bool) -> Self {
         let types = [Scalar::I32, Scalar::F64, Scalar::U8, Scalar::F32].map(ElementType::scalar);
         let windows: Vec<ElementType> = (0..2).map(|_| dice.one_of(&types)).collect();
@@ -132,14 +132,14 @@ impl Draw<'_> {
             (local, source) = (Local::Section { window, datatype: self.elements(count) }, Vec::new());
         }
         if self.dice.once_in(40) {
-            remote = remote.shift(1).expect("not far"); // out of the window, mostly
+            remote = remote.shift(1).expect("not far"); // mostly outside the window
         }
         let target = (!self.dice.once_in(20)).then(|| Delta(target as i64 - rank as i64));
         let site = Site { file: "program.rs".into(), line: 7, column: 1 };
         (Operation { kind, window, target, remote, local, mode: Mode::Auto, site }, source)
     }
 
-    /// What a rank does to its own part.
+    /// Draws an action of a rank on its own part.
     fn own(&mut self, window: WindowId) -> Call {
         let count = self.dice.below(3);
         let elements = self.elements(count);
@@ -159,8 +159,8 @@ impl Draw<'_> {
         }
     }
 
-    /// One access: its start, operations and end, which name the access by where the start is among
-    /// these.
+    /// Draws one access: its start, its operations and its end. The operations and the end name the
+    /// access by the position of its start among these calls.
     fn access(&mut self, rank: usize, window: WindowId, targets: &[usize]) -> Vec<Call> {
         let group = targets.iter().map(|to| Rank::new(*to)).collect();
         let mut calls = vec![Call::Start { window, targets: group }];
@@ -180,7 +180,7 @@ impl Draw<'_> {
         calls
     }
 
-    /// Posts and accesses along random edges, which overlap in any order.
+    /// Draws posts and accesses along random edges, which overlap in any order.
     fn round(&mut self, programs: &mut [Vec<Call>], window: WindowId) {
         let mut edges = BTreeSet::new();
         for edge in (0..self.ranks).flat_map(|from| (0..self.ranks).map(move |to| (from, to))) {
@@ -220,7 +220,7 @@ impl Draw<'_> {
         }
     }
 
-    /// Appends these lists, each in its order.
+    /// Appends these lists of calls in a random interleaving that keeps the order of each.
     fn merge(&mut self, program: &mut Vec<Call>, lists: Vec<Vec<Call>>) {
         let mut lists: Vec<_> = lists.into_iter().map(|list| (usize::MAX, list.into_iter())).collect();
         while !lists.is_empty() {

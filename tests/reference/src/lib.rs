@@ -1,4 +1,4 @@
-//! The meaning of an epoch as the plainest possible interpreter. Everything else is tested against
+//! The meaning of an epoch as the simplest possible interpreter. Everything else is tested against
 //! it.
 //!
 //! The interpreter follows the numbered paragraphs of `planner/README.md`, one element at a time,

@@ -1016,7 +1016,7 @@ programs! {
         u.put([1]).to(text.len() % u.size(), text.len() % 20)
     }
 
-    // What changes without being assigned.
+    // Values that change without being assigned.
 
     dynamic cell_set(u, n, k, list) {
         let at = Cell::new(n);
@@ -1132,17 +1132,17 @@ programs! {
     dynamic unsafe_code_behind_a_check(u, n, k, list) {
         if list.len() < 3 { return Err(bad("too few")); }
         if u[0] == 99 { return Err(bad("element 0")); }
-        // SAFETY: there are at least three, by the check above.
+        // SAFETY: the list has at least three elements, by the check above.
         u.put([1]).to(unsafe { *list.get_unchecked(2) } % u.size(), 1)
     }
     dynamic unsafe_code_around_an_operation(u, n, k, list) {
-        // SAFETY: nothing in it is unsafe.
+        // SAFETY: nothing in the block is unsafe.
         unsafe { u.put([1]).to(n % u.size(), 1)?; }
         Ok(())
     }
     sliced unsafe_code_for_something_else(u, n, k, list) {
         if !list.is_empty() {
-            // SAFETY: there is one.
+            // SAFETY: the list has an element.
             u[4] = unsafe { *list.get_unchecked(0) } as u64;
         }
         u.put(4..5).to(n % u.size(), 1)

@@ -3,8 +3,8 @@
 
 const VARIABLE: &str = "FENCEPOST_CASES";
 
-/// Returns the number of cases to draw: `sample` by default, `all` with `FENCEPOST_CASES=all`, else
-/// the number that is set.
+/// Returns the number of cases to draw: `sample` by default, `all` with `FENCEPOST_CASES=all`, and
+/// otherwise the value of the variable.
 ///
 /// # Panics
 ///
@@ -17,8 +17,8 @@ pub fn cases(sample: u64, all: u64) -> u64 {
     }
 }
 
-/// Returns whether a test that enumerates its cases tries every one: if `FENCEPOST_CASES` is set to
-/// anything.
+/// Returns whether a test that enumerates its cases tries every one, which it does if
+/// `FENCEPOST_CASES` is set to anything.
 pub fn every_case() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }

@@ -1,4 +1,4 @@
-//! An allocator that counts, by thread and for the whole process, and that refuses requests beyond
+//! An allocator that counts for each thread and for the whole process. It refuses requests beyond
 //! the limit of a thread.
 //!
 //! A test program that uses it declares it:
@@ -25,7 +25,7 @@ thread_local! {
 /// The account of a thread's allocations. It is never dropped, and never allocates.
 struct OfThread {
     allocations: Cell<u64>,
-    /// Bytes that this thread allocated, less those that it freed.
+    /// The bytes that this thread has allocated, less the bytes that it has freed.
     live: Cell<isize>,
     /// The maximum of `live`.
     peak: Cell<isize>,
@@ -33,23 +33,23 @@ struct OfThread {
     most: Cell<usize>,
 }
 
-/// The number of allocations that this thread has made.
+/// Returns the number of allocations that this thread has made.
 pub fn allocations() -> u64 {
     OF_THREAD.with(|thread| thread.allocations.get())
 }
 
-/// The number of allocations that the process has made.
+/// Returns the number of allocations that the process has made.
 pub fn allocations_of_process() -> u64 {
     ALLOCATIONS.load(Ordering::Relaxed)
 }
 
-/// The bytes that the process holds.
+/// Returns the number of bytes that the process holds.
 pub fn live_of_process() -> i64 {
     LIVE.load(Ordering::Relaxed)
 }
 
-/// Returns what `act` returns, and the maximum of bytes that this thread held meanwhile, above
-/// those before.
+/// Returns the result of `act`, and the largest number of bytes that this thread held meanwhile in
+/// addition to those before.
 pub fn peak<R>(act: impl FnOnce() -> R) -> (R, isize) {
     let before = OF_THREAD.with(|thread| {
         thread.peak.set(thread.live.get());
@@ -59,8 +59,7 @@ pub fn peak<R>(act: impl FnOnce() -> R) -> (R, isize) {
     (result, OF_THREAD.with(|thread| thread.peak.get()) - before)
 }
 
-/// Returns what `act` returns when no allocation of more than `most` bytes is granted to this
-/// thread.
+/// Returns the result of `act`. Meanwhile this thread gets no allocation of more than `most` bytes.
 pub fn with_at_most<R>(most: usize, act: impl FnOnce() -> R) -> R {
     OF_THREAD.with(|thread| thread.most.set(most));
     let result = act();
@@ -87,9 +86,9 @@ fn freed(size: usize) {
     OF_THREAD.with(|thread| thread.live.set(thread.live.get() - size as isize));
 }
 
-// SAFETY: what is not refused is passed on to the system's allocator unchanged, and a refusal is a
-// null pointer. The cells of a thread have no destructor, so they can be counted in until the
-// thread has ended.
+// SAFETY: a request that is not refused is passed on to the system's allocator unchanged, and a
+// refusal is a null pointer. The cells of a thread have no destructor, so they can be counted in
+// until the thread has ended.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_refused(layout.size()) {
@@ -113,7 +112,7 @@ unsafe impl GlobalAlloc for Counting {
         if is_refused(size) {
             return null_mut();
         }
-        // Both may exist for a moment.
+        // Both blocks may exist for a moment.
         allocated(size);
         // SAFETY: the caller keeps the contract of the same method.
         let moved = unsafe { System.realloc(block, layout, size) };

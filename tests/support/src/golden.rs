@@ -1,13 +1,13 @@
-//! Files that a test writes and a person reads: the test fails if they differ from what it would
-//! write.
+//! Files that a test writes and a person reads. The test fails if a file differs from the text that
+//! the test would write.
 
 use std::path::Path;
 use std::{env, fs};
 
-/// Compares the file at `path`, below `root`, with `is`; writes it where `FENCEPOST_BLESS` is set.
+/// Compares the file at `path`, below `root`, with `is`. Writes the file instead if
+/// `FENCEPOST_BLESS` is set.
 ///
-/// # Panics
-/// Where the two differ.
+/// Panics if the two differ.
 #[track_caller]
 pub fn compare(root: &str, path: &str, is: &str) {
     let path = Path::new(root).join(path);

@@ -1,4 +1,4 @@
-//! The common parts of tests that need no other crate of Fencepost: the tests of every layer use
+//! The common parts of tests that need no other crate of Fencepost. The tests of every layer use
 //! them.
 
 pub mod cases;

@@ -1,5 +1,5 @@
-//! [`Line`]: a listener in front of a rank, through which others reach it. The test is between the
-//! two ends of each connection.
+//! [`Line`]: a listener in front of a rank, through which other ranks reach it. The test controls
+//! both directions of each connection.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 pub struct Line {
     /// The address that others connect to.
     pub address: SocketAddr,
-    /// The rank's own address, in the current world.
+    /// The rank's own address in the current world.
     target: Arc<Mutex<Option<SocketAddr>>>,
     closing: Arc<AtomicBool>,
     listens: Option<JoinHandle<()>>,
@@ -24,12 +24,11 @@ impl fmt::Debug for Line {
 }
 
 impl Line {
-    /// Returns a line on which `hands_on` takes the bytes of a connection from its first socket to
-    /// its second one, until either ends, in a thread for each direction. Its last argument is
+    /// Returns a line. For each direction of a connection, `hands_on` runs in a thread, and carries
+    /// the bytes from its first socket to its second one until either ends. Its last argument is
     /// whether the bytes go to the rank of this line.
     ///
-    /// # Panics
-    /// If there is no loopback.
+    /// Panics if there is no loopback.
     pub fn new(hands_on: impl Fn(TcpStream, TcpStream, bool) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
         let address = listener.local_addr().expect("a listener has an address");
@@ -52,11 +51,10 @@ impl Line {
         Self { address, target, closing, listens: Some(listens) }
     }
 
-    /// Returns what `rank` reaches other ranks by if each is behind one of these lines, and has
-    /// these lines lead to `addresses` from here on.
+    /// Returns the addresses by which `rank` reaches the other ranks if each rank is behind one of
+    /// these lines. From now on, the lines lead to `addresses`.
     ///
-    /// # Panics
-    /// If a thread of a line has.
+    /// Panics if a thread of a line has panicked.
     pub fn table(lines: &[Self], rank: usize, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
         let each = addresses.iter().zip(lines).enumerate();
         each.map(|(to, (address, line))| {
@@ -66,10 +64,9 @@ impl Line {
         .collect()
     }
 
-    /// Has the rank of this line at this address from here on.
+    /// From now on, this line leads to its rank at this address.
     ///
-    /// # Panics
-    /// If a thread of the line has.
+    /// Panics if a thread of the line has panicked.
     pub fn leads_to(&self, address: SocketAddr) {
         *self.target.lock().expect("no panic") = Some(address);
     }

@@ -7,22 +7,22 @@ use std::ops::Range;
 pub struct Random(fastrand::Rng);
 
 impl Random {
-    /// The sequence of this seed.
+    /// Creates the sequence of this seed.
     pub fn new(seed: u64) -> Self {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0.u64(..)
     }
 
-    /// One of `0..bound`; 0 where that is empty.
+    /// Returns one of `0..bound`, or 0 if that is empty.
     pub fn below(&mut self, bound: usize) -> usize {
         if bound == 0 { 0 } else { self.0.usize(..bound) }
     }
 
-    /// One of the numbers of a range.
+    /// Returns one of the numbers of a range.
     ///
     /// # Panics
     ///
@@ -31,12 +31,12 @@ impl Random {
         self.0.i64(range)
     }
 
-    /// True once in `times` times.
+    /// Returns true once in `times` times on average.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of the values of a list.
+    /// Returns one of the values of a list.
     ///
     /// # Panics
     ///
@@ -45,7 +45,7 @@ impl Random {
         list[self.below(list.len())].clone()
     }
 
-    /// Up to `most` values, each of which `draw` draws.
+    /// Returns up to `most` values, each drawn by `draw`.
     pub fn many<T, C: FromIterator<T>>(&mut self, most: usize, mut draw: impl FnMut(&mut Self) -> T) -> C {
         let count = self.below(most + 1);
         (0..count).map(|_| draw(self)).collect()

@@ -1,11 +1,11 @@
-//! [`side_by_side`], for cases that mostly wait for a time to pass.
+//! [`side_by_side`], for cases that mostly wait until a time has passed.
 
 use std::panic::resume_unwind;
 use std::thread::scope;
 
-/// Runs `one` on each case, up to `at_once` of them side by side, and returns the results in the
-/// order of the cases. Where `one` panics, that panic goes on when the other cases that run at the
-/// time have ended.
+/// Runs `one` on each case, up to `at_once` of them side by side. Returns the results in the order
+/// of the cases. If `one` panics, the panic continues when the other cases that are running have
+/// ended.
 pub fn side_by_side<C: Send, R: Send>(
     at_once: usize,
     cases: impl IntoIterator<Item = C>,

@@ -1,36 +1,37 @@
-//! Lists what a program can reach of the facade, each item as its source declares it.
-//! `fencepost-surface FOLDER` reads what rustdoc wrote of each crate (`--output-format json`) in
-//! FOLDER, and prints the list. `.ci/run surface` compares the list with `src/surface.txt`, so that
-//! a review sees every change of the interface.
+//! Lists everything in the facade that a program can reach, with the declaration of each item from
+//! its source. `fencepost-surface FOLDER` reads the files that rustdoc wrote for each crate
+//! (`--output-format json`) in FOLDER, and prints the list. `.ci/run surface` compares the list
+//! with `src/surface.txt`, so that a review sees every change of the interface.
 //!
-//! An item counts once, under the first path that reaches it; the prelude names items again. Items
-//! that rustdoc hides are listed last, by name: macros and other crates of the workspace call them,
-//! and they may change in any release.
+//! An item is listed once, under the first path that reaches it, although the prelude names items
+//! again. Items that rustdoc hides are listed last, by name. Macros and other crates of the
+//! workspace use them, and they may change in any release.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::{env, fs, process};
 
-/// The crate that the list begins at.
+/// The crate from which the list starts.
 const FACADE: &str = "fencepost";
 
-/// An item: the crate whose description has it, and its number there.
+/// An item: the crate whose description contains it, and its number there.
 type Item = (String, String);
 
-/// The descriptions of all crates, and what was listed of them.
+/// The descriptions of all crates, and the items that are already listed.
 struct Surface {
     crates: BTreeMap<String, Value>,
-    /// Items of other crates are named by path.
+    /// The items of other crates, which refer to them by path.
     by_path: BTreeMap<Vec<String>, Item>,
     listed: BTreeSet<Item>,
-    /// The items, each with its members, by path.
+    /// The listed items with their members, by path.
     lines: BTreeMap<String, Vec<String>>,
     hidden: BTreeSet<String>,
     count: usize,
 }
 
-/// The one key of an object, and what it holds: rustdoc distinguishes kinds of items by it.
+/// Returns the only key of an object, and its value. rustdoc distinguishes kinds of items by this
+/// key.
 fn kind(item: &Value) -> (&str, &Value) {
     let inner = item["inner"].as_object().and_then(|inner| inner.iter().next());
     inner.map_or(("", &Value::Null), |(kind, value)| (kind.as_str(), value))
@@ -45,11 +46,11 @@ fn is_hidden(item: &Value) -> bool {
 }
 
 fn is_public(item: &Value) -> bool {
-    // Variants, and the items of traits, are as public as what they are part of.
+    // Variants, and the items of traits, are as public as the item to which they belong.
     matches!(item["visibility"].as_str(), Some("public" | "default"))
 }
 
-/// The declaration of an item, as its source has it, without its body.
+/// Returns the declaration of an item from its source, without its body.
 fn declaration(item: &Value) -> String {
     let name = item["name"].as_str().unwrap_or_default();
     let (kind, ends): (&str, &[char]) = match kind(item).0 {
@@ -64,8 +65,8 @@ fn declaration(item: &Value) -> String {
     let declares = format!("{kind} {name}");
     let text = written(&item["span"]).filter(|text| text.contains(declares.trim()) && !text.contains("! {"));
     let text = text.unwrap_or(declares);
-    // Nothing between brackets ends a declaration, such as the default of a parameter. The `>` of
-    // an arrow is not a bracket.
+    // Text between brackets, such as the default of a parameter, does not end a declaration. The
+    // `>` of an arrow is not a bracket.
     let (mut depth, mut before) = (0, ' ');
     let end = text.find(|c| {
         let closes = c == ']' || c == '>' && before != '-';
@@ -78,7 +79,7 @@ fn declaration(item: &Value) -> String {
     line.trim_start_matches("pub ").trim_end_matches([',', ' ']).to_owned()
 }
 
-/// The text of a span, comments and attributes left out.
+/// Returns the text of a span without comments and attributes.
 fn written(span: &Value) -> Option<String> {
     let text = fs::read_to_string(span["filename"].as_str()?).ok()?;
     let place = |end: &str, part: usize| span[end][part].as_u64().map(|number| number as usize - 1);
@@ -130,11 +131,11 @@ impl Surface {
         self.by_path.get(&path).cloned().ok_or_else(|| path.join("::"))
     }
 
-    /// Lists what the module `module` has, under `path`.
+    /// Lists the items of the module `module` under `path`.
     fn module(&mut self, module: &Item, path: &str) {
         let item = self.item(module).clone();
         let (_, inner) = kind(&item);
-        // Modules last: an item counts where its path is shortest.
+        // Modules come last, so that an item is listed under its shortest path.
         let mut children: Vec<Item> = ids(&inner["items"]).map(|id| (module.0.clone(), id)).collect();
         children.sort_by_key(|child| {
             let child = self.item(child);
@@ -188,7 +189,7 @@ impl Surface {
     }
 
     /// Adds everything of an item that can be named: fields, variants, methods, and the traits that
-    /// it has.
+    /// it implements.
     fn members(&mut self, target: &Item, path: &str, members: &mut Vec<String>) {
         let item = self.item(target).clone();
         let (what, inner) = kind(&item);
@@ -212,7 +213,7 @@ impl Surface {
             {
                 let name = implementation["trait"]["path"].as_str().unwrap_or_default();
                 let name = name.rsplit("::").next().unwrap_or_default();
-                // Traits that derives add for the compiler alone.
+                // Derives add these traits for the compiler only.
                 if !matches!(name, "StructuralPartialEq" | "TrivialClone") {
                     traits.insert(name.to_owned());
                 }

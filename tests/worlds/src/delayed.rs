@@ -1,8 +1,9 @@
-//! [`Delayed`]: TCP between threads over links with a latency, which the kernel's loopback has not.
+//! [`Delayed`]: TCP between threads over links with a latency, which the kernel's loopback does not
+//! have.
 //!
-//! Each rank is reached through a listener of its own, which hands on what it reads after a fixed
-//! time, in both directions. Bytes do not wait for earlier bytes, so a link has a latency and no
-//! bound on how many bytes it carries.
+//! Each rank is reached through a listener of its own. The listener passes on the bytes of both
+//! directions after a fixed time. Bytes do not wait for earlier bytes, so a link has a latency, but
+//! no bound on the number of bytes that it carries.
 
 use fencepost::TransportKind;
 use fencepost::transport::Route;
@@ -13,17 +14,16 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Links of one latency between up to some number of ranks: for one world at a time.
+/// Links of the same latency between up to some number of ranks, for one world at a time.
 #[derive(Debug)]
 pub struct Delayed {
     lines: Vec<Line>,
 }
 
 impl Delayed {
-    /// TCP between at most `size` threads, with this latency.
+    /// Returns TCP between at most `size` threads, with this latency.
     ///
-    /// # Panics
-    /// If there is no loopback.
+    /// Panics if there is no loopback.
     pub fn over(size: usize, latency: Duration) -> TransportKind {
         let line = |_| Line::new(move |source, sink, _| hand_on(source, sink, latency));
         TransportKind::TcpThreadsBy(Arc::new(Self { lines: (0..size).map(line).collect() }))
@@ -36,14 +36,14 @@ impl Route for Delayed {
     }
 }
 
-/// Writes to `sink` what comes from `source`, each byte this much later, until either ends.
+/// Writes the bytes of `source` to `sink`, each byte `latency` later, until either ends.
 fn hand_on(mut source: TcpStream, mut sink: TcpStream, latency: Duration) {
     let (travels, arrives) = mpsc::channel::<(Instant, Vec<u8>)>();
     let delivers = thread::spawn(move || {
         let _ = sink.set_nodelay(true);
         for (due, bytes) in arrives {
             while let Some(rest) = due.checked_duration_since(Instant::now()) {
-                thread::park_timeout(rest); // the latency itself
+                thread::park_timeout(rest); // this is the latency
             }
             if sink.write_all(&bytes).is_err() {
                 break;

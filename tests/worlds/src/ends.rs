@@ -1,13 +1,13 @@
-//! The errors that a world's ranks end with.
+//! The errors with which a world's ranks end.
 
 use fencepost::{ErrorClass, Ranks, Result, World};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Runs `program` on every rank of `world`. Returns the error of each, by rank.
+/// Runs `program` on every rank of `world`. Returns the error of each rank, by rank.
 ///
-/// An error that comes from a panic counts as no error: the ranks of `panics` panic, and have none,
-/// and nobody else panics.
+/// Exactly the ranks of `panics` must panic. The error that comes from such a panic counts as no
+/// error.
 #[track_caller]
 pub fn ends(
     world: &Ranks,

@@ -1,10 +1,10 @@
-//! Ends a prepared epoch in two halves, and tries between them what its rank keeps.
+//! Ends a prepared epoch in two halves. Between them it accesses the elements that its rank keeps.
 
 use crate::play::Any;
 use fencepost::__private::Prepared;
 use fencepost::{Element, Lent, Result, Running, Taken, Window};
 
-/// Ends the epoch of these one or two windows, whose body has left it to be begun.
+/// Ends the epoch of these one or two windows, whose body did not begin it.
 pub fn end(prepared: &mut Prepared, windows: &mut Vec<Any>, fenced: &[usize]) -> Result<()> {
     match *fenced {
         [w] => {
@@ -52,8 +52,9 @@ fn finish<W: Taken>(running: Running<W>) -> Result<W> {
     running.finish()
 }
 
-/// Returns which elements are lent for reading, of at most 64: each is as before. What is lent for
-/// writing is written, and then reset.
+/// Reads the elements that are lent, at most 64, and checks that each is unchanged. Writes the
+/// elements that are lent for writing, and then restores them. Returns the elements that are lent
+/// for reading.
 fn keep<T: Element>(lent: &mut Lent<'_, T>, before: &[T]) -> Vec<usize> {
     let tried = before.iter().enumerate().step_by(1 + before.len() / 64);
     let kept = tried.filter_map(|(i, old)| {
@@ -73,7 +74,7 @@ fn keep<T: Element>(lent: &mut Lent<'_, T>, before: &[T]) -> Vec<usize> {
     kept.collect()
 }
 
-/// Checks that what was kept is unchanged.
+/// Checks that the kept elements are unchanged.
 fn stays<T: Element>(window: &[T], before: &[T], kept: &[usize]) {
     for &i in kept {
         assert_eq!(bytes(&window[i]), bytes(&before[i]), "element {i} was kept, and has changed");

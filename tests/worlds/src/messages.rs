@@ -1,4 +1,4 @@
-//! Programs of messages on every transport, and what a receive has brought, in the form of the
+//! Programs of messages on every transport, and the results of receives in the form of the
 //! reference.
 
 use fencepost::{Error, ErrorClass, Result, Status, TransportKind, World, ranks};
@@ -7,15 +7,15 @@ use fencepost_tests_reference::Completed;
 
 use crate::transports::transports;
 
-/// The most bytes of a message whose elements are sent with it: the defaults where memory is
-/// reached and where it is not, and none.
+/// The largest number of bytes of a message that is sent with its elements: the default if memory
+/// is reached, the default if it is not, and none.
 const EAGER: [usize; 3] = [16 << 10, 1 << 20, 0];
 
-/// What the room of a receive is filled with before.
+/// The bytes that fill the room of a receive before it.
 pub const BEFORE: u8 = 0xee;
 
-/// Every transport, for this number of ranks. On transports with hosts, some ranks are on one host
-/// and some on another.
+/// Returns every transport for this number of ranks. On transports with hosts, some ranks are on
+/// one host and some on another.
 pub fn kinds(size: usize) -> Vec<TransportKind> {
     let mixed = |kind| match kind {
         TransportKind::MixedThreads(_) => {
@@ -26,8 +26,8 @@ pub fn kinds(size: usize) -> Vec<TransportKind> {
     transports(0..2).into_iter().map(mixed).collect()
 }
 
-/// Runs a program of this number of ranks on every transport, with messages that have their
-/// elements with them, and with messages that do not.
+/// Runs a program of this number of ranks on every transport, with messages that carry their
+/// elements, and with messages that do not.
 #[track_caller]
 pub fn everywhere(size: usize, program: impl Fn(&World) -> Result<()> + Sync) {
     for transport in kinds(size) {
@@ -47,15 +47,14 @@ pub fn status(source: usize, tag: u32, len: usize) -> Status {
     status
 }
 
-/// Whether nothing has been received into this room.
+/// Returns whether nothing has been received into this room.
 pub fn as_before(room: &[u8]) -> bool {
     room.iter().all(|&byte| byte == BEFORE)
 }
 
-/// What a receive into this room has brought.
+/// Returns the result of a receive into this room, in the form of the reference.
 ///
-/// # Errors
-/// That of the receive, unless it is one of the message that it has matched.
+/// The error of the receive, unless it is about the message that it has matched.
 pub fn received(room: &[u8], result: Result<Status>) -> Result<Completed> {
     match result {
         Ok(Status { source, tag, len, .. }) => {
@@ -74,7 +73,7 @@ pub fn received(room: &[u8], result: Result<Status>) -> Result<Completed> {
     }
 }
 
-/// The sender and the tag that an error names.
+/// Returns the sender and the tag that an error names.
 fn named_in(error: &Error) -> (Rank, u32) {
     let text = error.to_string();
     let number = |after: &str| -> u32 {

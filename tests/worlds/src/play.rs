@@ -19,30 +19,30 @@ use std::sync::Arc;
 /// One variant of playing a program.
 #[derive(Default)]
 pub struct Variant {
-    /// Its name in failures.
+    /// The name in failures.
     pub name: String,
-    /// The schedule of each epoch that is prepared. The list is empty if none is.
+    /// The schedule of each prepared epoch. The list is empty if no epoch is prepared.
     pub prepared: Vec<Option<Arc<Verified<Schedule>>>>,
-    /// Every epoch is called twice in a row. If ranks only exchange messages, the second one is
+    /// Every epoch is called twice in a row. If ranks only exchange messages, the second call is
     /// replayed.
     pub replays: bool,
-    /// Windows prefer this mode, and operations those that they were drawn with. If it is `None`,
-    /// nobody asks for a mode. What is put into a window that the next fences leave out is then
-    /// called before them.
+    /// The mode that windows prefer, while operations have the modes with which they were drawn.
+    /// Puts into a window that the next fences leave out are then called before these fences. If it
+    /// is `None`, no mode is requested, and no put is called early.
     pub asks: Option<Mode>,
     /// Whether order is kept.
     pub order: Order,
-    /// Epochs of one window are scoped ones: what is got lands in buffers that they borrow.
+    /// Epochs of one window are scoped epochs, and gets land in buffers that they borrow.
     pub scoped: bool,
-    /// States, bit by bit, which ranks end which prepared epochs of one or two windows in two
-    /// halves.
+    /// One bit for each rank and prepared epoch of one or two windows: whether the epoch ends in
+    /// two halves.
     pub halves: u64,
 }
 
 type Opaque = [u16; 3];
 type Pair = ValueAt<f64, i64>;
 
-/// A window of any of the types.
+/// A window of any of the element types.
 pub(crate) enum Any {
     F64(Window<f64>),
     I32(Window<i32>),
@@ -102,12 +102,12 @@ impl Any {
         each!(self, w => w)
     }
 
-    /// Ends the epoch of this window, which was left to be begun.
+    /// Ends the epoch of this window, whose body did not begin it.
     pub(crate) fn one(self, prepared: &mut Prepared) -> fencepost::Result<Self> {
         each!(self, w => halves::one(prepared, w).map(Into::into))
     }
 
-    /// Ends the epoch of these two windows, which was left to be begun.
+    /// Ends the epoch of these two windows, whose body did not begin it.
     pub(crate) fn two(self, other: Self, prepared: &mut Prepared) -> fencepost::Result<(Self, Self)> {
         each!(self, w => each!(other, v => {
             halves::two(prepared, (w, v)).map(|(w, v)| (w.into(), v.into()))
@@ -140,7 +140,7 @@ fn bytes<T: Element>(elements: &[T]) -> Vec<u8> {
     bytemuck::cast_slice(elements).to_vec()
 }
 
-/// Makes one call. Returns the ticket of a get that lands in one.
+/// Makes one call. Returns the ticket of a get that has one.
 pub fn issue<T: Element>(
     window: &Window<T>,
     other: Option<fencepost::WindowSection<T>>,
@@ -149,7 +149,7 @@ pub fn issue<T: Element>(
     slice: &[u8],
 ) -> fencepost::Result<Option<Ticket<T>>> {
     let remote: &Datatype = &operation.remote;
-    // One element takes the fast path too: as an array and a displacement.
+    // A single element also takes the fast path: as an array and a displacement.
     let one = remote.as_run().filter(|run| run.end - run.start == 1).map(|run| run.start as usize);
     match (operation.kind, other) {
         (Kind::Put, None) => match one {
@@ -190,8 +190,8 @@ macro_rules! issue_any {
     }};
 }
 
-/// Plays `program` in one world with this census in each variant, one after another. Returns what
-/// each variant left.
+/// Plays `program` in one world with this census, in one variant after another. Returns the results
+/// of each variant.
 pub fn play(
     program: &Program,
     transport: &TransportKind,
@@ -252,7 +252,7 @@ fn one(
     let mut called = BTreeSet::new();
     let mut prepared: Vec<Option<Prepared>> = Vec::new();
     for e in 0..program.epochs.len() {
-        // Equal schedules in a row are one prepared superstep, run again.
+        // Consecutive equal schedules are one prepared superstep, which is run again.
         let schedule = variant.prepared.get(e).and_then(Option::as_ref);
         let before = e.checked_sub(1).and_then(|before| variant.prepared.get(before)?.as_ref());
         match (schedule, before) {
@@ -265,7 +265,7 @@ fn one(
         }
         let epoch = &program.epochs[e];
         let bit = (e * program.ranks + me) as u32 % u64::BITS;
-        // A rank without partners need not run what synchronises by posts and starts.
+        // A rank without partners need not run a superstep that synchronises by posts and starts.
         let needs_not = |schedule: &Arc<Verified<Schedule>>| {
             let program = &schedule.classes[schedule.class_of[me]];
             schedule.sync == Sync::Pscw && program.instructions.is_empty()
@@ -322,7 +322,7 @@ fn fenced<'w>(windows: &'w mut [Any], epoch: &Epoch) -> Vec<&'w mut dyn AnyWindo
     windows.map(|(_, window)| window.erased()).collect()
 }
 
-/// A call: the operation of its epoch that it makes, and its source.
+/// A call: the operation of its epoch, and the source of that operation.
 struct Call<'p> {
     index: u32,
     operation: Cow<'p, Operation>,
@@ -331,7 +331,7 @@ struct Call<'p> {
 }
 
 impl Call<'_> {
-    /// Returns whether it lands elements in a place that the reference also reports.
+    /// Returns whether the call writes elements that the reference also reports.
     fn brings(&self) -> bool {
         self.operation.kind == Kind::Get
             && self.operation.local == Local::Buffer
@@ -340,7 +340,7 @@ impl Call<'_> {
     }
 }
 
-/// This rank's calls of epoch `e`, and those of later ones that may be made before its fence.
+/// Returns this rank's calls of epoch `e`, and later calls that may be made before its fence.
 fn calls<'p>(
     program: &'p Program,
     e: usize,
@@ -353,7 +353,7 @@ fn calls<'p>(
     if variant.asks.is_some() {
         for w in 0..windows {
             let open = program.epochs[e..].iter().take_while(|epoch| !epoch.fenced.contains(&w)).count();
-            // Gets stay where they are: they land in program order whatever windows they are from.
+            // Gets are not moved: they land in program order, whichever windows they are from.
             if let Some(later) = program.epochs.get(e + open) {
                 let puts = later.operations[me].iter().enumerate();
                 let puts = puts.filter(|(_, o)| o.window.index() == w && o.kind != Kind::Get);
@@ -390,8 +390,8 @@ fn make(windows: &[Any], calls: &[Call]) -> fencepost::Result<Vec<(u32, AnyTicke
 fn scoped<T: Element>(window: &mut Window<T>, calls: &[Call]) -> fencepost::Result<Vec<(u32, Vec<u8>)>> {
     let empty = |call: &Call| elements::<T>(&vec![0; 2 * call.operation.remote.size() * size_of::<T>()]);
     let mut buffers: Vec<Vec<T>> = calls.iter().map(empty).collect();
-    // By turns into the first half of its buffer, and into every other element from the last one
-    // down.
+    // Gets land alternately in the first half of their buffer, and in every other element in
+    // descending order.
     let part = |call: &Call| match (call.operation.remote.size(), call.index % 2) {
         (count, 1) if count > 0 => Datatype::nest(2 * count as i64 - 1, &[(count, -2)], 1).unwrap(),
         (count, _) => Datatype::run(0..count),

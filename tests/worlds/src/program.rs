@@ -1,4 +1,4 @@
-//! Random programs of epochs, and what the reference makes of them.
+//! Random programs of epochs, and their results by the reference.
 
 use fencepost::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The element types that windows are drawn from.
+/// The element types of windows.
 pub const ELEMENTS: [ElementType; 6] = [
     ElementType::scalar(Scalar::F64),
     ElementType::scalar(Scalar::I32),
@@ -22,7 +22,7 @@ pub const ELEMENTS: [ElementType; 6] = [
     ElementType::opaque(6),
 ];
 
-/// Numbers that a program is read from.
+/// The numbers from which a program is read.
 #[derive(Clone, Debug)]
 pub struct RawProgram {
     ranks: u8,
@@ -40,7 +40,7 @@ struct RawOperation {
     local: [u8; 4],
 }
 
-/// Any program of up to five ranks, three windows, and seven epochs.
+/// Draws any program of up to five ranks, three windows, and seven epochs.
 pub fn raw_program() -> impl Strategy<Value = RawProgram> {
     let operation = (any::<u8>(), any::<u8>(), any::<u8>(), any::<u8>(), any::<[u8; 5]>(), any::<[u8; 4]>())
         .prop_map(|(rank, kind, window, target, remote, local)| RawOperation {
@@ -69,21 +69,21 @@ pub struct Program {
     pub windows: Vec<ElementType>,
     /// The length of each window in elements, `[rank][window]`.
     pub lens: Vec<Vec<usize>>,
-    /// In program order.
+    /// The epochs in program order.
     pub epochs: Vec<Epoch>,
 }
 
 /// One epoch of a program.
 #[derive(Clone, Debug)]
 pub struct Epoch {
-    /// Which windows are fenced.
+    /// The windows that are fenced.
     pub fenced: Vec<usize>,
-    /// `[rank]`, in program order; windows are the program's.
+    /// The operations, `[rank]`, in program order. Their windows are the program's.
     pub operations: Vec<Vec<Operation>>,
 }
 
 impl Program {
-    /// The same program, each epoch a number of times in a row.
+    /// Returns the same program with each epoch repeated `times` times.
     pub fn repeated(mut self, times: usize) -> Self {
         self.epochs = self.epochs.into_iter().flat_map(|epoch| std::iter::repeat_n(epoch, times)).collect();
         self
@@ -91,7 +91,8 @@ impl Program {
 }
 
 impl Epoch {
-    /// The patterns of all ranks, where the windows are the fenced ones: equal ones are kept once.
+    /// Returns the patterns of all ranks, whose windows are the fenced ones. Equal patterns are
+    /// kept once.
     pub fn patterns(&self, windows: &[ElementType]) -> Patterns {
         let place = |window: WindowId| {
             let place = self.fenced.iter().position(|&fenced| fenced == window.index());
@@ -125,7 +126,7 @@ impl Epoch {
     }
 }
 
-/// The data that a program leaves: all windows, and what each ticket brought, by epoch and rank.
+/// The results of a program: all windows, and the elements of each ticket by epoch and rank.
 #[derive(PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
     /// `[rank][window]`.
@@ -135,12 +136,12 @@ pub struct Outcome {
 }
 
 impl RawProgram {
-    /// The number of epochs.
+    /// Returns the number of epochs.
     pub fn epochs(&self) -> usize {
         self.epochs.len()
     }
 
-    /// The program that these numbers describe.
+    /// Returns the program that these numbers describe.
     pub fn program(&self) -> Program {
         let ranks = self.ranks as usize;
         let windows: Vec<ElementType> =
@@ -209,7 +210,7 @@ impl RawOperation {
     }
 }
 
-/// A datatype of any form within `len` elements.
+/// Returns a datatype of any form within `len` elements.
 fn datatype(raw: [u8; 5], len: usize) -> Datatype {
     let [form, a, b, c, d] = raw.map(usize::from);
     if len == 0 {
@@ -237,7 +238,7 @@ fn datatype(raw: [u8; 5], len: usize) -> Datatype {
     if made.low() >= 0 && made.high() <= len as i64 { made } else { Datatype::run(at..at + 1) }
 }
 
-/// A datatype of `size` elements within `len`, if there is one.
+/// Returns a datatype of `size` elements within `len`, if there is one.
 fn of_size(form: u8, at: u8, size: usize, len: usize) -> Option<Datatype> {
     if size == 0 {
         return Some(Datatype::empty());
@@ -256,18 +257,18 @@ fn of_size(form: u8, at: u8, size: usize, len: usize) -> Option<Datatype> {
     }
 }
 
-/// The bytes that a window begins with: small numbers and a few special ones.
+/// Returns the initial bytes of a window: small numbers and a few special ones.
 pub fn first_bytes(rank: usize, window: usize, element: ElementType, len: usize) -> Vec<u8> {
     values(&mut Random::new((rank * 31 + window * 7 + 1) as u64), element, len)
 }
 
-/// The slice that an operation is given.
+/// Returns the slice for an operation.
 pub fn slice_of(epoch: usize, rank: usize, operation: usize, element: ElementType, len: usize) -> Vec<u8> {
     values(&mut Random::new((epoch * 1009 + rank * 101 + operation * 13 + 5) as u64), element, len)
 }
 
 impl Program {
-    /// The windows as they begin.
+    /// Returns the initial windows.
     pub fn first(&self) -> reference::World {
         let memory = (0..self.ranks).map(|rank| {
             (0..self.windows.len())
@@ -277,7 +278,7 @@ impl Program {
         reference::World { element: self.windows.iter().copied().collect(), memory: memory.collect() }
     }
 
-    /// Epoch `e` as the reference has it.
+    /// Returns epoch `e` in the form of the reference.
     pub fn law(&self, e: usize) -> reference::Epoch {
         let epoch = &self.epochs[e];
         let mut law = reference::Epoch::default();

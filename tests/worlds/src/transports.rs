@@ -1,10 +1,10 @@
-//! The transports that whole programs are tested on. `FENCEPOST_TEST_TRANSPORTS=tcp,mixed`
+//! The transports on which whole programs are tested. `FENCEPOST_TEST_TRANSPORTS=tcp,mixed`
 //! restricts tests to the transports that it names.
 
 use fencepost::TransportKind;
 use fencepost::transport::SimConfig;
 
-/// Every kind of transport between threads, and simulated links for each of some seeds.
+/// Returns every kind of transport between threads, and simulated links for each of these seeds.
 pub fn transports(seeds: impl IntoIterator<Item = u64>) -> Vec<TransportKind> {
     let mut all = vec![
         TransportKind::Local,
@@ -31,7 +31,7 @@ pub fn requested(mut all: Vec<TransportKind>) -> Vec<TransportKind> {
     all
 }
 
-/// The name of a transport in `FENCEPOST_TEST_TRANSPORTS`.
+/// Returns the name of a transport in `FENCEPOST_TEST_TRANSPORTS`.
 fn name(kind: &TransportKind) -> &'static str {
     match kind {
         TransportKind::Local => "local",
@@ -44,13 +44,13 @@ fn name(kind: &TransportKind) -> &'static str {
     }
 }
 
-/// Simulated links that a seed decides about.
+/// Returns simulated links that a seed determines.
 pub fn sim(seed: u64) -> TransportKind {
     TransportKind::Sim(SimConfig { seed, ..SimConfig::default() })
 }
 
-/// The transports that play the random program of this seed: two always do, and each other one
-/// plays an eighth of the programs.
+/// Returns the transports that play the random program of this seed. Two always do, and each of the
+/// others plays an eighth of the programs.
 pub fn of_program(seed: u64, ranks: usize) -> Vec<TransportKind> {
     let mut all = vec![TransportKind::Local, sim(seed)];
     all.extend(match seed % 8 {

@@ -1,7 +1,7 @@
-//! [`WAITS`]: each call that waits, made while rank 1 of four computes and rank 2 fails.
+//! [`WAITS`]: each call that waits, made while rank 1 of four ranks computes and rank 2 fails.
 //!
-//! All four ranks prepare a wait together, and then [`Meet`]: there rank 1 begins to compute and
-//! rank 2 fails, so ranks 0 and 3 alone make the call, which needs something of rank 1.
+//! All four ranks prepare a wait together, and then call [`Meet`]. There rank 1 begins to compute
+//! and rank 2 fails. So only ranks 0 and 3 make the call, which needs something from rank 1.
 
 use fencepost::prelude::*;
 use fencepost::{Any, Outcome, Refused, Tested};
@@ -18,7 +18,7 @@ pub const FAILS: usize = 2;
 /// The point where all ranks have prepared the wait. Returns an error on ranks 1 and 2.
 pub type Meet<'a> = &'a dyn Fn() -> Result<()>;
 
-/// What all ranks call.
+/// A wait: its preparation, which all ranks make, and its call.
 pub type Wait = fn(&World, Meet<'_>) -> Result<()>;
 
 #[superstep]
@@ -35,17 +35,17 @@ fn posted_to_all(u: &mut Window<u64>) -> Result<()> {
     u.put(0..1).to((u.rank() + 3) % u.size(), 3)
 }
 
-/// More elements than a message is sent with.
+/// More elements than can be sent with a message.
 const LONG: usize = 1 << 18;
 
-/// A window, once all ranks have it and meet.
+/// Returns a window once all ranks have it and meet.
 fn window(world: &World, meet: Meet<'_>) -> Result<Window<u64>> {
     let u = world.window::<u64>(RANKS)?;
     meet()?;
     Ok(u)
 }
 
-/// A window for locks; rank 1 holds the parts of all ranks but of the one that fails.
+/// Returns a window for locks. Rank 1 holds the parts of all ranks except that of the failing rank.
 fn held(world: &World, meet: Meet<'_>) -> Result<LockWindow<u64>> {
     let u = world.lock_window::<u64>(RANKS)?;
     let mut locks = Vec::new();
@@ -60,7 +60,7 @@ fn held(world: &World, meet: Meet<'_>) -> Result<LockWindow<u64>> {
     Ok(u)
 }
 
-/// The error of the first request that has failed.
+/// Returns the error of the first request that has failed.
 fn first<B>(failed: Refused<Vec<Outcome<B>>>) -> Error {
     let (outcomes, error) = failed.into_parts();
     let failed = outcomes.into_iter().find_map(|outcome| match outcome {
@@ -70,7 +70,7 @@ fn first<B>(failed: Refused<Vec<Outcome<B>>>) -> Error {
     failed.unwrap_or(error)
 }
 
-/// Repeats a call that waits for nothing, until it fails or has found something.
+/// Repeats a call that does not wait, until it fails or has found something.
 fn until<R>(mut call: impl FnMut() -> Result<Option<R>>) -> Result<()> {
     while call()?.is_none() {
         std::thread::yield_now();
@@ -78,7 +78,7 @@ fn until<R>(mut call: impl FnMut() -> Result<Option<R>>) -> Result<()> {
     Ok(())
 }
 
-/// Each call that waits, and some that are called again and again in place of a wait.
+/// Each call that waits, and some calls that are repeated in place of a wait.
 pub const WAITS: &[(&str, Wait)] = &[
     ("barrier", |world, meet| meet().and_then(|()| world.barrier())),
     ("fence", |world, meet| window(world, meet)?.fence()),
