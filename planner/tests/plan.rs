@@ -1,5 +1,5 @@
-//! Plan files: every schedule is read as it was written, and bytes that are not a plan are an error
-//! and nothing else.
+//! Plan files. Every schedule is read as it was written, and bytes that are not a plan are an error
+//! without side effects.
 
 use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
@@ -47,7 +47,8 @@ fn datatype(random: &mut Random) -> Datatype {
     }
 }
 
-/// A schedule in which every reference is to something: all that a plan file may hold, and no more.
+/// Returns a schedule in which every reference has a referent: everything that a plan file may
+/// contain, and no more.
 fn schedule(seed: u64) -> Schedule {
     let random = &mut Random::new(seed);
     let shape: Vec<u32> = (0..1 + random.below(3)).map(|_| 1 + random.below(5) as u32).collect();
@@ -162,7 +163,7 @@ fn program(random: &mut Random, ranks: u32, windows: usize) -> Program {
     }
 }
 
-// The format, written a second time, from its description only.
+// The format, written a second time, only from its description.
 const HEADER: usize = 56;
 const ENTRY: usize = 32;
 
@@ -201,7 +202,7 @@ fn put_together(sections: &[([u8; 8], Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// Patterns that ask for what the schedule lists as asked for.
+/// Returns patterns with the operations that the schedule lists as requested.
 fn asked_by(schedule: &Schedule) -> Patterns {
     Patterns {
         name: schedule.name.clone(),
@@ -222,7 +223,7 @@ fn refused(file: &[u8], words: &[&str]) {
     }
 }
 
-/// One edit of a few bytes.
+/// Edits a few bytes.
 fn edit(random: &mut Random, bytes: &mut Vec<u8>) {
     let at = random.below(bytes.len().max(1));
     let to = (at + random.below(9)).min(bytes.len());
@@ -309,7 +310,7 @@ fn a_plan_is_saved_and_loaded() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// What a plan may have been made for.
+/// Returns data about the purpose of a plan.
 fn made_for() -> MadeFor {
     let machine = Machine { network: Machine::default().shared, ..Machine::default() };
     let options = Options { mode: Mode::Pipelined, chunk: Some(Bytes(4096)), ..Options::default() };
@@ -326,7 +327,7 @@ fn a_plan_remembers_what_it_was_made_for_outside_its_digest() {
     let plan = load(&path).unwrap();
     assert_eq!((plan.made_for, plan.digest), (Some(made_for()), schedule(5).digest()));
     assert_eq!(from_bytes(&to_bytes(&schedule(5)).unwrap()).unwrap().made_for, None);
-    // A file in which any byte of it differs is refused, or is of something else.
+    // A file with any other byte is refused, or it is a plan of something else.
     let good = std::fs::read(&path).unwrap();
     let at = good.windows(11).position(|bytes| bytes == b"exchange-64").expect("the recipe's name");
     for byte in at - 40..at + 11 {
@@ -354,8 +355,8 @@ fn the_plans_of_several_epochs_are_one_file() {
         std::fs::write(&path, bytes).unwrap();
         load_all(&path)
     };
-    // A file that is cut anywhere but between two plans, or that has anything behind or in it, is
-    // refused.
+    // A file is refused if it is cut anywhere except between two plans, or if bytes are inserted or
+    // appended.
     let ends = [first - 1, first, first + 1, first + 40, good.len() - first, good.len() - 1];
     for end in ends.into_iter().chain((0..good.len()).step_by(61)) {
         let whole = end == first || good.len() - end == first;
@@ -413,7 +414,7 @@ fn every_truncation_is_refused() {
     }
 }
 
-/// Memory that a file of `length` bytes may take, when it is for few ranks.
+/// Returns the memory that a file of `length` bytes may take if it is for few ranks.
 fn justified(length: usize) -> isize {
     300 * length as isize + (64 << 10)
 }
@@ -432,8 +433,8 @@ fn no_edit_goes_unseen() {
     }
 }
 
-/// Sections are edited, then checksums and digest made to match again. What is still accepted is a
-/// plan.
+/// Sections are edited, and then the checksums and the digest are made to match again. If the file
+/// is still accepted, it is a plan.
 #[test]
 fn edits_with_good_digests_are_refused_or_are_plans() {
     let random = &mut Random::new(2);
@@ -452,12 +453,12 @@ fn edits_with_good_digests_are_refused_or_are_plans() {
             Err(error) => assert_eq!(error.class(), ErrorClass::File, "{error}"),
             Ok(plan) => {
                 accepted += 1;
-                // It is the only encoding of the plan, except for the name of the program that
+                // This is the only encoding of the plan, except for the name of the program that
                 // wrote it.
                 let again = to_bytes(&plan.schedule).unwrap();
                 assert_eq!(taken_apart(&again)[..5], sections[..5]);
                 assert_eq!(plan.digest, plan.schedule.digest());
-                // The verifier has a verdict on every file that is read.
+                // The verifier has a verdict on every file that can be read.
                 let patterns = asked_by(&plan.schedule);
                 drop(verify(&patterns, plan.schedule));
             }
@@ -492,7 +493,7 @@ fn word(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// A file of few bytes that claims `ranks` ranks, in a consistent way.
+/// Returns a file of few bytes that consistently claims `ranks` ranks.
 fn few_bytes_for(ranks: u64) -> Vec<u8> {
     let mut small = schedule(0);
     small.name = String::new();
@@ -508,7 +509,7 @@ fn few_bytes_for(ranks: u64) -> Vec<u8> {
     small.classes = [nothing].into_iter().collect();
     let mut sections = taken_apart(&to_bytes(&small).unwrap());
     let ranks = word(ranks);
-    // Name, ranks, one extent; then the windows, the order and the placement as they are.
+    // The name, the ranks and one extent. The windows, the order and the placement are unchanged.
     let head = sections[0].1.clone();
     sections[0].1 = [&head[..1], &ranks, &[1], &ranks, &head[4..]].concat();
     // One class, one level, one line, one run.
@@ -525,7 +526,7 @@ fn the_number_of_ranks_is_bounded() {
     }
 }
 
-/// A new folder for the files of one test, and nothing else.
+/// Creates a new folder for the files of one test only.
 fn folder(name: &str) -> std::path::PathBuf {
     let folder = std::env::temp_dir().join(format!("fencepost-plan-{name}-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
@@ -587,7 +588,7 @@ fn a_file_that_is_not_regular_is_refused_at_once() {
     for refused in [save(&schedule(11), &path), save(&schedule(11), &folder)] {
         assert_eq!(refused.unwrap_err().class(), ErrorClass::Io);
     }
-    // A link is gone through, and stays.
+    // A link is followed, and is not replaced.
     let (link, file) = (folder.join("link.plan"), folder.join("file.plan"));
     save(&schedule(11), &file).unwrap();
     std::os::unix::fs::symlink(&file, &link).unwrap();
@@ -602,7 +603,7 @@ fn a_file_that_is_not_regular_is_refused_at_once() {
 fn numbers_have_one_spelling() {
     let good = taken_apart(&to_bytes(&schedule(11)).unwrap());
     for section in 0..5 {
-        // The first number of each section is below 128 here: the same in two bytes.
+        // The first number of each section is below 128 here. It is written in two bytes instead.
         let mut sections = good.clone();
         let first = sections[section].1[0];
         assert!(first < 0x80);
@@ -613,7 +614,7 @@ fn numbers_have_one_spelling() {
 
 #[test]
 fn tables_hold_what_is_referred_to_and_no_more() {
-    // A file name that nobody has.
+    // No file has this name.
     let good = taken_apart(&to_bytes(&schedule(11)).unwrap());
     let mut sections = good.clone();
     sections[2].1[0] += 1;

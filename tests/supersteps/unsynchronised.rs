@@ -63,8 +63,8 @@ fn sent(step: u64) -> [u64; LAST / 2] {
 /// Only releases flow back, so rank 0 would run ahead without bound if it could. Each rank
 /// publishes its step outside the library, so that the lead can be measured as it happens. A rank
 /// that has finished step k has sent its elements in one of two ways. It packed them into a buffer
-/// whose reader had released step k - copies, or it sent them after its reader had released step k
-/// - 16.
+/// whose reader had released step `k-copies`, or it sent them after its reader had released step
+/// `k-16`.
 #[test]
 fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     const RANKS: usize = 5;

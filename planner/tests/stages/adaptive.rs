@@ -1,4 +1,4 @@
-//! Golden tests of what dynamic epochs decide: every decision of a grid of inputs, on three
+//! Golden tests of the decisions of dynamic epochs: every decision of a grid of inputs, on three
 //! machines.
 //!
 //! With `FENCEPOST_BLESS=1` in the environment the files are written again. Read the difference
@@ -12,9 +12,9 @@ use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::{Link, Machine, Moving};
 use std::fmt::Write;
 
-/// The default machine; one on which a rank copies from the memory of others at the speed of a
-/// cache that nobody else writes to; and that one with ten times the latency and overhead of the
-/// network, and a sixth of that speed.
+/// Returns three machines. The first is the default machine. On the second, a rank copies from the
+/// memory of others at the speed of a cache that no other rank writes. The third is the second with
+/// ten times the latency and overhead of the network, and a sixth of that speed.
 fn machines() -> [(&'static str, Machine); 3] {
     let default = Machine::default();
     let near = Machine { moving: Moving { remote: 0.03, ..default.moving }, ..default };
@@ -67,7 +67,7 @@ fn when_operations_leave_follows_their_mode_and_what_is_collected() {
     golden("departure", &made);
 }
 
-/// A section of `runs` runs of `run` elements each.
+/// Returns a section of `runs` runs of `run` elements each.
 fn rows(runs: usize, run: usize) -> Datatype {
     Datatype::nest(0, &[(runs, 2 * run as i64)], run).unwrap()
 }
@@ -118,7 +118,7 @@ fn a_list_of_gets_is_sent_where_it_costs_less_than_a_copy_more() {
 
 #[test]
 fn how_many_bytes_travel_among_the_records_follows_what_copies_and_a_wait_cost() {
-    // A copy that saves 0.24 ns a byte; the default saves next to nothing.
+    // On this machine a copy saves 0.24 ns a byte. On the default machine it saves almost nothing.
     let moving = Moving { remote: 0.03, ..Machine::default().moving };
     let default = Machine { moving, ..Machine::default() };
     let with = |latency, pack| Machine {
@@ -127,10 +127,10 @@ fn how_many_bytes_travel_among_the_records_follows_what_copies_and_a_wait_cost()
         ..default
     };
     assert_eq!(run_bytes(&default), 875);
-    // Twice the price of a wait, and copies that cost twice as much.
+    // A wait costs twice as much, and so does a copy.
     assert_eq!(run_bytes(&with(300.0, 0.10)), 1750);
     assert_eq!(run_bytes(&with(90.0, 0.34)), 438);
-    // No model makes all of memory into records.
+    // No model turns all of memory into records.
     assert_eq!(run_bytes(&with(90.0, -0.2)), 21_000);
     assert_eq!(run_bytes(&Machine::default()), 21_000);
 }

@@ -6,7 +6,8 @@ use fencepost_planner::machine::{Caches, Link, Moving};
 use fencepost_planner::units::Nanos;
 use fencepost_planner::{ErrorClass, Machine};
 
-/// A machine on which messages cost `latency` and `per_byte`, and nothing else has a cost.
+/// Returns a machine on which messages cost `latency` and `per_byte`, and nothing else costs
+/// anything.
 fn machine(latency: f64, per_byte: f64) -> Machine {
     let link = Link { latency, overhead: 0.0, payload: 0.0, per_byte };
     let moving = Moving { per_run: 0.0, pack: 0.0, unpack: 0.0, remote_run: 0.0, remote: per_byte };
@@ -21,7 +22,8 @@ fn advised<const D: usize>(block: &Block<D>, cell: f64, machine: &Machine) -> Ad
 #[test]
 fn deeper_halos_pay_by_latency_alone() {
     let block = Block::at(0, 4, [64, 64]).unwrap().halo(1).unwrap();
-    // One exchange of k steps moves no fewer bytes than k exchanges, since it has corners as well.
+    // One exchange of k steps moves at least as many bytes as k exchanges, since it also moves the
+    // corners.
     assert_eq!(advised(&block, 0.0, &machine(0.0, 1.0)).steps(), 1);
     assert_eq!(advised(&block, 1.0, &machine(0.0, 1.0)).steps(), 1);
     assert_eq!(advised(&block, 1.0, &machine(1e9, 1.0)).steps(), 32);
@@ -37,8 +39,9 @@ fn deeper_halos_pay_by_latency_alone() {
 
 #[test]
 fn the_best_number_of_steps_is_the_one_of_the_formula() {
-    // Two ranks, one side each, one byte a cell, and rows that cost nothing. A step costs
-    // `latency / k`, and the time of `(k - 1) / 2` cells, each of a millisecond.
+    // Two ranks, which each exchange one side with one byte for each cell. Rows cost nothing. A
+    // step costs `latency / k`, and the time of `(k - 1) / 2` cells, and each cell takes a
+    // millisecond.
     let block = Block::at(1, 2, [20]).unwrap().halo(1).unwrap();
     for (latency, steps) in [(0.4, 1), (2.0, 2), (4.5, 3), (8.0, 4), (12.5, 5), (18.0, 6), (24.5, 7)] {
         let advice = block.advise(Nanos(1e6), 1, 2, Apart, &machine(latency * 1e6, 0.0)).unwrap();
@@ -59,8 +62,8 @@ fn no_more_steps_are_considered_than_fit_the_block() {
     }
 }
 
-/// Compares the cells that the steps compute, on the rank that computes most, with those that the
-/// advice counts.
+/// Compares the number of cells that the steps compute, on the rank that computes most, with the
+/// number that the advice counts.
 fn counted<const D: usize>(ranks: usize, block: impl Fn(usize) -> Block<D>) {
     let advice = block(0).advise(Nanos(1.0), 8, 16, Together, &machine(0.0, 0.0)).unwrap();
     assert_eq!(advice.steps(), 1);
@@ -115,7 +118,8 @@ one block wide; no other grid of ranks has room for it; use fewer ranks, or a na
     assert_eq!(text, expected, "{text}");
 }
 
-/// A machine on which only memory costs something. Shared caches supply 16 bytes in 0.24 ns.
+/// Returns a machine on which only memory costs something. Shared caches supply 16 bytes in 0.24
+/// ns.
 fn memory(core: f64, host: f64) -> Machine {
     let caches = Caches { core, host, near: 0.015, memory: 1.0 };
     Machine { caches, ..machine(0.0, 0.0) }
@@ -148,7 +152,7 @@ fn bands_pay_in_shared_caches_that_are_slower_than_the_cells() {
 
 #[test]
 fn steps_are_as_many_and_bands_as_large_as_a_cache_holds() {
-    // A row of both fields has 16 KiB, so one band of `k` steps holds `k + 2` times as many.
+    // A row of both fields has 16 KiB, so one band of `k` steps takes `k + 2` times as much.
     let block = Block::at(0, 1, [1000, 1024 - 2]).unwrap().halo(1).unwrap();
     for rows in [4_u32, 6, 10, 18, 34] {
         let cache = f64::from(rows * 16 * 1024) * 1.02 / 0.6;
@@ -162,7 +166,7 @@ fn steps_are_as_many_and_bands_as_large_as_a_cache_holds() {
         };
         assert!(advice.steps() > 1 && held(advice.steps()) <= 0.6 * cache, "{rows} rows: {advice}");
     }
-    // Where nothing fits, one step after another is as good as any order.
+    // If nothing fits, one step after another is as good as any order.
     let advice = advised(&block, 1e-3, &memory(100.0, 0.0));
     assert_eq!(advice.steps(), 1, "{advice}");
 }
@@ -190,7 +194,7 @@ fn bands_cut_planes_that_a_core_would_read_again_from_shared_caches() {
 #[test]
 fn ranks_of_a_host_have_a_part_each_of_the_cache_that_they_share() {
     let block = Block::at(0, 8, [2048, 2048]).unwrap().halo(1).unwrap();
-    // 8 MiB of fields each: they fit where ranks have the cache to themselves.
+    // The fields have 8 MiB each. They fit if ranks have the cache to themselves.
     let machine = memory(262_144.0, 40.0 * 1024.0 * 1024.0);
     let time =
         |placement| block.advise(Nanos(0.3), 8, 16, placement, &machine).unwrap().predicted(1).unwrap().0;

@@ -1,4 +1,5 @@
-//! Patterns of all ranks: once per class of the arguments, and the same as evaluating each rank.
+//! Patterns of all ranks, which are evaluated once for each class of the arguments. The result is
+//! the same as evaluating each rank.
 
 use fencepost_planner::Result;
 use fencepost_planner::argument::Argument;
@@ -39,7 +40,7 @@ fn collect<A: Argument>(
     Ok((patterns, count.get()))
 }
 
-/// Checks that the pattern of each rank is the one that it would record for itself.
+/// Checks that the pattern of each rank is the one that the rank would record for itself.
 fn as_each_rank_would(patterns: &Patterns, record: impl Fn(u32) -> Pattern) {
     for (rank, &class) in patterns.class_of.iter().enumerate() {
         assert_eq!(patterns.classes[class], record(rank as u32));
@@ -71,7 +72,7 @@ fn an_even_3d_halo_has_27_patterns() {
     assert_eq!(patterns.classes.len(), 27);
 }
 
-/// Only the even ranks put. A rank finds out in three ways whether it is one.
+/// Only the even ranks put. A rank determines in three ways whether it is even.
 #[test]
 fn ranks_that_were_told_apart_are_evaluated_each() {
     let block = |rank| Block::at(rank as usize, 49, [70, 70])?.halo(1);
@@ -86,7 +87,7 @@ fn ranks_that_were_told_apart_are_evaluated_each() {
     assert!(told.1 >= 49);
     as_each_rank_would(&told.0, expected);
     assert_eq!(asked.0, told.0);
-    // Four corners, four sides and the inside, the odd ones of them doing nothing.
+    // Four corners, four sides and the inside. The odd ranks of each do nothing.
     assert!(asked.0.classes.len() <= 10, "{}", asked.0.classes.len());
 }
 

@@ -1,5 +1,5 @@
-//! Each algorithm of each collective, run by the reference interpreter, compared with plain loops;
-//! and as verified schedules.
+//! Each algorithm of each collective. The reference interpreter runs it, and the result is compared
+//! with plain loops. Its schedules are verified.
 
 use fencepost_planner::census::Census;
 use fencepost_planner::collective::{
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 const F64: ElementType = ElementType::scalar(Scalar::F64);
 const SIZE: usize = 8;
 
-/// The elements that a rank contributes: sums of these depend on the order.
+/// Returns an element that a rank contributes. Sums of these elements depend on the order.
 fn given(rank: u32, i: usize) -> f64 {
     0.1 * (f64::from(rank) + 1.0).powi(3) + i as f64 * 1e-3
 }
@@ -29,7 +29,7 @@ fn combine(op: Op, into: &mut [f64], from: &[f64]) {
     }
 }
 
-/// The balanced tree, by its definition.
+/// Returns the result of the balanced tree, by its definition.
 fn tree(parts: &[Vec<f64>], op: Op) -> Vec<f64> {
     match parts {
         [one] => one.clone(),
@@ -42,7 +42,7 @@ fn tree(parts: &[Vec<f64>], op: Op) -> Vec<f64> {
     }
 }
 
-/// The result that each rank has to have.
+/// Returns the result that each rank must have.
 fn expected(what: &Collective) -> Vec<Option<Vec<f64>>> {
     let parts: Vec<Vec<f64>> =
         (0..what.ranks).map(|rank| (0..what.len).map(|i| given(rank, i)).collect()).collect();
@@ -213,7 +213,7 @@ fn the_tree_divides_every_range_in_two_and_the_left_half_is_no_smaller() {
 fn rounds_and_bytes_are_those_that_the_page_states() {
     let ranks = 6;
     let what = |operation| Collective { operation, ranks, len: 60, element: F64 };
-    // The most elements that one rank sends, epoch by epoch.
+    // The largest number of elements that one rank sends, by epoch.
     let most = |operation, algorithm| -> Vec<usize> {
         let plan = what(operation).plan(algorithm);
         let epochs = plan.steps.iter().filter_map(|step| match step {
@@ -242,8 +242,8 @@ fn rounds_and_bytes_are_those_that_the_page_states() {
     assert_eq!(most(Operation::AllToAll, Algorithm::Direct), [300]);
 }
 
-/// Small arrays go in one round, large ones in blocks. If many ranks bring little each, a tree
-/// collects it.
+/// Small arrays are exchanged in one round, and large ones in blocks. If many ranks contribute few
+/// elements each, a tree collects them.
 #[test]
 fn the_way_follows_length_and_number_of_ranks() {
     let machine = Machine::default();
@@ -259,8 +259,8 @@ fn the_way_follows_length_and_number_of_ranks() {
     assert_eq!(algorithm(1, 1 << 20, true), Algorithm::Direct);
 }
 
-/// With a sparse census all short arrays are piggybacked on it: that takes fewer rounds than a
-/// census and then a tree.
+/// With a sparse census, all short arrays are piggybacked on it. That takes fewer rounds than a
+/// census followed by a tree.
 #[test]
 fn short_arrays_ride_with_a_sparse_census() {
     let machine = Machine::default();

@@ -1,5 +1,5 @@
-//! Every schedule leaves what the reference interpreter leaves, whatever the options and in
-//! whatever order ranks run.
+//! Every schedule has the same results as the reference interpreter, for all options and in every
+//! order in which ranks run.
 
 use crate::support::{by_rank, interpreter, random};
 use fencepost_planner::census::{self, Census, Places};
@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const LEN: usize = 12;
 
-/// Elements of a window of [`LEN`]: `size` of them, in any order, some twice, some in a row.
+/// Draws `size` elements of a window of [`LEN`] in any order, some twice, and some in a row.
 fn datatype(size: usize) -> BoxedStrategy<Datatype> {
     prop_oneof![
         2 => (0..=LEN - size.min(LEN)).prop_map(move |first| Datatype::run(first..first + size)),
@@ -70,7 +70,7 @@ fn operation(rank: usize, ranks: usize) -> BoxedStrategy<Operation> {
         .boxed()
 }
 
-/// Each rank's operations; ranks with equal ones are one class.
+/// Draws the operations of each rank. Ranks with equal operations are one class.
 fn patterns() -> BoxedStrategy<Patterns> {
     (1..5_usize, prop::bool::weighted(0.1))
         .prop_flat_map(|(ranks, relaxed)| {
@@ -118,7 +118,7 @@ fn check(patterns: &Patterns, placement: Placement, options: &Options, seed: u64
             assert!(options.cap.is_none_or(|cap| schedule.peak() <= cap));
             schedule
         }
-        // The error states what is needed at least, and that much is enough.
+        // The error states the least amount that is needed, and that amount is enough.
         Err(error) => {
             let cap = options.cap.expect("good patterns");
             assert_eq!(error.class(), ErrorClass::NoMem, "{error}");
@@ -187,7 +187,7 @@ fn least_lengths_reach_what_others_touch() {
     assert_eq!(schedule.classes.ids().map(ClassId::index).collect::<Vec<_>>(), [0, 1]);
 }
 
-/// The halo of every block of a grid, as a superstep would ask for it.
+/// Returns the patterns of a superstep that fills the halo of every block of a grid.
 fn halo<const D: usize>(global: [usize; D], grid: [usize; D], wraps: [bool; D]) -> Patterns {
     let ranks = grid.iter().product::<usize>();
     let block = |rank: u32| Ok(Block::at(rank as usize, ranks, global)?.grid(grid)?.halo(1)?.periodic(wraps));
@@ -380,7 +380,8 @@ fn conflicts_are_what_the_definition_says_and_name_both_lines() {
         ),
         ["elements 5..8 of w0 on rank 0: put by op0 of rank 0 and put by op1 of rank 0"],
     );
-    // An operation that overwrites itself is found alone (28): a put, and a get in its section.
+    // A put that overwrites itself is found even if it is the only operation (28), and so is a get
+    // whose section overlaps itself.
     assert_eq!(
         conflicts(
             "class c0\n put buffer -> +1 w0 3+[4 by 0]x1 at a.rs:1\nclass c1\n get -1 w0 0..4 -> w1 2+[2 by 1]x2 at b.rs:2\nranks c0 c1\n"
@@ -390,7 +391,7 @@ fn conflicts_are_what_the_definition_says_and_name_both_lines() {
             "element 3 of w1 on rank 1: put twice by op0 of rank 1 at b.rs:2",
         ],
     );
-    // An operation that reads or accumulates twice, or writes a section of its own, is not found.
+    // An operation that reads or accumulates twice, or writes its own section, is not found.
     for text in [
         "get self w0 0+[4 by 0]x1 -> w0 8..12",
         "put w0 0+[4 by 0]x1 -> self w0 8..12",
@@ -416,7 +417,7 @@ fn conflicts_are_those_of_the_reference() {
                 (found.rank.index(), found.window.index(), between, ends)
             })
             .collect();
-        // One conflict represents those of all ranks that differ only by their position.
+        // One conflict represents the conflicts of all ranks that differ only in their position.
         let found: BTreeMap<_, usize> = conflicts(&patterns)
             .into_iter()
             .map(|found| {
@@ -458,7 +459,7 @@ ranks c0 c1
     };
     assert!(line("heat.rs:7").contains("direct, round"), "{text}");
     assert!(line("heat.rs:8").contains("aggregated, round") && line("heat.rs:8").contains("pack"), "{text}");
-    // Both ways with all their frames, so that the smaller sum is the one taken.
+    // Both ways with all their frames. The way with the smaller sum is taken.
     for (site, first) in [("heat.rs:7", "copy"), ("heat.rs:8", "pack")] {
         let (taken, other) = line(site).split_once(", against ").expect("two ways");
         let total = |terms: &str| -> f64 {
@@ -483,8 +484,8 @@ ranks c0 c1
     );
 }
 
-/// The schedule of ranks that each put some elements to the next one. `elements` has the number of
-/// each rank, which is also where its elements land.
+/// Returns the schedule of ranks that each put some elements to the next rank. `elements` is the
+/// number of elements of each rank, and also the position to which it puts.
 fn puts_to_the_next(elements: &[usize], placement: Placement, machine: &Machine) -> Schedule {
     let mut text = "superstep chain\nwindow w0 f64\nshape 1\n".to_owned();
     let mut kinds: Vec<usize> = elements.to_vec();
@@ -510,7 +511,7 @@ fn an_epoch_costs_at_a_fence_what_the_slowest_rank_takes() {
     let at_fence = |elements: &[usize]| {
         cost_at_fence(&puts_to_the_next(elements, Placement::Apart, &machine), &machine).0.0
     };
-    // Whichever ranks are slow, the first, the last or others, and whatever the others do.
+    // Any ranks may be slow, the first, the last or others, whatever the other ranks do.
     let slowest = at_fence(&[0, 1000, 0, 0, 0, 0]);
     for elements in
         [[1000, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1000, 0], [0, 1000, 0, 0, 10, 0], [10, 0, 0, 1000, 0, 0]]
@@ -526,8 +527,8 @@ fn ranks_of_one_class_cost_more_where_their_peers_are_on_another_host() {
     let mut machine = Machine::default();
     machine.network.per_byte = 1000.0;
     let hosts = Placement::Hosts { ranks_each: 4 };
-    // Ranks 1 to 6 make the same calls. The peers of rank 1 are on its own host; those of 3 and 4
-    // include a rank on another host.
+    // Ranks 1 to 6 make the same calls. The peers of rank 1 are on its own host. The peers of ranks
+    // 3 and 4 include a rank on another host.
     let schedule = puts_to_the_next(&[1, 1, 1, 1, 1, 1, 1, 0], hosts, &machine);
     let least = 8.0 * machine.network.per_byte;
     let (prepared, at_fence) = (cost(&schedule, &machine), cost_at_fence(&schedule, &machine).0);
@@ -551,7 +552,7 @@ ranks ";
         (1000, Placement::Apart, Census::Sparse),
         (256, Placement::Hosts { ranks_each: 32 }, Census::Sparse),
     ] {
-        // The last rank has no next one.
+        // The last rank has no next rank.
         let text = format!("{text}{}c1\n", "c0 ".repeat(ranks - 1)).replace("ranks c0", "class c1\nranks c0");
         let patterns: Patterns = text.parse().expect("patterns");
         let machine = Machine::default();
@@ -561,8 +562,8 @@ ranks ";
         let places = Places::new(ranks as u32, placement);
         let more = census::cost(expected, &places, &machine) - machine.network.latency;
         assert_eq!(census, expected, "{ranks} ranks, {placement:?}");
-        // On hosts the slowest rank is one that receives from another host, or one that sends to
-        // another.
+        // With hosts, the slowest rank is one that receives from another host or sends to another
+        // host.
         let other = if places.have_leaders() { machine.shared.payload } else { 0.0 };
         let beyond = at_fence.0 - prepared.0 - more;
         assert!((-1e-6..=other + 1e-6).contains(&beyond), "{ranks}: {at_fence} and {prepared}, {more}");

@@ -1,11 +1,11 @@
-//! Blocks compared with a plain model: every halo cell is filled by exactly one neighbour, with the
-//! right cell of the array.
+//! Blocks compared with a plain model. Exactly one neighbour fills every halo cell, with the right
+//! cell of the array.
 
 use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::grid::{Block, RankPosition};
 
-/// Every index of an array of `shape`, row-major.
+/// Returns every index of an array of `shape` in row-major order.
 pub fn indices<const D: usize>(shape: [usize; D]) -> impl Iterator<Item = [usize; D]> {
     (0..shape.iter().product()).map(move |mut rest: usize| {
         let mut index = [0; D];
@@ -17,15 +17,15 @@ pub fn indices<const D: usize>(shape: [usize; D]) -> impl Iterator<Item = [usize
     })
 }
 
-/// First cell and number of cells of block `coord` when `n` cells are dealt out to `p` blocks one
-/// by one.
+/// Returns the first cell and the number of cells of block `coord` when `n` cells are distributed
+/// over `p` blocks one by one.
 fn dealt(n: usize, p: usize, coord: usize) -> (usize, usize) {
     let mut blocks = vec![0; p];
     (0..n).for_each(|cell| blocks[cell % p] += 1);
     (blocks[..coord].iter().sum(), blocks[coord])
 }
 
-/// Moves each element of `from` in `source` to `to` in `target`, counting the writes.
+/// Copies each element of `from` in `source` to `to` in `target`, and counts the writes.
 pub fn copy<T: Copy>(source: &[T], from: &Datatype, target: &mut [(T, u32)], to: &Datatype) {
     assert_eq!(from.size(), to.size(), "both sides have as many elements");
     for (from, to) in from.element_iter().zip(to.element_iter()) {
@@ -34,7 +34,7 @@ pub fn copy<T: Copy>(source: &[T], from: &Datatype, target: &mut [(T, u32)], to:
     }
 }
 
-/// Fills all halos by puts and by gets and looks at every element of every rank's storage.
+/// Fills all halos by puts and by gets, and checks every element of every rank's storage.
 fn exchange<const D: usize>(
     global: [usize; D],
     grid: [usize; D],
@@ -51,8 +51,8 @@ fn exchange<const D: usize>(
         .collect();
     let number = |cell: [usize; D]| (0..D).fold(0, |sum, d| sum * global[d] + cell[d]) as i64;
 
-    // The storage of each rank, rank by rank in row-major order of the grid. Own cells hold their
-    // number in the array.
+    // The storage of each rank, in row-major order of the grid. Each own cell holds its index in
+    // the array.
     let mut places = Vec::new();
     let mut storage: Vec<Vec<i64>> = Vec::new();
     for (block, coords) in blocks.iter().zip(indices(grid)) {
@@ -93,7 +93,7 @@ fn exchange<const D: usize>(
             for cell in indices(shape) {
                 let at: usize = (0..D).map(|d| cell[d] * strides[d]).sum();
                 let own = (0..D).all(|d| (widths[d]..widths[d] + extent[d]).contains(&cell[d]));
-                // The cell's place in the array, around the ends where it wraps.
+                // The cell's index in the array, around the ends if the array wraps.
                 let place: Option<Vec<usize>> = (0..D)
                     .map(|d| {
                         let place = (origin[d] + cell[d]) as i64 - widths[d] as i64;
@@ -111,7 +111,7 @@ fn exchange<const D: usize>(
     }
 }
 
-/// Every choice of widths up to the smallest block and of wrapping.
+/// Tries every width up to the smallest block, with and without wrapping.
 fn exchanges<const D: usize>(global: [usize; D], grid: [usize; D]) -> usize {
     let mut count = 0;
     let most: [usize; D] = std::array::from_fn(|d| global[d] / grid[d] + 1);
@@ -159,8 +159,8 @@ fn every_halo_cell_is_filled_once_with_the_right_cell_in_three_dimensions() {
 
 #[test]
 fn neighbours_with_and_without_padding_fit_together() {
-    // Two blocks of 512 and two of 511 cells a row: a halo of 0 pads the large ones, a halo of 1
-    // pads none; the row of 510 + 2.
+    // Two blocks have rows of 512 cells, and two of 511. A halo of width 0 pads the large ones, and
+    // a halo of width 1 pads none. In another case the padded rows have 510 + 2 cells.
     for (cells, width) in [(2046, 0), (2046, 1), (2042, 1), (1022 + 1021, 1), (2040, 2), (2033, 2)] {
         for wraps in indices([2, 2]) {
             for pads in [true, false] {
@@ -275,11 +275,12 @@ fn a_halo_is_refused_only_where_it_fits_no_grid() {
                 match block.clone().halos(widths) {
                     Ok(halo) => {
                         assert!(fitting.contains(&halo), "{halo:?}");
-                        // A grid that has room stays.
+                        // A grid with enough room is kept.
                         let stays = fitting.iter().any(|fits| fits.dims() == block.dims());
                         assert!(!stays || halo.dims() == block.dims(), "{halo:?}");
                         chosen_again += usize::from(!stays);
-                        // The block is that of the same rank, whichever grid was there before.
+                        // The result is the block of the same rank, whatever grid the block had
+                        // before.
                         assert_eq!(
                             halo,
                             Block::at(0, ranks, global)

@@ -1,6 +1,6 @@
-//! Halos all the way: from blocks to patterns, to a schedule (the compiler's, and one lowered by
-//! hand the packed way), verified, into a plan file and out of it. The plan of 100,172 ranks takes
-//! less than 10 KB.
+//! Halos through all stages: from blocks to patterns, to a schedule, which is verified, written to
+//! a plan file and read again. The compiler makes one schedule, and another one is lowered by hand
+//! with packing. The plan of 100,172 ranks takes less than 10 KB.
 
 use fencepost_planner::collect::patterns;
 use fencepost_planner::element::{ElementType, Scalar};
@@ -30,7 +30,7 @@ fn exchange<const D: usize>(me: u32, block: &Block<D>) -> Pattern {
     Pattern { operations: block.neighbours().map(put).collect() }
 }
 
-/// One message to each neighbour, no two of them the same rank.
+/// Returns a program with one message to each neighbour. All neighbours are different ranks.
 fn program(block: &Block<2>, pattern: Pattern) -> Program {
     let mut program = Program {
         routes: pattern
@@ -85,8 +85,8 @@ fn lowered(patterns: &Patterns, block: impl Fn(u32) -> Block<2>) -> Schedule {
 #[test]
 fn a_halo_of_a_hundred_thousand_ranks_is_verified_and_fits_ten_kilobytes() {
     let ranks = 316 * 317;
-    // Uneven grids have 36 classes of blocks; what goes down to a smaller block lands where it
-    // would in a larger one.
+    // The uneven grid has 30 classes of blocks. A message to a smaller block arrives at the same
+    // position as in a larger one.
     for (global, classes) in [([316 * 64, 317 * 64], 9), ([316 * 64 + 100, 317 * 64 + 7], 30)] {
         let block = |rank| Block::at(rank as usize, ranks, global)?.grid([316, 317])?.halo(1);
         let record = |rank, block: &Block<2>| Ok((exchange(rank, block), false));
@@ -103,8 +103,8 @@ fn a_halo_of_a_hundred_thousand_ranks_is_verified_and_fits_ten_kilobytes() {
     }
 }
 
-/// Checks schedules compiled for every placement: they are verified, and the same after a way
-/// through a file.
+/// Checks the schedules that are compiled for every placement. They are verified, and unchanged
+/// after they were written to a file and read again.
 fn compiled(grid: [usize; 3], global: [usize; 3], width: usize, wraps: [bool; 3]) -> (usize, usize) {
     let ranks = grid.iter().product::<usize>();
     let block = |rank| Block::at(rank as usize, ranks, global)?.grid(grid)?.periodic(wraps).halo(width);

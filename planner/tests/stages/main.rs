@@ -1,5 +1,5 @@
-//! The results of the planner, stage by stage: patterns, passes, whole schedules, what the verifier
-//! accepts, and the decisions of dynamic epochs.
+//! The results of the planner, stage by stage: patterns, passes, whole schedules, the verdicts of
+//! the verifier, and the decisions of dynamic epochs.
 
 mod adaptive;
 mod advise;

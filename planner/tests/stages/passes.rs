@@ -1,4 +1,4 @@
-//! Golden tests: each file `passes/<pass>/*.sched` has patterns, `---`, and the stage that the pass
+//! Golden tests. Each file `passes/<pass>/*.sched` has patterns, `---`, and the stage that the pass
 //! makes of them.
 //!
 //! Lines `# key value` before the patterns set `placement` (`together`, `apart`, or the number of

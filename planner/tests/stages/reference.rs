@@ -1,4 +1,4 @@
-//! The reference interpreter, paragraph by paragraph of `planner/README.md`.
+//! The reference interpreter, by the paragraphs of `planner/README.md`.
 
 use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
@@ -20,7 +20,7 @@ fn ints(bytes: &[u8]) -> Vec<i32> {
     bytes.chunks(4).map(|b| i32::from_ne_bytes(b.try_into().unwrap())).collect()
 }
 
-/// Two windows of i32 on every rank; `W` as given, `V` zero and as long.
+/// Returns two windows of i32 on every rank. `W` has the given elements, and `V` has as many zeros.
 fn world(ranks: &[&[i32]]) -> World {
     World {
         element: [ElementType::scalar(Scalar::I32); 2].into_iter().collect(),
@@ -37,7 +37,8 @@ fn section(window: WindowId, datatype: Datatype) -> Local {
     Local::Section { window, datatype }
 }
 
-/// The epoch of these operations, each with the bytes of its slice (empty where it has none).
+/// Returns the epoch of these operations, each with the elements of its slice. The list is empty if
+/// it has none.
 fn epoch(ranks: Vec<Vec<(Operation, Vec<i32>)>>) -> Epoch {
     let mut epoch = Epoch::default();
     for operations in ranks {
@@ -187,7 +188,7 @@ fn what_does_not_fit_names_rank_and_operation_and_changes_nothing() {
     }
 }
 
-/// `a op b` for one element.
+/// Returns `a op b` for one element.
 fn fold<const N: usize>(op: Op, element: ElementType, a: [u8; N], b: [u8; N]) -> [u8; N] {
     let mut a = a;
     apply(Some(op), element, &mut a, &b);

@@ -1,4 +1,5 @@
-//! Rows against indices computed one by one, and several steps an exchange against one.
+//! Rows compared with indices that are computed one by one, and several steps to an exchange
+//! compared with one.
 
 use fencepost_planner::ErrorClass;
 use fencepost_planner::grid::{Block, Row};
@@ -6,12 +7,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::grid::{copy, indices};
 
-/// All offsets of up to `width` cells in each dimension.
+/// Returns all offsets of up to `width` cells in each dimension.
 fn offsets<const D: usize>(width: usize) -> impl Iterator<Item = [isize; D]> {
     indices([2 * width + 1; D]).map(move |offset| offset.map(|step| step as isize - width as isize))
 }
 
-/// Compares every slice of every row with the elements at its indices; returns the number of cells.
+/// Compares every slice of every row with the elements at its indices. Returns the number of cells.
 fn slices<const D: usize>(block: &Block<D>, width: usize) -> usize {
     let mut u: Vec<usize> = (0..block.len()).collect();
     let (strides, origin) = (block.strides(), block.origin());
@@ -136,8 +137,8 @@ fn exchange<const D: usize>(blocks: &[Block<D>], fields: &mut [Vec<f64>]) {
 }
 
 /// Runs `count` steps, `steps` to an exchange, over a halo of `steps` times `reach` cells. Each
-/// cell is computed from all cells up to `reach` away, with weights that have no symmetry, so that
-/// a value from another cell changes the result. Returns all cells of the array.
+/// cell is computed from all cells up to `reach` away. The weights have no symmetry, so a value
+/// from another cell changes the result. Returns all cells of the array.
 fn simulate<const D: usize>(
     (global, grid, wraps): ([usize; D], [usize; D], [bool; D]),
     (count, steps, reach): (usize, usize, usize),
@@ -154,7 +155,7 @@ fn simulate<const D: usize>(
     for (block, field) in blocks.iter().zip(&mut fields) {
         block.fill(field, |cell| (number(cell) as f64).sin());
     }
-    // No step computes the cells at an edge of the array: one exchange of each field brings them.
+    // No step computes the cells at an edge of the array. One exchange of each field brings them.
     let mut others = fields.clone();
     exchange(&blocks, &mut others);
     for done in (0..count).step_by(steps) {
@@ -186,7 +187,7 @@ fn simulate<const D: usize>(
     cells
 }
 
-/// Compares each number of steps an exchange with one.
+/// Compares each number of steps to an exchange with one.
 fn deep<const D: usize>(global: [usize; D], grid: [usize; D], most: usize, reach: usize) {
     for wraps in indices([2; D]).map(|wraps| wraps.map(|wraps| wraps == 1)) {
         let whole = simulate((global, [1; D], wraps), (most + 1, 1, reach));
@@ -224,7 +225,8 @@ fn steps_that_the_halo_is_too_narrow_for_are_refused() {
     refused(block.clone().star(3).unwrap(), 3, &["star", "`.halo(3)`"]);
     assert_eq!(block.clone().star(3).unwrap().tiles(1).unwrap().steps(), 1);
 
-    // Five cells for two steps: two cells each, and none is read that the exchange has not filled.
+    // A halo of five cells for two steps has two cells for each step. No cell is read that the
+    // exchange has not filled.
     let row = block.halo(5).unwrap().tiles(2).unwrap().rows().next().unwrap();
     let u = vec![0; 26 * 26];
     assert_eq!(row.first(), [0, 0]);
@@ -233,8 +235,8 @@ fn steps_that_the_halo_is_too_narrow_for_are_refused() {
     assert_eq!(row.at(&u, [-2, -2]).len(), 18);
 }
 
-/// Checks that each cell of `rows_inside` is in the core or in the rest, once, and that the core
-/// reads only own cells.
+/// Checks that each cell of `rows_inside` is either in the core or in the rest, exactly once, and
+/// that the core reads only own cells.
 fn parts<const D: usize>(block: &Block<D>, margin: usize) -> usize {
     let mut seen = vec![0; block.len()];
     let own: Vec<bool> = {
@@ -287,6 +289,6 @@ fn the_core_and_the_rest_are_all_cells_inside_once() {
         text.contains("a margin of 2 cells") && text.contains("[1, 1]") && !text.contains("  "),
         "{text}"
     );
-    // Where a dimension wraps there is no margin.
+    // A dimension that wraps has no margin.
     assert!(Block::at(0, 1, [9, 9]).unwrap().halo(1).unwrap().periodic([true; 2]).rows_rest(2).count() > 0);
 }

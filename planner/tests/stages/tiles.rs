@@ -1,5 +1,5 @@
-//! Several steps visited band by band: each row after the rows that its step reads, and each cell
-//! once in each step.
+//! Several steps visited band by band. Each row comes after the rows that its step reads, and each
+//! cell is computed once in each step.
 
 use fencepost_planner::ErrorClass;
 use fencepost_planner::grid::{Block, Tiles, Visit};
@@ -7,21 +7,22 @@ use proptest::prelude::*;
 
 use crate::grid::indices;
 
-/// A cell that no step computes: it is at the edge of the array, or outside.
+/// A cell that no step computes, because it is at the edge of the array or outside.
 const FIXED: i32 = -1;
-/// A cell that nothing has been written to.
+/// A cell into which nothing has been written.
 const NOTHING: i32 = -2;
-/// A cell of the step before the first one is `BEFORE - 1`, that of the one before `BEFORE - 2`.
+/// A cell of the step before the first one is `BEFORE - 1`, and a cell of the step before that is
+/// `BEFORE - 2`.
 const BEFORE: i32 = -10;
 
-/// All offsets of up to `reach` cells in each dimension.
+/// Returns all offsets of up to `reach` cells in each dimension.
 fn offsets<const D: usize>(reach: [usize; D]) -> Vec<[isize; D]> {
     let all = indices(reach.map(|reach| 2 * reach + 1));
     all.map(|offset| std::array::from_fn(|d| offset[d] as isize - reach[d] as isize)).collect()
 }
 
-/// The step that each of `N` fields holds of each cell before the first step: step 0, the steps
-/// before it, and one that is yet to be written.
+/// Returns, for each of `N` fields, the step of each cell before the first step: step 0, the steps
+/// before it, and one that is not yet written.
 fn fields<const D: usize, const N: usize>(block: &Block<D>, margin: usize) -> [Vec<i32>; N] {
     let (global, origin, widths) = (block.global(), block.origin(), block.widths());
     let (shape, strides) = (block.shape(), block.strides());
@@ -45,7 +46,7 @@ fn fields<const D: usize, const N: usize>(block: &Block<D>, margin: usize) -> [V
     })
 }
 
-/// The number of cells that a step computes which `later` steps of the group follow.
+/// Returns the number of cells that a step computes if `later` steps of the group follow.
 fn computed<const D: usize>(block: &Block<D>, reach: [usize; D], later: usize, margin: usize) -> usize {
     let (global, origin, extent) = (block.global(), block.origin(), block.extent());
     let along = |d: usize| {
@@ -61,7 +62,7 @@ fn computed<const D: usize>(block: &Block<D>, reach: [usize; D], later: usize, m
 }
 
 /// Follows the step of every cell through these visits, with `N` fields that take turns. The steps
-/// read as far as `reach` in the present field, and the cell itself in those before it.
+/// read up to `reach` cells away in the present field, and the cell itself in the fields before it.
 fn follow<const D: usize, const N: usize>(
     block: &Block<D>,
     tiles: &Tiles<D>,
@@ -109,7 +110,7 @@ fn follow<const D: usize, const N: usize>(
     if cells == swept { Ok(()) } else { Err(format!("{cells} cells are visited, and {swept} computed")) }
 }
 
-/// What one test draws.
+/// The choices that one test draws.
 #[derive(Clone, Debug)]
 struct Shape<const D: usize> {
     ranks: usize,
@@ -145,7 +146,7 @@ fn shapes<const D: usize>(cells: usize, most: usize) -> impl Strategy<Value = Sh
 fn test<const D: usize>(shape: &Shape<D>) {
     let Shape { ranks, extra, reach, steps, left, wraps, bands, margin } = shape.clone();
     let width = reach * steps;
-    // The smallest array of such blocks, and some cells more.
+    // The smallest array of such blocks, and some more cells.
     let grid = Block::at(0, ranks, [1000; D]).unwrap().dims();
     let global: [usize; D] = std::array::from_fn(|d| grid[d] * width.max(1) + extra[d]);
     for rank in 0..ranks {
@@ -191,7 +192,7 @@ fn a_row_that_comes_one_visit_too_early_is_noticed() {
     for at in 1..visits.len() {
         let (earlier, later) = (visits[at - 1], visits[at]);
         if later.step() == 0 {
-            continue; // the first step reads what was there before
+            continue; // the first step reads the initial values
         }
         let mut wrong = visits.clone();
         wrong.swap(at - 1, at);

@@ -1,9 +1,6 @@
-//! An interpreter of schedules: all ranks' programs, one instruction at a time, in an order that a
-//! seed decides.
-//!
-//! A frame refers to its sender's buffer, so a buffer that is overwritten too early shows. A copy
-//! reads and writes the memory of the peer at that moment, so a race shows. Ranks run ahead of each
-//! other as far as the schedule lets them.
+//! An interpreter of schedules. It runs the programs of all ranks, one instruction at a time, in an
+//! order that a seed determines.
+//! other as far as the schedule permits.
 
 use super::{by_rank, sources, store};
 use fencepost_planner::element::ElementType;
@@ -15,7 +12,7 @@ use fencepost_tests_reference::{Buffers, Epoch, World, apply};
 use fencepost_tests_support::random::Random;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A frame on its way.
+/// A frame in transit.
 #[derive(Clone, Copy)]
 struct Sent {
     run: usize,
@@ -41,14 +38,14 @@ struct State {
     /// Frames that were sent and not released: `[buffer][copy]`.
     unreleased: Vec<Vec<usize>>,
     open: BTreeMap<usize, Sent>,
-    /// The ranks that this rank is exposed to.
+    /// The ranks to which this rank is exposed.
     exposed: Vec<usize>,
     sources: Buffers,
     landed: Buffers,
 }
 
-/// Runs `schedule` `runs` times in a row from `world`, and compares the memory of each rank after
-/// each run with what the reference leaves.
+/// Runs `schedule` `runs` times in a row from `world`. After each run, compares the memory of each
+/// rank with that of the reference.
 pub fn differs(
     patterns: &Patterns,
     schedule: &Schedule,
@@ -89,8 +86,8 @@ pub fn differs(
     if machine.channels.values().any(|channel| !channel.is_empty()) {
         return Err("frames are left in a channel".into());
     }
-    // The same by the reference. Each run begins with what the schedule left, so a relaxed order
-    // may be any.
+    // The same runs by the reference. Each run begins with the values that the schedule left, so a
+    // relaxed order may be any order.
     let mut before = world.clone();
     for run in 0..runs {
         for rank in 0..machine.ranks.len() {
@@ -117,7 +114,7 @@ pub fn differs(
             }
             Order::Relaxed => {
                 let mut landed = landed;
-                // A get of nothing lands nothing.
+                // A get of no elements lands nothing.
                 for (rank, pattern) in epoch.patterns.iter().enumerate() {
                     for (id, operation) in pattern.operations.iter() {
                         if operation.remote.is_empty() {
@@ -171,7 +168,7 @@ impl<'a> Machine<'a> {
         state.exposed.clear();
     }
 
-    /// The windows of one rank.
+    /// Returns the windows of one rank.
     fn only(&self, rank: usize) -> World {
         World { element: self.world.element.clone(), memory: vec![self.world.memory[rank].clone()] }
     }
@@ -199,7 +196,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// One instruction; whether the rank leaves.
+    /// Runs one instruction. Returns whether the rank leaves.
     fn step(&mut self, rank: usize) -> Result<bool, String> {
         let (run, at) = (self.ranks[rank].run, self.ranks[rank].at);
         let Some(instruction) = self.program(rank).get(at) else { return Ok(true) };
@@ -289,7 +286,7 @@ impl<'a> Machine<'a> {
         self.channels.entry((from, to)).or_default().push_back(Sent { run, frame, buffer, copy, at });
     }
 
-    /// The owner of the window, which must be exposed to this rank if it is another rank.
+    /// Returns the owner of the window. If it is another rank, it must be exposed to this rank.
     fn owner(&self, rank: usize, delta: Delta) -> Result<usize, String> {
         let owner = self.peer(rank, delta);
         let exposed =

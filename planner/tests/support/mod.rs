@@ -13,12 +13,12 @@ use fencepost_planner::table::Table;
 use fencepost_tests_reference::{Buffers, World};
 use fencepost_tests_support::random::Random;
 
-/// The pattern of each rank.
+/// Returns the pattern of each rank.
 pub fn by_rank(patterns: &Patterns) -> Vec<Pattern> {
     patterns.class_of.iter().map(|class| patterns.classes[*class].clone()).collect()
 }
 
-/// Patterns with each distinct one kept once.
+/// Returns the patterns with each distinct one kept once.
 pub fn intern(mut patterns: Patterns) -> Patterns {
     let (mut classes, mut class_of) = (Vec::<Pattern>::new(), Vec::new());
     for pattern in by_rank(&patterns) {
@@ -33,7 +33,7 @@ pub fn intern(mut patterns: Patterns) -> Patterns {
     patterns
 }
 
-/// Bytes for the slices of one rank's puts and accumulates.
+/// Returns bytes for the slices of one rank's puts and accumulates.
 pub fn sources(patterns: &Patterns, rank: usize, run: usize) -> Buffers {
     let pattern = &patterns.classes[patterns.class_of[rank]];
     let mut dice = Random::new((rank * 1000 + run) as u64 + 77);
@@ -60,13 +60,13 @@ pub fn store(world: &mut World, rank: usize, run: usize) {
     }
 }
 
-/// An operation on window 0 of another rank.
+/// Returns an operation on window 0 of another rank.
 pub fn operation(kind: Kind, target: i64, remote: Datatype, local: Local) -> Operation {
     let site = Site { file: "program.rs".into(), line: 7, column: 1 };
     Operation { kind, window: Id::new(0), target: Some(Delta(target)), remote, local, mode: Mode::Auto, site }
 }
 
-/// Patterns over `windows`, one of a class of its own for each rank.
+/// Returns patterns over `windows`. Each rank has a class of its own.
 pub fn patterns(
     windows: &[fencepost_planner::element::ElementType],
     order: Order,

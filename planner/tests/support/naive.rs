@@ -1,5 +1,5 @@
-//! A plain lowering: each rank a class of its own, one message to each peer, everything packed; or
-//! direct copies for gets into buffers and for puts where no other rank puts.
+//! A plain lowering. Each rank is a class of its own, sends one message to each peer, and packs
+//! everything. Or gets into buffers, and puts where no other rank puts, are direct copies.
 
 use super::by_rank;
 use fencepost_planner::datatype::Datatype;
@@ -49,7 +49,7 @@ impl Asked {
             }
         }
     }
-    /// Windows that it touches: the owner, the window, the elements.
+    /// Returns the parts of windows that it touches: the owner, the window, and the elements.
     fn touches(&self) -> Vec<(usize, WindowId, Datatype)> {
         let mut all = vec![(self.target, self.operation.window, self.operation.remote.clone())];
         if let Local::Section { window, datatype } = &self.operation.local {
@@ -59,7 +59,7 @@ impl Asked {
     }
 }
 
-/// Lower `patterns`; with `direct`, some of it as copies.
+/// Lowers `patterns`. With `direct`, some operations become copies.
 pub fn lower(patterns: &Patterns, direct: bool) -> Schedule {
     let ranks = patterns.class_of.len();
     let mut asked = Vec::new();
@@ -108,7 +108,8 @@ fn program(patterns: &Patterns, rank: usize, packed: &[Asked], direct: &[Asked])
     let delta = |to: usize| Delta(to as i64 - rank as i64);
     let element = |one: &Asked| patterns.windows[one.operation.window];
     let bytes = |one: &Asked| one.operation.remote.size() as u64 * u64::from(element(one).size);
-    // Which rank sends a frame to which, and the position of each operation in it.
+    // The pairs of ranks between which frames are sent, and the position of each operation in its
+    // frame.
     let mut frames: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     let mut at = Vec::new();
     for one in packed {

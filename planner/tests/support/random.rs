@@ -12,7 +12,7 @@ use fencepost_planner::{Options, compile};
 use fencepost_tests_reference::World;
 use fencepost_tests_support::random::Random;
 
-/// A value of a few that make operators show.
+/// Returns one of a few values that make differences between operators visible.
 pub fn value(element: ElementType, dice: &mut Random) -> Vec<u8> {
     let number = dice.below(9) as i64 - 3;
     let odd = [f64::NAN, -0.0, f64::INFINITY, 1e300, 0.1, 1e-9];
@@ -34,7 +34,7 @@ pub fn value(element: ElementType, dice: &mut Random) -> Vec<u8> {
     }
 }
 
-/// Windows of `ranks` ranks, all of one length, filled.
+/// Returns filled windows of `ranks` ranks, all of one length.
 pub fn world(windows: &[ElementType], ranks: usize, len: usize, seed: u64) -> World {
     let mut dice = Random::new(seed);
     let fill =
@@ -44,7 +44,7 @@ pub fn world(windows: &[ElementType], ranks: usize, len: usize, seed: u64) -> Wo
     World { element: windows.iter().copied().collect(), memory }
 }
 
-/// `count` elements of `0..len` in some order, some of them twice.
+/// Draws `count` elements of `0..len` in some order, some of them twice.
 fn datatype(dice: &mut Random, len: usize, count: usize) -> Datatype {
     let any = |dice: &mut Random| {
         Datatype::elements((0..count).map(|_| dice.below(len) as i64).collect::<Vec<_>>()).unwrap()
@@ -69,7 +69,7 @@ fn datatype(dice: &mut Random, len: usize, count: usize) -> Datatype {
 /// The length of every window of [`epoch`].
 pub const LEN: usize = 12;
 
-/// A random epoch of at most 5 ranks; its windows hold [`LEN`] elements.
+/// Draws an epoch of at most 5 ranks, whose windows hold [`LEN`] elements.
 pub fn epoch(seed: u64) -> Patterns {
     let mut dice = Random::new(seed);
     let types = [
@@ -119,9 +119,9 @@ fn one(
     made
 }
 
-/// A halo exchange on a grid of `rows` by `columns` ranks, each with a block of `height[row]` by
-/// `width[column]` elements within a border of width one; with all eight neighbours or with four;
-/// wrapped around or not.
+/// Returns a halo exchange on a grid of `rows` by `columns` ranks. Each rank has a block of
+/// `height[row]` by `width[column]` elements within a border of width one. The exchange is with all
+/// eight neighbours or with four, and wraps around or not.
 pub fn halo(height: &[usize], width: &[usize], corners: bool, wrap: bool) -> Patterns {
     let (rows, columns) = (height.len() as i64, width.len() as i64);
     let block = |h: usize, w: usize, row: usize, column: usize, down: usize, across: usize| {
@@ -142,7 +142,7 @@ pub fn halo(height: &[usize], width: &[usize], corners: bool, wrap: bool) -> Pat
                 continue;
             }
             let (their_h, their_w) = (height[there as usize], width[across_there as usize]);
-            // The edge that faces them, and the part of their border that faces back.
+            // The edge towards a neighbour, and the part of the neighbour's border on that side.
             let edge = |by: i64, len: usize| match by {
                 -1 => (1, 1),
                 0 => (1, len),
@@ -173,7 +173,8 @@ pub fn halo(height: &[usize], width: &[usize], corners: bool, wrap: bool) -> Pat
     made
 }
 
-/// The schedule of these choices; every third seed allows only half the staging that it would have.
+/// Returns the schedule of these choices. Every third seed permits only half of the staging that it
+/// would have.
 pub fn compiled(patterns: &Patterns, placement: Placement, options: &Options, seed: u64) -> Schedule {
     let compiled = |options: &Options| {
         compile(patterns, placement, &Machine::default(), options)
@@ -190,7 +191,7 @@ pub fn compiled(patterns: &Patterns, placement: Placement, options: &Options, se
     within
 }
 
-/// A placement and options of all that there are.
+/// Draws a placement and options among all possible ones.
 pub fn choices(seed: u64) -> (Placement, Options) {
     let mut dice = Random::new(seed ^ 0x5555);
     let placement = match dice.below(4) {

@@ -1,4 +1,4 @@
-//! Reads the text of a schedule, as the planner prints it, next to the patterns that it is of.
+//! Reads the text of a schedule in the form that the planner prints, together with its patterns.
 
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, RoundId, WindowId};
@@ -7,7 +7,8 @@ use fencepost_planner::ir::schedule::{
     Buffer, Frame, Instruction, Part, Placement, Program, Routing, Schedule,
 };
 
-/// The schedule that `text` describes; windows, shape and order are those of `patterns`.
+/// Returns the schedule that `text` describes. Its windows, shape and order are those of
+/// `patterns`.
 pub fn schedule(text: &str, patterns: &Patterns, placement: Placement) -> Schedule {
     let mut schedule = Schedule {
         name: patterns.name.clone(),
@@ -141,7 +142,7 @@ fn one(
             code.push(Instruction::Unpack { peer: delta(peer)?, at: at.parse().ok()?, to, op, element });
         }
         operation => {
-            // The operation itself is read by the reader of patterns.
+            // The reader of patterns has read the operation itself.
             id::<OperationId>(operation)?;
             let call = rest.rsplit_once(": ")?.0;
             let mut text = String::from("superstep s\n");
@@ -159,10 +160,10 @@ fn one(
     Some(())
 }
 
-/// `w0 8..12 of f64 by SUM`.
+/// Reads `w0 8..12 of f64 by SUM`.
 fn target(text: &str) -> Option<(Part, ElementType, Option<Op>)> {
     let (text, op) = match text.split_once(" by ") {
-        // A nest has a "by" too, but before the element type.
+        // A nest contains a "by" too, but before the element type.
         _ if !text.rsplit_once(" of ")?.1.contains(" by ") => (text, None),
         _ => {
             let (text, op) = text.rsplit_once(" by ")?;
@@ -174,7 +175,7 @@ fn target(text: &str) -> Option<(Part, ElementType, Option<Op>)> {
     Some((part(part_text)?, *read.windows.values().next()?, op))
 }
 
-/// `w0 8..12`, `+1 w0 8..12` or `op1 0..4`.
+/// Reads `w0 8..12`, `+1 w0 8..12` or `op1 0..4`.
 fn part(text: &str) -> Option<Part> {
     let (first, rest) = text.split_once(' ')?;
     if let Some(operation) = id::<OperationId>(first) {
@@ -193,7 +194,7 @@ fn delta(text: &str) -> Option<Delta> {
     if text == "self" { Some(Delta::SELF) } else { text.parse().ok().map(Delta) }
 }
 
-/// An id as it is printed.
+/// Reads an id in its printed form.
 fn id<I: Id + std::fmt::Display>(text: &str) -> Option<I> {
     let digits = text.find(|c: char| c.is_ascii_digit())?;
     let id = I::new(text[digits..].parse::<u32>().ok()? as usize);

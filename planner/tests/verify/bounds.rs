@@ -1,5 +1,5 @@
-//! A few words can ask for any number of elements, so what they cost is bounded. Each test runs in
-//! a process of its own, which may use 3 GiB and some minutes.
+//! A few words can describe any number of elements, so the cost of processing them is bounded. Each
+//! test runs in a process of its own, which may use 3 GiB and some minutes.
 
 use crate::support::intern;
 use fencepost_planner::datatype::Datatype;
@@ -14,7 +14,7 @@ use std::process::Command;
 
 const ELEMENT: ElementType = ElementType::scalar(Scalar::U64);
 
-/// Run `body`, which is all of the test `name`, in a process with little memory and time.
+/// Runs `body`, which is the whole test `name`, in a process with little memory and time.
 fn bounded(name: &str, body: impl FnOnce()) {
     if std::env::var_os("FENCEPOST_TEST_BOUNDED").is_some() {
         return body();
@@ -27,7 +27,7 @@ fn bounded(name: &str, body: impl FnOnce()) {
     assert!(output.status.success() && said.contains("1 passed"), "{}: {said}", output.status);
 }
 
-/// Typemaps that are described by a few words, and overlap themselves.
+/// Returns typemaps that a few words describe, and that overlap themselves.
 fn huge() -> [Datatype; 4] {
     [
         Datatype::nest(0, &[(1 << 40, 0)], 1).unwrap(),
@@ -42,7 +42,7 @@ fn operation(kind: Kind, target: i64, local: Local, remote: Datatype) -> Operati
     Operation { kind, window, target: Some(Delta(target)), remote, local, mode, site }
 }
 
-/// Each of two ranks puts to the other, or to itself.
+/// Returns the patterns of two ranks that each put to the other or to themselves.
 fn patterns(of: impl Fn(i64) -> Vec<Operation>) -> Patterns {
     let pattern = |target| Pattern { operations: of(target).into_iter().collect() };
     intern(Patterns {
@@ -92,7 +92,8 @@ fn overlapping_operations_of_too_many_runs_are_no_memory() {
     bounded("overlapping_operations_of_too_many_runs_are_no_memory", || {
         for huge in huge() {
             for kind in [Kind::Put, Kind::Get, Kind::Accumulate(Op::Sum)] {
-                // Few runs that overlap take the verifier as long as is allowed: once is enough.
+                // For few runs that overlap, the verifier takes as long as is permitted. Once is
+                // enough.
                 if huge.run_count() <= 1 << 20 && kind != Kind::Put {
                     continue;
                 }
@@ -106,7 +107,8 @@ fn overlapping_operations_of_too_many_runs_are_no_memory() {
                     {
                         let compiled =
                             compile(&patterns, placement, &Machine::default(), &Options::default());
-                        // Some of them are plain: what lands in a buffer is in no other's way.
+                        // Some of them compile, because elements that land in a buffer are in the
+                        // way of no others.
                         if let Err(error) = compiled {
                             assert_eq!(
                                 error.class(),

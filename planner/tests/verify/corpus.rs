@@ -1,8 +1,5 @@
-//! The corpus: `NNN-what-yes.sched` has a schedule that is accepted, `NNN-what-no.sched` one that
-//! is refused.
-//!
-//! A file holds patterns, `---`, and a schedule of them. `# refused Name` has the name of the
-//! refusal; `# placement apart` or `# placement 2` states which ranks share memory.
+//! The corpus. `NNN-what-yes.sched` contains a schedule that is accepted, and `NNN-what-no.sched`
+//! one that is refused.
 
 use crate::support::{random, read};
 use fencepost_planner::ir::pattern::Patterns;

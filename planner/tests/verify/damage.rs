@@ -1,5 +1,5 @@
-//! Damage to many good schedules, one kind at a time, at each place where it can be done: the
-//! verifier refuses each by its name.
+//! Damage to many good schedules, one kind at a time, at each possible position. The verifier
+//! refuses each damaged schedule by the right name.
 
 use super::damages::{DAMAGES, foreign};
 use super::good::good;
@@ -61,7 +61,7 @@ fn each_damage_is_refused_by_name_at_every_place_of_every_schedule() {
     assert!(DAMAGES.len() >= 15);
 }
 
-/// If several ranks put to the same elements, one put is sent. Any but the last is refused,
+/// If several ranks put to the same elements, one put is sent. Any put but the last is refused,
 /// whichever rank calls it.
 #[test]
 fn another_writer_than_the_last_is_refused() {
@@ -77,8 +77,8 @@ fn another_writer_than_the_last_is_refused() {
         let rank =
             |rank: i64, dice: &mut Random| vec![put(2 - rank, dice.below(6)), put(2 - rank, dice.below(6))];
         let asked = intern(patterns(&window, order, (0..5).map(|r| rank(r, &mut dice)).collect()));
-        // The schedule of another order of ranks, or of patterns without the last put, presented as
-        // the schedule of this one.
+        // The schedule of another order of ranks, or of patterns without the last put, is presented
+        // as the schedule of this one.
         let mut other = asked.clone();
         for pattern in other.classes.values_mut() {
             if dice.once_in(2) {
@@ -189,8 +189,8 @@ fn schedules_of_other_worlds_are_refused() {
     assert_eq!(name(other), "OutOfBounds");
 }
 
-/// Any two instructions of any programs are exchanged, moved or lost. What is accepted runs like
-/// the reference.
+/// Any two instructions of any programs are exchanged, moved or lost. If the schedule is still
+/// accepted, it runs like the reference.
 #[test]
 fn what_is_accepted_is_good_whatever_was_done_to_it() {
     let mut dice = Random::new(11);
@@ -234,7 +234,7 @@ fn what_is_accepted_is_good_whatever_was_done_to_it() {
     assert!(accepted > 500 && refused > 500, "{accepted} accepted, {refused} refused");
 }
 
-/// Rows of two pairs, which pair up in another way once the first element is gone.
+/// Returns rows of two pairs. If the first element is removed, the elements pair up in another way.
 fn rows() -> Patterns {
     let rows = || Datatype::nest(0, &[(1 << 21, 100), (2, 30), (2, 7)], 1).unwrap();
     let section = Local::Section { window: WindowId(0), datatype: rows() };

@@ -7,20 +7,20 @@ use fencepost_planner::ir::schedule::{Frame, Instruction, Part, Program};
 
 use Instruction::{Await, Combine, Copy, Done, Expose, Pack, Reclaim, Release, Send, Unpack};
 
-/// A way to damage one instruction of one class, or nothing where it does not apply.
+/// Damages one instruction of one class. Returns `None` if the damage does not apply.
 pub type Apply = fn(&mut Program, usize) -> Option<()>;
 
 pub struct Damage {
     pub name: &'static str,
-    /// The names that it may be refused by; the first is the usual one.
+    /// The names by which it may be refused. The first one is the usual one.
     pub refused: &'static [&'static str],
-    /// Whether the damage may change nothing. It may then be accepted only if it runs like the
+    /// Whether the damage may change nothing. Then it may be accepted, but only if it runs like the
     /// reference.
     pub harmless: bool,
     pub apply: Apply,
 }
 
-/// Whether the instruction copies from or to a window of another rank.
+/// Returns whether the instruction copies from or to a window of another rank.
 pub fn foreign(instruction: &Instruction) -> bool {
     let far = |part: &Part| matches!(part, Part::Window { owner, .. } if *owner != Delta::SELF);
     matches!(instruction, Copy { from, to, .. } if far(from) || far(to))
@@ -34,7 +34,7 @@ fn shift(part: &mut Part) -> Option<()> {
     None
 }
 
-/// Takes the instruction out, if it is one of these.
+/// Removes the instruction if it satisfies `which`.
 fn drop_if(program: &mut Program, at: usize, which: fn(&Instruction) -> bool) -> Option<()> {
     which(&program.instructions[at]).then(|| {
         program.instructions.remove(at);
@@ -246,7 +246,7 @@ pub const DAMAGES: &[Damage] = &[
             let (peer, kind) = to(&program.instructions[at])?;
             let next = |i: &Instruction| to(i).is_some_and(|(other, k)| other == peer && k != kind);
             let later = at + program.instructions[at..].iter().position(next)?;
-            // Dones stay behind the copies, and entries before the dones.
+            // Dones stay behind the copies, and entries stay before the dones.
             if kind == 2 || kind == 1 && to(&program.instructions[later])?.1 == 2 {
                 return None;
             }

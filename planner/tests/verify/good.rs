@@ -1,4 +1,4 @@
-//! Schedules that are good: to be damaged.
+//! Good schedules, which other tests damage.
 
 use crate::support::{intern, naive, operation, patterns, random};
 use fencepost_planner::datatype::Datatype;
@@ -8,7 +8,7 @@ use fencepost_planner::ir::pattern::{Kind, Local, Order, Patterns};
 use fencepost_planner::ir::schedule::Schedule;
 use fencepost_tests_support::random::Random;
 
-/// Schedules that are good, and what they were made of.
+/// Returns good schedules, with their patterns.
 pub fn good() -> Vec<(Patterns, Schedule)> {
     let mut all = Vec::new();
     for (height, width) in [
@@ -44,7 +44,7 @@ pub fn good() -> Vec<(Patterns, Schedule)> {
     all
 }
 
-/// Rank 1 gets elements of `owner` that the third rank puts to.
+/// Rank 1 gets elements of `owner`, and the third rank puts to the same elements.
 fn watched(count: usize, owner: i64) -> Patterns {
     let elements = || Datatype::run(0..count);
     let get = operation(Kind::Get, owner - 1, elements(), Local::Buffer);
@@ -53,7 +53,7 @@ fn watched(count: usize, owner: i64) -> Patterns {
     patterns(&[ElementType::scalar(Scalar::F64)], Order::Canonical, vec![first, vec![get], last])
 }
 
-/// Two ranks accumulate into overlapping elements of a third, each more than once.
+/// Two ranks accumulate into overlapping elements of a third rank, each more than once.
 fn summed(seed: u64) -> Patterns {
     let mut dice = Random::new(seed);
     let op = dice.one_of(&[Op::Sum, Op::Max, Op::Bxor, Op::Land]);

@@ -1,5 +1,5 @@
-//! Elements that a rank keeps while an epoch runs: verified for good schedules, and refused if one
-//! element is too many.
+//! Elements that a rank keeps while an epoch runs. They are verified for good schedules, and
+//! refused if one element is too many.
 
 use super::good::good;
 use crate::support::{by_rank, random};
@@ -62,7 +62,7 @@ fn touched(schedule: &Schedule) -> Vec<Elements> {
     all
 }
 
-/// Returns `kept` with this element in addition, as not written or as not touched.
+/// Returns `kept` with one more element, which is marked as not written or as not touched.
 fn wider(kept: &Kept, (window, element): (WindowId, i64), only_written: bool) -> Kept {
     let mut kept = kept.clone();
     for access in &mut kept.accesses {
@@ -96,8 +96,8 @@ fn what_a_rank_keeps_is_what_no_call_names() {
     }
 }
 
-/// The verifier refuses to keep any element that an instruction touches. No instruction touches an
-/// element that moves only by operations which others replace, so that one may be kept.
+/// The verifier refuses to keep any element that an instruction touches. If an element moves only
+/// by operations that others replace, no instruction touches it. So that element may be kept.
 #[test]
 fn one_element_too_many_is_refused_by_name_at_every_element_of_every_schedule() {
     let (mut schedules, mut refused, mut untouched) = (0, 0, 0);
@@ -115,7 +115,7 @@ fn one_element_too_many_is_refused_by_name_at_every_element_of_every_schedule() 
                     continue;
                 }
                 let verdict = verify_kept(&schedule, wider(&kept, *at, only_written));
-                // Without an access that writes it, an element may still have one that reads it.
+                // An element that no access writes may still have an access that reads it.
                 let shows = touched.written.contains(at) || !only_written && touched.read.contains(at);
                 match verdict {
                     Err(error) => {

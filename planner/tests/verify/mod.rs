@@ -58,8 +58,8 @@ fn schedules_of_the_passes_are_accepted_and_leave_what_the_reference_leaves() {
     }
 }
 
-/// Even and uneven blocks, wrapped around or not, on up to 64 ranks: good schedules, and schedules
-/// with two instructions of a class exchanged.
+/// Good schedules of even and uneven blocks, wrapped around or not, on up to 64 ranks, and
+/// schedules in which two instructions of a class are exchanged.
 #[test]
 fn verdicts_by_class_and_fully_expanded_agree() {
     let mut dice = Random::new(9);

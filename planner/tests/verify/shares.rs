@@ -1,4 +1,5 @@
-//! Shares of schedules: each rank shows its own, and together they show what the whole shows.
+//! Shares of schedules. Each rank sees its own, and together they show what the whole schedule
+//! shows.
 
 use super::damages::DAMAGES;
 use super::good::good;
@@ -11,7 +12,7 @@ use fencepost_planner::verify::{VerifyError, verify, verify_kept, verify_share};
 use fencepost_tests_support::random::Random;
 use std::sync::Arc;
 
-/// The verdict on the share of each rank, as other ranks read it.
+/// Returns the verdict on the share of each rank, in the form that other ranks read.
 fn verdicts(schedule: &Schedule) -> Vec<Result<(), VerifyError>> {
     let shares = Shares::of(schedule);
     let ranks = (0..schedule.class_of.len()).map(Rank::new);
@@ -52,7 +53,7 @@ fn what_is_refused_whole_is_refused_by_some_share_but_for_cycles_of_waits() {
             let shares = verdicts(&damaged).into_iter().collect::<Result<(), _>>();
             match (&whole, &shares) {
                 (Err(VerifyError::WaitCycle(_)), Ok(())) => cycles += 1,
-                // The rank compares its calls with those of its share.
+                // The rank compares its calls with the calls of its share.
                 (Err(VerifyError::Foreign(_)), _) => continue,
                 (whole, shares) => assert_eq!(
                     whole.is_ok(),

@@ -1,6 +1,5 @@
-//! Each of the waits W1 to W6 is taken away from a schedule that is good with it. The verifier
-//! refuses it by name, and a run of it with the right seed goes wrong; no seed makes the good one
-//! go wrong.
+//! Each of the waits W1 to W6 is removed from a good schedule. The verifier refuses the result by
+//! name, and a run with the right seed goes wrong. No seed makes the good schedule go wrong.
 
 use crate::support::{operation, patterns};
 use fencepost_planner::datatype::Datatype;
@@ -47,8 +46,8 @@ fn without(mut schedule: Schedule, which: impl Fn(&Instruction) -> bool) -> Sche
     schedule
 }
 
-/// Returns what a run of `schedule` with this seed does wrong: four runs in a row, in which ranks
-/// run ahead as far as they can.
+/// Returns what a run of `schedule` with this seed does wrong. It makes four runs in a row, in
+/// which ranks run ahead as far as they can.
 fn goes_wrong(patterns: &Patterns, schedule: &Schedule, seed: u64) -> Option<String> {
     let windows: Vec<_> = patterns.windows.values().copied().collect();
     let world = random::world(&windows, patterns.class_of.len(), random::LEN, seed);
@@ -86,23 +85,23 @@ fn w1_a_window_is_not_touched_before_its_rank_entered() {
     let patterns = one_put();
     let schedule = accepted(&patterns, true);
     refused(&patterns, without(schedule.clone(), entry), "BeforeEntry");
-    // Nor where both sides leave out the frame.
+    // The same holds if both sides leave out the frame.
     let silent = without(schedule, |i| entry(i) || matches!(i, Instruction::Expose { .. }));
     refused(&patterns, silent, "BeforeEntry");
 }
 
 #[test]
 fn w2_elements_are_not_written_before_they_were_read() {
-    // Rank 1 sends elements that rank 0 puts to.
+    // Rank 1 sends the elements to which rank 0 puts.
     let put = |to, remote, local| operation(Kind::Put, to, Datatype::run(remote), section(local));
     let patterns = epoch(vec![vec![put(1, 0..2, 0..2)], vec![put(-1, 4..6, 0..2)]]);
     let mut schedule = accepted(&patterns, false);
     let code = &mut schedule.classes[fencepost_planner::ids::ClassId(1)].instructions;
-    // Pack, Send, Await, Unpack, Release: the pack and the send last.
+    // Pack, Send, Await, Unpack, Release, with the pack and the send moved to the end.
     code.rotate_left(2);
     refused(&patterns, schedule, "WrittenBeforeRead");
 
-    // Rank 1 reads elements of rank 0 directly, which rank 2 puts to.
+    // Rank 1 reads elements of rank 0 directly, and rank 2 puts to the same elements.
     let get = operation(Kind::Get, -1, Datatype::run(0..2), Local::Buffer);
     let patterns = epoch(vec![vec![], vec![get], vec![put(-2, 0..2, 0..2)]]);
     let mut schedule = accepted(&patterns, true);
@@ -136,18 +135,18 @@ fn w4_a_buffer_is_not_written_before_its_reader_released_it() {
     let patterns = chain();
     let mut schedule = accepted(&patterns, false);
     for program in schedule.classes.values_mut() {
-        // Reclaimed, but too late.
+        // The buffer is reclaimed, but too late.
         program.instructions.sort_by_key(|i| matches!(i, Instruction::Reclaim { .. }));
     }
-    // No run of this one goes wrong: the late reclaim awaits this run's frame too. It is refused
-    // nevertheless.
+    // No run of this schedule goes wrong, since the late reclaim awaits this run's frame too. It is
+    // refused nevertheless.
     assert_eq!(verify(&patterns, schedule).map(|_| ()).unwrap_err().name(), "BufferReused");
 }
 
 #[test]
 fn w4_one_copy_is_enough_where_the_reader_answers_after_it_released() {
-    // Rank 0 sends, rank 1 reads, releases, and only then sends: its frame implies that the buffer
-    // is free.
+    // Rank 0 sends. Rank 1 reads, releases, and only then sends, so its frame implies that the
+    // buffer is free.
     let patterns = exchange();
     let mut schedule = accepted(&patterns, false);
     let second = &mut schedule.classes[fencepost_planner::ids::ClassId(1)];
@@ -157,8 +156,7 @@ fn w4_one_copy_is_enough_where_the_reader_answers_after_it_released() {
         .values_mut()
         .for_each(|buffer| buffer.copies = 1);
     verify(&patterns, schedule.clone()).unwrap_or_else(|error| panic!("{error}"));
-    // The other way round it does not: rank 1's buffer is read after rank 0's next frame may have
-    // been sent.
+    // The opposite does not hold: rank 1's buffer may be read after rank 0's next frame was sent.
     let second = &mut schedule.classes[fencepost_planner::ids::ClassId(1)];
     second.instructions.rotate_right(2);
     refused(&patterns, schedule, "BufferReused");
@@ -189,10 +187,10 @@ fn w5_frames_of_one_run_are_not_left_for_the_next() {
 fn w6_no_wait_is_left_to_the_superstep_before_or_after() {
     let patterns = one_put();
     let schedule = accepted(&patterns, true);
-    // "It entered the last one, so it will have entered this one."
+    // The wrong argument: "it entered the last one, so it will have entered this one".
     let begin = |i: &Instruction| entry(i) || matches!(i, Instruction::Expose { .. });
     refused(&patterns, without(schedule.clone(), begin), "BeforeEntry");
-    // "Its next entry will show that it is done."
+    // The wrong argument: "its next entry will show that it has finished".
     let end = |i: &Instruction| done(i) || matches!(i, Instruction::Done { .. });
     refused(&patterns, without(schedule, end), "LeftEarly");
 }

@@ -1,6 +1,6 @@
 //! Authentication: which peers are accepted, and what happens to strangers, replays, reflections,
-//! and bytes that no rank would send. Whatever arrives, nothing panics, nothing is allocated for a
-//! size that is only claimed, and honest ranks continue.
+//! and bytes that no rank would send. No input causes a panic, or an allocation of a size that is
+//! only claimed. Honest ranks continue.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::print_stdout, reason = "says how much was tried")]
@@ -30,12 +30,12 @@ use waits::poll;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Returns the most that `work` had allocated at a time, in bytes.
+/// Returns the largest number of bytes that `work` had allocated at any time.
 fn most(work: impl FnOnce()) -> isize {
     peak(work).1
 }
 
-/// More than any input here justifies: two steps of a payload.
+/// More bytes than any input here justifies: two steps of a payload.
 const WORTH: isize = 5 << 20;
 
 /// Changes some of the bytes: flips, sets, cuts, repeats, inserts.
@@ -71,7 +71,7 @@ fn say(taken: Result<Taking, HandshakeError>) -> Vec<u8> {
     }
 }
 
-/// Runs a handshake; returns both sessions, and the messages.
+/// Runs a handshake. Returns both sessions, and the messages.
 fn shake(
     opener: Identity,
     taker: Identity,
@@ -129,7 +129,7 @@ fn ranks_that_can_not_work_together_say_why_once_they_know_one_another() {
     let mut taker = Taker::new(identity(5, 1), [2; 32]);
     say(taker.take(&hello));
     assert!(taker.mismatch().unwrap().contains("9 ranks"), "{:?}", taker.mismatch());
-    // A hello of another byte order, and of another version: bytes 12 and 8.
+    // A hello of another byte order, pointer size and version: bytes 12, 13 and 9.
     for (at, what) in [(12, "byte order"), (13, "pointer size"), (9, "version")] {
         let mut hello = Opener::new(identity(5, 3), 1, [1; 32]).1;
         hello[at] ^= 3;
@@ -144,14 +144,14 @@ fn ranks_that_can_not_work_together_say_why_once_they_know_one_another() {
 fn what_was_said_before_proves_nothing_later() {
     let (_, [hello, answer, proof, verdict]) =
         shake(identity(5, 3), identity(5, 1), Verdict::Welcome).unwrap();
-    // The opener's messages again, to a taker with a fresh nonce.
+    // The opener's messages are sent again, to a taker with a fresh nonce.
     let mut taker = Taker::new(identity(5, 1), [4; 32]);
     say(taker.take(&hello));
     assert_eq!(taker.take(&proof).unwrap_err(), HandshakeError::Unproven);
-    // The taker's messages again, to an opener with a fresh nonce.
+    // The taker's messages are sent again, to an opener with a fresh nonce.
     let (mut opener, _) = Opener::new(identity(5, 3), 1, [3; 32]);
     assert_eq!(opener.take(&answer).unwrap_err(), HandshakeError::Unproven);
-    // One message in place of another.
+    // One message takes the place of another.
     let mut taker = Taker::new(identity(5, 1), [2; 32]);
     say(taker.take(&hello));
     assert_eq!(taker.take(&verdict[4..]).unwrap_err(), HandshakeError::Unproven);
@@ -162,17 +162,17 @@ fn what_was_said_before_proves_nothing_later() {
 
 #[test]
 fn a_mirror_proves_nothing() {
-    // The opener's own messages are sent back.
+    // The opener receives its own messages back.
     let (mut opener, hello) = Opener::new(identity(5, 3), 1, [1; 32]);
     assert_eq!(opener.take(&hello[..opener.wants()]).unwrap_err(), HandshakeError::Unproven);
-    // Rank 3 opens to rank 1. A mirror claims to rank 3 that rank 1 opens, and passes rank 3's
-    // answer off as rank 1's.
+    // Rank 3 opens to rank 1. A mirror presents itself to rank 3 as rank 1 that opens. It then uses
+    // rank 3's answer as rank 1's.
     let (mut opener, hello) = Opener::new(identity(5, 3), 1, [1; 32]);
     let (_, forged) = Opener::new(identity(0, 1), 3, [1; 32]);
     let mut taker = Taker::new(identity(5, 3), [2; 32]);
     let answer = say(taker.take(&forged));
     assert_eq!(opener.take(&answer).unwrap_err(), HandshakeError::Unproven);
-    // The same with rank 3's own hello, turned around.
+    // The same with rank 3's own hello, in the opposite direction.
     let mut turned = hello.clone();
     turned[40..44].copy_from_slice(&1u32.to_le_bytes());
     turned[44..48].copy_from_slice(&3u32.to_le_bytes());
@@ -231,7 +231,7 @@ fn mutated_handshakes_and_frames_are_refused_or_read_and_allocate_nothing_for_wh
         if n % 4 == 0 {
             let mut bytes = spoken[n / 4 % 2].clone();
             mutate(&mut bytes, &mut random);
-            // The first byte is the nonce, and bytes after the last message do not belong to the
+            // The first byte is the nonce. Bytes after the last message do not belong to the
             // handshake.
             let whole = &spoken[n / 4 % 2];
             let changed = bytes.len() < whole.len() || bytes[..whole.len()] != whole[..];
@@ -279,11 +279,11 @@ const fn header(word: u64) -> Header {
 }
 
 fn post(end: &mut TcpEnd, to: usize, word: u64, payload: &[u8]) -> Result<(), Lost> {
-    // SAFETY: it is copied, as memory is not reached.
+    // SAFETY: the payload is copied, since memory is not reached.
     unsafe { end.post(to, Port::FENCE, Frame::of(header(word), payload)) }
 }
 
-/// Each of `peers` sends this rank `frames` frames, and receives as many.
+/// Sends `frames` frames to each of `peers`, and receives the same number from each.
 fn talk(end: &mut TcpEnd, peers: &[usize], frames: u64) -> Result<(), Lost> {
     for word in 0..frames {
         for &to in peers {
@@ -297,7 +297,8 @@ fn talk(end: &mut TcpEnd, peers: &[usize], frames: u64) -> Result<(), Lost> {
     Ok(())
 }
 
-/// Returns fabrics of `ranks` ranks of a job of `size`; the other ranks are reached at `others`.
+/// Returns the fabrics of `ranks` ranks of a job of `size` ranks. The other ranks are reached at
+/// `others`.
 fn ends(size: usize, others: &[SocketAddr], settings: Settings) -> (Secret, Vec<TcpEnd>, Vec<SocketAddr>) {
     let secret = Secret::new().unwrap();
     let mut fabrics: Vec<TcpFabric> = (0..size - others.len())
@@ -342,28 +343,28 @@ fn strangers_of_all_kinds_neither_get_in_nor_get_in_the_way() {
                 scope.spawn(move || {
                     let (mut random, mut held, mut let_in) = (Random::new(kind as u64), Vec::new(), 0);
                     let other = Secret::from_bytes([1; 32]);
-                    // At least some, however soon the honest ranks finish.
+                    // There are at least some, however soon the honest ranks finish.
                     for round in 0..500 {
                         if round > 20 && over.load(Ordering::Relaxed) {
                             break;
                         }
                         let at = table[round % table.len()];
                         match kind {
-                            // Sends nothing, or half of a message, and stays.
+                            // This stranger sends nothing, or half of a message, and stays.
                             0 => {
                                 let Ok(mut stream) = TcpStream::connect(at) else { continue };
                                 let _ = stream.write_all(&b"fencepst..."[..random.below(11)]);
                                 held.push(stream);
                                 held.truncate(40);
                             }
-                            // Sends arbitrary bytes.
+                            // This stranger sends arbitrary bytes.
                             1 => {
                                 let Ok(mut stream) = TcpStream::connect(at) else { continue };
                                 let words: Vec<u8> = (0..4096).map(|_| random.bits() as u8).collect();
                                 let _ = stream.write_all(&words);
                                 let_in += usize::from(matches!(stream.read(&mut [0; 8]), Ok(1..)));
                             }
-                            // Knows the protocol, and not the secret.
+                            // This stranger knows the protocol, but not the secret.
                             _ => {
                                 let to = (round % 3) as u32;
                                 let_in += usize::from(open(at, &other, (to + 1) % 3, 3, to).is_some());
@@ -412,7 +413,7 @@ fn a_recorded_connection_played_again_does_nothing() {
         TcpEnd::of_job(&Arc::new(fabric), 0, rank, 2).unwrap()
     };
     let (mut zero, mut one) = (next(), next());
-    // Rank 1 would connect to rank 0 itself if it waited for it first.
+    // Rank 1 would connect to rank 0 itself if it waited for rank 0 first.
     let connected = Barrier::new(2);
     thread::scope(|scope| {
         let connected = &connected;
@@ -427,7 +428,7 @@ fn a_recorded_connection_played_again_does_nothing() {
                 all.extend_from_slice(&bytes[..n]);
                 to.write_all(&bytes[..n]).unwrap();
             }
-            // The same bytes again, while the connection exists.
+            // The same bytes are sent again, while the connection exists.
             let mut again = TcpStream::connect(real[1]).unwrap();
             let _ = again.write_all(&all);
             let mut answer = Vec::new();
@@ -468,7 +469,7 @@ fn a_rank_that_sends_garbled_items_is_named_by_each_that_gets_them() {
                         let peer = 1 - end.rank();
                         talk(&mut end, &[peer], 20).unwrap();
                         talked.wait();
-                        // Some of it may be complete.
+                        // Some of the frames may be complete.
                         let lost = loop {
                             match poll(&mut end, 2) {
                                 Ok(_) => end.release(2, Port::FENCE),
@@ -480,14 +481,15 @@ fn a_rank_that_sends_garbled_items_is_named_by_each_that_gets_them() {
                     })
                 })
                 .collect();
-            // Before they poll for it, and so connect themselves.
+            // The streams are opened before the ranks poll for each other, and so before they
+            // connect themselves.
             let mut streams: Vec<TcpStream> = (0..2)
                 .map(|to| open(table[to], &secret, 2, 3, to as u32).expect("it has the secret"))
                 .collect();
             talked.wait();
             for stream in &mut streams {
                 let mut bytes = Vec::new();
-                // For the current world, not the recorded one.
+                // The items are for the current world, not for the recorded one.
                 for item in &items[..1 + random.below(8)] {
                     let at = bytes.len() + 16;
                     bytes.extend_from_slice(item);
@@ -556,7 +558,7 @@ fn a_rank_that_failed_and_did_not_come_says_of_what_whatever_it_exited_with() {
     before.leave(Leave::Failed("of what another did".into()));
     let mut end = TcpEnd::of_job(&stays, 0, 0, 3).unwrap();
     poll(&mut end, 1).unwrap();
-    drop((before, leaves)); // it sends a goodbye, and ends
+    drop((before, leaves)); // the rank sends a goodbye, and ends
     stays.mark_failed(1, "exited with code 1");
     let mut next = TcpEnd::of_job(&stays, 1, 0, 3).unwrap();
     let lost = poll(&mut next, 1).unwrap_err();
@@ -564,7 +566,7 @@ fn a_rank_that_failed_and_did_not_come_says_of_what_whatever_it_exited_with() {
         matches!(&lost, Lost { rank: 1, how: Loss::Left(Leave::Failed(why)) } if why.ends_with(": of what another did")),
         "{lost}"
     );
-    // Where the first rank to fail is known, that one is named.
+    // If the first rank to fail is known, the error names that rank.
     stays.mark_failed(2, "was killed");
     assert_eq!(poll(&mut next, 1).unwrap_err(), Lost { rank: 2, how: Loss::Died("was killed".into()) });
 }
@@ -620,7 +622,7 @@ fn a_second_goodbye_is_refused() {
     let mut goodbyes = [0; 96];
     (goodbyes[0], goodbyes[48]) = (10, 10);
     stream.write_all(&goodbyes).unwrap();
-    // The connection stays open: nothing else would end the wait.
+    // The connection stays open, so nothing else would end the wait.
     let Lost { rank: 1, how: Loss::Ended(why) } = poll(&mut end, 1).unwrap_err() else {
         panic!("rank 1 is not named")
     };
@@ -654,7 +656,7 @@ fn who_claims_to_have_posted_more_than_it_did_when_it_leaves_is_named_at_once() 
         let (mut left, mut goodbye) = ([0; 48], [0; 48]);
         (left[0], left[32], goodbye[0]) = (7, 5, 10); // after five frames
         stream.write_all(&[left, goodbye][..1 + usize::from(says_goodbye)].concat()).unwrap();
-        // The connection stays open: nothing else would end the wait.
+        // The connection stays open, so nothing else would end the wait.
         let Lost { rank: 1, how: Loss::Ended(why) } = poll(&mut end, 1).unwrap_err() else {
             panic!("rank 1 is not named")
         };
@@ -748,7 +750,8 @@ fn records_with_tags_carry_all_that_others_do_and_a_changed_one_ends_the_world()
         end.release(1, Port::FENCE);
         end.leave(Leave::Finished);
     });
-    // A peer that has the secret, and changes a record: it is a rank that sends what no rank would.
+    // A peer that has the secret changes a record. It counts as a rank that sends what no rank
+    // would.
     let changed = TcpListener::bind("127.0.0.1:0").unwrap();
     let (secret, mut two, table) = self::ends(2, &[changed.local_addr().unwrap()], settings);
     let me = Identity { secret, job: [3; 16], rank: 1, size: 2, sealed: true };

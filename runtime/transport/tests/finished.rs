@@ -1,6 +1,7 @@
-//! Ranks that finish, or end because of a death that their launcher reports, without ever having
-//! communicated: they open no connection to announce it, and a rank that waits for one of them is
-//! still notified. Alone in its file, since it counts what the process has open.
+//! Ranks that finish, or that end because of a death that their launcher reports, without ever
+//! having communicated. They open no connection to announce their end. A rank that waits for one of
+//! them is notified nevertheless. The test is alone in its file, since it counts the descriptors of
+//! the process.
 
 mod fabrics;
 
@@ -13,8 +14,8 @@ use fencepost_transport::{
 
 const RANKS: usize = 6;
 
-/// The ranks of a job whose launcher reports within `obituary` how each rank ends. If it is zero,
-/// there is no launcher.
+/// Returns the ranks of a job whose launcher reports the end of each rank within `obituary`. If
+/// `obituary` is zero, there is no launcher.
 fn job(obituary: Duration) -> Vec<(Arc<TcpFabric>, TcpEnd)> {
     fabrics::job(RANKS, Settings { obituary, ..Settings::default() })
 }
@@ -39,7 +40,7 @@ fn finished(rank: usize) -> Lost {
     Lost { rank, how: Loss::Left(Leave::Finished) }
 }
 
-/// How many descriptors leaving takes.
+/// Returns the number of descriptors that leaving takes.
 fn taken(obituary: Duration) -> usize {
     let mut ranks = job(obituary);
     let before = descriptors();
@@ -47,8 +48,8 @@ fn taken(obituary: Duration) -> usize {
     descriptors() - before
 }
 
-/// Returns how many descriptors the death of rank 5 takes. Four other ranks are notified of it;
-/// each ends the world because of it, and leaves.
+/// Returns the number of descriptors that the death of rank 5 takes. Four other ranks are notified
+/// of the death. Each of them ends the world because of it, and leaves.
 fn taken_by_a_death(obituary: Duration) -> usize {
     let mut ranks = job(obituary);
     let before = descriptors();
@@ -60,8 +61,8 @@ fn taken_by_a_death(obituary: Duration) -> usize {
         end.leave(Leave::Failed(lost.to_string()));
     }
     let taken = descriptors() - before;
-    // A rank that waits for one of them, and was not notified of the death, is notified why the
-    // world ended.
+    // This rank was not notified of the death, and waits for one of the others. It is notified of
+    // the reason for the end of the world.
     let lost = loss(&mut ranks[4].1, 3);
     assert!(lost.rank == 5 && matches!(&lost.how, Loss::Ended(what) if what.contains("killed")), "{lost}");
     taken
@@ -77,18 +78,18 @@ fn ranks_that_never_spoke_finish_without_connections_and_are_known_to_have_finis
 
     let mut ranks = job(long);
     let mut waiting = ranks.pop().unwrap();
-    // Rank 0 has left, and its process is still there: it answers that it has left when it is
-    // asked.
+    // Rank 0 has left, but its process still exists. When it is asked, it answers that it has left.
     ranks[0].1.leave(Leave::Finished);
     assert_eq!(loss(&mut waiting.1, 0), finished(0));
-    // Rank 1 has ended, which the launcher reports; it waits for nobody.
+    // Rank 1 has ended, which the launcher reports. Rank 1 waits for no rank.
     ranks[1].1.leave(Leave::Finished);
     drop(ranks.remove(1));
     assert_eq!(waiting.1.poll(1, Port::FENCE).map(|_| ()), Ok(()), "nothing is known of it");
     waiting.0.mark_finished(1);
     assert_eq!(loss(&mut waiting.1, 1), finished(1));
     assert!(waiting.1.lost(2).is_none());
-    // Of those that end later, one has failed: it is named, and not the one that has finished.
+    // Of the ranks that end later, one has failed. The error names that rank, and not the one that
+    // has finished.
     let (_, mut third) = ranks.remove(2);
     assert_eq!(third.rank(), 3);
     third.leave(Leave::Failed("no luck".into()));

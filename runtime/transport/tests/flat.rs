@@ -1,6 +1,6 @@
-//! Traffic whose reader keeps up needs no more memory however long it lasts, and none at all from
-//! the allocator between threads. Alone in its file, since it counts what the whole process
-//! allocates.
+//! If its reader keeps up, traffic needs no more memory however long it lasts. Between threads it
+//! makes no allocations at all. The test is alone in its file, since it counts the allocations of
+//! the whole process.
 
 mod waits;
 
@@ -17,15 +17,15 @@ static ALLOCATOR: Counting = Counting;
 
 const AHEAD: u64 = 8;
 
-/// Each rank sends `frames` frames to the other, at most `AHEAD` ahead of the release, and takes as
-/// many. Now and then it sends a notification.
+/// Sends `frames` frames from each rank to the other, at most `AHEAD` ahead of the release, and
+/// takes the same number. Sometimes a rank sends a notification.
 fn traffic(end: &mut Endpoint, frames: u64) {
     static PAYLOAD: [u8; 24] = [7; 24];
     let peer = 1 - end.rank();
     let posted_before = end.released(peer, Port::FENCE);
     for n in 0..frames {
         released(end, peer, (posted_before + n + 1).saturating_sub(AHEAD));
-        // SAFETY: the payload lives forever.
+        // SAFETY: the payload is never freed.
         unsafe { end.post(peer, Port::FENCE, Frame::of(Header::default(), &PAYLOAD)) }.unwrap();
         poll(end, peer).unwrap();
         end.release(peer, Port::FENCE);
@@ -44,7 +44,8 @@ fn exchange(end: &mut Endpoint) {
     }
 }
 
-/// Returns allocations and growth in bytes over 100,000 frames each way, after a start of 1,000.
+/// Returns the allocations, and the growth in bytes, over 100,000 frames in each direction, after a
+/// start of 1,000 frames.
 fn measure(ends: Vec<Endpoint>) -> (u64, i64) {
     let rank = |mut end: Endpoint| {
         traffic(&mut end, 1_000);

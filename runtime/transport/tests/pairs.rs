@@ -1,6 +1,6 @@
-//! The shared memory that ranks take: a constant amount each, and a little for each rank that they
-//! communicate with. A table of all pairs of ranks would show, since the amount is counted at
-//! several sizes.
+//! The shared memory that ranks take: a constant amount for each rank, and a little for each rank
+//! with which it communicates. A table of all pairs of ranks would show, since the amount is
+//! counted for several numbers of ranks.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use fencepost_transport::{Channels, Frame, Header, Leave, Liveness, Notify, Port, Segment, ShmEnd};
 
-/// The bytes of the segment that the machine has granted.
+/// Returns the number of bytes of the segment that the machine has granted.
 fn granted(segment: &Segment) -> u64 {
     let file = File::from(segment.fd().try_clone_to_owned().unwrap());
     file.metadata().unwrap().blocks() * 512
 }
 
-/// Makes a world of `ranks` ranks, in which each sends a frame to each of the `peers` ranks behind
-/// it, and receives their frames.
+/// Makes a world of `ranks` ranks. Each rank sends a frame to each of the `peers` ranks behind it,
+/// and receives their frames.
 fn world(ranks: usize, peers: usize) -> (Arc<Segment>, Vec<ShmEnd>) {
     let segment = Arc::new(Segment::create(ranks).unwrap());
     let end = |rank| ShmEnd::of_job(&segment, 0, rank, ranks).unwrap();
@@ -36,7 +36,8 @@ fn world(ranks: usize, peers: usize) -> (Arc<Segment>, Vec<ShmEnd>) {
     (segment, ends)
 }
 
-/// The bytes that each of `ranks` ranks takes in addition to what the job takes once.
+/// Returns the number of bytes that each of `ranks` ranks takes in addition to the bytes that the
+/// job takes once.
 fn each(ranks: usize, peers: usize) -> u64 {
     let (segment, mut ends) = world(ranks, peers);
     let bytes = granted(&segment) / ranks as u64;
@@ -49,7 +50,8 @@ fn what_a_rank_takes_does_not_grow_with_the_number_of_ranks() {
     let sizes = [16, 64, 256, 512].map(|ranks| (ranks, each(ranks, 2)));
     let shrink = sizes.is_sorted_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     assert!(shrink, "bytes of shared memory for each rank, by ranks: {sizes:?}");
-    // Those to whom a rank talks do: a queue is a head, and a ring of a line for each of 16 frames.
+    // A rank takes memory for each rank with which it communicates. A queue is a head, and a ring
+    // with a line for each of 16 frames.
     let (few, many) = (each(64, 2), each(64, 63));
     assert!(many > few && many - few <= 63 * 4096, "{few} bytes with 2 peers, {many} with 63");
 }

@@ -1,6 +1,6 @@
-//! The segment between real processes: the test starts itself again, once for each rank, and passes
-//! the memory file on. The environment of a process names its role and its rank; a failed check
-//! ends it with a panic.
+//! The segment between real processes. The test starts itself again, once for each rank, and passes
+//! the memory file on. The environment of a process names its role and its rank. A failed check
+//! ends the process with a panic.
 
 #![cfg(target_os = "linux")]
 
@@ -18,14 +18,14 @@ use waits::{bytes, poll, read, released, settled, wait};
 
 const PART: &str = "FENCEPOST_TEST_PART";
 
-/// The program of the child processes; returns at once in the test's own process.
+/// Runs the program of the child processes. Returns at once in the test's own process.
 #[test]
 fn a_rank_plays_its_part() {
     let Ok(part) = std::env::var(PART) else { return };
     let mut words = part.split(' ');
     let mut number = || words.next().and_then(|word| word.parse::<usize>().ok()).unwrap();
     let (which, fd, rank, size) = (number(), number(), number(), number());
-    // SAFETY: the parent has handed it over, and no other code here knows it.
+    // SAFETY: the parent has passed the descriptor on, and no other code here knows it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
     let segment = Segment::join(fd).unwrap();
     let mut end = Endpoint::Shm(ShmEnd::of_job(&segment, 0, rank, size).unwrap());
@@ -51,24 +51,25 @@ fn start(segment: &Segment, part: usize) -> Vec<Child> {
         .collect()
 }
 
-/// Notifications and frames between all pairs: payloads on the heap, of every length, and payloads
-/// in the segment.
+/// Sends notifications and frames between all pairs. Payloads are on the heap, with every length,
+/// and in the segment.
 fn talk(end: &mut Endpoint) {
     let (me, size) = (end.rank(), end.size());
     let memory = end.memory().zeroed(4096).unwrap();
     for e in 0..300u64 {
         let len = (e * 37 % 3000) as usize;
         let payload = vec![(me as u64 + e) as u8; len];
-        // SAFETY: 4096 bytes of this rank, which nobody reads: all ranks have released the frames
-        // that were posted from them.
+        // SAFETY: these 4096 bytes belong to this rank, and no rank reads them: all ranks have
+        // released the frames that were posted from them.
         unsafe { memory.base().write_bytes(e as u8, 4096) };
         for to in 0..size {
             end.draft(to).count = (e as usize * size + me) as u32;
             let header = |kind| Header { word: e, kind, extra: me as u32 };
-            // SAFETY: readable; it is on the heap, so it is copied.
+            // SAFETY: the payload is readable; it is on the heap, so it is copied.
             unsafe { end.post(to, Port::FENCE, Frame { header: header(1), payload: payload.as_ptr(), len }) }
                 .unwrap();
-            // SAFETY: it stays unchanged until all ranks have released it, which is waited for.
+            // SAFETY: the payload stays unchanged until all ranks have released it, for which this
+            // rank waits.
             unsafe {
                 end.post(to, Port::FENCE, Frame { header: header(2), payload: memory.base(), len: 4096 })
             }
@@ -101,7 +102,7 @@ fn lose_the_last(end: &mut Endpoint) {
     if end.rank() == last {
         let header = Header { word: 9, ..Header::default() };
         (0..last).for_each(|to| {
-            // SAFETY: it is on the heap, so it is copied.
+            // SAFETY: the payload is on the heap, so it is copied.
             unsafe { end.post(to, Port::FENCE, Frame { header, payload: [7u8; 100].as_ptr(), len: 100 }) }
                 .unwrap();
         });
@@ -116,7 +117,7 @@ fn lose_the_last(end: &mut Endpoint) {
     assert_eq!(read(end, last), Err(lost));
 }
 
-/// Worlds of some ranks, created repeatedly: freed memory is reused.
+/// Creates worlds of some ranks repeatedly. Freed memory is reused.
 fn split(end: &mut Endpoint) {
     let (me, size) = (end.rank(), end.size());
     let members: Vec<usize> = (0..size).filter(|rank| rank % 2 == me % 2).rev().collect();
@@ -128,7 +129,7 @@ fn split(end: &mut Endpoint) {
             };
             let bytes = [world.to_le_bytes(), part.to_le_bytes()];
             for &to in &members[1..] {
-                // SAFETY: it is on the heap, so it is copied.
+                // SAFETY: the payload is on the heap, so it is copied.
                 unsafe {
                     end.post(
                         to,
@@ -228,7 +229,7 @@ fn what_is_no_segment_is_refused() {
     assert!(Segment::join(file).err().unwrap().to_string().contains("not a segment of this version"));
 }
 
-/// The last word of the head is how many bytes the tables of the job take.
+/// The last word of the head is the number of bytes of the job's tables.
 #[test]
 fn a_segment_of_another_build_is_refused() {
     let segment = Segment::create(2).unwrap();

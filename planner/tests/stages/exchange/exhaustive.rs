@@ -5,9 +5,9 @@ use super::*;
 /// The calls of one rank around its operations.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
-    /// The ranks that it posts to, as bits.
+    /// The ranks to which it posts, as bits.
     sources: u32,
-    /// The ranks that it starts on, as bits.
+    /// The ranks on which it starts, as bits.
     targets: u32,
     /// Whether the access comes before the post, and whether it ends after the wait.
     first: bool,
@@ -28,7 +28,8 @@ fn shapes() -> Vec<Shape> {
     all
 }
 
-/// The operations of a rank: each is a put, a sum or a get at one of the two ranks.
+/// Returns the lists of operations of a rank. Each operation is a put, a sum or a get at one of the
+/// two ranks.
 fn operations() -> Vec<Vec<(usize, u32)>> {
     let one: Vec<(usize, u32)> = (0..3).flat_map(|kind| (0..2).map(move |target| (kind, target))).collect();
     let two = one.iter().flat_map(|a| one.iter().map(|b| vec![*a, *b]));
@@ -65,9 +66,9 @@ fn two_ranks_and_two_operations_in_all_shapes_do_what_small_steps_do() {
     let operations = operations();
     for a in shapes() {
         for b in shapes() {
-            // Which pairs of lists have at most two operations together.
+            // The pairs of lists that have at most two operations together.
             for (mine, theirs) in operations.iter().flat_map(|a| operations.iter().map(move |b| (a, b))) {
-                // Every pair of shapes with an eighth of the operations, each in its turn.
+                // Every pair of shapes is combined with an eighth of the operations, in turn.
                 let number = all;
                 if mine.len() + theirs.len() > 2 {
                     continue;

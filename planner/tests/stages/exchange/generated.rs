@@ -1,4 +1,4 @@
-//! Random programs: the reference leaves what small steps leave, in any order of their turns.
+//! Random programs. The reference has the same results as small steps in any order of their turns.
 
 use super::small_steps;
 use fencepost_tests_reference::draw::Exchange;

@@ -1,5 +1,4 @@
-//! Programs of posts, starts and fences in the reference, paragraph by paragraph of
-//! `planner/README.md`.
+//! Programs of posts, starts and fences in the reference, by the paragraphs of `planner/README.md`.
 
 mod exhaustive;
 mod generated;
@@ -38,7 +37,8 @@ pub fn group(ranks: &[u32]) -> BTreeSet<Rank> {
     ranks.iter().map(|rank| Rank(*rank)).collect()
 }
 
-/// Two windows of i32 on every rank: `W` holds 100 times the rank plus the element, `V` zeros.
+/// Returns two windows of i32 on every rank. Element `i` of `W` is 100 times the rank plus `i`, and
+/// `V` holds zeros.
 pub fn world(ranks: usize, len: usize) -> World {
     let first = |rank: usize| (0..len).map(|at| (100 * rank + at) as i32).collect::<Vec<_>>();
     World {
@@ -53,7 +53,7 @@ pub fn ints(world: &World, rank: usize) -> Vec<i32> {
     world.memory[rank][W].chunks(4).map(|b| i32::from_ne_bytes(b.try_into().unwrap())).collect()
 }
 
-/// The calls of one rank, on `W`. Methods return the place of their call.
+/// The calls of one rank on `W`. Each method returns the position of its call.
 pub struct Program {
     rank: u32,
     pub calls: Vec<Call>,
@@ -121,7 +121,7 @@ impl Program {
         self.call(Call::Access { access, operation, source: Vec::new() })
     }
 
-    /// A put for the next fence.
+    /// Adds a put for the next fence.
     pub fn collect(&mut self, target: u32, at: usize, values: &[i32]) -> usize {
         let operation = self.operation(Kind::Put, target, at, values.len());
         self.call(Call::Collect { operation, source: bytes(values) })
@@ -132,7 +132,8 @@ pub fn programs<const N: usize>() -> [Program; N] {
     std::array::from_fn(|rank| Program { rank: rank as u32, calls: Vec::new() })
 }
 
-/// Runs these programs, and checks that small steps do the same in any order of their turns.
+/// Runs these programs, and checks that small steps have the same results in any order of their
+/// turns.
 pub fn run(world: &mut World, programs: &[Program]) -> Vec<Vec<Outcome>> {
     let programs: Vec<Vec<Call>> = programs.iter().map(|program| program.calls.clone()).collect();
     let before = world.clone();
@@ -204,7 +205,8 @@ fn paragraph_12_an_operation_that_does_not_fit_what_was_lent_is_an_error_on_both
 fn paragraph_13_the_nth_start_belongs_to_the_nth_post_of_its_pair_whatever_else_they_name() {
     let (mut w, mut ranks) = (world(3, 2), programs::<3>());
     let [a, b, c] = &mut ranks;
-    // To b alone, to c alone, to both: the second start of each of them belongs to the third post.
+    // The starts are to b alone, to c alone, and to both. The second start of each target belongs
+    // to the third post.
     let mut first = Vec::new();
     for (sources, value) in [(&[1][..], 10), (&[2], 20), (&[1, 2], 30)] {
         a.store(0, value);

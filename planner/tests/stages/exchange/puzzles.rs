@@ -1,9 +1,9 @@
-//! The examples and puzzles of the texts that Fencepost grew from: those of posts and starts.
+//! The examples and puzzles about posts and starts in the texts on which Fencepost is based.
 
 use super::*;
 
-/// MPI-2, example 6.4: start, put and complete, with the post before or after them, or in another
-/// order of turns.
+/// MPI-2, example 6.4: start, put and complete. The post comes before or after them, or the ranks
+/// take turns in another order.
 #[test]
 fn mpi_2_example_6_4_a_put_is_applied_by_the_wait_whenever_the_post_comes() {
     let (mut w, mut ranks) = (world(2, 1), programs::<2>());
@@ -11,7 +11,8 @@ fn mpi_2_example_6_4_a_put_is_applied_by_the_wait_whenever_the_post_comes() {
     let start = a.start(&[1]);
     a.put(start, 1, 0, &[5]);
     let complete = a.complete(start);
-    // Nobody has posted when the origin completes: the value is buffered, and the origin done.
+    // No rank has posted when the origin completes. The value is buffered, and the origin has
+    // finished.
     let all = run(&mut w, &ranks);
     assert_eq!((&all[0][complete], ints(&w, 1)), (&Outcome::Done, vec![100]));
     let b = &mut ranks[1];
@@ -23,7 +24,7 @@ fn mpi_2_example_6_4_a_put_is_applied_by_the_wait_whenever_the_post_comes() {
     assert_eq!(all[1][load], got(&[5]), "what is put comes after what was stored before the post");
 }
 
-/// MPI-2, figure 6.4: 0 puts into 1 and 2, and 3 into 2.
+/// MPI-2, figure 6.4. Rank 0 puts into ranks 1 and 2, and rank 3 puts into rank 2.
 #[test]
 fn mpi_2_figure_6_4_groups_differ_and_strong_or_weak_synchronisation_is_the_same() {
     let (mut w, mut ranks) = (world(4, 2), programs::<4>());
@@ -80,7 +81,7 @@ fn mpi_2_a_sparse_graph_is_exchanged_with_and_without_the_empty_calls() {
     }
 }
 
-/// MPI-2.2, 11.5: two windows; one is computed on while the other is posted.
+/// MPI-2.2, 11.5: two windows. The rank computes on one window while the other is posted.
 #[test]
 fn mpi_2_2_two_windows_are_posted_in_turn_and_every_start_finds_its_post() {
     let (mut w, mut ranks) = (world(2, 1), programs::<2>());
@@ -106,11 +107,11 @@ fn mpi_2_2_two_windows_are_posted_in_turn_and_every_start_finds_its_post() {
     let found: Vec<_> = tickets.iter().map(|(rank, at)| all[*rank][*at].clone()).collect();
     let expected = [100, 2000, 2001, 2002, 0, 1000, 1001, 1002].map(|value| got(&[value]));
     assert_eq!(found, expected);
-    // The last post has no start: its wait names the origin that does not come.
+    // The last post has no start. Its wait names the origin that does not arrive.
     assert_eq!(all[0].last(), Some(&stalled(&[1])));
 }
 
-/// MPI-2.2, example 11.14, as far as it goes without locks: `locks::texts` has the rest.
+/// MPI-2.2, example 11.14, except for its locks; `locks::texts` has these.
 #[test]
 fn mpi_2_2_example_11_14_a_store_into_a_posted_window_is_refused_and_a_put_to_oneself_is_not() {
     let (mut w, mut ranks) = (world(2, 2), programs::<2>());
@@ -131,7 +132,7 @@ fn mpi_2_2_example_11_14_a_store_into_a_posted_window_is_refused_and_a_put_to_on
     assert_eq!((&all[0][load], &all[1][ticket]), (&got(&[7]), &got(&[0, 8])));
 }
 
-/// MPI-2.2, example 11.15, from its post on: what was put before is there.
+/// MPI-2.2, example 11.15, from its post on. The elements that were put before are there.
 #[test]
 fn mpi_2_2_example_11_15_a_load_from_a_posted_window_is_refused_unless_it_is_lent_to_gets_only() {
     for (lent, seen) in [(Lent::Whole, None), (Lent::Read, Some(got(&[100])))] {
@@ -147,8 +148,8 @@ fn mpi_2_2_example_11_15_a_load_from_a_posted_window_is_refused_unless_it_is_len
     }
 }
 
-/// The first puzzle of MPICH2's design notes, by both readings of its table. All ranks that put to
-/// 3 name element 0.
+/// Returns the first puzzle of MPICH2's design notes, by either reading of its table. All ranks
+/// that put to rank 3 name element 0.
 fn first_puzzle(by_columns: bool) -> [Program; 4] {
     let mut ranks = programs::<4>();
     for rank in &mut ranks {
@@ -189,8 +190,8 @@ fn the_first_puzzle_the_wait_has_the_put_of_2_and_the_fence_adds_those_of_0_and_
         assert_eq!((ints(&w, 2), ints(&w, 3)), (two.to_vec(), three.to_vec()));
         let refused: Vec<_> =
             all.iter().flatten().filter(|outcome| matches!(outcome, Outcome::Failed { .. })).collect();
-        // By rows, 3 puts while its window is posted: the error names the post, and the put is no
-        // part of the fence.
+        // By rows, rank 3 puts while its window is posted. The error names the post, and the put is
+        // not part of the fence.
         let expected = failed(ErrorClass::RmaSync, 3, 1);
         assert_eq!(refused, if by_columns { vec![] } else { vec![&expected] });
     }
@@ -211,7 +212,7 @@ fn the_worse_puzzle_puts_of_2_and_3_after_their_exposure_are_the_fences() {
     }
 }
 
-/// The notes: `complete` need not have waited for the target, `wait` has all.
+/// The notes: `complete` need not have waited for the target, but `wait` waits for all origins.
 #[test]
 fn the_notes_a_post_for_one_origin_is_like_an_exclusive_lock() {
     let (mut w, mut ranks) = (world(2, 2), programs::<2>());

@@ -1,7 +1,7 @@
-//! Posts and starts by messages, as MPI describes them: `post` sends a message to each source and
-//! `start` receives it, `complete` sends one to each target and `wait` receives it. Gets read the
-//! target's memory when `complete` reaches them, and puts wait at the target. Ranks and messages
-//! take their turns at random.
+//! Posts and starts by messages, as MPI describes them. `post` sends a message to each source, and
+//! `start` receives it. `complete` sends a message to each target, and `wait` receives it. Gets
+//! read the target's memory when `complete` reaches them, and puts wait at the target. Ranks and
+//! messages take turns at random.
 
 use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Clone)]
 enum Message {
-    /// From a target: its post, and what that lends.
+    /// From a target: its post, and the elements that the post exposes.
     Post(usize, Lent),
     /// From an origin: an operation, with the bytes of its source.
     Operation(usize, Operation, Vec<u8>),
@@ -48,9 +48,9 @@ struct One {
     posted: BTreeMap<WindowId, (usize, Lent, BTreeSet<usize>)>,
     accesses: Vec<Access>,
     collected: Vec<usize>,
-    /// By window and target, the posts that have been received.
+    /// The posts that have been received, by window and target.
     posts: BTreeMap<(WindowId, usize), Vec<(usize, Lent)>>,
-    /// By window and source, what has been received and not waited for.
+    /// The messages that have been received and for which no call has waited, by window and source.
     ended: BTreeMap<(WindowId, usize), VecDeque<Ended>>,
     at_fence: bool,
 }
@@ -68,7 +68,7 @@ pub fn run(world: &mut World, programs: &[Vec<Call>], seed: u64) -> Vec<Vec<Outc
     let mut all = All { world, programs, ranks, channels: BTreeMap::new() };
     let mut random = Random::new(seed);
     loop {
-        // One of all turns that can be taken, or the end.
+        // The next turn is any turn that is possible, or the end.
         let mut turns: Vec<Next> = all
             .channels
             .iter()
@@ -132,7 +132,7 @@ impl All<'_> {
         true
     }
 
-    /// Whether the window has these elements, and lends none of them.
+    /// Returns whether the window has these elements, and exposes none of them.
     fn own(
         &self,
         rank: usize,
@@ -215,7 +215,8 @@ impl All<'_> {
         one.posted.get(&window).map(|posted| posted.0).or(access.map(|access| access.start))
     }
 
-    /// Returns which of the accesses to this target this one is.
+    /// Returns the number of `access`, from 0, among the accesses of `rank` to `target` through the
+    /// same window.
     fn number(&self, rank: usize, access: &Access, target: usize) -> usize {
         let same = |other: &&Access| other.window == access.window && other.targets.contains(&target);
         self.ranks[rank].accesses.iter().filter(same).position(|other| other.start == access.start).unwrap()
@@ -242,7 +243,7 @@ impl All<'_> {
         }
     }
 
-    /// Returns the ranks that the next call of a rank waits for.
+    /// Returns the ranks for which the next call of a rank waits.
     fn missing(&self, rank: usize) -> BTreeSet<Rank> {
         let one = &self.ranks[rank];
         let late: Vec<usize> = match self.programs[rank].get(one.outcomes.len()) {

@@ -1,5 +1,5 @@
-//! All orders of all moments, one after the other, each with its results: paragraphs 19 and 20 word
-//! for word, with nothing left out for speed.
+//! All orders of all moments, each with its results. This follows paragraphs 19 and 20 word for
+//! word, and leaves nothing out for speed.
 
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Id, WindowId};
@@ -7,7 +7,7 @@ use fencepost_planner::ir::calls::LockType;
 use fencepost_tests_reference::{Action, LockCall, World, apply};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What operations found, by rank and call, and the windows at the end.
+/// The values that operations found, by rank and call, and the windows at the end.
 pub type Results = (BTreeMap<(usize, usize), Vec<u8>>, Vec<Vec<u8>>);
 
 struct Moment {
@@ -17,7 +17,7 @@ struct Moment {
     /// The calls from the first to the last one.
     from: usize,
     until: usize,
-    /// The calls and the element of each, in order, with its place in the datatype.
+    /// The calls and the element of each, in order, with its index in the datatype.
     visits: Vec<(usize, usize, (usize, i64))>,
 }
 
@@ -58,7 +58,7 @@ fn moments(programs: &[Vec<LockCall>]) -> Vec<Moment> {
     all
 }
 
-/// Whether `a` has to be before `b`.
+/// Returns whether `a` must come before `b`.
 fn before(programs: &[Vec<LockCall>], a: &Moment, b: &Moment) -> bool {
     let meetings = |rank: usize| {
         let program: &Vec<LockCall> = &programs[rank];
@@ -71,8 +71,8 @@ fn before(programs: &[Vec<LockCall>], a: &Moment, b: &Moment) -> bool {
     met || own || one && a.visits[0].2 == b.visits[0].2 && a.visits[0] < b.visits[0]
 }
 
-/// Whether, in this order, the visits of each shared epoch to elements of an exclusive epoch are on
-/// one side of it.
+/// Returns whether this order keeps exclusive epochs whole: for each shared epoch, all visits to
+/// the elements of an exclusive epoch are on one side of it.
 fn sided(all: &[Moment], order: &[usize]) -> bool {
     order.iter().enumerate().filter(|(_, at)| all[**at].exclusive).all(|(place, at)| {
         let elements: BTreeSet<_> = all[*at].visits.iter().map(|visit| visit.2).collect();
@@ -125,7 +125,7 @@ fn count(elements: &Datatype) -> usize {
     elements.element_iter().count()
 }
 
-/// All results that some order gives.
+/// Returns all results that some order gives.
 pub fn results(first: &World, programs: &[Vec<LockCall>]) -> BTreeSet<Results> {
     let all = moments(programs);
     let needs: Vec<Vec<usize>> =

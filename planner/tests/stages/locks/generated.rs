@@ -1,5 +1,5 @@
-//! Random programs that ranks run with real locks, one for each element, held until the epoch ends.
-//! Their results are explained; with one value altered they are not.
+//! Random programs, which the ranks run with real locks. There is one lock for each element, held
+//! until the epoch ends. The reference explains their results, but not if one value is altered.
 
 use crate::support::random::{value, world};
 use fencepost_planner::datatype::Datatype;
@@ -31,7 +31,7 @@ pub fn programs(dice: &mut Random, windows: &[ElementType], ranks: usize) -> Vec
     for _ in 0..1 + dice.below(2) {
         for program in &mut programs {
             for _ in 0..dice.below(3) {
-                // One lock, or two that overlap.
+                // Draws one lock, or two locks that overlap.
                 let mut locks: Vec<(usize, WindowId)> = Vec::new();
                 for _ in 0..1 + dice.below(2) {
                     let window = WindowId::new(dice.below(windows.len()));
@@ -75,22 +75,22 @@ pub fn programs(dice: &mut Random, windows: &[ElementType], ranks: usize) -> Vec
 
 type Cell = (usize, WindowId, i64);
 
-/// The visits that a lock has still to do: call, place in its datatype, element.
+/// The visits that a lock has not made yet: the call, the index in its datatype, and the element.
 type Waiting = Vec<(usize, usize, Cell)>;
 
 enum Next {
     Call(usize),
-    /// By rank and lock, one of the visits that wait.
+    /// One of the waiting visits, by rank and lock.
     Visit((usize, usize), usize),
 }
 
-/// Runs the programs; `None` if locks wait for each other in a circle.
+/// Runs the programs. Returns `None` if locks wait for each other in a circle.
 pub fn run(dice: &mut Random, world: &mut World, programs: &mut [Vec<LockCall>]) -> Option<()> {
     let ranks = programs.len();
     let mut at = vec![0; ranks];
     // By rank and lock.
     let mut waiting: BTreeMap<(usize, usize), Waiting> = BTreeMap::new();
-    // By element, the locks that hold it.
+    // The locks that hold each element.
     let mut held: BTreeMap<Cell, BTreeSet<(usize, usize)>> = BTreeMap::new();
     let lock_of = |program: &[LockCall], lock: usize| match &program[lock] {
         LockCall::Lock { window, target, kind } => (*window, target.index(), *kind),
@@ -143,7 +143,8 @@ pub fn run(dice: &mut Random, world: &mut World, programs: &mut [Vec<LockCall>])
                     let exclusive = |(rank, lock): (usize, usize)| {
                         lock_of(&programs[rank], lock).2 == LockType::Exclusive
                     };
-                    // Under an exclusive lock in program order, under a shared one so by element.
+                    // Under an exclusive lock, visits are in program order. Under a shared lock,
+                    // only the visits to one element are.
                     let earlier = visits[..which].iter().any(|visit| exclusive(key) || visit.2 == cell);
                     let holders = held.entry(cell).or_default();
                     let free =
@@ -203,7 +204,7 @@ fn what_real_locks_give_is_explained_and_an_altered_value_is_named() {
         let verdict = explains(&before, &programs, &after).unwrap();
         assert_eq!(verdict, None, "seed {seed}: {programs:#?}");
 
-        // A value that nobody has.
+        // No element has this value.
         let strange = 0x5aa5_1234_8765_5aa5_u64.to_ne_bytes();
         let found: Vec<(usize, usize)> = (0..ranks)
             .flat_map(|rank| (0..programs[rank].len()).map(move |call| (rank, call)))

@@ -1,4 +1,4 @@
-//! Programs of locks in the reference, paragraph by paragraph of `planner/README.md`.
+//! Programs of locks in the reference, by the paragraphs of `planner/README.md`.
 
 mod all_orders;
 mod generated;
@@ -19,7 +19,7 @@ pub fn bytes(values: &[i32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_ne_bytes()).collect()
 }
 
-/// One window of i32 on every rank.
+/// Returns one window of i32 on every rank.
 pub fn world(ranks: &[&[i32]]) -> World {
     World {
         element: [ElementType::scalar(Scalar::I32)].into_iter().collect(),
@@ -27,7 +27,7 @@ pub fn world(ranks: &[&[i32]]) -> World {
     }
 }
 
-/// The calls of one rank, on `W`. Methods return the place of their call.
+/// The calls of one rank on `W`. Each method returns the position of its call.
 #[derive(Default)]
 pub struct Program(pub Vec<LockCall>);
 
@@ -164,8 +164,8 @@ fn paragraph_19_a_get_sees_what_its_epoch_did_before() {
     }
 }
 
-/// One rank writes two elements, and another one reads them the other way round, with flushes
-/// between or without.
+/// One rank writes two elements. Another rank reads them in the opposite order. Each may flush
+/// between its two operations.
 fn message(flushed_put: bool, flushed_get: bool, kind: LockType, seen: [i32; 2]) -> Option<Unexplained> {
     let mut ranks = programs::<3>();
     let [a, b, _] = &mut ranks;
@@ -201,7 +201,7 @@ fn paragraph_19_elements_are_ordered_by_a_flush_on_both_sides_and_by_nothing_les
 
 #[test]
 fn paragraph_19_an_unlock_orders_across_targets_and_a_meeting_across_ranks() {
-    // 0 puts on 2, then on 3; 1 reads from 3, then from 2.
+    // Rank 0 puts on rank 2, then on rank 3. Rank 1 reads from rank 3, then from rank 2.
     let across = |seen: [i32; 2]| {
         let mut ranks = programs::<4>();
         let [a, b, ..] = &mut ranks;
@@ -244,7 +244,7 @@ fn paragraph_19_an_unlock_orders_across_targets_and_a_meeting_across_ranks() {
 
 #[test]
 fn paragraph_20_an_exclusive_epoch_is_one_moment_and_never_within_a_shared_one_on_its_elements() {
-    // 0 adds to an element twice, exclusively; 1 fetches from it twice under one lock.
+    // Rank 0 adds to an element twice, exclusively. Rank 1 fetches from it twice under one lock.
     let within = |kind: LockType, target: usize, seen: [i32; 2]| {
         let mut ranks = programs::<2>();
         let lock = ranks[0].lock(0, Exclusive);
@@ -298,7 +298,7 @@ fn paragraph_21_fetch_and_add_gives_each_number_once_in_any_order() {
     assert_eq!((numbers([0, 1, 2, 3, 4, 5]), numbers([1, 5, 0, 3, 2, 4])), (None, None));
     assert_eq!(numbers([0, 1, 2, 2, 3, 4]), found(1, 2), "a number twice");
     assert_eq!(numbers([0, 1, 3, 2, 4, 5]), found(1, 2), "against program order");
-    // 5 twice: that it cannot be 5 the first time shows only with what is left at the end.
+    // The value 6 is left at the end, so no operation can have found it.
     assert_eq!(numbers([0, 1, 2, 3, 4, 6]), found(2, 2));
 }
 
@@ -342,7 +342,8 @@ fn what_has_too_many_orders_is_an_error_and_not_an_answer() {
     let mut ranks = programs::<18>();
     for (rank, program) in ranks.iter_mut().enumerate() {
         let lock = program.lock(0, Shared);
-        // No two orders leave the same: each is a put after which others add.
+        // No two orders leave the same value: the last put of each order, and the additions after
+        // it, determine that value.
         program.put(lock, 0, &[1 << rank]);
         program.add(lock, 0, &[3 << rank]);
         program.unlock(lock);

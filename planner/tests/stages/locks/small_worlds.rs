@@ -1,11 +1,12 @@
-//! Small programs against all orders: what some order gives is explained, and nothing else.
+//! Small programs compared with all orders. Every result of some order is explained, and no other
+//! result is.
 
 use super::all_orders::results;
 use super::*;
 use fencepost_tests_support::random::Random;
 use std::collections::BTreeSet;
 
-/// One operation of the alphabet, with values that no other operation has.
+/// Returns one operation of the alphabet, with values that no other operation has.
 fn act(lock: usize, which: usize, number: i32) -> LockCall {
     let (at, len) = [(0, 1), (1, 1), (0, 2)][which % 3];
     let value = |scale: i32| bytes(&(0..len).map(|place| scale * (number + place)).collect::<Vec<_>>());
@@ -23,8 +24,8 @@ fn act(lock: usize, which: usize, number: i32) -> LockCall {
 
 const ALPHABET: usize = 15;
 
-/// The ways of one rank to have these operations: in one epoch, with a flush between them or
-/// without, or in an epoch each.
+/// Returns the ways in which one rank can make these operations: in one epoch, with or without a
+/// flush between them, or in one epoch each.
 fn ways(operations: &[usize], number: i32, target: usize) -> Vec<Vec<LockCall>> {
     let lock = |kind| LockCall::Lock { window: W, target: Rank::new(target), kind };
     let mut all = Vec::new();
@@ -53,7 +54,7 @@ fn ways(operations: &[usize], number: i32, target: usize) -> Vec<Vec<LockCall>> 
     all
 }
 
-/// The same programs with what they found.
+/// Returns the same programs with the values that they found.
 fn with(programs: &[Vec<LockCall>], results: &all_orders::Results) -> Vec<Vec<LockCall>> {
     let mut programs = programs.to_vec();
     for ((rank, call), bytes) in &results.0 {
@@ -68,8 +69,8 @@ fn after(results: &all_orders::Results) -> World {
     World { element, memory: results.1.iter().map(|bytes| [bytes.clone()].into_iter().collect()).collect() }
 }
 
-/// Compares the search with all orders. Returns how many results were explained, and how many were
-/// not.
+/// Compares the search with all orders. Returns the number of results that were explained, and the
+/// number that were not.
 fn compare(programs: &[Vec<LockCall>], random: &mut Random, tries: usize) -> (usize, usize) {
     let first = world(&[&[0, 0], &[]]);
     let all = results(&first, programs);
@@ -77,7 +78,7 @@ fn compare(programs: &[Vec<LockCall>], random: &mut Random, tries: usize) -> (us
         let verdict = explains(&first, &with(programs, results), &after(results)).unwrap();
         assert_eq!(verdict, None, "{programs:#?}: {results:?}");
     }
-    // Mixtures of these results, and some values that nobody left.
+    // Mixtures of these results, and some values that no operation left.
     let list: Vec<_> = all.iter().cloned().collect();
     let mut mixed = BTreeSet::new();
     for _ in 0..tries {
@@ -134,7 +135,7 @@ fn two_ranks_with_two_operations_each_and_meetings() {
         let mut a = random.one_of(&ways(&mine, 1, 0));
         let mut b = random.one_of(&ways(&theirs, 5, 0));
         if random.once_in(4) {
-            // One of them meets first, or both do so between their epochs.
+            // One of them meets first, or both meet between their epochs.
             let mut meet = |program: &mut Vec<LockCall>| {
                 let two = matches!(program.get(3), Some(LockCall::Lock { .. }));
                 let at = random.one_of(&[0, if two { 3 } else { 0 }, program.len()]);

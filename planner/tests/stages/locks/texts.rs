@@ -1,10 +1,10 @@
-//! The examples of locks in the texts that Fencepost grew from. There is one copy of a window, so
-//! MPI's rules about private and public copies reduce to what is over before what. Element 0 is X,
+//! The examples of locks in the texts on which Fencepost is based. A window has one copy, so MPI's
+//! rules about private and public copies reduce to the order of what is over. Element 0 is X, and
 //! element 1 is Y.
 
 use super::*;
 
-/// What a rank does to its own part, by `local_mut`.
+/// Stores into a rank's own part, by `local_mut`.
 fn store(rank: &mut Program, own: usize, at: usize, value: i32) {
     let lock = rank.lock(own, Exclusive);
     rank.put(lock, at, &[value]);
@@ -17,7 +17,7 @@ fn meet(ranks: &mut [Program]) {
     }
 }
 
-/// B stores X within an exclusive epoch; after a barrier A gets it.
+/// B stores X within an exclusive epoch. After a barrier A gets it.
 #[test]
 fn mpi_2_2_example_11_11_a_store_under_a_lock_is_seen_after_the_barrier() {
     for (seen, ok) in [(7, true), (0, false)] {
@@ -32,8 +32,8 @@ fn mpi_2_2_example_11_11_a_store_under_a_lock_is_seen_after_the_barrier() {
     }
 }
 
-/// A puts X, and after a barrier B loads it: here in any epoch of its own, since a `LockWindow` is
-/// not a slice.
+/// A puts X, and after a barrier B loads it. Here B loads in any epoch of its own, since a
+/// `LockWindow` is not a slice.
 #[test]
 fn mpi_2_2_example_11_12_a_put_is_seen_by_its_owner_after_the_barrier() {
     for (seen, kind) in [(7, Exclusive), (7, Shared), (0, Shared)] {
@@ -50,9 +50,8 @@ fn mpi_2_2_example_11_12_a_put_is_seen_by_its_owner_after_the_barrier() {
     }
 }
 
-/// B stores X before its shared epoch. In MPI A need not see it. Here the store is an epoch too,
-/// which is over at the barrier. What B puts within the shared epoch may be missed, unless it is
-/// flushed.
+/// B stores X before its shared epoch. In MPI A may miss it. Here the store is an epoch too, which
+/// is over at the barrier. A put of B within the shared epoch may be missed, unless it is flushed.
 #[test]
 fn mpi_2_2_example_11_13_a_store_before_a_shared_lock_is_seen_and_a_put_within_it_may_not_be() {
     for (within, flushed, seen, ok) in [
@@ -84,8 +83,8 @@ fn mpi_2_2_example_11_13_a_store_before_a_shared_lock_is_seen_and_a_put_within_i
     }
 }
 
-/// After the exposure of 11.14 (`exchange::puzzles`) left X and Y, and all ranks changed over to
-/// locks, B sees both.
+/// The exposure of 11.14 (`exchange::puzzles`) has left X and Y, and all ranks have changed over to
+/// locks. Then B sees both.
 #[test]
 fn mpi_2_2_example_11_14_what_the_wait_left_is_what_locks_begin_with() {
     for (seen, ok) in [([7, 8], true), ([0, 8], false), ([7, 0], false)] {
@@ -101,8 +100,8 @@ fn mpi_2_2_example_11_14_what_the_wait_left_is_what_locks_begin_with() {
     }
 }
 
-/// A puts X under a lock. B changes over and posts, and `exchange::puzzles` has what follows: all
-/// that B can find is 7.
+/// A puts X under a lock, and B changes over and posts. `exchange::puzzles` has the rest of the
+/// example. B can find only 7.
 #[test]
 fn mpi_2_2_example_11_15_what_a_lock_put_is_there_when_the_window_changes_over() {
     for (left, ok) in [(7, true), (0, false)] {
@@ -116,14 +115,14 @@ fn mpi_2_2_example_11_15_what_a_lock_put_is_there_when_the_window_changes_over()
     }
 }
 
-/// The notes, "passive target accumulate, exclusive lock": a get of A and an accumulate to B are
+/// The notes, "passive target accumulate, exclusive lock". A get of A and an accumulate to B are
 /// one step, although others do the same.
 #[test]
 fn the_notes_get_and_accumulate_under_exclusive_locks_are_one_step() {
     let both = |seen: [i32; 2], kind: LockType| {
         let mut ranks = programs::<3>();
         for (rank, seen) in ranks[..2].iter_mut().zip(seen) {
-            // Each adds 1 to what it found in A, and counts in B.
+            // Each rank adds 1 to the value that it found in A, and counts in B.
             let lock = rank.lock(2, kind);
             rank.get(lock, 0, &[seen]);
             rank.put(lock, 0, &[seen + 1]);
@@ -138,8 +137,8 @@ fn the_notes_get_and_accumulate_under_exclusive_locks_are_one_step() {
     assert_eq!(both([0, 0], Shared), None, "which shared locks allow");
 }
 
-/// The notes, "passive target accumulate, shared lock": if many ranks accumulate to one element
-/// over and over, nothing is lost.
+/// The notes, "passive target accumulate, shared lock". Many ranks accumulate to one element again
+/// and again, and no operation is lost.
 #[test]
 fn the_notes_accumulates_under_shared_locks_are_atomic_by_element() {
     let sum = |left: [i32; 2]| {

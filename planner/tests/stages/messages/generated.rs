@@ -1,11 +1,11 @@
-//! Random programs that are run through plain mailboxes. Their results are explained; with one
-//! value altered they are not.
+//! Random programs, which are run through plain mailboxes. The reference explains their results,
+//! but not if one value is altered.
 
 use super::*;
 use fencepost_tests_support::random::Random;
 use std::collections::VecDeque;
 
-/// A message as a mailbox holds it: every one has bytes of its own.
+/// A message in a mailbox. Each message has different bytes.
 #[derive(Clone, Debug)]
 struct Mail {
     source: usize,
@@ -15,7 +15,7 @@ struct Mail {
     ready: bool,
 }
 
-/// A receive that was called: what it takes, and what it has taken.
+/// A receive that was called: the messages that it takes, and the message that it has taken.
 struct Slot {
     call: usize,
     from: Envelope,
@@ -40,7 +40,7 @@ fn names(from: &Envelope, mail: &Mail) -> bool {
 }
 
 impl Mailbox {
-    /// Hands mail to slots: the oldest of both first.
+    /// Gives mail to slots, the oldest of both first.
     fn sort(&mut self, arriving: bool) {
         for at in 0..self.kept.len() {
             let free = |slot: &&mut Slot| slot.taken.is_none() && !slot.cancelled;
@@ -69,7 +69,7 @@ impl Mailbox {
     }
 }
 
-/// Random calls of one rank of `ranks`.
+/// Draws calls of one rank of `ranks`.
 fn random_calls(dice: &mut Random, rank: usize, ranks: usize, number: &mut u8) -> Vec<MessageCall> {
     let mut program = Program::default();
     let mut begun = Vec::new();
@@ -163,7 +163,7 @@ fn run(dice: &mut Random, programs: &mut [Vec<MessageCall>]) {
                         MessageCall::Send { mode: Synchronous, .. } => {
                             taken(rank, request).then_some(Completed::Sent)
                         }
-                        // Sometimes as late as it may be.
+                        // Sometimes this happens as late as possible.
                         MessageCall::Send { .. } => {
                             (taken(rank, request) || dice.once_in(2)).then_some(Completed::Sent)
                         }
@@ -192,7 +192,7 @@ fn run(dice: &mut Random, programs: &mut [Vec<MessageCall>]) {
     }
 }
 
-/// Alters one value that was received, if there is one; returns where.
+/// Alters one value that was received, if there is one. Returns its position.
 fn alter(dice: &mut Random, programs: &mut [Vec<MessageCall>]) -> Option<(usize, usize)> {
     let mut all = Vec::new();
     for (rank, program) in programs.iter().enumerate() {
@@ -211,7 +211,7 @@ fn alter(dice: &mut Random, programs: &mut [Vec<MessageCall>]) -> Option<(usize,
     if let MessageCall::Complete { completed: Some(completed), .. } = &mut programs[rank][at]
         && let Completed::Received { bytes, .. } = &mut completed[place].1
     {
-        bytes[0] ^= 0x80; // which no message has
+        bytes[0] ^= 0x80; // no message has this bit
     }
     Some((rank, at))
 }

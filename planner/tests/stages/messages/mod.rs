@@ -1,4 +1,4 @@
-//! Programs of messages in the reference, paragraph by paragraph of `planner/README.md`.
+//! Programs of messages in the reference, by the paragraphs of `planner/README.md`.
 
 mod generated;
 mod texts;
@@ -37,7 +37,7 @@ pub fn failed(source: u32, tag: u32, class: ErrorClass) -> Completed {
     Completed::Failed { source: Rank(source), tag, class }
 }
 
-/// The calls of one rank. Methods return the place of their first call.
+/// The calls of one rank. Each method returns the position of its first call.
 #[derive(Default)]
 pub struct Program(pub Vec<MessageCall>);
 
@@ -85,21 +85,21 @@ impl Program {
         self.call(MessageCall::Complete { requests: requests.to_vec(), count, waits, completed })
     }
 
-    /// A send that blocks.
+    /// Adds a blocking send.
     pub fn send(&mut self, mode: SendMode, to: u32, tag: u32, bytes: &[u8]) -> usize {
         let request = self.begin_send(mode, to, tag, bytes);
         self.wait(All, &[request], None);
         request
     }
 
-    /// A buffered send, and whether it found room.
+    /// Adds a buffered send, and whether it found room.
     pub fn buffered(&mut self, to: u32, bytes: &[u8], sent: bool) -> usize {
         let (to, element) = (Rank(to), self::bytes());
         let (mode, bytes) = (Buffered, bytes.to_vec());
         self.call(MessageCall::Send { mode, to, tag: 0, element, bytes, sent: Some(sent) })
     }
 
-    /// A receive that blocks, and what became of it where that is known.
+    /// Adds a blocking receive, and its result if that is known.
     pub fn receive(&mut self, from: Envelope, room: usize, completed: Option<Completed>) -> usize {
         let request = self.begin_receive(from, room);
         let completed = completed.map(|completed| [(request, completed)]);
@@ -121,13 +121,13 @@ fn calls(programs: &[Program]) -> Vec<Vec<MessageCall>> {
     programs.iter().map(|program| program.0.clone()).collect()
 }
 
-/// The first result that is not explained, with this much room for buffered sends.
+/// Returns the first result that is not explained, if buffered sends have this much room.
 pub fn unexplained(programs: &[Program], buffer: usize) -> Option<(usize, usize)> {
     let first = explains_messages(&calls(programs), buffer).unwrap();
     first.map(|(rank, call)| (rank.index(), call))
 }
 
-/// The ways in which the programs can stop.
+/// Returns the ways in which the programs can stop.
 pub fn ways(programs: &[Program], standard: Standard) -> BTreeSet<Vec<(usize, usize)>> {
     let ways = stops(&calls(programs), 16, standard).unwrap();
     ways.into_iter().map(|way| way.into_iter().map(|(rank, call)| (rank.index(), call)).collect()).collect()
@@ -195,7 +195,8 @@ fn paragraph_25_only_what_comes_from_different_ranks_is_in_no_order() {
         c.receive(ANY, 1, Some(got(second, 0, &[second as u8])));
         assert_eq!(unexplained(&[a, b, c], 0), None);
     }
-    // A message that a rank sends after it knows that the other was received comes after it.
+    // A rank knows that its message was received, and then sends another. That message comes after
+    // the first one.
     for (first, right) in [(0, true), (1, false)] {
         let [mut a, mut b, mut c] = programs();
         a.send(Synchronous, 2, 0, &[0]);
@@ -339,7 +340,7 @@ fn paragraph_27_any_completes_one_some_all_that_are_complete_and_all_waits_for_a
     let sent = |at| (at, Completed::Sent);
     let run = |count, completed: &[(usize, Completed)], waits: bool| {
         let [mut a, mut b] = programs();
-        // Both messages have been taken when rank 0 receives the one of rank 1.
+        // Both messages have been taken when rank 0 receives the message of rank 1.
         let sends = [a.begin_send(Synchronous, 1, 0, &[1]), a.begin_send(Synchronous, 1, 1, &[2])];
         let never = a.begin_receive(tagged(1, 9), 0);
         a.receive(tagged(1, 0), 0, None);

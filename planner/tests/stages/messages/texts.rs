@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Two ranks that exchange a message, each by a send and a receive, in these orders.
+/// Returns two ranks that exchange a message. Each sends and receives once, in these orders.
 fn exchange(orders: [[bool; 2]; 2], mode: SendMode) -> [Program; 2] {
     let mut both = programs::<2>();
     for (rank, order) in orders.into_iter().enumerate() {
@@ -86,8 +86,8 @@ fn example_3_15_a_synchronous_send_ends_while_its_receive_is_not_waited_for() {
     assert_eq!(ways(&both, Standard::AtMatch), all_end());
 }
 
-/// In the text's server each client sends without end. Two rounds of two clients show which client
-/// may be passed over.
+/// In the server of the text, each client sends without end. Two rounds of two clients show which
+/// client may be passed over.
 #[test]
 fn example_3_16_a_server_that_waits_for_any_may_starve_a_client_and_one_that_waits_for_some_may_not() {
     let clients = |server: Program| {
@@ -103,12 +103,12 @@ fn example_3_16_a_server_that_waits_for_any_may_starve_a_client_and_one_that_wai
     let first = |count, completed: &[(usize, Completed)]| {
         let mut server = Program::default();
         let mut requests = vec![server.begin_receive(tagged(0, 0), 1), server.begin_receive(tagged(1, 0), 1)];
-        // Both have sent before these are received.
+        // Both clients have sent before these are received.
         server.receive(tagged(0, 1), 0, None);
         server.receive(tagged(1, 1), 0, None);
         server.wait(count, &requests, Some(completed));
         if completed.len() == 1 {
-            // The served client is received from again, and served again.
+            // The server receives again from the served client, and serves it again.
             requests[0] = server.begin_receive(tagged(0, 0), 1);
             server.wait(count, &requests, Some(&[(requests[0], got(0, 0, &[2]))]));
         }

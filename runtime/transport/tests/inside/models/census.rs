@@ -1,11 +1,12 @@
-//! A census by messages over the queues of frames, and epochs around it: the six waits, and each
-//! left out; and messages that are lost, doubled or early.
+//! A census by messages over the queues of frames, and epochs around it. The models have the six
+//! waits, and leave out each wait in turn. In other models, messages are lost, duplicated or early.
 //!
-//! In round k of a sparse census, rank r sends to rank r + 2^k, and then awaits rank r - 2^k. With
-//! hosts first, rank 0 acts for rank 1 as well. In a reduced census each rank sends a note to the
-//! rank above, and then ranks 0 and 1 exchange how many notes each is to expect. Rank 2 sends its
-//! numbers to rank 0 before that, and receives the result after it. A message has the number of its
-//! census, and states which ranks its sender knows to have entered, and what they sent.
+//! In round k of a sparse census, rank r sends to rank r + 2^k, and then awaits rank r - 2^k. If
+//! the census is by hosts, rank 0 acts for rank 1 as well. In a reduced census, each rank sends a
+//! note to the rank above. Then ranks 0 and 1 exchange the numbers of notes that each rank must
+//! expect. Rank 2 sends its numbers to rank 0 before that, and receives the result afterwards. A
+//! message has the number of its census. It states which ranks its sender knows to have entered,
+//! and what they sent.
 
 use std::mem::ManuallyDrop;
 
@@ -16,17 +17,17 @@ use super::{load, model, rejected, sent, store, stored};
 use crate::sync::Arc;
 use crate::{Cause, Channels, Frame, Header, Liveness, LocalEnd, Port, Topology, local};
 
-/// The wait that is left out.
+/// The wait that a model leaves out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// W1: access the other's window before the last message has arrived.
+    /// W1: access the other rank's window before the last message has arrived.
     Entry,
-    /// W1: send a message before that of the round before has arrived.
+    /// W1: send a message before the message of the previous round has arrived.
     Rounds,
-    /// W2: apply to one's own window before the other has reported that it has read it.
+    /// W2: apply to one's own window before the other rank has reported that it has read it.
     ReadsFirst,
-    /// W3: leave before the other has reported that; nothing is applied.
+    /// W3: leave before the other rank has reported that. Nothing is applied.
     Leaving,
     /// W4: one arena instead of two in turn.
     Reuse,
@@ -34,21 +35,21 @@ enum Without {
     Skew,
     /// W6: leave out the second census, since the first ended without failure.
     Composition,
-    /// Take a message of any census for one of this census.
+    /// Accept a message of any census as one of this census.
     Number,
 }
 
-/// What happens to the message of rank 0 in the first round of census 0, or to its note.
+/// The fault of the message of rank 0 in the first round of census 0, or of its note.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
     Lost,
     Doubled,
-    /// The message of census 1 comes before it.
+    /// The message of census 1 arrives before it.
     Early,
 }
 
-/// Which ranks a rank sends to and awaits in a census.
+/// The ranks to which a rank sends, and those that it awaits, in a census.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Standing {
     /// Each rank acts for itself, in a sparse census.
@@ -59,7 +60,7 @@ enum Standing {
     Reduced,
 }
 
-/// All of these, for three ranks.
+/// All variants, for three ranks.
 const STANDINGS: [Standing; 3] = [Standing::Sparse, Standing::Hosts, Standing::Reduced];
 
 struct World {
@@ -67,7 +68,7 @@ struct World {
     standing: Standing,
     without: Without,
     fault: Fault,
-    /// Whether the fault happens to the note, and not to the message.
+    /// Whether the fault concerns the note instead of the message.
     of_note: bool,
     windows: Vec<UnsafeCell<u64>>,
     /// The arenas, by `[rank][set]`.
@@ -81,7 +82,7 @@ impl World {
         Arc::new(Self { size, standing, without, fault, of_note, windows, arenas })
     }
 
-    /// Returns which rank this one sends to and which one it awaits, step by step.
+    /// Returns, step by step, the rank to which this one sends and the rank that it awaits.
     fn steps(&self, me: usize) -> Vec<(Option<usize>, Option<usize>)> {
         let size = self.size;
         match (self.standing, me) {
@@ -102,10 +103,10 @@ const CENSUS: u32 = 1;
 const SETTLED: u32 = 2;
 const NOTE: u32 = 3;
 
-/// The number of notes that each of three ranks is to expect, four bits for each.
+/// The position of the numbers of notes that three ranks must expect, with four bits for each rank.
 const COUNTS: u32 = 16;
 
-/// Why a rank stops.
+/// The reason why a rank stops.
 type Told = String;
 
 fn post(end: &mut LocalEnd, to: usize, header: Header) -> Result<(), Told> {
@@ -113,8 +114,8 @@ fn post(end: &mut LocalEnd, to: usize, header: Header) -> Result<(), Told> {
     unsafe { end.post(to, Port::FENCE, Frame::bare(header)) }.map_err(|lost| lost.to_string())
 }
 
-/// Returns the header of the next frame of `from`, which has no payload. If one is lost, a rank
-/// gives up after a few looks, as the clocks of a transport make it.
+/// Returns the header of the next frame of `from`, which has no payload. If the frame is lost, the
+/// rank gives up after a few polls, as the clocks of a transport would make it do.
 fn take(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<Header, Told> {
     let mut looks = 0;
     loop {
@@ -130,7 +131,7 @@ fn take(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<Header, Told> {
     }
 }
 
-/// Posts a frame of census `number`, or what its fault makes of it.
+/// Posts a frame of census `number`, or posts it with its fault.
 fn post_faulty(
     end: &mut LocalEnd,
     to: usize,
@@ -147,22 +148,22 @@ fn post_faulty(
     post(end, to, header)
 }
 
-/// Ends the world, because `from` has sent what is not of the census.
+/// Ends the world, because `from` has sent a message that does not belong to the census.
 fn refuse(end: &mut LocalEnd, from: usize, word: u64, number: u64) -> Told {
     let what = format!("rank {from} has sent a message of census {word} in census {number}");
     end.end(Cause { rank: from, what: what.clone() });
     what
 }
 
-/// Takes census `number`. A rank that is sent what is not of it ends the world.
+/// Takes census `number`. A rank that receives a message of another census ends the world.
 fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
     let World { size, standing, without, fault, of_note, .. } = *world;
     let me = end.rank();
     let fault_of = |note: bool| {
         if (me, number, of_note) == (0, 0, note) { fault } else { Fault::None }
     };
-    // How many notes each rank is to expect, as far as this one knows, and from which ranks it has
-    // one.
+    // The number of notes that each rank must expect, as far as this one knows, and the ranks whose
+    // notes it has.
     let (mut counts, mut noted) = (0u32, 0u32);
     if standing == Standing::Reduced {
         let to = (me + 1) % size;
@@ -170,7 +171,8 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
         post_faulty(end, to, fault_of(true), note(number), note(1))?;
         counts = 1 << (4 * to);
     }
-    // Which ranks are known to have entered, and the least census that any of them reported.
+    // The ranks that are known to have entered, and the smallest census that any of them has
+    // reported.
     let (mut heard, mut least) = (1u32 << me, number as u32);
     let steps = world.steps(me);
     let last = steps.iter().rposition(|(_, from)| from.is_some());
@@ -213,7 +215,7 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
     if !matches!(without, Without::Entry | Without::Rounds | Without::Skew) {
         assert_eq!(heard, (1 << size) - 1, "a rank has not been heard of");
         if counts >> (4 * me) & 0xf > noted.count_ones() {
-            // It knows from which rank it lacks one.
+            // The rank knows whose note it lacks.
             let from = (me + size - 1) % size;
             let Header { word, kind, .. } = take(end, from, fault)?;
             if kind != NOTE || word != number && without != Without::Number {
@@ -226,7 +228,7 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
     Ok(())
 }
 
-/// Takes an epoch. Each rank stores to its window, fills an arena for the rank above, and enters.
+/// Takes an epoch. Each rank stores into its window, fills an arena for the rank above, and enters.
 /// It gets from the window of the rank above, posts a frame to that rank to report this, and waits
 /// for the frame of the rank below. Then it applies the arena of the rank below.
 fn epoch(end: &mut LocalEnd, world: &World, e: u64) -> Result<(), Told> {
@@ -260,7 +262,7 @@ fn epoch(end: &mut LocalEnd, world: &World, e: u64) -> Result<(), Told> {
     Ok(())
 }
 
-/// Runs `program` on each rank. Returns the error that each received, if any.
+/// Runs `program` on each rank. Returns the error of each, if any.
 fn run(world: &Arc<World>, program: fn(&mut LocalEnd, &World) -> Result<(), Told>) -> Vec<Result<(), Told>> {
     // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
     let mut ends = local(world.size).into_iter().map(ManuallyDrop::new);
@@ -289,8 +291,8 @@ fn epochs(size: usize, standing: Standing, without: Without) {
     results.into_iter().for_each(|result| result.expect("nobody is told anything"));
 }
 
-/// Returns whether the complaint is that two ranks accessed memory at once, or that a rank found
-/// something else there than it should.
+/// Returns whether the complaint is that two ranks accessed memory at once, or that a rank found a
+/// wrong value there.
 fn is_seen(complaint: &str) -> bool {
     ["Causality violation", "left == right"].iter().any(|what| complaint.contains(what))
 }
@@ -346,8 +348,8 @@ fn w6_an_epoch_without_a_census_of_its_own_is_caught() {
     caught(Without::Composition);
 }
 
-/// Runs a model in which rank 2 reads the window of rank 1, of whose entry it knows by way of rank
-/// 0.
+/// Runs a model in which rank 2 reads the window of rank 1. Rank 2 knows through rank 0 that rank 1
+/// has entered.
 fn by_way_of_another(without: Without) {
     let results = run(&World::new(3, Standing::Hosts, without, Fault::None, false), |end, world| {
         if end.rank() == 1 {
@@ -373,7 +375,7 @@ fn w1_a_message_sent_before_that_of_the_round_before_has_come_is_caught() {
     assert!(is_seen(&complaint), "{complaint}");
 }
 
-/// Takes censuses alone, with this fault.
+/// Takes censuses only, with this fault.
 fn censuses(
     (size, standing, of_note): (usize, Standing, bool),
     without: Without,
@@ -384,8 +386,8 @@ fn censuses(
     })
 }
 
-/// The censuses in which something happens to a message or a note of rank 0, each with the number
-/// of preemptions of its model.
+/// The censuses in which a message or a note of rank 0 has a fault, and the number of preemptions
+/// of each model.
 const FAULTY: [((usize, Standing, bool), usize); 7] = [
     ((2, Standing::Sparse, false), 2),
     ((3, Standing::Sparse, false), 0),
@@ -405,7 +407,7 @@ fn a_doubled_message_or_an_early_one_is_told() {
                 let receiver = if faulty.1 == Standing::Hosts { 2 } else { 1 };
                 let told = results[receiver].as_ref().expect_err("it is sent what is not of its census");
                 assert!(told.contains("rank 0 has sent a message of census"), "{told}");
-                // The others receive the reason, or had completed all that they began.
+                // The others receive the reason, or they have completed everything that they began.
                 let names = |told: &Told| told.contains("rank 0 has sent") || told.contains("left");
                 assert!(results.iter().filter_map(|result| result.as_ref().err()).all(names), "{results:?}");
             });
@@ -428,8 +430,8 @@ fn no_census_is_complete_where_a_message_of_it_was_lost() {
     for (faulty, preemptions) in FAULTY {
         model(preemptions, move || {
             let results = censuses(faulty, Without::Nothing, Fault::Lost);
-            // Others may have completed it, since all had entered it. Nobody completes the next
-            // one.
+            // Others may have completed this census, since all ranks had entered it. No rank
+            // completes the next one.
             assert!(results.iter().all(Result::is_err), "{results:?}");
             let receiver = if faulty.1 == Standing::Hosts { 2 } else { 1 };
             let told = results[receiver].as_ref().expect_err("all are");

@@ -1,6 +1,6 @@
-//! A direct census over the notification board: each rank notifies each other one, and reads the
-//! notifications of all. A notification that is lost, doubled or early is reported, since its word
-//! has the number of its census.
+//! A direct census over the notification board. Each rank notifies each other rank, and reads the
+//! notifications of all. If a notification is lost, duplicated or early, that is reported, since
+//! its word has the number of its census.
 
 use std::mem::ManuallyDrop;
 
@@ -9,21 +9,21 @@ use loom::thread;
 use super::{model, rejected};
 use crate::{Cause, Liveness, LocalEnd, Notify, Topology, local};
 
-/// What happens to the notifications that rank 0 publishes for census 0.
+/// The fault of the notifications that rank 0 publishes for census 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fault {
     None,
     Lost,
     Doubled,
-    /// The notification of census 1 comes before it.
+    /// The notification of census 1 arrives before it.
     Early,
 }
 
-/// Why a rank stops.
+/// The reason why a rank stops.
 type Told = String;
 
-/// Takes census `number`: publishes these words one after another, and after each reads what each
-/// other rank has published. A rank that `compares` ends the world if a word is of another census.
+/// Takes census `number`. Publishes its words one after another, and after each reads the words of
+/// all other ranks. If `compares`, a rank ends the world if a word belongs to another census.
 fn census(end: &mut LocalEnd, number: u64, fault: Fault, compares: bool) -> Result<(), Told> {
     let words: &[u64] = match (end.rank(), number, fault) {
         (0, 0, Fault::Lost) => &[],
@@ -32,7 +32,7 @@ fn census(end: &mut LocalEnd, number: u64, fault: Fault, compares: bool) -> Resu
         (_, 0, _) => &[0],
         _ => &[1],
     };
-    // Rank 0, whose messages suffer a fault on their way, is not the one that finds it.
+    // The messages of rank 0 have the fault. Rank 0 is not the rank that finds it.
     let (me, size) = (end.rank(), end.size());
     let finds = me != 0 || fault == Fault::None;
     for &word in words {
@@ -50,8 +50,8 @@ fn census(end: &mut LocalEnd, number: u64, fault: Fault, compares: bool) -> Resu
     Ok(())
 }
 
-/// Returns the word of the notification of `from`. If one is lost, a rank gives up after a few
-/// looks, as the clocks of a transport make it.
+/// Returns the word of the notification of `from`. If it is lost, the rank gives up after a few
+/// polls, as the clocks of a transport would make it do.
 fn read(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<u64, Told> {
     let mut looks = 0;
     loop {
@@ -66,7 +66,7 @@ fn read(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<u64, Told> {
     }
 }
 
-/// Runs two censuses with this fault. Returns the error that each rank received, if any.
+/// Runs two censuses with this fault. Returns the error of each rank, if any.
 fn censuses(size: usize, fault: Fault, compares: bool) -> Vec<Result<(), Told>> {
     let run = move |mut end: ManuallyDrop<LocalEnd>| {
         let result = (0..2).try_for_each(|number| census(&mut end, number, fault, compares));

@@ -1,8 +1,9 @@
-//! Epochs over the exchange of notifications: the six waits, and each left out.
+//! Epochs over the exchange of notifications. The models have the six waits, and leave out each
+//! wait in turn.
 //!
-//! Two ranks have a window each, and arenas for what they send. In an epoch a rank stores to its
-//! window, fills an arena, and publishes. It gets from the other's window, and settles. It applies
-//! the other's arena to its own window, and leaves.
+//! Two ranks each have a window, and arenas for the elements that they send. In an epoch a rank
+//! stores into its window, fills an arena, and publishes. It gets from the other's window, and
+//! settles. It applies the other's arena to its own window, and leaves.
 
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -13,15 +14,15 @@ use crate::shared::slice::Heap;
 use crate::sync::Arc;
 use crate::{Cause, Channels, CreateJoin, Liveness, Notify, Topology, local};
 
-/// The wait that is left out.
+/// The wait that a model leaves out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// W1: access the other's window before it has entered.
+    /// W1: access the other rank's window before that rank has entered.
     Entry,
-    /// W2: apply to one's own window before the other has read it.
+    /// W2: apply to one's own window before the other rank has read it.
     ReadsFirst,
-    /// W3: leave before the other has read one's window; nothing is applied.
+    /// W3: leave before the other rank has read one's window. Nothing is applied.
     Leaving,
     /// W4: one arena instead of two in turn.
     Reuse,
@@ -137,9 +138,9 @@ fn w4_an_arena_used_again_at_once_is_caught() {
     caught(Without::Reuse);
 }
 
-/// Exchanges notifications only, without windows, so that only their two sets keep a notification
-/// from being overwritten. A rank has something for the next one, and among more than two ranks
-/// there is one notification for all others.
+/// Exchanges notifications only, without windows. So only the two sets of notifications keep a
+/// notification from being overwritten. Each rank sends something different in the next exchange.
+/// Among more than two ranks, one notification is for all others.
 fn notifications<const SETS: usize>(ranks: usize, exchanges: u64) {
     let said = move |from: usize, to: usize| if to == (from + 1) % ranks { 10 * from as u32 + 1 } else { 0 };
     let run = move |rank: usize, mut board: NotificationBoard<SETS>| {
@@ -186,8 +187,8 @@ fn w6_an_epoch_that_trusts_how_the_last_one_ended_is_caught() {
 }
 
 /// Runs a model in which rank 2 dies between its notifications: rank 1 has received one, and rank 0
-/// never does. Rank 1 reads the window of rank 0. Rank 0 ends the world, may wait until nobody
-/// accesses its window, and then writes it.
+/// never receives one. Rank 1 reads the window of rank 0. Rank 0 ends the world, may wait until no
+/// rank accesses its window, and then writes it.
 fn one_notification_is_missing(waits: bool) {
     let memory = Arc::new(UnsafeCell::new(1));
     let mut ends = local(3);

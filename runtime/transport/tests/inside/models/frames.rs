@@ -1,5 +1,5 @@
-//! The queue of frames: wrap-around, growth, release, and the release that the reuse of a payload
-//! must wait for.
+//! The queue of frames: wrap-around, growth, release, and the wait for a release before a payload
+//! is reused.
 
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -14,13 +14,13 @@ type Payload = UnsafeCell<u64>;
 fn post(end: &mut LocalEnd, word: u64, payload: &Payload) {
     let header = Header { word, kind: 0, extra: 0 };
     let address: *const Payload = payload;
-    // SAFETY: the payload lives as long as the model; the model tests whether it stays unchanged.
+    // SAFETY: the payload lives as long as the model. The model tests whether it stays unchanged.
     unsafe { end.post(1, Port::FENCE, Frame { header, payload: address.cast(), len: size_of::<Payload>() }) }
         .expect("the reader is here");
 }
 
 fn value(frame: &Frame) -> u64 {
-    // SAFETY: `post` was given this address of a payload that lives as long as the model.
+    // SAFETY: `post` was given this address, of a payload that lives as long as the model.
     load(unsafe { &*frame.payload.cast::<Payload>() })
 }
 
@@ -33,8 +33,8 @@ fn take(end: &mut LocalEnd) -> Frame {
     }
 }
 
-/// Sends `frames` frames, each in a payload of its own and at most `ahead` of the release. Frames
-/// sent ahead fill rings of one and two slots, so the queue wraps around and grows.
+/// Sends `frames` frames, each with a payload of its own and at most `ahead` of the release. The
+/// frames that are sent ahead fill rings of one and two slots, so the queue wraps around and grows.
 fn stream(frames: u64, ahead: u64) {
     let payloads: Arc<Vec<Payload>> = Arc::new((0..frames).map(UnsafeCell::new).collect());
     let (mut sender, mut reader) = pair();
@@ -71,8 +71,8 @@ fn frames_that_wrap_around_a_ring_that_has_grown_arrive_in_order() {
     model(2, || stream(5, 2));
 }
 
-/// Sends two frames from one payload, which is written again for the second, with or without
-/// waiting for the first one's release.
+/// Sends two frames from one payload. The payload is written again for the second frame, with or
+/// without waiting for the release of the first one.
 fn reuse(waits: bool) {
     let payload = Arc::new(UnsafeCell::new(0));
     let (mut sender, mut reader) = pair();

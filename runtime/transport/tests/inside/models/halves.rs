@@ -1,14 +1,15 @@
-//! A superstep in two halves, and what its rank keeps meanwhile. Schedules that the planner has
-//! compiled are executed between two ranks over the queues of frames, in every order of their
-//! steps.
+//! A superstep in two halves, and the elements that its rank keeps meanwhile. The models execute
+//! schedules that the planner has compiled, between two ranks over the queues of frames, in every
+//! order of their steps.
 //!
-//! A rank runs its program up to the first step that would wait, reads and writes all that it keeps
-//! by the planner's [`Kept`], and runs the rest. Every element is a cell of loom's. So an element
-//! that is kept and also touched by the other rank is a causality violation. To show this, each
-//! element that the other rank touches is used as one element too many, one after another.
+//! A rank runs its program up to the first step that would wait. It reads and writes all elements
+//! that it keeps by the planner's [`Kept`], and runs the rest. Every element is a cell of loom's.
+//! So if an element is kept and the other rank touches it, loom reports a causality violation. To
+//! show this, each element that the other rank touches is used in turn as one element too many.
 //!
-//! If ranks exchange messages, each touches only its own windows, in the order of its own program.
-//! An element too many is then no race, but its value depends on the order of the ranks.
+//! If ranks exchange messages, each rank touches only its own windows, in the order of its own
+//! program. An element too many is then not a race, but its value depends on the order of the
+//! ranks.
 
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Delta, Id, Rank, WindowId};
@@ -31,13 +32,13 @@ const ENTRY: u32 = 1;
 const DATA: u32 = 2;
 const DONE: u32 = 3;
 
-/// The calls of two ranks. Elements 4 and 5 are never named.
+/// The calls of two ranks. No call names elements 4 and 5.
 const PUT: &str = "class c0\n put w0 0..1 -> +1 w0 1..2\nclass c1\n put w0 0..1 -> -1 w0 1..2";
 const GET: &str = "class c0\n get +1 w0 2..3 -> w0 3..4\nclass c1\n get -1 w0 2..3 -> w0 3..4";
 const BOTH: &str = "class c0\n put w0 0..1 -> +1 w0 1..2\n get +1 w0 2..3 -> w0 3..4\nclass c1";
 const CROSSED: &str = "class c0\n put w0 0..2 -> +1 w0 2..4\nclass c1\n get -1 w0 0..1 -> w0 0..1";
 
-/// The superstep of both ranks: their programs, and what each keeps.
+/// The superstep of both ranks: their programs, and the elements that each rank keeps.
 struct Superstep {
     programs: [Program; 2],
     kept: [Kept; 2],
@@ -69,7 +70,7 @@ impl Superstep {
         })
     }
 
-    /// Returns the value that each element of a rank has in the end, if nobody stores to what is
+    /// Returns the final value of each element of a rank, if no rank stores to elements that are
     /// not kept.
     fn expected(&self) -> [[u64; LEN]; 2] {
         let first = [0, 1].map(|rank| std::array::from_fn(|element| stored(rank, element)));
@@ -132,7 +133,7 @@ struct Memory {
     buffers: [Vec<Cells>; 2],
 }
 
-/// One rank in its program.
+/// One rank in the middle of its program.
 struct Run<'m> {
     rank: usize,
     program: &'m Program,
@@ -143,7 +144,7 @@ struct Run<'m> {
 }
 
 impl Run<'_> {
-    /// Runs the rest of the program, or only what comes before the first step that would wait.
+    /// Runs the rest of the program, or only the part before the first step that would wait.
     fn go(&mut self, waits: bool) {
         while let Some(instruction) = self.program.instructions.get(self.at) {
             if !self.step(instruction) {
@@ -210,7 +211,7 @@ impl Run<'_> {
     fn post(&mut self, to: Delta, kind: u32, payload: &[UnsafeCell<u64>]) {
         let header = Header { word: 1, kind, extra: 0 };
         let to = self.peer(to);
-        // SAFETY: the payload lives as long as the model; the model tests whether it stays
+        // SAFETY: the payload lives as long as the model. The model tests whether it stays
         // unchanged.
         unsafe {
             self.end.post(
@@ -249,7 +250,8 @@ impl Run<'_> {
     }
 }
 
-/// Runs both halves of the superstep on one rank, which uses what it keeps in between.
+/// Runs both halves of the superstep on one rank. Between them the rank uses the elements that it
+/// keeps.
 fn rank(end: &mut LocalEnd, superstep: &Superstep, memory: &Memory, too_many: Option<TooMany>) {
     let rank = end.rank();
     let mut run = Run { rank, program: &superstep.programs[rank], memory, end, at: 0, open: None };
@@ -270,9 +272,9 @@ fn rank(end: &mut LocalEnd, superstep: &Superstep, memory: &Memory, too_many: Op
     }
     run.go(true);
     if too_many.is_some() {
-        return; // what a store leaves there depends on the order
+        return; // the value that a store leaves there depends on the order
     }
-    // The window is the rank's own again.
+    // The window belongs to the rank again.
     let expected = superstep.expected();
     for (element, cell) in memory.windows[rank].iter().enumerate() {
         assert_eq!(load(cell), expected[rank][element], "element {element} of rank {rank}");

@@ -1,6 +1,6 @@
-//! The fair lock. Nobody is in together with an exclusive holder, what was done under the lock is
-//! seen by the next holder, and a rank that waits is woken. `park` has no time limit here, so that
-//! a lost wake-up is a deadlock.
+//! The fair lock. No other rank holds the lock together with an exclusive holder. Everything that
+//! was done under the lock is visible to the next holder. A rank that waits is woken. `park` has no
+//! time limit here, so a lost wake-up is a deadlock.
 
 use std::mem::ManuallyDrop;
 
@@ -30,12 +30,12 @@ impl Protected {
     }
 
     fn read(&self) -> u64 {
-        // SAFETY: loom checks that nobody writes meanwhile; this is what the models test.
+        // SAFETY: loom checks that no rank writes meanwhile; this is what the models test.
         self.value.with(|value| unsafe { *value })
     }
 
     fn add(&self) {
-        // SAFETY: as above, and nobody reads.
+        // SAFETY: as above, and no rank reads.
         self.value.with_mut(|value| unsafe { *value += 1 });
     }
 }
@@ -50,13 +50,13 @@ fn wake(end: &mut LocalEnd, Next(rank): Next) {
 #[derive(Clone, Copy, PartialEq)]
 enum Without {
     Nothing,
-    /// A turn that may not enter yet enters.
+    /// A rank whose turn has not come enters.
     Waiting,
-    /// A rank that leaves, or enters as a shared holder, wakes nobody.
+    /// A rank that leaves, or that enters as a shared holder, wakes no other rank.
     Waking,
 }
 
-/// How a rank takes the lock.
+/// The way in which a rank takes the lock.
 #[derive(Clone, Copy, PartialEq)]
 enum Taking {
     /// It always takes a turn.
@@ -65,7 +65,7 @@ enum Taking {
     IfFree,
 }
 
-/// Holds the lock once. An exclusive holder adds to the value, and a shared one reads it twice.
+/// Holds the lock once. An exclusive holder adds to the value. A shared holder reads it twice.
 fn hold(
     end: &mut LocalEnd,
     rank: usize,
@@ -105,7 +105,7 @@ fn run(ranks: &'static [&'static [Hold]], without: Without) {
     run_by(Taking::ATurn, ranks, without);
 }
 
-/// Does the same, with ranks that take the lock like this.
+/// Does the same, with ranks that take the lock in this way.
 fn run_by(taking: Taking, ranks: &'static [&'static [Hold]], without: Without) {
     let place = Protected::new();
     // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
@@ -136,7 +136,7 @@ fn run_by(taking: Taking, ranks: &'static [&'static [Hold]], without: Without) {
 const ATTENDANT: usize = 2;
 
 /// Runs two holders that each hold the lock once: a rank, and an attendant for another rank. The
-/// attendant looks once, and then whenever it is nudged.
+/// attendant looks once, and again whenever it is nudged.
 fn attended() {
     let (place, nudged) = (Protected::new(), Arc::new(Notify::new()));
     let hand_on = |next: Next, end: &mut LocalEnd, nudged: &Notify| match next {

@@ -2,9 +2,9 @@
 //! steps (with a bound on preemptions). They are run by
 //! `RUSTFLAGS="--cfg loom" cargo test -p fencepost-transport --lib models::`.
 //!
-//! A correct protocol proves little unless the model would detect a wrong one. So for each of the
-//! six waits there is the same protocol without that wait, which loom must reject. There is also
-//! the handshake of sleeping without its fences.
+//! A correct protocol proves little unless the model would detect a wrong one. So each of the six
+//! waits also has a model of the same protocol without that wait, which loom must reject. Another
+//! model has the handshake of sleeping without its fences.
 
 mod census;
 mod direct;
@@ -21,12 +21,12 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 
 fn load(cell: &UnsafeCell<u64>) -> u64 {
-    // SAFETY: loom checks that nobody writes meanwhile; this is what the model tests.
+    // SAFETY: loom checks that no rank writes meanwhile; this is what the model tests.
     cell.with(|value| unsafe { *value })
 }
 
 fn store(cell: &UnsafeCell<u64>, value: u64) {
-    // SAFETY: loom checks that nobody else accesses it meanwhile; this is what the model tests.
+    // SAFETY: loom checks that no other rank accesses it meanwhile; this is what the model tests.
     cell.with_mut(|place| unsafe { *place = value });
 }
 
@@ -42,7 +42,8 @@ fn pair() -> (LocalEnd, LocalEnd) {
     (ends.pop().expect("two ends"), second)
 }
 
-/// Returns what rank `from` stores in epoch `e`. The next function returns what it sends.
+/// Returns the value that rank `from` stores in epoch `e`. The next function returns the value that
+/// it sends.
 fn stored(from: usize, e: u64) -> u64 {
     100 * (from as u64 + 1) + e
 }

@@ -1,5 +1,5 @@
-//! The lines of a pair. What was written with a number is seen with it, and neither a post nor an
-//! access is written over one that the other rank has not read.
+//! The lines of a pair. A rank that sees a number also sees everything that was written with it.
+//! Neither a post nor an access overwrites one that the other rank has not read.
 
 use loom::thread;
 
@@ -7,15 +7,15 @@ use super::{model, rejected};
 use crate::sync::{Arc, AtomicU64, Ordering};
 use crate::{PairLines, Record};
 
-/// The wait that is left out.
+/// The wait that a model leaves out.
 #[derive(Clone, Copy, PartialEq)]
 enum Without {
     Nothing,
-    /// An access is ended before the post before it was taken.
+    /// A rank ends an access before it has taken the previous post.
     PostBefore,
-    /// A rank takes the access that it waits for before it has arrived.
+    /// A rank takes the access for which it waits before the access has arrived.
     Access,
-    /// A post is written in the lines although the last access was dropped.
+    /// A rank writes a post into the lines although the last access was dropped.
     Dropped,
 }
 
@@ -23,19 +23,18 @@ fn record(number: u64) -> Record {
     Record { head: number, value: 10 * number }
 }
 
-/// Runs the target of the accesses, which posts, and takes the access of each post. Returns how
-/// many it has taken.
+/// Runs the target of the accesses, which posts, and takes the access of each post. Returns the
+/// number of accesses that it has taken.
 fn expose(rounds: u64, (posts, accesses): (&PairLines, &PairLines), without: Without) -> u64 {
     let mut taken = 0;
     for number in 0..rounds {
-        // SAFETY: the source has taken the post before the last, since it has ended an access
-        // later.
+        // SAFETY: the source has taken the post before the last, since it has ended a later access.
         unsafe { posts.post(number, 100 + number) };
         loop {
             match accesses.ended(number) {
                 Some((word, records)) => {
-                    // SAFETY: the source writes it again when it has taken a post that comes after
-                    // this.
+                    // SAFETY: the source writes it again only after it has taken a post that comes
+                    // after this read.
                     assert_eq!((word, unsafe { *records }), (number, record(number)));
                     taken += 1;
                     break;
@@ -76,14 +75,14 @@ fn one_way(rounds: u64, without: Without) {
     assert_eq!((taken, origin.join().is_ok()), (rounds, true), "an access was not taken");
 }
 
-/// Runs two ranks that post to each other and access each other by turns, each in one of the lines.
+/// Runs two ranks that post to each other and access each other in turn, each in one of the lines.
 fn both_ways(rounds: u64) {
     let lines = Arc::new([PairLines::default(), PairLines::default()]);
     let rank = move |rounds: u64, written: &PairLines, read: &PairLines| {
         let mut posts = 0;
         for number in 0..rounds {
-            // SAFETY: the other rank has taken the post before the last, since it has ended an
-            // access later.
+            // SAFETY: the other rank has taken the post before the last, since it has ended a later
+            // access.
             unsafe { written.post(number, 100 + number) };
             while posts < number {
                 match read.posted(posts) {
@@ -100,8 +99,8 @@ fn both_ways(rounds: u64) {
                     None => thread::yield_now(),
                 }
             };
-            // SAFETY: the other rank writes it again when it has taken a post that comes after
-            // this.
+            // SAFETY: the other rank writes it again only after it has taken a post that comes
+            // after this read.
             assert_eq!((access.0, unsafe { *access.1 }), (number, record(number)));
         }
     };
@@ -111,8 +110,8 @@ fn both_ways(rounds: u64) {
     assert!(other.join().is_ok());
 }
 
-/// Runs a rank that posts three times to one that drops two accesses, which wait for nothing, and
-/// then looks for the first post. The third post is a frame, which is represented by a number here.
+/// Runs a rank that posts three times to a rank that drops two accesses, which wait for nothing,
+/// and then polls for the first post. The third post is a frame, which a number represents here.
 fn dropped(without: Without) {
     let shared = Arc::new((PairLines::default(), AtomicU64::new(0), AtomicU64::new(0)));
     let others = Arc::clone(&shared);
@@ -140,7 +139,7 @@ fn dropped(without: Without) {
             thread::yield_now();
         }
         if number < 2 || without == Without::Dropped {
-            // SAFETY: there are no two posts before. Otherwise loom reports it.
+            // SAFETY: there were no two posts before this one. Otherwise loom reports it.
             unsafe { lines.post(number, number) };
         } else {
             frames.store(number, Ordering::Release);

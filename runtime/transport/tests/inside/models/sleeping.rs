@@ -1,5 +1,5 @@
-//! No rank sleeps through what it waits for. Here `park` has no time limit, so that a lost wake-up
-//! is a deadlock.
+//! No rank sleeps through the event for which it waits. `park` has no time limit here, so a lost
+//! wake-up is a deadlock.
 
 use std::mem::ManuallyDrop;
 
@@ -146,7 +146,7 @@ fn who_waits_when_the_world_is_ended_is_woken() {
     });
 }
 
-/// A rank ends the world, and then writes its own memory once the other one does not access it.
+/// A rank ends the world. It writes its own memory once the other rank no longer accesses it.
 fn end_while_another_touches(asks: bool) {
     let memory = Arc::new(UnsafeCell::new(1));
     let (a, b) = pair();
@@ -154,7 +154,7 @@ fn end_while_another_touches(asks: bool) {
     let kept = Arc::clone(&memory);
     let other = thread::spawn(move || {
         if b.touching(true) {
-            // SAFETY: loom checks that nobody writes meanwhile; this is what the model tests.
+            // SAFETY: loom checks that no rank writes meanwhile; this is what the model tests.
             kept.with(|value| assert_eq!(unsafe { *value }, 1));
         }
         b.touching(false);
@@ -165,7 +165,7 @@ fn end_while_another_touches(asks: bool) {
     while asks && a.is_touching(1) {
         thread::yield_now();
     }
-    // SAFETY: the other rank has ceased to access it, and does not begin again. Otherwise loom
+    // SAFETY: the other rank no longer accesses it, and does not begin again. Otherwise loom
     // reports it.
     memory.with_mut(|value| unsafe { *value = 2 });
     drop((ManuallyDrop::into_inner(a), other.join().map(ManuallyDrop::into_inner)));
