@@ -1,8 +1,8 @@
-//! How far is the mode that `auto` chooses from the best of the fixed ones?
+//! How much slower is the mode that `auto` chooses than the best of the fixed modes?
 //!
-//! The workloads of `examples/modes.rs`, prepared, at sizes to which the machine model was not
-//! fitted. The noise is the ratio of `auto` to the mode that it chose for its first operation,
-//! forced.
+//! The workloads are those of `examples/modes.rs`, prepared, at sizes to which the machine model
+//! was not fitted. `auto` is also compared with the mode that it chose for its first operation,
+//! forced. That ratio shows the noise.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 

@@ -1,4 +1,4 @@
-//! What does it cost to check for conflicts: on many small operations, and on few?
+//! What is the cost of a check for conflicts, on many small operations and on few?
 //!
 //! Each of two ranks calls operations on the other, in epochs that have no conflict.
 
@@ -81,7 +81,7 @@ fn creep(u: &[f64], next: &mut [f64], block: &Block<2>) {
     }
 }
 
-/// Times steps of a terrain whose exchange is prepared, or a fence.
+/// Times steps of a terrain whose exchange is prepared, or is at a fence.
 fn hillslope(is_prepared: bool, iterations: u64) -> Duration {
     let make = move |world: &World| {
         let block = Block::new(world, TERRAIN)?.halo(1)?;
@@ -103,9 +103,9 @@ fn hillslope(is_prepared: bool, iterations: u64) -> Duration {
     })
 }
 
-/// Puts elements of each rank to the other one and flushes each, under one lock of all parts.
+/// Each rank puts elements to the other rank and flushes each put, under one lock of all parts.
 ///
-/// The element is the same each time, or one after the other.
+/// The element is the same each time, or the next one each time.
 fn flushed(same: bool, iterations: u64) -> Duration {
     const EACH: usize = 256;
     let make = |world: &World| world.lock_window::<u64>(64);
@@ -121,8 +121,8 @@ fn flushed(same: bool, iterations: u64) -> Duration {
     })
 }
 
-/// Returns the question about `operations` operations: what is checked is compared with what is
-/// not, and has a limit of its cost.
+/// Returns the question about `operations` operations. It compares a checked side with an unchecked
+/// one, and has a limit for the cost.
 fn question(
     name: &str,
     operations: usize,

@@ -1,5 +1,5 @@
-//! What do collectives cost compared with the same by hand, and what does the first call of one
-//! cost?
+//! What is the cost of collectives compared with the same by hand, and what is the cost of their
+//! first call?
 
 use fencepost::{Op, Result, World, ranks};
 use fencepost_benches::limits::collective as limits;
@@ -22,7 +22,8 @@ const CALLS: [(&str, Call, Limit); 3] = [
     ("allgather_into", |world, mine, all| world.allgather_into(mine, all), limits::allgather),
 ];
 
-/// Measures the time from one call that is not known to the next, which is the cost of planning.
+/// Measures the time of a call that has no plan yet compared with the next one, which is the cost
+/// of planning.
 #[expect(clippy::print_stdout, reason = "a bench prints its results")]
 fn first_calls() {
     for size in [2, 4, 8] {

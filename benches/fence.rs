@@ -1,4 +1,4 @@
-//! What does an epoch cost that moves nothing, and what does one cost that moves eight bytes?
+//! What is the cost of an epoch that moves nothing, and of one that moves eight bytes?
 
 use fencepost::{Result, Window, superstep};
 use fencepost_benches::draws::draw;
@@ -23,8 +23,8 @@ fn put_section(u: &mut Window<u64>, from: usize, at: usize) -> Result<()> {
     Ok(())
 }
 
-/// Times one operation of each of two ranks and the call that ends it; `epoch` gets the value and
-/// the element that it goes to.
+/// Times one operation of each of two ranks and the call that ends it. `epoch` gets the value and
+/// the element to which it goes.
 fn one(iterations: u64, epoch: impl Fn(&mut Window<u64>, u64, usize) -> Result<()> + Sync) -> Duration {
     let draws = &draw(2, 64, 1);
     ours::team(
@@ -60,7 +60,7 @@ fn section_superstep(iterations: u64) -> Duration {
     one(iterations, |u, _, at| put_section(u, at, at))
 }
 
-/// A function that makes a side of a function, over one transport.
+/// A function that makes a side from a function, over one transport.
 type Over = fn(fn(u64) -> Duration) -> Box<dyn FnMut(u64) -> Duration>;
 
 /// Compares a superstep that is not prepared with the same operation and fence without one.

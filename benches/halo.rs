@@ -1,7 +1,8 @@
-//! What does a prepared halo cost compared with the copies alone?
+//! What is the cost of a prepared halo compared with the copies alone?
 //!
-//! Each epoch has new values at the edge, and reads those that came. Otherwise these would stay in
-//! the cache of the rank that moves them, and nothing would have to report that they are ready.
+//! Each epoch has new values at the edge, and reads the values that arrived. Otherwise they would
+//! stay in the cache of the rank that moves them, and no rank would have to report that they are
+//! ready.
 
 use fencepost::prelude::*;
 use fencepost::superstep;
@@ -26,7 +27,7 @@ fn faces3(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
     Ok(())
 }
 
-/// Puts the column towards the other of two ranks, with a put for each of its cells.
+/// Puts the column towards the other of two ranks, with one put for each cell.
 #[superstep]
 fn cells(
     u: &mut Window<f64>,

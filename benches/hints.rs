@@ -4,7 +4,7 @@ use fencepost::{Hints, LockType, LockWindow, Op, TransportKind, World};
 use fencepost_benches::{Contest, ours};
 use std::time::Duration;
 
-/// Each of two ranks puts an element to the other one, in an epoch of its own.
+/// Each of two ranks puts an element to the other rank, in an epoch of its own.
 fn puts(hints: Hints, kind: LockType, iterations: u64) -> Duration {
     ours::team(
         2,
@@ -20,7 +20,7 @@ fn puts(hints: Hints, kind: LockType, iterations: u64) -> Duration {
 
 const MANY: usize = 16_384;
 
-/// Each rank adds to `MANY` elements of the other one in one epoch.
+/// Each rank adds to `MANY` elements of the other rank in one epoch.
 fn accumulates(hints: Hints, kind: LockType, iterations: u64) -> Duration {
     ours::team(
         2,
@@ -52,7 +52,7 @@ fn wide(hints: Hints, iterations: u64) -> Duration {
     )
 }
 
-/// Each rank puts an element to one of 16 regions of the other one and flushes it.
+/// Each rank puts an element to one of 16 regions of the other rank and flushes it.
 fn flushed(hints: Hints, iterations: u64) -> Duration {
     ours::team(
         2,

@@ -1,4 +1,4 @@
-//! What does `u[i]` cost through a window, compared with a slice?
+//! What is the cost of `u[i]` through a window, compared with a slice?
 
 use fencepost_benches::{Contest, ours};
 use std::hint::black_box;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 const CELLS: usize = 4096;
 
-/// Computes a stencil that indexes three times a cell, whatever `u` is.
+/// Computes a stencil that indexes `u` three times for each cell.
 #[inline(always)]
 fn sweep(u: &impl Index<usize, Output = f64>) -> f64 {
     let mut sum = 0.0;
@@ -17,7 +17,7 @@ fn sweep(u: &impl Index<usize, Output = f64>) -> f64 {
     sum
 }
 
-/// Does the same at positions that no compiler can foresee.
+/// Does the same at positions that no compiler can predict.
 #[inline(always)]
 fn jump(u: &impl Index<usize, Output = f64>, places: &[usize]) -> f64 {
     places.iter().map(|&at| u[at]).sum()

@@ -1,4 +1,4 @@
-//! Are the limits that Fencepost is compared with as fast in Rust as in C?
+//! Are the limits with which Fencepost is compared as fast in Rust as in C?
 //!
 //! Build `limits.c` with `gcc -O3 -march=native -pthread`, and give its path:
 //! `FENCEPOST_BENCH_LIMITS_C=./limits cargo bench -p fencepost-benches --bench limits`. The bench
@@ -15,7 +15,7 @@ use fencepost_benches::limits::{flag_barrier, yield_barrier};
 use fencepost_benches::{Contest, Harness};
 use std::time::Duration;
 
-/// A limit, and the position of its figure among those of the C program.
+/// A limit, and the position of its figure in the output of the C program.
 struct Entry {
     name: String,
     contest: Contest,

@@ -1,12 +1,12 @@
-//! What does it cost to check loads, in a sweep of a five-point stencil over 64 x 64 cells of a
-//! window, between two fences?
+//! What is the cost of a check of loads? The loads are those of a sweep of a five-point stencil
+//! over 64 x 64 cells of a window, between two fences.
 //!
-//! Two ranks, each with a block of its own, execute epochs in which nobody accesses the other. `by
-//! index` reads `u[k]`, `by rows` cuts a slice for each row. The bench prints the least time of
-//! several rounds, in microseconds, of the sweep alone and with the fence.
+//! Two ranks, each with a block of its own, execute epochs in which no rank accesses the other. `by
+//! index` reads `u[k]`, and `by rows` cuts a slice for each row. The bench prints the least time of
+//! several rounds in microseconds, for the sweep alone and with the fence.
 //!
 //! A build for checking (`Ranks::check_loads`) is also slower where nothing is checked. So compare
-//! its last lines with those of an ordinary build that are checked without loads.
+//! its last lines with those of an ordinary build that is checked without loads.
 
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]
 

@@ -1,5 +1,5 @@
-//! What does a lock cost that nobody else wants, what do many operations in one epoch cost, and
-//! what do several ranks cost at one element?
+//! What is the cost of a lock that no other rank wants, of many operations in one epoch, and of
+//! several ranks at one element?
 
 use fencepost::{LockType, LockWindow, Op, TransportKind, World};
 use fencepost_benches::draws::draw;
@@ -17,7 +17,7 @@ struct Line(AtomicU64);
 /// Each of two threads takes the other's word by a compare-and-swap, stores, and leaves the word by
 /// another compare-and-swap.
 fn by_hand(iterations: u64) -> Duration {
-    // For each thread, a word and the element that it protects.
+    // For each thread, its word and the element that the word protects.
     let words = [[(); 2]; 2].map(|each| each.map(|()| Line::default()));
     team(2, iterations, |beat, iterations| {
         let [Line(word), Line(element)] = &words[1 - beat.me];
@@ -29,7 +29,7 @@ fn by_hand(iterations: u64) -> Duration {
     })
 }
 
-/// Each rank puts an element to the other one, in an epoch of its own.
+/// Each rank puts an element to the other rank, in an epoch of its own.
 fn puts(kind: LockType, iterations: u64) -> Duration {
     ours::team(
         2,
@@ -43,7 +43,7 @@ fn puts(kind: LockType, iterations: u64) -> Duration {
     )
 }
 
-/// Each rank puts an element to the other one and flushes it, under one lock of all parts.
+/// Each rank puts an element to the other rank and flushes it, under one lock of all parts.
 fn flushed(iterations: u64) -> Duration {
     const EACH: u64 = 256;
     ours::team(
@@ -68,7 +68,7 @@ fn indices() -> Vec<usize> {
     (0..MANY).map(|i| i * 40_503 % MANY).collect()
 }
 
-/// Each rank adds to `MANY` elements of the other one, and fences.
+/// Each rank adds to `MANY` elements of the other rank, and fences.
 fn at_a_fence(iterations: u64) -> Duration {
     let make = |world: &World| Ok((world.window::<u64>(MANY)?, indices()));
     ours::team(2, iterations, make, |world, (u, indices), k| {

@@ -1,7 +1,8 @@
-//! What does a message there and back cost, compared with the least that the machine needs for it?
+//! What is the cost of a message to another rank and back, compared with the least time that the
+//! machine needs for it?
 //!
-//! The limits are a cache line that goes there and back, one copy of the elements, and sockets that
-//! a program writes to directly.
+//! The limits are a cache line to another core and back, one copy of the elements, and sockets to
+//! which a program writes directly.
 
 use fencepost::{RequestSet, Result, TransportKind, World};
 use fencepost_benches::limits::team;
@@ -53,7 +54,7 @@ fn copies(iterations: u64) -> Duration {
     })
 }
 
-/// Rank 0 sends, and rank 1 sends back.
+/// Rank 0 sends a message, and rank 1 sends it back.
 fn there_and_back(world: &World, mine: &[u64], room: &mut [u64]) -> Result<()> {
     if world.rank() == 0 {
         world.message(1, 1).send(mine)?;
@@ -70,7 +71,7 @@ fn messages(len: usize, iterations: u64) -> Duration {
     ours::team(2, iterations, make, |world, (mine, room), _| there_and_back(world, mine, room))
 }
 
-/// Times messages there and back, where each way counts as one.
+/// Times messages to the other rank and back. Each direction counts as one message.
 fn one_way(len: usize, iterations: u64) -> Duration {
     messages(len, iterations.div_ceil(2))
 }
@@ -81,18 +82,18 @@ fn over_tcp(len: usize, iterations: u64) -> Duration {
     ours::team_over(TransportKind::TcpThreads, 2, iterations, make, epoch)
 }
 
-/// Receives of rank 0 from rank 1, each with a tag of its own.
+/// Receives of rank 0 from rank 1, each with a different tag.
 struct Receives(RequestSet<Vec<u64>>, u32);
 
 impl Drop for Receives {
     fn drop(&mut self) {
-        // Nothing is sent any more that the receives could take.
+        // The receives are cancelled, since no message is sent that they could take.
         (0..self.1 as usize).for_each(|place| drop(self.0.cancel(place)));
     }
 }
 
-/// Rank 1 sends to one of `count` receives, and gets a reply. Rank 0 begins a receive again when it
-/// is complete.
+/// Rank 1 sends to one of `count` receives, and gets a reply. When a receive is complete, rank 0
+/// begins it again.
 fn wait_any(count: u32, iterations: u64) -> Duration {
     let make = |world: &World| {
         let mut set = world.requests();

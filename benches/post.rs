@@ -1,4 +1,4 @@
-//! What does an epoch between some of the ranks cost, compared with a fence of all?
+//! What is the cost of an epoch between some of the ranks, compared with a fence of all?
 
 use fencepost::{Group, Result, Window, World};
 use fencepost_benches::{Contest, ours};
@@ -29,7 +29,7 @@ fn post(iterations: u64) -> Duration {
     ours::team(2, iterations, make, epoch)
 }
 
-/// One rank puts an element to the other, which waits for it: only posts flow back.
+/// One rank puts an element to the other rank, which waits for it. Only posts flow back.
 fn one_way(iterations: u64) -> Duration {
     let make = |world: &World| Ok((Some(world.window::<u64>(8)?), world.group([1 - world.rank()])?));
     let epoch = |world: &World, (held, other): &mut (Option<Window<u64>>, Group), k: usize| -> Result<()> {

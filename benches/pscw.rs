@@ -1,7 +1,7 @@
-//! What does a ring cost that is prepared with posts and starts, compared with a put and a fence of
-//! all ranks?
+//! What is the cost of a ring that is prepared with posts and starts, compared with a put and a
+//! fence of all ranks?
 //!
-//! There are more ranks than cores. Each rank waits for one other, and not for all.
+//! There are more ranks than cores. Each rank waits for one other rank, and not for all.
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, superstep};

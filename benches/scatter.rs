@@ -1,4 +1,4 @@
-//! What does a scattered operation cost, in a dynamic epoch of many?
+//! What is the cost of a scattered operation in a dynamic epoch with many of them?
 //!
 //! Each of two ranks calls ten thousand 8-byte operations on the other, on distinct random elements
 //! of a table of 1 MiB. Eight sets of indices and values take turns.
@@ -60,7 +60,7 @@ fn mixed(draws: &Draws, iterations: u64) -> Duration {
     })
 }
 
-/// Gets elements, whose values go behind the table, each to an element of its own.
+/// Gets elements. Their values go behind the table, each into a different element.
 fn gets(draws: &Draws, iterations: u64) -> Duration {
     ours::team(
         2,
@@ -101,8 +101,8 @@ fn scoped_gets(borrowed: bool, draws: &Draws, iterations: u64) -> Duration {
     )
 }
 
-/// Puts every element of a column, with a put for each: the values are new, and are read where they
-/// arrive.
+/// Puts every element of a column, with one put for each. The values are new, and are read where
+/// they arrive.
 fn column(mode: Mode, iterations: u64) -> Duration {
     const N: usize = 1024;
     const ROW: usize = N / 2 + 2;

@@ -1,8 +1,8 @@
-//! What does a section of a window cost that two ranks put to each other, compared with the copies
-//! alone?
+//! What is the cost of a section of a window that two ranks put to each other, compared with the
+//! copies alone?
 //!
-//! Each epoch has new values, and reads those that came. Otherwise they would stay in the cache of
-//! the rank that moves them.
+//! Each epoch has new values, and reads the values that arrived. Otherwise they would stay in the
+//! cache of the rank that moves them.
 
 use fencepost::prelude::*;
 use fencepost::superstep;

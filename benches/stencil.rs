@@ -1,5 +1,5 @@
-//! What does a kernel cost over the rows of a block, compared with the same loop over slices cut by
-//! hand?
+//! What is the cost of a kernel over the rows of a block, compared with the same loop over slices
+//! cut by hand?
 
 use fencepost::grid::Block;
 use fencepost_benches::Contest;

@@ -1,4 +1,4 @@
-//! What does an epoch over TCP cost compared with the same bytes by hand?
+//! What is the cost of an epoch over TCP compared with the same bytes by hand?
 //!
 //! The two ranks are threads and communicate over loopback. The bench also counts the pages that an
 //! epoch of a large message touches for the first time. Each costs the kernel a microsecond or two.
@@ -48,7 +48,7 @@ fn puts(draws: &Draws, iterations: u64) -> Duration {
     )
 }
 
-/// Gets elements, whose values go behind the table, each to an element of its own.
+/// Gets elements. Their values go behind the table, each into a different element.
 fn gets(draws: &Draws, iterations: u64) -> Duration {
     over(
         iterations,
@@ -80,7 +80,8 @@ fn section(words: usize, iterations: u64) -> Duration {
     })
 }
 
-/// Returns the number of pages that this process has faulted in so far; zero if nobody counts them.
+/// Returns the number of pages that this process has faulted in so far, or zero if they are not
+/// counted.
 fn faults() -> u64 {
     let counts = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name, in parentheses, may contain spaces; the tenth field is the eighth after it.
@@ -88,8 +89,8 @@ fn faults() -> u64 {
     after.split_whitespace().nth(7).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-/// Returns the number of pages that each epoch in the later half faults in, for a section of
-/// `words` words, at a fence or prepared.
+/// Returns the number of pages that each epoch in the later half of the epochs faults in, for a
+/// section of `words` words, at a fence or prepared.
 fn faults_an_epoch(words: usize, prepared: bool) -> f64 {
     const EPOCHS: usize = 40;
     let counts = [AtomicU64::new(0), AtomicU64::new(0)];

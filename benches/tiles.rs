@@ -1,7 +1,8 @@
 //! How fast are several steps to an exchange, visited band by band, and is the choice of
 //! [`Block::advise`] the best one?
 //!
-//! They are compared with plain threads that sweep step by step, and with a program tiled by hand.
+//! The tiles are compared with plain threads that sweep step by step, and with a program tiled by
+//! hand.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -238,7 +239,7 @@ fn five_points(transport: TransportKind, ranks: usize, cells: usize, group: usiz
 }
 
 /// The quality of the advice in each case: the time of a step by the advice, as a ratio to the best
-/// time and to that of one step to an exchange.
+/// time, and as a ratio to the time of one step to an exchange.
 #[derive(Default)]
 struct Choices {
     cases: Vec<(String, f64, f64)>,

@@ -1,12 +1,12 @@
-//! What does a superstep cost between periods of work: the work and the exchange, or more?
+//! What is the cost of a superstep between periods of work: the work and the exchange, or more?
 //!
 //! Each rank works for 100 us, then exchanges. The work alone, the exchange alone, and both in turn
 //! are measured in the same rounds. A step that takes longer than the sum has waited for work of
 //! another rank.
 //!
-//! Over a link with a latency, simulated or of TCP with a delay line in it, the same is measured of
-//! an exchange in two halves, with the work between them. A step then takes the longer of the two,
-//! not their sum.
+//! An exchange in two halves, with the work between them, is measured in the same way. It is
+//! measured over a link with a latency, which is simulated, or is TCP with a delay line in it. A
+//! step then takes the longer of the two, and not their sum.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -45,9 +45,10 @@ fn shift(u: &mut Window<u64>, len: usize, to: Option<usize>) -> Result<()> {
 /// The pairs of ranks in which one rank puts to the other.
 #[derive(Clone, Copy)]
 enum Pattern {
-    /// Each rank to the next, the last to the first. Between two ranks, both ways.
+    /// Each rank puts to the next one, and the last to the first. With two ranks, elements go both
+    /// ways.
     Ring,
-    /// Each rank to the next, the last to none: nothing flows back.
+    /// Each rank puts to the next one, and the last to none, so nothing flows back.
     Chain,
 }
 
@@ -135,7 +136,7 @@ impl Question {
             |_| Ok(()),
             |world, (), k| {
                 work(turns);
-                // Ranks that share a core work one after another: the time is that of all of them.
+                // Ranks that share a core work one after another. So the time is that of all ranks.
                 if k as u64 + 1 == iterations { world.barrier() } else { Ok(()) }
             },
         )
@@ -199,7 +200,8 @@ fn halves(harness: &mut Harness, turns: u64) {
     halves_over(harness, turns, ("tcp, a link", TCP_LATENCY), tcp, &rows);
 }
 
-/// Does the same for messages of these numbers of words, and work of these multiples of [`WORK`].
+/// Does the same for messages of these numbers of words, and for work of these multiples of
+/// [`WORK`].
 fn halves_over(
     harness: &mut Harness,
     turns: u64,

@@ -63,8 +63,8 @@ impl Contest {
         contest
     }
 
-    /// Runs `rounds` rounds of about `each` a side, prints a table, and returns the figures by
-    /// side.
+    /// Runs `rounds` rounds in which each side takes about `each`, prints a table, and returns the
+    /// figures by side.
     pub fn run(&mut self, rounds: usize, each: Duration) -> Vec<Figure> {
         let iterations: Vec<u64> = self.sides.iter_mut().map(|side| side.calibrate(each)).collect();
         let mut times = vec![Vec::with_capacity(rounds); self.sides.len()];
@@ -103,7 +103,7 @@ impl Contest {
 }
 
 impl Side {
-    /// Returns the number of iterations that take about `each`.
+    /// Returns the number of iterations that take about the time `each`.
     fn calibrate(&mut self, each: Duration) -> u64 {
         let mut iterations = 1;
         loop {
@@ -126,7 +126,8 @@ impl Figure {
     }
 }
 
-/// Returns whether this is the short pass that tests execute: everything once, no timing.
+/// Returns whether this is the short pass that tests execute. It runs everything once, without
+/// timing.
 pub fn short() -> bool {
     std::env::var_os("FENCEPOST_BENCH_SHORT").is_some() || asked("--test")
 }
@@ -135,7 +136,8 @@ fn asked(option: &str) -> bool {
     std::env::args().any(|word| word == option)
 }
 
-/// Returns whether the command line asks for this question: it names a part of it, or nothing.
+/// Returns whether the command line asks for this question. It does if it names a part of the
+/// question, or nothing.
 pub fn wanted(question: &str) -> bool {
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with("--")).peekable();
     words.peek().is_none() || words.any(|word| question.contains(&word))

@@ -1,4 +1,4 @@
-//! Indices and values, drawn before the clock starts: several sets that take turns, so that no
+//! Indices and values, which are drawn before the clock starts. Several sets take turns, so that no
 //! epoch repeats the one before.
 
 /// The number of elements of the tables that scattered operations go to (1 MiB).
@@ -9,7 +9,7 @@ pub const TABLE: usize = 1 << 17;
 pub struct Set {
     /// The elements of the table.
     pub indices: Vec<u32>,
-    /// The values: read as `f64`, numbers between 1 and 2.
+    /// The values. Read as `f64`, they are numbers between 1 and 2.
     pub values: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The harness of the benches, and the limits that Fencepost is compared with.
+//! The harness of the benches, and the limits with which Fencepost is compared.
 //!
 //! The crate is not published. A bench is one file and one question. `benches/log` has the
 //! questions, the predictions and the results.

@@ -1,5 +1,5 @@
-//! Fencepost's side of a contest: epochs on the ranks of a world, pinned and timed as the limits
-//! are.
+//! Fencepost's side of a contest: epochs on the ranks of a world, which are pinned and timed in the
+//! same way as the limits.
 
 use fencepost::{Check, Result, TransportKind, World, ranks};
 use fencepost_examples_support::pin;
@@ -7,13 +7,13 @@ use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// The transport that the teams of this thread run on.
+    /// The transport on which the teams of this thread run.
     static TRANSPORT: RefCell<TransportKind> = RefCell::default();
     /// The check of these teams.
     static CHECK: Cell<Check> = const { Cell::new(Check::Off) };
 }
 
-/// Returns the same side, checked.
+/// Returns the same side with a check.
 pub fn checked(
     check: Check,
     mut side: impl FnMut(u64) -> Duration + 'static,
@@ -26,7 +26,7 @@ pub fn checked(
     }
 }
 
-/// Returns the same side, on ranks that reach each other as processes do.
+/// Returns the same side, on ranks that reach each other in the same way as processes.
 pub fn shm(mut side: impl FnMut(u64) -> Duration + 'static) -> impl FnMut(u64) -> Duration + 'static {
     move |iterations| {
         TRANSPORT.set(TransportKind::ShmThreads);
@@ -52,7 +52,7 @@ pub fn team<S>(
     team_over(TRANSPORT.with_borrow(Clone::clone), size, iterations, make, epoch)
 }
 
-/// Does what [`team`] does, over a transport of choice.
+/// Does what [`team`] does, over a given transport.
 ///
 /// # Panics
 /// As [`team`].

@@ -1,4 +1,4 @@
-//! A stream of frames and notifications, in pieces, as a transport reads it.
+//! A stream of frames and notifications in pieces, in the form in which a transport reads it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

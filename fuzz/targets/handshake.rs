@@ -1,5 +1,5 @@
-//! Both sides of a handshake: any bytes, and a true handshake overlaid with these bytes. Neither
-//! side may accept them.
+//! Both sides of a handshake, with any bytes, and with a true handshake that is overlaid with these
+//! bytes. Neither side may accept them.
 #![no_main]
 
 use fencepost_transport::fuzz;

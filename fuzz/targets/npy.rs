@@ -1,4 +1,4 @@
-//! Grids of the examples.
+//! Files with grids, as the examples read them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Operations of dynamic epochs, as they come from another rank.
+//! Operations of dynamic epochs, in the form in which another rank sends them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

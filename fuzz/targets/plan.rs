@@ -1,4 +1,4 @@
-//! Plan files, and their sections behind checksums and digest.
+//! Plan files, and their sections behind the checksums and the digest.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

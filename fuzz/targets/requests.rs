@@ -1,4 +1,4 @@
-//! Requests of other ranks to an attendant: operations under locks, and what accesses get.
+//! Requests of other ranks to an attendant: operations under locks, and the gets of accesses.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Shares of plans, as the rank that plans for all sends them.
+//! Shares of plans, in the form in which the rank that plans for all sends them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! A rank of TCP accepts any items that another rank may send: notifications, frames, settles,
+//! A rank over TCP accepts any items that another rank may send: notifications, frames, settles,
 //! releases, ends.
 #![no_main]
 

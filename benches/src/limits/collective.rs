@@ -1,13 +1,13 @@
-//! Collectives by hand: pinned threads, one barrier, and arrays that all of them reach.
+//! Collectives by hand: pinned threads, one barrier, and arrays that all threads reach.
 //!
-//! Each thread has an array for its own elements, in two copies, so that one barrier a call is
-//! enough: a thread that writes a copy again has passed the barrier at which all had read it. The
-//! elements are `f64`, and sums follow a balanced tree.
+//! Each thread has an array for its own elements, in two copies. So one barrier in each call is
+//! enough: before a thread writes a copy again, it has passed the barrier at which all threads had
+//! read it. The elements are `f64`, and sums follow a balanced tree.
 
 use super::team::{Beat, Words, team};
 use std::time::Duration;
 
-/// The arrays of the threads' own elements, `[copy][thread][element]`, and one that they make
+/// The arrays of the threads' own elements, `[copy][thread][element]`, and the array that they make
 /// together, `[copy][element]`.
 struct Arrays {
     words: Words,
@@ -30,8 +30,8 @@ impl Arrays {
 
     /// Writes this thread's elements.
     fn write(&self, copy: u64, rank: usize, mine: &[f64]) {
-        // SAFETY: `mine` is as long as the array, which only this thread writes, and which nobody
-        // reads before the next barrier.
+        // SAFETY: `mine` is as long as the array. Only this thread writes the array, and no thread
+        // reads it before the next barrier.
         unsafe { std::ptr::copy_nonoverlapping(mine.as_ptr(), self.of(copy, rank), mine.len()) };
     }
 
@@ -73,8 +73,8 @@ fn run(
     })
 }
 
-/// Sums the elements of all threads: each thread sums all of them if they are few, otherwise a
-/// block, and then all threads read the blocks.
+/// Sums the elements of all threads. Each thread sums all elements if there are few. Otherwise it
+/// sums a block, and then all threads read the blocks.
 pub fn allreduce(ranks: usize, len: usize, iterations: u64) -> Duration {
     run(ranks, len, iterations, |beat, arrays, mine| {
         let copy = beat.beats();
@@ -89,8 +89,8 @@ pub fn allreduce(ranks: usize, len: usize, iterations: u64) -> Duration {
         arrays.write(copy, beat.me, mine);
         beat.wait();
         let (from, to) = (len * beat.me / ranks, len * (beat.me + 1) / ranks);
-        // SAFETY: this is this thread's block of the common array, which nobody reads before the
-        // next barrier.
+        // SAFETY: this is this thread's block of the common array, which no other thread reads
+        // before the next barrier.
         let block = unsafe { std::slice::from_raw_parts_mut(arrays.of(copy, ranks).add(from), to - from) };
         arrays.sum(copy, from, block);
         beat.wait();
@@ -112,7 +112,7 @@ pub fn broadcast(ranks: usize, len: usize, iterations: u64) -> Duration {
     })
 }
 
-/// Gives all threads the elements of all threads; `len` elements each.
+/// Gives all threads the elements of all threads, `len` elements of each.
 pub fn allgather(ranks: usize, len: usize, iterations: u64) -> Duration {
     let arrays = Arrays::new(ranks, len);
     team(ranks, iterations, |beat, iterations| {

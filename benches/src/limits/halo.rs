@@ -3,7 +3,7 @@
 use super::team::{Words, team};
 use std::time::Duration;
 
-/// The elements that are moved: `outer` times `inner` of them, with a stride for either.
+/// The elements that are moved: `outer` times `inner` elements, with a stride for each of the two.
 #[derive(Clone, Copy, Debug)]
 pub struct Face {
     outer: usize,
@@ -12,8 +12,8 @@ pub struct Face {
     inner_stride: usize,
     /// The first element that each thread sends.
     from: [usize; 2],
-    /// The first element of each thread's halo: next to the elements that it sends, so mostly in
-    /// the same cache lines.
+    /// The first element of each thread's halo. It is next to the elements that the thread sends,
+    /// so it is mostly in the same cache lines.
     halo: [usize; 2],
     /// The number of elements of a block.
     len: usize,
@@ -173,10 +173,10 @@ impl Halo {
         })
     }
 
-    /// Does what `direct` does, each time with new values, which are read where they arrive.
+    /// Does what `direct` does, with new values each time, which are read where they arrive.
     ///
-    /// One element of each cache line is written and read, so that the lines change their owner.
-    /// Nobody writes there again until the values were read, which takes a second barrier.
+    /// One element of each cache line is written and read, so that the lines change their owner. A
+    /// second barrier keeps the threads from writing again before the values were read.
     pub fn fresh(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let face = self.face; // its own copy, which no store can change

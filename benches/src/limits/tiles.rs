@@ -11,7 +11,7 @@ pub struct Square {
     threads: usize,
     /// The number of steps to an exchange, if threads have blocks of their own.
     group: usize,
-    /// The fields that all threads share, or two of each thread, with `group` rows of its
+    /// The fields that all threads share, or two fields of each thread, with `group` rows of its
     /// neighbours above and below.
     fields: Vec<[Words; 2]>,
 }
@@ -173,8 +173,8 @@ impl Square {
     }
 }
 
-/// Returns the next value of a cell, from those above, below, to the left, of itself, and to the
-/// right.
+/// Returns the next value of a cell, from the values of the cells above, below and to the left, its
+/// own value, and that of the cell to the right.
 #[inline(always)]
 pub fn five([up, down, left, here, right]: [f64; 5]) -> f64 {
     0.6 * here + 0.1 * ((up + down) + (left + right))
@@ -194,7 +194,7 @@ mod tests {
             let start = swept.bits(0);
             assert!(tiled.bits(0) == start);
             let known = (0..60).fold(start, |bits, _| step(&bits));
-            // A team warms up with a quarter of the steps or of the groups.
+            // A team warms up with a quarter of the steps, or of the groups.
             swept.sweep(48);
             tiled.tile(48);
             assert!(swept.bits(60) == known, "{threads} threads");

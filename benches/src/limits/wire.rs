@@ -1,4 +1,5 @@
-//! Two threads with one TCP connection over loopback, which never block and do only what is needed.
+//! Two threads with one TCP connection over loopback. They never block, and do only the necessary
+//! work.
 
 use super::team::{Words, team};
 use crate::draws::{Set, TABLE};
@@ -77,8 +78,8 @@ impl Wire {
         })
     }
 
-    /// Times `bytes` bytes both ways in each iteration, where neither thread waits for the other
-    /// before it sends more: the bandwidth.
+    /// Times `bytes` bytes both ways in each iteration. Neither thread waits for the other before
+    /// it sends more, so this measures the bandwidth.
     pub fn stream(&self, bytes: usize, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let (out, mut into) = (vec![1; bytes], vec![0; bytes]);
@@ -120,7 +121,7 @@ impl Wire {
         })
     }
 
-    /// Exchanges indices, exchanges the answers, and takes these.
+    /// Exchanges the indices, exchanges the answers, and takes the answers.
     pub fn request(&self, iterations: u64) -> Duration {
         let results = [Words::new(TABLE), Words::new(TABLE)];
         team(2, iterations, |beat, iterations| {

@@ -1,13 +1,13 @@
-//! Real sockets with a proxy between them that does one harm at one byte, and what every rank
-//! reports then.
+//! Real sockets with a proxy between them that does one harm at one byte, and the reports of every
+//! rank.
 //!
-//! - A connection that breaks, or one with a silent direction: waiting ranks get an error that
+//! - If a connection breaks, or one of its directions is silent, waiting ranks get an error that
 //!   names a rank.
-//! - A byte changed, or bytes that arrive twice, under a seal: the same; nothing wrong is
-//!   delivered.
-//! - Late bytes are waited for.
-//! - A byte changed without a seal: the only guarantee is that nobody panics and all ranks end with
-//!   the connection.
+//! - If a byte is changed or bytes arrive twice, and the connection has a seal, the ranks get the
+//!   same error. No wrong bytes are delivered.
+//! - If bytes are late, the ranks wait for them.
+//! - If a byte is changed without a seal, the only guarantee is that no rank panics and all ranks
+//!   end with the connection.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::print_stdout, reason = "says how much was tried")]
@@ -46,19 +46,20 @@ fn payload(from: usize, to: usize, round: u64) -> &'static [u8] {
 }
 
 fn is(frame: &Frame, header: Header, payload: &[u8]) -> bool {
-    // SAFETY: it was not released yet.
+    // SAFETY: the frame was not released yet.
     let bytes = || unsafe { frame.bytes() };
     frame.header == header && frame.len == payload.len() && bytes() == payload
 }
 
-/// Rounds of frames and notifications among all ranks; returns how many of them were wrong.
+/// Runs rounds of frames and notifications among all ranks. Returns the number of them that were
+/// wrong.
 fn program(end: &mut TcpEnd) -> Result<u32, Lost> {
     let (me, mut wrong) = (end.rank(), 0);
     for round in 1..=ROUNDS {
         let header = Header { word: round, kind: 1, extra: 7 };
         for to in 0..SIZE {
             let payload = payload(me, to, round);
-            // SAFETY: the payload lives forever and never changes.
+            // SAFETY: the payload is never freed and never changes.
             unsafe { end.post(to, Port::FENCE, Frame::of(header, payload)) }?;
         }
         end.publish(round)?;
@@ -77,7 +78,7 @@ fn program(end: &mut TcpEnd) -> Result<u32, Lost> {
     Ok(wrong)
 }
 
-/// Runs all ranks, with the proxy between those of the plan.
+/// Runs all ranks, with the proxy between the two ranks of the plan.
 fn world(settings: Settings, plan: &Arc<Plan>) -> Vec<Result<u32, Lost>> {
     let secret = Secret::new().unwrap();
     let fabrics: Vec<_> = (0..SIZE)
@@ -117,7 +118,7 @@ fn settings(sealed: bool) -> Settings {
     Settings { sealed, ..Settings::default() }
 }
 
-/// Returns the bytes of each direction between ranks 0 and 1.
+/// Returns the number of bytes of each direction between ranks 0 and 1.
 fn bytes(settings: Settings) -> [u64; 2] {
     let plan = Plan::new([0, 1], u64::MAX, Harm::Break);
     let ended = world(settings, &plan);
@@ -154,11 +155,11 @@ fn count(counts: &mut Counts, settings: Settings, plan: &Arc<Plan>) {
     }
 }
 
-/// Worlds that run at the same time: they mostly wait.
+/// The number of worlds that run at the same time, since they mostly wait.
 const AT_ONCE: usize = 8;
 
-/// Does the harm at every `step`th byte of both directions, or at a third of these bytes if a
-/// sample is tried.
+/// Does the harm at every `step`th byte of both directions, or at a third of these bytes for a
+/// sample.
 fn everywhere(harm: Harm, settings: Settings, step: usize) -> Counts {
     let step = if every_case() { step } else { 3 * step };
     let lengths = bytes(settings);

@@ -1,5 +1,6 @@
-//! Ranks that have fewer connections than other ranks: unused connections are closed and opened
-//! again, and nothing is lost. Alone in its file, since it counts what the process has open.
+//! Ranks that have fewer connections than other ranks. Unused connections are closed and opened
+//! again, and nothing is lost. The tests are alone in their file, since they count the descriptors
+//! of the process.
 
 mod fabrics;
 mod waits;
@@ -15,7 +16,7 @@ use fencepost_transport::{
 };
 use waits::{bytes, poll};
 
-/// One test at a time: each counts descriptors.
+/// Runs one test at a time, since each counts descriptors.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn descriptors() -> usize {
@@ -24,18 +25,19 @@ fn descriptors() -> usize {
 
 fn post(end: &mut TcpEnd, to: usize, word: u64, payload: &[u8]) {
     let header = Header { word, ..Header::default() };
-    // SAFETY: it is copied.
+    // SAFETY: the payload is copied.
     unsafe { end.post(to, Port::FENCE, Frame::of(header, payload)) }.unwrap();
 }
 
-/// What `from` sends to `to` in a round: now and then more than a socket takes at once.
+/// Returns the bytes that `from` sends to `to` in a round. Sometimes they are more than a socket
+/// takes at once.
 fn payload(from: usize, to: usize, round: u64) -> Vec<u8> {
     let long = (from + 3 * to + round as usize).is_multiple_of(17);
     vec![(from * 31 + to * 7 + round as usize) as u8; if long { 3 << 20 } else { 40 * from + to }]
 }
 
-/// In each round, each rank sends something to every other rank that `talks` allows, and takes what
-/// arrives.
+/// In each round, sends something to every other rank that `talks` permits, and takes everything
+/// that arrives.
 fn rounds(end: &mut TcpEnd, rounds: std::ops::Range<u64>, talks: impl Fn(usize, usize, u64) -> bool) {
     let (me, size) = (end.rank(), end.size());
     for round in rounds {
@@ -51,7 +53,7 @@ fn rounds(end: &mut TcpEnd, rounds: std::ops::Range<u64>, talks: impl Fn(usize, 
     }
 }
 
-/// Runs `each` on a thread of its own for each rank. Returns the most descriptors that were open
+/// Runs `each` on a thread for each rank. Returns the largest number of descriptors that were open
 /// meanwhile.
 fn run(ranks: Vec<(Arc<TcpFabric>, TcpEnd)>, each: impl Fn(&mut TcpEnd) + Sync) -> usize {
     let (most, over) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -87,7 +89,7 @@ fn ranks_that_all_talk_to_all_have_no_more_connections_than_they_may() {
         let ranks = job(size, settings);
         let before = descriptors();
         let most = run(ranks, |end| rounds(end, 0..4, |_, _, _| true)) - before;
-        // Each of them may be accepting one that it then has no room for.
+        // Each rank may be accepting one more connection, for which it then has no room.
         assert!(most <= size * (connections + 1), "{most} of {}", size * connections);
         assert!(most > size * connections / 2, "{most}: there was room for more");
     }
@@ -97,7 +99,8 @@ fn ranks_that_all_talk_to_all_have_no_more_connections_than_they_may() {
 fn connections_that_are_not_used_are_closed_and_opened_again() {
     let _alone = ALONE.lock();
     let size = 5;
-    // None is kept that was not used between two looks of the thread, ten times a second.
+    // The thread looks ten times a second. It closes each connection that was not used between two
+    // looks.
     let settings = Settings {
         connections: 2,
         idle: Duration::ZERO,
@@ -112,13 +115,14 @@ fn connections_that_are_not_used_are_closed_and_opened_again() {
         rounds(end, 0..2, |_, _, _| true);
         quiet.wait();
         let (_sender, nothing) = mpsc::channel::<()>();
-        // Each keeps one: a third of the most.
+        // Each rank keeps one connection: a third of the most.
         while descriptors() > before + 2 * size {
             let _ = nothing.recv_timeout(Duration::from_millis(20));
         }
         quiet.wait();
         rounds(end, 2..4, |_, _, _| true);
-        // Some wait for long, some do not: connections are closed while others begin to use them.
+        // Some ranks wait for long, and some do not. So connections are closed while others begin
+        // to use them.
         for round in 4..40 {
             all = all.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
             let _ = nothing.recv_timeout(Duration::from_millis(all >> 58));
@@ -127,12 +131,12 @@ fn connections_that_are_not_used_are_closed_and_opened_again() {
     });
 }
 
-/// Rank 1 reads two frames whose sender then ends. It releases one of them, and finds that nobody
-/// listens; it releases the other one, leaves and ends. No launcher reports anything.
+/// Rank 1 reads two frames, and then their sender ends. Rank 1 releases one frame, and finds that
+/// no rank listens. It releases the other frame, leaves and ends. No launcher reports anything.
 #[test]
 fn a_rank_ends_though_it_has_written_something_for_one_that_has_ended() {
     let _alone = ALONE.lock();
-    // No connection is kept that is not used.
+    // A connection that is not used is not kept.
     let settings = Settings {
         connections: 1,
         idle: Duration::ZERO,
@@ -141,12 +145,12 @@ fn a_rank_ends_though_it_has_written_something_for_one_that_has_ended() {
     };
     let mut ranks = job(2, settings);
     let before = descriptors();
-    // Each of them is so long that its release is reported at once.
+    // Each payload is so long that its release is reported at once.
     let long = vec![1; 2 << 20];
     (1..=2).for_each(|word| post(&mut ranks[0].1, 1, word, &long));
     let (_sender, nothing) = mpsc::channel::<()>();
     let mut has_come = false;
-    // Both sides agree to close the connection, for which each reads everything.
+    // Both sides agree to close the connection. For that, each reads everything.
     while !has_come || descriptors() > before {
         has_come |= ranks[1].1.poll(0, Port::FENCE).unwrap().is_some();
         let _ = nothing.recv_timeout(Duration::from_millis(5));
@@ -189,7 +193,7 @@ fn a_rank_that_fails_without_connections_is_named() {
     assert_eq!(bytes(&poll(&mut ranks[0].1, 1).unwrap()), b"first");
     ranks[0].1.release(1, Port::FENCE);
     ranks[0].1.flush();
-    // One connection is kept, so there has to be a second one.
+    // The rank keeps one connection, so a second one is needed.
     post(&mut ranks[2].1, 0, 1, b"second");
     assert_eq!(bytes(&poll(&mut ranks[0].1, 2).unwrap()), b"second");
     ranks[0].1.release(2, Port::FENCE);

@@ -8,7 +8,7 @@ use fencepost::prelude::*;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// Seconds an operation takes, over the repetitions.
+/// The seconds that an operation takes, over the repetitions.
 #[derive(Clone, Copy, Debug)]
 pub struct Stat {
     pub med: f64,
@@ -16,7 +16,7 @@ pub struct Stat {
     pub max: f64,
     pub reps: usize,
     pub iters: u64,
-    /// The time of a cache line there and back between ranks 0 and 1, just before and just after.
+    /// The time of a cache line from rank 0 to rank 1 and back, just before and just after.
     pub line: [f64; 2],
 }
 
@@ -28,7 +28,7 @@ impl Stat {
         Self { med, min: v[0], max: v[n - 1], reps: n, iters, line }
     }
 
-    /// Of one of `n` operations.
+    /// Returns the figure of one of `n` operations.
     #[must_use]
     pub fn per(mut self, n: usize) -> Self {
         let n = n as f64;
@@ -41,7 +41,7 @@ pub fn env_f64(name: &str, otherwise: f64) -> f64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Seconds since the first call.
+/// Returns the seconds since the first call.
 fn now() -> f64 {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_secs_f64()
@@ -59,7 +59,8 @@ fn from_first(world: &World, value: u64) -> Result<u64> {
     Ok(all[0])
 }
 
-/// Warm up and calibrate, then time repetitions, each by its slowest rank.
+/// Warms up and calibrates, and then times repetitions. The time of each is that of its slowest
+/// rank.
 pub fn bench(world: &World, mut f: impl FnMut() -> Result<()>) -> Result<Stat> {
     let rep = env_f64("BASE_REP_MS", 8.0) * 1e-3;
     let budget = env_f64("BASE_BUDGET_MS", 150.0) * 1e-3;
@@ -103,7 +104,7 @@ pub fn bench(world: &World, mut f: impl FnMut() -> Result<()>) -> Result<Stat> {
     Ok(Stat::of(&mut v, iters, [before, after]))
 }
 
-/// One figure, one line, from rank 0. `more` is further `"key":value` pairs.
+/// Prints one figure in one line, from rank 0. `more` is further `"key":value` pairs.
 pub fn emit(world: &World, bench: &str, case: &str, variant: &str, s: Stat, unit: &str, more: &str) {
     if world.rank() != 0 {
         return;
@@ -139,12 +140,12 @@ pub fn renew(part: &mut [u64], turn: u64) {
     part.iter_mut().step_by(8).for_each(|word| *word = turn);
 }
 
-/// A look at what came: a word of each cache line.
+/// Reads a word of each cache line that arrived.
 pub fn look(part: &[u64]) {
     std::hint::black_box(part.iter().step_by(8).fold(0, |sum: u64, word| sum.wrapping_add(*word)));
 }
 
-/// All ranks find it so, or the program ends.
+/// Ends the program unless `ok` on all ranks.
 pub fn require(world: &World, ok: bool, what: &str) -> Result<()> {
     let mut all = [u32::from(ok)];
     world.allreduce(&mut all, Op::Min)?;
@@ -162,7 +163,7 @@ pub fn rng_next(s: &mut u64) -> u64 {
     s.wrapping_mul(2_685_821_657_736_338_717)
 }
 
-/// Nanoseconds of a step of a chain of multiply-adds: the speed of this core now.
+/// Returns the nanoseconds of one step of a chain of multiply-adds: the present speed of this core.
 fn alu_ns() -> f64 {
     let mut best = 1e9_f64;
     for _ in 0..5 {
@@ -170,7 +171,7 @@ fn alu_ns() -> f64 {
         let t0 = now();
         for _ in 0..200_000 {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            // SAFETY: nothing is done.
+            // SAFETY: the block has no instruction.
             unsafe { std::arch::asm!("/* {0} */", inout(reg) x, options(nomem, nostack, preserves_flags)) };
         }
         let t = (now() - t0) / 200_000.0 * 1e9;
@@ -180,9 +181,9 @@ fn alu_ns() -> f64 {
     best
 }
 
-/// As `line_pulse` of `../stats.h`: the nanoseconds of a word's way there and back through a page
-/// that ranks 0 and 1 share. With `steer`, if the time is not from `BASE_LINE_LO` to
-/// `BASE_LINE_HI`, both ranks sleep a little and measure again.
+/// As `line_pulse` of `../stats.h`: returns the nanoseconds that a word takes from one rank to the
+/// other and back, through a page that ranks 0 and 1 share. With `steer`, if the time is not from
+/// `BASE_LINE_LO` to `BASE_LINE_HI`, both ranks sleep a little and measure again.
 fn line_pulse(me: usize, steer: bool) -> f64 {
     use std::cell::Cell;
     use std::os::fd::AsRawFd;
@@ -195,9 +196,9 @@ fn line_pulse(me: usize, steer: bool) -> f64 {
     let page = PAGE.get().or_else(|| {
         let file =
             std::fs::File::options().read(true).write(true).open(std::env::var_os("BASE_PULSE")?).ok()?;
-        // SAFETY: a new mapping of a page that is there; it is never taken away.
+        // SAFETY: this is a new mapping of an existing page, which is never unmapped.
         let page = unsafe { mmap(std::ptr::null_mut(), 4096, 3, 1, file.as_raw_fd(), 0) };
-        // SAFETY: as above; words in it are only ever touched atomically.
+        // SAFETY: as above; words in the page are accessed only atomically.
         let word = |at| unsafe { &*page.add(at).cast::<AtomicI64>() };
         (page as isize != -1).then(|| [word(0), word(256), word(512)])
     });
@@ -254,12 +255,12 @@ fn pin(rank: usize) {
     if std::env::var_os("OURS_PIN").is_some() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mask = 1_u64 << (rank % cores);
-        // SAFETY: eight bytes are read.
+        // SAFETY: the call reads eight bytes.
         unsafe { sched_setaffinity(0, 8, &mask) };
     }
 }
 
-/// Runs a program on all ranks; its last figure is the slowest rank's core speed.
+/// Runs a program on all ranks. Its last figure is the core speed of the slowest rank.
 pub fn main(program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
     fencepost::run(|world| {
         pin(world.rank());

@@ -11,14 +11,15 @@ use std::fmt::Write;
 
 /// The constructors of MPI that describe one side of an operation.
 const CONSTRUCTORS: [&str; 4] = ["contiguous", "vector", "indexed_block", "indexed"];
-/// Elements of a window, by pattern: three patterns of each length, one for each element type.
+/// The numbers of elements of a window, by pattern. There are three patterns of each length, one
+/// for each element type.
 const LENGTHS: [usize; 3] = [128, 1024, 8192];
 const EPOCHS: usize = 3;
 
-/// Elements whose sums are exact, so the order of accumulates cannot show.
+/// Elements whose sums are exact, so the order of accumulates has no effect.
 pub trait Value: Element + Pod {
     const NAME: &str;
-    /// Operators, by their names in the text.
+    /// The operators, by their names in the text.
     const OPERATORS: &[(&str, Op)];
 
     fn from_bits(bits: u64) -> Self;
@@ -78,7 +79,7 @@ pub enum Action {
 #[derive(Debug)]
 pub struct Side {
     constructor: usize,
-    /// Constructor, start and arguments.
+    /// The constructor, its start and its arguments.
     text: String,
     pub datatype: Datatype,
 }
@@ -88,8 +89,8 @@ pub struct Operation {
     pub action: Action,
     name: &'static str,
     pub target: usize,
-    /// Of a put or an accumulate: elements of the source. Of a get: elements of the second half of
-    /// the origin's window, which is the target of no operation.
+    /// For a put or an accumulate, elements of the source. For a get, elements of the second half
+    /// of the origin's window, which is the target of no operation.
     pub local: Side,
     /// Elements of the first half of the target's window.
     pub remote: Side,
@@ -99,7 +100,7 @@ pub struct Operation {
 pub struct Pattern {
     pub number: usize,
     pub len: usize,
-    /// `[epoch][rank]`.
+    /// The operations, `[epoch][rank]`.
     pub epochs: Vec<Vec<Vec<Operation>>>,
 }
 
@@ -117,7 +118,7 @@ impl Pattern {
         }
     }
 
-    /// Whether each action has each constructor on both sides.
+    /// Returns whether each action has each constructor on both sides.
     fn is_complete(&self) -> bool {
         let used = self.epochs.iter().flatten().flatten().flat_map(|operation| {
             let action = match operation.action {
@@ -181,7 +182,7 @@ impl Random {
         let rank = |_| {
             let mut landing = unused();
             let wanted = 6 + self.below(8);
-            // An operation that conflicts with one before it is dropped, and another one drawn.
+            // An operation that conflicts with an earlier one is dropped, and another one is drawn.
             let draws =
                 (0..8 * wanted).filter_map(|_| self.operation::<T>(ranks, len, &mut windows, &mut landing));
             draws.take(wanted).collect()
@@ -272,7 +273,7 @@ impl Random {
         divisors[self.below(divisors.len())]
     }
 
-    /// Cuts `count` into parts of at least one.
+    /// Cuts `count` into parts of at least one each.
     fn parts(&mut self, count: usize) -> Vec<usize> {
         let (mut parts, mut left) = (Vec::new(), count);
         while left > 0 {
@@ -284,7 +285,7 @@ impl Random {
     }
 
     /// Places runs of these lengths with small gaps between them, and shuffles them. Also returns
-    /// how far they reach.
+    /// the end of the last one.
     fn scatter(&mut self, lengths: &[usize]) -> (Vec<(i64, usize)>, usize) {
         let (mut runs, mut reach) = (Vec::new(), 0);
         for &length in lengths {

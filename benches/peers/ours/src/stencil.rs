@@ -1,12 +1,12 @@
-//! The common parts of the two stencil programs, as `../halo.h`: two windows, old and new, which
-//! change places after each step.
+//! The common parts of the two stencil programs, as in `../halo.h`. The old and the new window
+//! change roles after each step.
 
 use crate::{bench, emit, require, rng_next};
 use fencepost::prelude::*;
 use fencepost::grid::Tiles;
 use fencepost::Nanos;
 
-/// A sweep over the own cells: from `u` to `v`.
+/// A sweep over the own cells, from `u` to `v`.
 pub type Sweep<const D: usize> = fn(u: &[f64], v: &mut [f64], block: &Block<D>);
 
 /// Runs a case: takes the checksum after 10 steps, then times full steps, exchanges alone and
@@ -55,12 +55,12 @@ pub fn case<const D: usize>(
     Ok(())
 }
 
-/// The steps of a group: from `u`, with `v` in turn.
+/// The steps of a group, which begins with `u`. The steps use `u` and `v` in turn.
 pub type Group<const D: usize> = fn(u: &mut [f64], v: &mut [f64], tiles: &Tiles<D>);
 
-/// The same steps in groups, visited band by band. The number of steps and the bands are those that
-/// cost least with the links and the memory of this machine. `block` has the halo of one step, and
-/// `cell` is the time to compute a cell whose fields are in cache.
+/// Times the same steps in groups, visited band by band. The number of steps and the bands are
+/// those that cost least with the links and the memory of this machine. `block` has the halo of one
+/// step, and `cell` is the time to compute a cell whose fields are in cache.
 #[expect(clippy::too_many_arguments, reason = "one place each")]
 pub fn tiled<const D: usize>(
     world: &World,
@@ -126,7 +126,7 @@ macro_rules! widest {
                 $body::<true>($($arg),*);
             }
             if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
-                // SAFETY: the processor has the features that the function is compiled for.
+                // SAFETY: the processor has the features for which the function is compiled.
                 unsafe { wide($($arg),*) }
             } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                 // SAFETY: as above.

@@ -1,7 +1,7 @@
-//! A proxy between two ranks' sockets, which does one harm at one byte of one direction.
+//! A proxy between the sockets of two ranks. It does one harm, at one byte of one direction.
 //!
-//! Bytes are counted for each direction, over all connections between the two ranks, handshakes
-//! included.
+//! Bytes are counted for each direction over all connections between the two ranks, including
+//! handshakes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,20 +10,21 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the proxy does at the byte.
+/// The harm of the proxy at the byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Harm {
     /// Both directions of the connection end.
     Break,
-    /// Nothing that follows arrives, nor the end of the stream; the other direction continues.
+    /// No later byte arrives, nor the end of the stream. The other direction continues.
     HalfOpen,
-    /// This byte and all following ones are late.
+    /// This byte and all later ones are late.
     Delay,
-    /// One of its bits is flipped.
+    /// One bit of the byte is flipped.
     Corrupt,
-    /// The same, and the connection breaks once its sender has sent nothing more for a while.
+    /// One bit is flipped, and the connection breaks once its sender has sent nothing more for a
+    /// while.
     CorruptThenBreak,
-    /// The bytes that were read together with it, from it on, arrive twice.
+    /// This byte, and the bytes after it that were read together with it, arrive twice.
     Duplicate,
 }
 
@@ -32,7 +33,7 @@ pub struct Plan {
     pub way: [usize; 2],
     pub at: u64,
     pub harm: Harm,
-    /// Bytes so far, `[lower to higher rank, back]`, for this pair of ranks.
+    /// The number of bytes so far, `[lower to higher rank, back]`, for this pair of ranks.
     pub passed: [AtomicU64; 2],
     pub happened: AtomicBool,
 }
@@ -43,7 +44,7 @@ impl Plan {
     }
 }
 
-/// Accepts for `target` the connections that `from` opens to `to`.
+/// Accepts, in place of `target`, the connections that `from` opens to `to`.
 pub struct Proxy {
     pub address: SocketAddr,
     closing: Arc<AtomicBool>,
@@ -90,7 +91,7 @@ impl Drop for Proxy {
     }
 }
 
-/// Copies bytes until one of the two ends.
+/// Copies bytes until one of the two sockets ends.
 fn pump(mut source: TcpStream, mut sink: TcpStream, way: [usize; 2], plan: &Plan) {
     let (mut buffer, mut breaks, mut swallows) = (vec![0; 1 << 14], false, false);
     let passed = &plan.passed[usize::from(way[0] > way[1])];
@@ -136,7 +137,7 @@ fn pump(mut source: TcpStream, mut sink: TcpStream, way: [usize; 2], plan: &Plan
             }
             Harm::Delay => {
                 let _ = sink.write_all(&bytes[..at]);
-                let until = Instant::now() + Duration::from_millis(20); // the lateness itself
+                let until = Instant::now() + Duration::from_millis(20); // this is the delay
                 while let Some(rest) = until.checked_duration_since(Instant::now()) {
                     thread::park_timeout(rest);
                 }

@@ -1,4 +1,4 @@
-//! Attendants: requests are served whatever their rank does.
+//! Attendants. They serve requests, whatever their rank does.
 
 use crate::ends::*;
 use fencepost_tests_support::random::Random;
@@ -13,17 +13,19 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Where answers go.
+/// The port of the answers.
 const ANSWERS: Port = Port(5);
 
-/// Kinds of requests: to answer with the same bytes, to answer to the rank whose number is in
-/// `extra`, to answer `extra` times with as many bytes as the word, and to panic.
+/// The kinds of requests. The first is answered with the same bytes. The second is answered to the
+/// rank whose number is in `extra`. The third is answered `extra` times, with as many bytes as its
+/// word. The fourth panics.
 const REPLY: u32 = 1;
 const PASS_ON: u32 = 2;
 const MANY: u32 = 3;
 const PANIC: u32 = 4;
 
-/// Serves requests; the other owner of `here` sees how many, and when it is dropped.
+/// A server of requests. The other owner of `here` sees the number of requests, and when the server
+/// is dropped.
 struct Server {
     served: Vec<u64>,
     here: Arc<AtomicUsize>,
@@ -33,7 +35,7 @@ impl Attendant for Server {
     fn attend(&mut self, from: usize, header: Header, payload: &[u8], answers: &mut dyn Answers) {
         assert!(payload.is_empty() || payload.as_ptr().addr().is_multiple_of(16));
         self.here.fetch_add(1, Ordering::Relaxed);
-        // Requests of a rank come in its order.
+        // The requests of a rank arrive in its order.
         self.served.resize(self.served.len().max(from + 1), 0);
         let number = &mut self.served[from];
         let answer = Header { word: header.word, kind: *number as u32, extra: header.extra };
@@ -57,7 +59,7 @@ fn serve(end: &mut Endpoint) -> Arc<AtomicUsize> {
 }
 
 fn request(end: &mut Endpoint, to: usize, header: Header, payload: &[u8]) -> Result<(), Lost> {
-    // SAFETY: it is copied where there are requests: memory is not reached.
+    // SAFETY: the payload is copied, since requests are made only if memory is not reached.
     let posted = unsafe { end.post(to, Port::SERVICE, Frame::of(header, payload)) };
     end.flush();
     posted
@@ -67,7 +69,7 @@ fn answer(end: &mut Endpoint, from: usize) -> Result<(Header, Vec<u8>), Lost> {
     take_on(end, from, ANSWERS)
 }
 
-/// Computes until `all` others are done: calls nothing of the endpoint.
+/// Computes until `all` other ranks have finished, and calls nothing of the endpoint.
 fn compute_until(done: &AtomicUsize, all: usize) {
     while done.load(Ordering::Acquire) < all {
         spin_loop();
@@ -80,7 +82,7 @@ fn far(end: &Endpoint) -> Vec<usize> {
     (0..end.size()).filter(|&peer| peer != end.rank() && !end.reaches(peer)).collect()
 }
 
-/// Makes worlds of each transport on which some ranks do not reach others.
+/// Makes worlds of each transport in which some ranks do not reach others.
 fn apart(size: usize) -> impl Iterator<Item = (String, Vec<Endpoint>)> {
     let is_apart = move |ends: &[Endpoint]| (0..size).any(|peer| !ends[0].reaches(peer));
     transports(size).filter(move |(_, ends)| is_apart(ends))
@@ -186,7 +188,7 @@ fn all_ranks_ask_and_answer_at_once_and_nothing_else_is_disturbed() {
     }
 }
 
-/// Stores the word of a request and wakes the rank whose number is in `extra`; or keeps the
+/// Stores the word of a request and wakes the rank whose number is in `extra`. Or keeps the
 /// request, and answers it when it is nudged.
 struct Keeper {
     word: Arc<AtomicU64>,
@@ -260,7 +262,7 @@ fn a_rank_that_waits_for_what_an_attendant_stores_is_woken_by_it() {
                 }
                 late
             });
-            // One that nobody wakes sleeps for a second.
+            // A rank that no other rank wakes sleeps for a second.
             let late: Duration = delays.into_iter().sum();
             assert!(
                 late < Duration::from_millis(500 * ROUNDS),
@@ -365,7 +367,7 @@ fn an_attendant_is_dropped_when_its_rank_leaves_and_who_asks_then_sees_that_it_l
         run(ends, |end| {
             if end.rank() == 0 {
                 let here = serve(end);
-                take(end, 1).unwrap(); // requests are under way, and come until it has left
+                take(end, 1).unwrap(); // the requests are in transit, and arrive until the rank has left
                 end.leave(Leave::Failed("no luck".into()));
                 assert_eq!(Arc::strong_count(&here), 1, "{name}");
                 return;
@@ -434,7 +436,7 @@ fn where_memory_is_reached_an_attendant_has_nothing_to_do() {
     }
 }
 
-/// Whatever bytes a request has, the attendant gets these and no others.
+/// Whatever bytes a request has, the attendant gets exactly these.
 #[test]
 fn requests_of_any_bytes_reach_the_attendant_as_bytes() {
     for (name, ends) in apart(2) {

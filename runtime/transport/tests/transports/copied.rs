@@ -10,7 +10,7 @@ fn a_short_payload_may_be_used_again_once_it_was_posted_as_a_copy() {
         for len in 0..=COPIED {
             for to in (0..4).filter(|to| *to != me) {
                 let mut payload = vec![(10 * me + to) as u8; len];
-                // SAFETY: it is copied.
+                // SAFETY: the payload is copied.
                 unsafe {
                     end.post_copy(
                         to,

@@ -1,4 +1,4 @@
-//! Worlds of every transport, and common operations on their ends.
+//! The worlds of every transport, and common operations on their ends.
 
 use std::iter::once_with;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ pub fn threads(size: usize) -> Vec<Endpoint> {
     local(size).into_iter().map(Endpoint::Local).collect()
 }
 
-/// Ends of a segment; they do not depend on their ranks being threads here.
+/// Returns the ends of a segment. They do not depend on their ranks being threads here.
 pub fn processes(size: usize) -> Vec<Endpoint> {
     shm(size).unwrap().into_iter().map(Endpoint::Shm).collect()
 }
@@ -29,23 +29,23 @@ pub fn sockets(size: usize) -> Vec<Endpoint> {
     tcp(size).unwrap().into_iter().map(Endpoint::Tcp).collect()
 }
 
-/// Ends over messages of MPI, which a stand-in carries.
+/// Returns ends over messages of MPI, which a stand-in carries.
 pub fn messages(size: usize) -> Vec<Endpoint> {
     mpi_stand_in(size).unwrap().into_iter().map(Endpoint::Mpi).collect()
 }
 
-/// Ends of a world whose ranks are on these hosts.
+/// Returns the ends of a world whose ranks are on these hosts.
 pub fn hosts(hosts: &[u32]) -> Vec<Endpoint> {
     hybrid(hosts).unwrap().into_iter().map(Endpoint::Hybrid).collect()
 }
 
-/// The same, whose hosts exchange messages of MPI.
+/// Returns the same for hosts that exchange messages of MPI.
 pub fn hosts_over_mpi(hosts: &[u32]) -> Vec<Endpoint> {
     hybrid_stand_in(hosts).unwrap().into_iter().map(Endpoint::HybridMpi).collect()
 }
 
-/// Assignments of `size` ranks to hosts: all on one, two halves, alternating, one and the others,
-/// each on its own.
+/// Returns assignments of `size` ranks to hosts: all on one, two halves, alternating, one rank and
+/// the others, and each on its own.
 fn layouts(size: usize) -> Vec<Vec<u32>> {
     let ways: [fn(usize, usize) -> usize; 5] = [
         |_, _| 0,
@@ -60,8 +60,8 @@ fn layouts(size: usize) -> Vec<Vec<u32>> {
     all
 }
 
-/// Every transport, with a name for messages. Each world is created when it is used, so that no two
-/// take up addresses.
+/// Returns every transport, with a name for messages. Each world is created when it is used, so
+/// that no two worlds use addresses at once.
 pub fn transports(size: usize) -> impl Iterator<Item = (String, Vec<Endpoint>)> {
     let calm = SimConfig { max_delay: 0, short_reads: false, ..SimConfig::default() };
     let mut configs = vec![calm.clone(), SimConfig { link_bytes: 7, max_delay: 1, ..calm }];
@@ -74,13 +74,14 @@ pub fn transports(size: usize) -> impl Iterator<Item = (String, Vec<Endpoint>)> 
     let tcp = once_with(move || ("tcp".to_owned(), sockets(size)));
     let mixed = layouts(size).into_iter().map(|layout| (format!("mixed {layout:?}"), hosts(&layout)));
     let mpi = once_with(move || ("mpi".to_owned(), messages(size)));
-    // Two halves, and alternating: all on one host is no message, and the rest is like MPI alone.
+    // Two halves, and alternating. If all ranks are on one host there are no messages, and the
+    // other layouts are like MPI alone.
     let over_mpi = layouts(size).into_iter().skip(1).take(2);
     let over_mpi = over_mpi.map(|layout| (format!("MPI and {layout:?}"), hosts_over_mpi(&layout)));
     local.chain(shm).chain(sim).chain(tcp).chain(mpi).chain(mixed).chain(over_mpi)
 }
 
-/// Runs `rank` on each end, in a thread each; all threads end before a panic of one continues.
+/// Runs `rank` on each end, in a thread for each. All threads end before a panic of one continues.
 pub fn run<R: Send>(ends: Vec<Endpoint>, rank: impl Fn(&mut Endpoint) -> R + Sync) -> Vec<R> {
     thread::scope(|scope| {
         let rank = &rank;
@@ -112,7 +113,7 @@ pub fn on_all(size: usize, rank: impl Fn(&mut Endpoint) + Sync) {
     }
 }
 
-/// Posts bytes that live as long as the world.
+/// Posts bytes that are never freed.
 pub fn post(end: &mut Endpoint, to: usize, header: Header, payload: &'static [u8]) -> Result<(), Lost> {
     post_on(end, to, Port::FENCE, header, payload)
 }
@@ -124,7 +125,7 @@ pub fn post_on(
     header: Header,
     payload: &'static [u8],
 ) -> Result<(), Lost> {
-    // SAFETY: the payload lives forever and never changes.
+    // SAFETY: the payload is never freed and never changes.
     unsafe { end.post(to, port, Frame::of(header, payload)) }
 }
 
@@ -139,13 +140,13 @@ pub fn take_on(end: &mut Endpoint, from: usize, port: Port) -> Result<(Header, V
     Ok(taken)
 }
 
-/// Cancels the buffers for payloads of `from` on this port, and waits until none of them is in use.
+/// Cancels the buffers for payloads of `from` on this port. Waits until none of them is in use.
 pub fn cancel(end: &mut Endpoint, from: usize, port: Port) {
     end.cancel(from, port);
     wait(end, |end| Ok((end.lent(from) == Lent::Nothing).then_some(()))).unwrap();
 }
 
-/// One exchange; returns the notifications.
+/// Makes one exchange. Returns the notifications.
 pub fn exchange(end: &mut Endpoint, word: u64) -> Result<Vec<Notification>, Lost> {
     end.publish(word)?;
     (0..end.size()).map(|from| read(end, from)).collect()
@@ -155,7 +156,7 @@ pub const fn header(word: u64) -> Header {
     Header { word, kind: 1, extra: 0 }
 }
 
-/// Bytes in which any part identifies its position.
+/// Bytes in which every part identifies its position.
 pub static PATTERN: [u8; 3001] = {
     let mut pattern = [0; 3001];
     let mut i = 0;

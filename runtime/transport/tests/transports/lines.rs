@@ -1,5 +1,5 @@
-//! Lines of a pair: each rank reads there what the other one writes for it, until both have closed
-//! their port.
+//! Lines of a pair. Each rank reads from them what the other rank has written for it, until both
+//! have closed their port.
 
 use crate::ends::*;
 use fencepost_transport::{Channels, Endpoint, Liveness, PairLines, Port, Record, Topology};
@@ -7,17 +7,17 @@ use std::ptr::NonNull;
 
 const PORT: Port = Port(9);
 
-/// What `from` writes for `to` in a round.
+/// Returns the word that `from` writes for `to` in a round.
 fn word(from: usize, to: usize, round: u64) -> u64 {
     1000 * round + 10 * from as u64 + to as u64
 }
 
 fn lines<'l>(lines: NonNull<PairLines>) -> &'l PairLines {
-    // SAFETY: they stay until this rank closes the port, and the test uses them before.
+    // SAFETY: the lines stay until this rank closes the port, and the test uses them before that.
     unsafe { lines.as_ref() }
 }
 
-/// The lines that `from` writes for this rank, once it has made them.
+/// Returns the lines that `from` writes for this rank, once `from` has made them.
 fn lines_of<'l>(end: &mut Endpoint, from: usize) -> &'l PairLines {
     lines(wait(end, |end| Ok(end.lines_of(from, PORT))).unwrap())
 }
@@ -37,7 +37,7 @@ fn lines_are_there_where_memory_is_reached_and_posts_and_accesses_are_read_there
             for round in 0..100 {
                 for &peer in &reached {
                     let mine = lines(end.lines(peer, PORT).unwrap());
-                    // SAFETY: every rank has read the round before, as its post in that round has
+                    // SAFETY: every rank has read the previous round, as its post in that round has
                     // shown.
                     unsafe { mine.post(round, word(me, peer, round)) };
                     end.wake(peer);
@@ -63,7 +63,7 @@ fn lines_are_there_where_memory_is_reached_and_posts_and_accesses_are_read_there
                     let theirs = lines_of(end, peer);
                     let (number, records) = wait(end, |_| Ok(theirs.ended(round))).unwrap();
                     assert_eq!(number, round);
-                    // SAFETY: there is room for two, and these were written.
+                    // SAFETY: there is room for two records, and these were written.
                     let records = unsafe { std::slice::from_raw_parts(records, round as usize % 3) };
                     let value = word(peer, me, round);
                     assert!(records.iter().all(|record| *record == Record { head: round, value }));

@@ -1,6 +1,6 @@
-//! One suite for all transports: each test states a rule of the contract of `fencepost_transport`,
+//! One suite for all transports. Each test states a rule of the contract of `fencepost_transport`,
 //! and runs on every transport and on several configurations of simulated links. No test waits for
-//! time: a wait for what cannot arrive must end in `Lost`.
+//! a time. A wait for something that cannot arrive must end in `Lost`.
 
 mod attendants;
 mod copied;
@@ -94,7 +94,7 @@ fn where_values_are_not_shared_a_payload_is_copied_at_once_and_begins_at_a_multi
             if end.shares(peer) {
                 return;
             }
-            // SAFETY: the payload is on the heap, so it is copied where it is not shared.
+            // SAFETY: the payload is on the heap, so it is copied if it is not shared.
             unsafe {
                 end.post(peer, Port::FENCE, Frame { header: header(0), payload: payload.as_ptr(), len: 100 })
             }
@@ -144,7 +144,7 @@ fn notifications_of_many_exchanges_come_each_in_its_own_whatever_their_words() {
     }
 }
 
-/// Ranks must read all notifications of an exchange but their own before the next.
+/// A rank must read all notifications of an exchange, except its own, before the next exchange.
 #[test]
 fn a_notification_to_oneself_need_not_be_read() {
     on_all(3, |end| {
@@ -192,10 +192,10 @@ fn an_exchange_is_settled_by_a_rank_when_it_says_so_and_not_before() {
         for e in 0..20 {
             exchange(end, e).unwrap();
             if e % 5 == 3 {
-                continue; // an exchange that nobody settles
+                continue; // an exchange that no rank settles
             }
             if end.rank() == 0 {
-                take(end, peer).unwrap(); // it has seen that this rank has not
+                take(end, peer).unwrap(); // the peer has seen that this rank has not settled
                 end.settle().unwrap();
             } else {
                 assert!(!end.settled(peer).unwrap());
@@ -216,7 +216,7 @@ fn a_rank_may_publish_the_next_exchange_while_another_has_read_nothing_of_this_o
             end.draft(peer).count = e;
             end.publish(0).unwrap();
             if end.rank() == 1 {
-                // Rank 0 posts this after it published the next.
+                // Rank 0 posts this after it has published the next notification.
                 take(end, peer).unwrap();
             }
             for from in 0..2 {
@@ -289,7 +289,8 @@ fn a_rank_that_leaves_is_seen_by_every_waiter_after_all_that_it_sent() {
                 }
                 let lost = Lost { rank: gone, how: Loss::Left(way.clone()) };
                 end.publish(2).unwrap();
-                // Leaving counts the release, so no rank waits for it forever either.
+                // A rank that leaves counts as having released the frame, so no rank waits for the
+                // release forever.
                 if post(end, gone, header(0), &PATTERN).is_ok() {
                     released(end, gone, 1);
                 }
@@ -379,7 +380,7 @@ fn big_payloads_pass_both_ways_at_once() {
 
 #[test]
 fn what_was_sent_comes_whatever_its_sender_waits_for_then() {
-    // More than there is credit for, and than a link has room for.
+    // More bytes than there is credit for, and more than a link has room for.
     static LONG: [u8; 17 << 20] = [7; 17 << 20];
     for (name, ends) in transports(2) {
         let long = if name.contains("Sim") { &LONG[..5 << 20] } else { &LONG };
@@ -411,7 +412,7 @@ fn a_simulated_link_moves_by_the_looks_at_it_alone() {
             post(&mut ends[0], 1, header(1), b"more than there is room for at a time").unwrap();
             ends[0].publish(1).unwrap();
             ends[1].publish(1).unwrap();
-            // Each poll takes at least a byte, once its delay is over.
+            // Each poll takes at least one byte once its delay is over.
             let looks = 1000 * (config.max_delay + 1);
             let come = (0..looks).any(|_| ends[1].read(0).unwrap().is_some());
             assert!(come, "{link_bytes} bytes, seed {seed}");
@@ -476,7 +477,7 @@ fn a_rank_that_is_cut_off_at_any_event_is_named_by_all_and_sees_it_itself() {
             }
             Ok(())
         });
-        // Ranks 0 and 2 may also lose each other, as the first rank to see the loss leaves.
+        // Ranks 0 and 2 may also lose each other, since the first rank that sees the loss leaves.
         assert_eq!(ended[1], Err(Lost { rank: 1, how: Loss::Cut }));
         let named = |lost: &Lost| lost.rank == 1 && lost.how == Loss::Cut;
         assert!(ended[0].as_ref().is_err_and(named) || ended[2].as_ref().is_err_and(named), "{ended:?}");
@@ -523,7 +524,7 @@ fn of_a_rank_that_has_left_it_is_known_what_it_entered_last() {
     on_all(2, |end| {
         let peer = 1 - end.rank();
         exchange(end, 0).unwrap();
-        // None of these is followed by anything that would carry it.
+        // No later message follows any of these, which could carry it.
         (1..4).for_each(|number| end.announce(number));
         if end.rank() == 1 {
             end.leave(Leave::Finished);
@@ -579,8 +580,8 @@ fn a_rank_that_was_unwound_while_it_touched_memory_touches_it_no_more() {
     }
 }
 
-/// The traffic of the random test. Each step is a post of some bytes by one rank to another one,
-/// which takes the frame.
+/// The traffic of the random test. In each step one rank posts some bytes to another rank, which
+/// takes the frame.
 #[derive(Clone, Debug)]
 struct Traffic {
     size: usize,
@@ -626,8 +627,8 @@ proptest! {
         };
         run(ends, |end| {
             let me = end.rank();
-            // Each rank walks the list: it makes its own posts, and takes those that are meant for
-            // it, at once or at the next exchange.
+            // Each rank goes through the list. It makes its own posts. It takes the frames for
+            // itself, at once or at the next exchange.
             let mut behind = Vec::new();
             for (n, &(from, to, len)) in posts.iter().enumerate() {
                 if from == me {

@@ -1,11 +1,11 @@
-//! Places that a rank offers for payloads: a payload is written there if its frame is the one that
-//! was named, and nothing is written elsewhere.
+//! Memory that a rank offers for payloads. A payload is written there if its frame is the one that
+//! was named. Nothing is written elsewhere.
 
 use crate::ends::*;
 use fencepost_transport::{Channels, Endpoint, Header, Port, Topology};
 use std::ptr::slice_from_raw_parts_mut;
 
-/// Long enough to arrive in several pieces.
+/// The payload is long enough to arrive in several pieces.
 static LONG: [u8; 300_000] = {
     let mut long = [0; 300_000];
     let mut i = 0;
@@ -27,7 +27,7 @@ impl Posted {
         Self(vec![Self::UNTOUCHED; LONG.len() + 16])
     }
 
-    /// Pre-posts all but eight bytes on either side; returns the address.
+    /// Pre-posts all bytes except eight on either side. Returns the address.
     fn prepost(
         &mut self,
         end: &mut Endpoint,
@@ -38,13 +38,13 @@ impl Posted {
         less: usize,
     ) -> *const u8 {
         let to = self.0.as_mut_ptr().wrapping_add(8);
-        // SAFETY: the memory has as many bytes. The tests access it after the frame was released or
-        // the buffer cancelled.
+        // SAFETY: the memory has this number of bytes. The tests access it only after the frame was
+        // released or the buffer cancelled.
         unsafe { end.prepost(from, port, ahead, header, slice_from_raw_parts_mut(to, LONG.len() - less)) };
         to
     }
 
-    /// Returns whether nothing was written outside the buffer, nor to it, if it was not `used`.
+    /// Returns whether nothing was written outside the buffer, nor into it if it was not `used`.
     fn is_kept(&self, used: bool) -> bool {
         let (before, rest) = self.0.split_at(8);
         let (place, after) = rest.split_at(LONG.len());
@@ -53,7 +53,7 @@ impl Posted {
     }
 }
 
-/// Two ranks on every transport, which use the port of fences, and another one.
+/// Returns two ranks on every transport, each with the port of fences and with another port.
 fn on_ports() -> impl Iterator<Item = ((String, Vec<Endpoint>), Port)> {
     [Port::FENCE, Port::ELEMENTS].into_iter().flat_map(|port| transports(2).map(move |ends| (ends, port)))
 }
@@ -73,8 +73,8 @@ fn a_payload_comes_to_the_place_that_was_offered_for_it_if_it_is_the_right_one()
             }
             let mut buffers: Vec<Posted> = (0..4).map(|_| Posted::new()).collect();
             let mut places = [std::ptr::null(); 4];
-            // In any order. The buffer of the third frame expects another header, that of the
-            // fourth another length.
+            // The order is arbitrary. The buffer of the third frame expects another header, and the
+            // buffer of the fourth expects another length.
             for (n, word, less) in [(1, 2, 0), (0, 1, 0), (3, 4, 1), (2, 7, 0)] {
                 places[n] = buffers[n].prepost(end, peer, port, 1 + n as u64, header(word), less);
             }
@@ -112,7 +112,7 @@ fn a_place_that_is_withdrawn_is_not_touched_any_more_and_what_had_come_is_elsewh
             }
             exchange(end, 0).unwrap();
             poll_on(end, peer, port).unwrap();
-            cancel(end, peer, port); // when the first has arrived, and an unknown part of the others
+            cancel(end, peer, port); // when the first frame has arrived, and an unknown part of the others
             for mut buffer in buffers {
                 buffer.0.fill(Posted::UNTOUCHED);
                 let frame = poll_on(end, peer, port).unwrap();
@@ -148,8 +148,8 @@ fn a_place_that_is_offered_too_late_is_not_touched() {
     }
 }
 
-/// Over a connection a payload may have arrived whole when its receiver looks, however slow the
-/// connection is: payloads are sent until the receiver sees one that is still coming.
+/// Over a connection, a payload may have arrived whole when its receiver looks, however slow the
+/// connection is. So payloads are sent until the receiver sees one that is still arriving.
 #[test]
 fn a_place_may_be_offered_for_a_payload_that_is_coming() {
     const MOST: u64 = 20_000;
@@ -239,7 +239,8 @@ fn places_of_one_port_are_not_those_of_another_one() {
             assert_eq!(bytes(&frame), LONG);
             let there = frame.payload == places[at];
             end.release(peer, port);
-            // What was offered on the other port stays, or has come.
+            // The memory that was offered on the other port stays offered, or its payload has
+            // arrived.
             cancel(end, peer, port);
             buffers[at][1].0.fill(Posted::UNTOUCHED);
             assert!(buffers[at][0].is_kept(there), "{port:?}");
@@ -260,8 +261,8 @@ fn a_payload_in_a_place_that_was_offered_is_not_taken() {
             post(end, peer, header(2), &PATTERN).unwrap();
         } else {
             let mut place = vec![0_u8; PATTERN.len()];
-            // SAFETY: the place lives until the frame is released, and is not used before the frame
-            // is polled.
+            // SAFETY: the memory lives until the frame is released, and is not used before the
+            // frame is polled.
             unsafe { end.prepost(peer, Port::FENCE, 0, header(2), &raw mut place[..]) };
             post(end, peer, header(1), &[]).unwrap();
             let frame = poll(end, peer).unwrap();

@@ -1,9 +1,10 @@
-//! Deliberate races: `.ci/run threads` runs each of these under the thread sanitizer, which must
-//! report it; otherwise it would miss a real race as well. Without the sanitizer these tests show
-//! nothing.
+//! Deliberate races. `.ci/run threads` runs each of these tests under the thread sanitizer, which
+//! must report it. Otherwise the sanitizer would miss a real race as well. Without the sanitizer
+//! these tests show nothing.
 //!
-//! A race is seen only where nothing orders its two accesses by chance, such as a rank that checks
-//! whether the other has left: so each pair of accesses is repeated in many rounds.
+//! A race is reported only if nothing orders its two accesses by chance. For example, a rank that
+//! checks whether the other has left may order them. So each pair of accesses is repeated in many
+//! rounds.
 
 use crate::ends::{PATTERN, exchange, header, poll, post, released, run, settled, threads};
 use fencepost_transport::{Channels, Endpoint, Frame, Notify, Port, Topology};
@@ -16,7 +17,7 @@ const ROUNDS: u64 = 500;
 /// Plain memory, like a payload or a window.
 struct Plain(UnsafeCell<[u8; 8]>);
 
-// SAFETY: not sound: these tests race deliberately.
+// SAFETY: this is not sound, since these tests race deliberately.
 unsafe impl Sync for Plain {}
 
 impl Plain {
@@ -25,12 +26,12 @@ impl Plain {
     }
 
     fn write(&self, byte: u8) {
-        // SAFETY: not sound, as above.
+        // SAFETY: this is not sound, as above.
         unsafe { self.0.get().write_volatile([byte; 8]) };
     }
 
     fn read(&self) -> u8 {
-        // SAFETY: not sound, as above.
+        // SAFETY: this is not sound, as above.
         unsafe { self.0.get().read_volatile()[0] }
     }
 }
@@ -43,7 +44,7 @@ fn a_payload_is_written_before_it_is_released() {
         for round in 1..=ROUNDS {
             if end.rank() == 0 {
                 PAYLOAD.write(1);
-                // SAFETY: not sound: the payload does not stay unchanged.
+                // SAFETY: this is not sound, since the payload does not stay unchanged.
                 unsafe {
                     end.post(
                         1,
@@ -100,15 +101,15 @@ fn memory_is_read_after_the_exchange_was_settled() {
 /// One end used by two threads.
 struct Shared(*mut Endpoint);
 
-// SAFETY: not sound: an end belongs to one thread, and this test races deliberately.
+// SAFETY: this is not sound. An end belongs to one thread, and this test races deliberately.
 unsafe impl Send for Shared {}
 
 #[test]
 #[ignore = "a race on purpose, for the thread sanitizer"]
 fn two_threads_post_to_one_ring() {
     let mut ends = threads(2);
-    // A ring that has room for all frames: a thread that makes one takes locks, and these order the
-    // threads.
+    // The ring has room for all frames. A thread that makes a ring takes locks, which would order
+    // the threads.
     post(&mut ends[0], 1, header(1), &PATTERN[..16]).unwrap();
     let end: *mut Endpoint = &mut ends[0];
     let running = AtomicUsize::new(0); // relaxed, so that it orders nothing either
@@ -123,7 +124,7 @@ fn two_threads_post_to_one_ring() {
                     thread::yield_now();
                 }
                 for _ in 0..4 {
-                    // SAFETY: not sound, as above; the end outlives the scope.
+                    // SAFETY: this is not sound, as above. The end outlives the scope.
                     post(unsafe { &mut *shared.0 }, 1, header(1), &PATTERN[..16]).unwrap();
                 }
             });

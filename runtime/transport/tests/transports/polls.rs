@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::ends::*;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Port, Topology};
 
-/// The longest that anything here may take.
+/// The longest time that any test here may take.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Polls until something is found, and never calls `idle`.
@@ -22,7 +22,7 @@ fn find<T>(end: &mut Endpoint, mut look: impl FnMut(&mut Endpoint) -> Option<T>)
     }
 }
 
-/// Each frame is the first of its pair, so a connection may have to be made for it.
+/// Each frame is the first one of its pair, so a connection may have to be made for it.
 #[test]
 fn a_rank_that_polls_and_never_waits_takes_what_others_send_and_sends() {
     on_all(4, |end| {
@@ -35,7 +35,7 @@ fn a_rank_that_polls_and_never_waits_takes_what_others_send_and_sends() {
                 end.release(from, Port(7));
             }
             for to in others() {
-                // SAFETY: it is copied.
+                // SAFETY: the payload is copied.
                 unsafe {
                     end.post_copy(to, Port(7), Frame { header: Header::default(), payload: &0, len: 1 })
                 }
@@ -43,7 +43,7 @@ fn a_rank_that_polls_and_never_waits_takes_what_others_send_and_sends() {
                 find(end, |end| (end.released(to, Port(7)) == 1).then_some(()));
             }
         } else {
-            // SAFETY: it is copied.
+            // SAFETY: the payload is copied.
             unsafe {
                 end.post_copy(0, Port(7), Frame { header: Header::default(), payload: &(me as u8), len: 1 })
             }

@@ -1,4 +1,5 @@
-//! Ports: frames of each are in order, and wait for nothing that is not read on another one.
+//! Ports. The frames of each port arrive in order, and do not wait for frames on other ports that
+//! are not read.
 
 use crate::ends::*;
 use fencepost_tests_support::random::Random;
@@ -8,7 +9,7 @@ use fencepost_transport::{
 use proptest::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Ports in use at a time: neighbours, and the last one.
+/// The ports that are in use at a time: neighbours, and the last port.
 const PORTS: [Port; 6] = [Port::FENCE, Port(2), Port(3), Port(4), Port(1000), Port(u32::MAX)];
 
 fn released_on(end: &mut Endpoint, to: usize, port: Port, frames: u64) {
@@ -16,7 +17,7 @@ fn released_on(end: &mut Endpoint, to: usize, port: Port, frames: u64) {
     assert_eq!(end.released(to, port), frames);
 }
 
-/// Carries the turn to the other rank, without any frame that the test is about.
+/// The port that gives the turn to the other rank, without any frame that the test is about.
 const TURN: Port = Port(77);
 
 fn give_turn(end: &mut Endpoint, to: usize) {
@@ -28,8 +29,8 @@ fn take_turn(end: &mut Endpoint, from: usize) {
     take_on(end, from, TURN).unwrap();
 }
 
-/// The frames of one world in the order in which they are posted: sender, receiver, port and length
-/// of each.
+/// The frames of one world in the order in which they are posted, with the sender, the receiver,
+/// the port and the length of each.
 #[derive(Clone, Debug)]
 struct Traffic {
     size: usize,
@@ -78,7 +79,7 @@ proptest! {
             let mut random = Random::new(seed ^ me as u64);
             let mut unread: Vec<usize> = (0..posts.len()).filter(|&n| posts[n].1 == me).collect();
             while !unread.is_empty() {
-                // The first of a channel that is drawn.
+                // The first unread frame of a channel that is drawn.
                 let (from, _, port, _) = posts[unread[random.below(unread.len())]];
                 let of_channel = |n: &usize| (posts[*n].0, posts[*n].2) == (from, port);
                 let at = unread.iter().position(of_channel).unwrap();
@@ -106,8 +107,8 @@ static LARGE: [u8; 300_000] = {
     large
 };
 
-/// Returns a payload, and a number of them that exceeds the credit of a pair and the room of a link
-/// or a ring.
+/// Returns a payload, and a number of frames that exceeds the credit of a pair and the room of a
+/// link or a ring.
 fn many(transport: &str) -> (&'static [u8], u64) {
     if transport.contains("Sim") { (&LARGE[..9000], 8) } else { (&LARGE, 70) }
 }
@@ -137,7 +138,7 @@ fn nothing_waits_for_what_is_not_read_on_another_port() {
                 released_on(end, peer, port, 3);
             }
             assert_eq!(end.released(peer, Port(2)), 0, "{name}");
-            give_turn(end, peer); // everything else was read
+            give_turn(end, peer); // all other frames were read
             take_turn(end, peer);
             for n in 0..frames {
                 assert!(take_on(end, peer, Port(2)).unwrap() == (header(n), large.to_vec()), "{name}");
@@ -254,12 +255,12 @@ fn frames_of_a_closed_port_count_as_released_and_its_own_still_arrive() {
                 (0..2).for_each(|n| post_on(end, peer, other, header(n), &PATTERN).unwrap());
                 give_turn(end, peer);
                 released_on(end, peer, port, frames);
-                // What the other rank has posted on the port before still arrives, although it has
-                // closed the port.
+                // Frames that the other rank posted on the port before still arrive, although it
+                // has closed the port.
                 for n in 0..frames {
                     assert!(take_on(end, peer, port).unwrap() == (header(n), large.to_vec()), "{name}");
                 }
-                // What is posted now is for nobody.
+                // No rank reads frames that are posted now.
                 post_on(end, peer, port, header(0), large).unwrap();
                 released_on(end, peer, port, frames + 1);
                 assert_eq!(end.released(peer, other), 0, "{name}: another port");

@@ -1,10 +1,10 @@
-//! Payloads that are taken out of their frames.
+//! Payloads that a rank takes out of their frames.
 
 use crate::ends::*;
 use fencepost_transport::{Channels, Header, Port, Topology};
 
-/// A payload is taken where memory is not reached and nobody has offered a place, also out of this
-/// rank's own frames. Otherwise the frame stays.
+/// A payload can be taken if memory is not reached and no rank has offered memory for it. It can
+/// also be taken from this rank's own frames. Otherwise the payload stays in the frame.
 #[test]
 fn a_payload_that_is_taken_stays_readable_when_its_frame_is_released_and_others_come() {
     on_all(3, |end| {

@@ -37,8 +37,8 @@ pub fn released<E: Liveness + Channels>(end: &mut E, to: usize, frames: u64) {
     wait(end, |end| Ok((end.released(to, Port::FENCE) >= frames).then_some(()))).unwrap();
 }
 
-/// The payload of a frame that was not released.
+/// Returns the payload of a frame that was not released.
 pub fn bytes(frame: &Frame) -> &[u8] {
-    // SAFETY: it was not released, and payloads posted here outlive that.
+    // SAFETY: the frame was not released, and payloads that are posted here live longer than that.
     unsafe { frame.bytes() }
 }

@@ -1,4 +1,4 @@
-//! A fence in which each rank has something for this number of others.
+//! A fence in which each rank sends something to this number of other ranks.
 
 use fencepost::prelude::*;
 use ours::{bench, emit};

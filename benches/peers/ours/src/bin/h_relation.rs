@@ -1,13 +1,14 @@
-//! As `../../mpi_h_relation.c`: b bytes to each other rank, the same bytes and checks, new values
-//! in each epoch.
+//! As `../../mpi_h_relation.c`: b bytes to each other rank, with the same bytes and checks, and new
+//! values in each epoch.
 //!
-//! `dynamic` puts from a slice, which is copied at the call. The others put from a section of a
-//! second window, the memory that the library may read at the fence. Elements are words of 8 bytes.
+//! `dynamic` puts from a slice, which is copied at the call. The other variants put from a section
+//! of a second window, which the library may read at the fence. Elements are words of 8 bytes.
 
 use fencepost::prelude::*;
 use ours::{bench, emit, env_f64, look, renew, require};
 
-/// `words` of `v` to each other rank, from where they are for it to where they are from this one.
+/// Puts `words` words of `v` to each other rank. In `v` they are at that rank's position, and in
+/// `u` at this rank's.
 #[superstep]
 fn exchange(u: &mut Window<u64>, v: &mut Window<u64>, words: usize) -> Result<()> {
     let (rank, size) = (u.rank(), u.size());

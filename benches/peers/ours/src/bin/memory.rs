@@ -1,6 +1,6 @@
-//! The memory that a rank takes, as the mean of all ranks: its own pages, its share of the pages
-//! that ranks share, and page tables. It is read after three fences and a prepared ring on one
-//! window, and again after the same on a second one.
+//! The memory that a rank takes, as the mean of all ranks: its own pages, its share of the shared
+//! pages, and page tables. It is read after three fences and a prepared ring on one window, and
+//! again after the same on a second window.
 
 use fencepost::prelude::*;
 use ours::emit;
@@ -11,7 +11,7 @@ fn ring(u: &mut Window<u64>, next: usize) -> Result<()> {
     Ok(())
 }
 
-/// The sum of the lines of a file of `/proc/self` that begin with these names, in kB.
+/// Returns the sum, in kB, of the lines of a file of `/proc/self` that begin with these names.
 fn kilobytes(file: &str, names: &[&str]) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/self/{file}")).expect("Linux has it");
     let lines = text.lines().filter(|line| names.iter().any(|name| line.starts_with(name)));
@@ -36,7 +36,7 @@ fn main() -> Result<()> {
             world.barrier()?;
             let (pages, tables) =
                 (kilobytes("smaps_rollup", &["Pss_Anon:", "Pss_Shmem:"]), kilobytes("status", &["VmPTE:"]));
-            world.barrier()?; // nobody leaves before all have looked
+            world.barrier()?; // no rank leaves before all ranks have looked
             let mut sums = [pages, tables];
             world.allreduce(&mut sums, Op::Sum)?;
             let mean = sums.map(|sum| sum / size as u64);
@@ -44,7 +44,7 @@ fn main() -> Result<()> {
             let more = format!("\"pages_kb\":{},\"tables_kb\":{}", mean[0], mean[1]);
             let s = ours::Stat { med: all, min: all, max: all, reps: 1, iters: 1, line: [0.0; 2] };
             emit(world, "memory", count, "prepared", s, "kB", &more);
-            kept.push((u, prepared)); // they are measured with what follows
+            kept.push((u, prepared)); // they are measured together with the next ones
         }
         drop(kept);
         Ok(())

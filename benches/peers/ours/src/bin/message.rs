@@ -1,4 +1,5 @@
-//! As `../../mpi_message.c`: a message there and back, from where it came.
+//! As `../../mpi_message.c`: a message to another rank, which sends it back from the memory in
+//! which it arrived.
 
 use fencepost::prelude::*;
 use ours::{bench, emit};

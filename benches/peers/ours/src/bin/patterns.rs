@@ -1,4 +1,5 @@
-//! Random patterns without conflicts, as `../../mpi_patterns.c`: an epoch is its calls and a fence.
+//! As `../../mpi_patterns.c`: random patterns without conflicts. An epoch consists of its calls and
+//! a fence.
 //!
 //! `BASE_PATTERNS` names a file. If there is none, this program writes the patterns and the digest
 //! of each epoch to it. Otherwise it requires that the file has the same patterns and digests.
@@ -10,7 +11,7 @@ use ours::pattern::{Action, Operation, Pattern, Value, values};
 use ours::{bench, emit, env_f64, require};
 use std::collections::BTreeSet;
 
-/// FNV-1a.
+/// Returns the FNV-1a hash.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -35,7 +36,7 @@ fn epoch<T: Value>(window: &mut Window<T>, source: &[T], operations: &[Operation
     window.fence()
 }
 
-/// Runs a pattern and returns its text, with the digests.
+/// Runs a pattern. Returns its text with the digests.
 fn run<T: Value>(world: &World, number: usize, timed: bool) -> Result<String> {
     let rank = world.rank();
     let pattern = Pattern::draw::<T>(number, world.size());
@@ -64,7 +65,7 @@ fn run<T: Value>(world: &World, number: usize, timed: bool) -> Result<String> {
     Ok(pattern.text::<T>(&digests[1..]))
 }
 
-/// Writes the file that `BASE_PATTERNS` names, or requires that it has this text.
+/// Writes the file that `BASE_PATTERNS` names, or checks that it has this text.
 fn compare(world: &World, text: &str) -> Result<()> {
     let Some(path) = std::env::var_os("BASE_PATTERNS") else { return Ok(()) };
     let same = world.rank() != 0

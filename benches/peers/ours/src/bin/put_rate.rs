@@ -1,18 +1,18 @@
-//! As `../../mpi_put_rate.c`: n 8-byte operations in an epoch, to the next rank or to all others by
-//! turns; the same permutation, values and checks. The figure is the time of an epoch for each
+//! As `../../mpi_put_rate.c`: n 8-byte operations in an epoch, to the next rank or to all others in
+//! turn, with the same permutation, values and checks. The figure is the time of an epoch for each
 //! operation.
 //!
-//! Each put takes the value of `loc[i]`, as in C. Where a plan is replayed without the body
+//! Each put takes the value of `loc[i]`, as in C. If a plan is replayed without the body
 //! (`prepared`), the values are in the second half of the window, where gets land as well.
 //! `prepared-values` runs the body with values.
 
 use fencepost::prelude::*;
 use ours::{bench, emit, env_f64, require, rng_next};
 
-/// Elements of the table: 1 MiB.
+/// The number of elements of the table, which has 1 MiB.
 const TABLE: usize = 1 << 17;
 
-/// Which elements of which ranks: one, or all others by turns.
+/// Returns the targets of the operations: one rank, or all others in turn.
 fn targets(rank: usize, size: usize, all: bool) -> impl Iterator<Item = usize> {
     let mut to = (rank + 1) % size;
     std::iter::from_fn(move || {
@@ -88,8 +88,8 @@ fn main() -> Result<()> {
         let loc: Vec<f64> = (0..TABLE).map(|i| (rank * 1_000_003 + i) as f64).collect();
         let mut u = world.window::<f64>(2 * TABLE)?;
 
-        // As in C, each way first puts 1000 permuted values, and what the rank to the left has put
-        // is checked.
+        // As in C, each variant first puts 1000 permuted values. The elements that the rank to the
+        // left has put are checked.
         let one: Vec<u32> = targets(rank, size, false).take(TABLE).map(|to| to as u32).collect();
         u[TABLE..].copy_from_slice(&loc);
         for way in 0..4 {
@@ -108,7 +108,7 @@ fn main() -> Result<()> {
             let ok = (0..1000).all(|i| u[rnd[i] as usize] == (left * 1_000_003 + i) as f64);
             require(world, ok, "put_rate: values")?;
         }
-        // And of gets and accumulates.
+        // The same for gets and accumulates.
         gets(&mut u, &rnd[..1000], &one, TABLE)?;
         let next = (rank + 1) % size;
         let ok = (0..1000).all(|i| u[TABLE + i] == (((next + size - 1) % size) * 1_000_003 + i) as f64);

@@ -14,7 +14,7 @@ fn exchange(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
     Ok(())
 }
 
-/// As `exchange`, with the corners of a wider halo, which several steps read.
+/// Does what `exchange` does, with the corners of a wider halo, which several steps read.
 #[superstep]
 fn exchange_all(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
     for n in block.neighbours() {
@@ -23,7 +23,7 @@ fn exchange_all(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
     Ok(())
 }
 
-/// A step of the cells of a row.
+/// Computes a step of the cells of a row.
 #[inline(always)]
 fn cells<const FMA: bool>(row: &Row<3>, u: &[f64], v: &mut [f64]) {
     let (front, back) = (row.at(u, [-1, 0, 0]), row.at(u, [1, 0, 0]));
@@ -35,17 +35,18 @@ fn cells<const FMA: bool>(row: &Row<3>, u: &[f64], v: &mut [f64]) {
     }
 }
 
-/// A step of the own cells, by the rows of the block.
+/// Computes a step of the own cells, by the rows of the block.
 #[inline(always)]
 fn body<const FMA: bool>(u: &[f64], v: &mut [f64], block: &Block<3>) {
-    // No closure: it would be compiled without the vectors of its function.
+    // This is no closure, which would be compiled without the vectors of its function.
     for row in block.rows() {
         cells::<FMA>(&row, u, v);
     }
 }
 widest!(fn sweep = body(u: &[f64], v: &mut [f64], block: &Block<3>));
 
-/// The steps of a group, band by band. Cells outside of the grid are zeros, which no step writes.
+/// Computes the steps of a group, band by band. Cells outside the grid are zeros, which no step
+/// writes.
 #[inline(always)]
 fn bands<const FMA: bool>(u: &mut [f64], v: &mut [f64], tiles: &Tiles<3>) {
     for row in tiles.rows() {
@@ -55,7 +56,7 @@ fn bands<const FMA: bool>(u: &mut [f64], v: &mut [f64], tiles: &Tiles<3>) {
 }
 widest!(fn group = bands(u: &mut [f64], v: &mut [f64], tiles: &Tiles<3>));
 
-/// The time of a cell in cache, near enough.
+/// The approximate time of a cell in cache.
 const CELL: Nanos = Nanos(0.3);
 
 fn splits(world: &World, n: usize, split: &str, grid: [usize; 3]) -> Result<()> {

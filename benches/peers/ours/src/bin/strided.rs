@@ -1,9 +1,9 @@
 //! As `../../mpi_strided.c`: a column of an n x n array into a column of the next rank's array, and
-//! the three faces of a block; new values in each epoch.
+//! the three faces of a block. Each epoch has new values.
 //!
-//! `type`: one put from a datatype of a second window (memory that is read at the fence) to one of
-//! the target. `pack`: packed by hand, put, unpacked by hand. `separate`: a put of 8 bytes for each
-//! cell (columns only).
+//! `type`: one put from a datatype of a second window, which is read at the fence, to a datatype of
+//! the target. `pack`: packed by hand, put, and unpacked by hand. `separate`: a put of 8 bytes for
+//! each cell (columns only).
 
 use fencepost::prelude::*;
 use ours::{bench, emit, require};
@@ -14,7 +14,7 @@ fn face(a: &mut Window<f64>, src: &mut Window<f64>, from: &Datatype, at: &Dataty
     a.put(src.section(from)).to(to, at)
 }
 
-/// A put for each cell of a column.
+/// Puts each cell of a column separately.
 #[superstep]
 fn cells(
     a: &mut Window<f64>,
@@ -30,8 +30,8 @@ fn cells(
     Ok(())
 }
 
-/// The extents of the array and of the part that moves, and where the part begins in the source. At
-/// the target it begins at 0.
+/// The extents of the array, the extents of the part that moves, and the beginning of the part in
+/// the source. In the target the part begins at 0.
 struct Family {
     what: &'static str,
     n: usize,
@@ -41,7 +41,7 @@ struct Family {
 }
 
 impl Family {
-    /// The rows of the part, in an array: where each begins.
+    /// Returns the beginning of each row of the part in an array.
     fn rows(&self) -> impl Iterator<Item = usize> + use<> {
         let ([_, n1, n2], [e0, e1, _]) = (self.full, self.part);
         (0..e0).flat_map(move |i| (0..e1).map(move |j| (i * n1 + j) * n2))

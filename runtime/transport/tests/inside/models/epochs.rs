@@ -139,8 +139,8 @@ fn w4_an_arena_used_again_at_once_is_caught() {
 }
 
 /// Exchanges notifications only, without windows. So only the two sets of notifications keep a
-/// notification from being overwritten. Each rank sends something different in the next exchange.
-/// Among more than two ranks, one notification is for all others.
+/// notification from being overwritten. Each rank has a count for the next rank. Among more than
+/// two ranks, all others share one notification.
 fn notifications<const SETS: usize>(ranks: usize, exchanges: u64) {
     let said = move |from: usize, to: usize| if to == (from + 1) % ranks { 10 * from as u32 + 1 } else { 0 };
     let run = move |rank: usize, mut board: NotificationBoard<SETS>| {
