@@ -63,7 +63,7 @@ fn section_superstep(iterations: u64) -> Duration {
 /// A function that makes a side from a function, over one transport.
 type Over = fn(fn(u64) -> Duration) -> Box<dyn FnMut(u64) -> Duration>;
 
-/// Compares a superstep that is not prepared with the same operation and fence without one.
+/// Compares a superstep that is not prepared with the same operation and fence outside a superstep.
 fn plain(which: &str, transport: Over) -> Contest {
     Contest::new(format!("a superstep called plainly, {which} (budget: 30 and 50 ns above the first)"), 1)
         .side("a put of a value and a fence", transport(value_and_fence))

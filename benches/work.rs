@@ -1,4 +1,5 @@
-//! What is the cost of a superstep between periods of work: the work and the exchange, or more?
+//! What is the cost of a superstep between periods of work? Is it more than the work and the
+//! exchange?
 //!
 //! Each rank works for 100 us, then exchanges. The work alone, the exchange alone, and both in turn
 //! are measured in the same rounds. A step that takes longer than the sum has waited for work of

@@ -2,10 +2,10 @@
 //! need not exist.
 //!
 //! First the exchange runs on some dozens of ranks, and each rank's messages are counted. At a
-//! fence a rank sends one message in each of log2 p rounds, and one to each neighbour unless it is
-//! short enough to be part of a round. A prepared exchange sends only the messages to neighbours.
-//! Then the exchange is compiled for the requested numbers of ranks, and the machine model predicts
-//! what these messages cost on three kinds of links:
+//! fence a rank sends one message in each of log2 p rounds. It also sends one message to each
+//! neighbour, unless that message is short enough to be part of a round. A prepared exchange sends
+//! only the messages to neighbours. Then the exchange is compiled for the requested numbers of
+//! ranks, and the machine model predicts what these messages cost on three kinds of links:
 //!
 //! - *prepared*: moving + frames + wire + latency, of the slowest rank;
 //! - *at a fence*: the same with the census in place of the latency, where the census takes longer.

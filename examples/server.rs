@@ -30,8 +30,8 @@ struct Options {
 const QUESTION: u32 = 0;
 const ANSWER: u32 = 1;
 
-/// Returns the largest number of questions that a client sends before it has an answer: a half, and
-/// no more than the server keeps.
+/// Returns the largest number of questions that a client sends before it has an answer: half of its
+/// questions, but not more than the server keeps.
 fn ahead(questions: u64) -> u64 {
     (questions / 2).min(1000)
 }

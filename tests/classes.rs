@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-/// What is wrong with a call, as in the docs, and the call.
+/// The text of a call in the docs with its mistake, and the call.
 type Row = (&'static str, fn(&World) -> Result<()>);
 
 #[superstep]

@@ -52,7 +52,7 @@ struct Options {
 /// the same in each run.
 const CELL: Nanos = Nanos(0.5);
 
-/// How many steps follow an exchange, and the bands in which they are visited.
+/// The number of steps that follow an exchange, and the bands in which they are visited.
 #[derive(Clone, Copy)]
 struct Group {
     steps: usize,

@@ -112,9 +112,9 @@ impl Steps {
     }
 }
 
-/// Computes the cells of one row except the first and the last, from the row and those north and
-/// south of it, with the widest vectors that the processor has. This is a plain loop over slices of
-/// one length, from which the compiler makes packed instructions.
+/// Computes the cells of one row except the first and the last, with the widest vectors that the
+/// processor has. The cells depend on the row itself and on the rows north and south of it. This is
+/// a plain loop over slices of one length, from which the compiler makes packed instructions.
 #[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2"))]
 pub fn row(steps: &Steps, [north, here, south]: [&[f64]; 3], next: &mut [f64]) {
     let inside = here.len() - 2;

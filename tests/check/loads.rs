@@ -165,8 +165,8 @@ fn system_calls_may_be_handed_elements_in_a_build_for_checking() {
     run.expect("no conflict");
 }
 
-/// Loads of a rank from the sections of its own operations. The only load that is found is that of
-/// element 3 after the call of a get that writes it.
+/// Loads of a rank from the sections of its own operations. Only the load of element 3 is found: it
+/// follows the call of a get that writes the element.
 fn own_sections(_: &World, u: &mut Window<u64>) -> Result<()> {
     if u.rank() == 1 {
         load(u, 3);

@@ -1,5 +1,5 @@
-//! What collectives order between epochs of locks. Each collective orders everything; with `mpi` it
-//! orders no more than in MPI (planner/README.md, 32 and 37).
+//! The order that collectives make between epochs of locks. Without `mpi`, each collective orders
+//! everything. With `mpi`, it orders only what it orders in MPI (planner/README.md, 32 and 37).
 
 use crate::ends::{End, ends};
 use fencepost::grid::Block;

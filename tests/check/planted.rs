@@ -34,7 +34,7 @@ struct Called {
     late: Option<bool>,
 }
 
-/// What an operation is called on.
+/// The lock or the access on which an operation is called.
 enum Under<'a> {
     Lock(&'a Locked<'a, u64>),
     Access(&'a Access<u64>),

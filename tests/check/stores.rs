@@ -33,7 +33,7 @@ fn ends(transport: &TransportKind, check: Check, handed: Handed, between: Betwee
 }
 
 /// Asserts that ranks 0 and 1 are part of a conflict between a store and an operation that `does`
-/// this, and that the other ranks are notified of it. `line` is the line of the call that gave the
+/// this. Asserts also that the others are notified. `line` is the line of the call that gave the
 /// program the window.
 fn assert_told(told: &[End], line: u32, does: &str, what: &str) {
     let classes: Vec<_> = told.iter().map(|end| end.as_ref().err().map(|(class, _)| *class)).collect();
@@ -216,8 +216,8 @@ fn puts(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// How rank 1, after a call of its own, accesses the section of the operation, and how the
-/// operation accesses the section.
+/// Accesses of rank 1 to the section of its own operation after the call. The text names the
+/// operation, and how it accesses the section.
 const OWN: [(&str, Between); 6] = [
     ("the source of a put: element 3: read by rank 1", |world, u| {
         if world.rank() == 1 {

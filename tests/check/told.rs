@@ -1,5 +1,5 @@
-//! Each kind of report, as it is printed: a part of the docs.
-//! `FENCEPOST_BLESS=1 cargo test --test check told` writes it again.
+//! Each kind of report in its printed form, for the docs.
+//! `FENCEPOST_BLESS=1 cargo test --test check told` writes the page again.
 
 use fencepost::prelude::*;
 use fencepost::{Assertions, Check, ranks};
@@ -8,7 +8,7 @@ use fencepost_tests_worlds::ends::ends;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// What a report is about, the name of its program, the program, and its check. Rank 0 prints it.
+/// The subject of a report that rank 0 prints, its program's name, the program, and the check.
 type Report = (&'static str, &'static str, fn(&World) -> Result<()>, Check);
 
 const REPORTS: [Report; 5] = [
@@ -85,7 +85,7 @@ fn untrue(world: &World) -> Result<()> {
     u.fence()
 }
 
-/// The text of a program of this file.
+/// Returns the text of a program of this file.
 fn source(name: &str) -> String {
     let start = format!("fn {name}(world: &World)");
     let lines = include_str!("told.rs").lines().skip_while(|line| !line.starts_with(&start));
@@ -94,7 +94,7 @@ fn source(name: &str) -> String {
     all.join("\n") + "\n}"
 }
 
-/// The report that rank 0 gets.
+/// Returns the report that rank 0 gets.
 fn told(program: fn(&World) -> Result<()>, check: Check) -> String {
     let world = ranks(2).check(check).stall(Some(Duration::ZERO)).end_deadlocks(true).on_stall(|_| ());
     let ends = ends(&world, &[], program);

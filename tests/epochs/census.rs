@@ -141,8 +141,8 @@ fn short_frames_ride_from_several_windows_gets_and_long_ones_among_them() -> Res
                     w.fill(-(me as i32));
                     world.barrier()?;
                     for to in 0..size {
-                        // Each rank sends every rank a frame that is short enough to be
-                        // piggybacked, and some ranks a frame that is too long for that.
+                        // Each rank sends each rank a frame that is short enough to be piggybacked.
+                        // It also sends some ranks a frame that is too long for that.
                         let elements = if (me + to) % 3 == 0 { 200 } else { 1 };
                         u.put(vec![(epoch * me) as u64; elements]).to(to, 200 * me)?;
                         v.accumulate([epoch as i32], Op::Sum).to(to, me)?;

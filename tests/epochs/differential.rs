@@ -235,7 +235,8 @@ fn every_program_does_what_the_reference_does() {
     assert!(programs < PROGRAMS[1] || epochs.get() >= 10_000, "{} epochs", epochs.get());
 }
 
-/// Seeds draw every kind of placement, and the planner assumes no more sharing than there is.
+/// Seeds draw every kind of placement. The planner never assumes that ranks share memory if they do
+/// not.
 #[test]
 fn hosts_are_even_uneven_and_mixed_up() {
     let (mut even, mut uneven, mut mixed_up) = (0, 0, 0);

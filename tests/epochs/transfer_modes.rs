@@ -359,8 +359,8 @@ fn ranks_that_trade_places_in_place_read_before_they_write() -> Result<()> {
     Ok(())
 }
 
-/// Sections that are read in place and values that are copied are applied in the order of the
-/// calls, whatever writes the memory that others read: a value that is piggybacked on a
+/// Sections are read in place, and values are copied. Both are applied in the order of the calls,
+/// whatever writes the memory that others read. That may be a value that is piggybacked on a
 /// notification, a record, an operation that is described, or another section.
 #[test]
 fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fence() -> Result<()> {

@@ -1,5 +1,5 @@
-//! Which rank waits for which, and the reports of that: ranks that compute, that wait for each
-//! other, that leave, and that die.
+//! The waits of ranks for each other, and the reports of these waits: ranks that compute, wait for
+//! each other, leave, or die.
 
 use fencepost::{Any, Error, ErrorClass, Result, Stall, TransportKind, World, ranks};
 use fencepost_tests_support::side_by_side::side_by_side;
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// The numbers of bytes of a message that is sent with its elements if that is allowed, and of one
-/// that never is.
+/// The lengths of two messages in bytes. The first is sent with its elements if that is allowed,
+/// and the second never is.
 const LENGTHS: [usize; 2] = [100, 1 << 20];
 
 /// Only a wait that is not reported takes this long.

@@ -91,8 +91,8 @@ impl From<Sent> for Found {
 
 fn compare(drawn: &Drawn, rank: usize, found: &[Found], about: &dyn Fn() -> String) {
     let (program, outcomes) = (&drawn.programs[rank], &drawn.outcomes[rank]);
-    // An upper bound on the number of ended accesses that have asked for elements that were not
-    // exposed, and that no `complete` has reported yet.
+    // An upper bound on the number of errors that no `complete` has reported yet. Each is of an
+    // ended access that has asked for elements that were not exposed.
     let mut owed = 0;
     for (at, (call, outcome)) in program.iter().zip(outcomes).enumerate() {
         let here = || format!("call {at}, {call:?}: {outcome:?}, found {:?}, {}", found[at], about());

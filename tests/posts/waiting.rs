@@ -1,5 +1,5 @@
-//! Which rank waits for which, and the reports of that: leaks, drops, panics, stalls, and ranks in
-//! other calls.
+//! The waits of ranks for each other, and the reports of these waits: leaks, drops, panics, stalls,
+//! and ranks in other calls.
 
 use crate::meaning::{everywhere, transports};
 use fencepost::{ErrorClass, ErrorHandler, LockType, Op, Result, Stall, Tested, TransportKind, World, ranks};
@@ -42,8 +42,8 @@ fn a_target_that_computes_holds_nobody_up() {
 }
 
 /// A rank posts a window and has another one under locks, and then computes for 2 s and calls
-/// nothing. Meanwhile the operations of the others end. An origin waits only for the answers to its
-/// requests, so it waits for at most as many round trips as it sends frames.
+/// nothing. Meanwhile the operations of the others end. An origin waits only for answers, and so
+/// for at most one round trip for each frame that it sends.
 #[test]
 fn gets_locks_and_completes_end_while_their_target_computes_for_two_seconds_after_four_round_trips_at_most() {
     const COMPUTES: Duration = Duration::from_secs(2);

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// The numbers of bytes of a message that is sent with its elements if that is allowed, and of one
-/// that never is.
+/// The lengths of two messages in bytes. The first is sent with its elements if that is allowed,
+/// and the second never is.
 const LENGTHS: [usize; 2] = [100, 1 << 20];
 
 #[test]

@@ -1,5 +1,5 @@
-//! Requests of a set, which are completed in the order in which they become ready, and functions of
-//! the program that panic meanwhile.
+//! Requests of a set, completed in the order in which they become ready. In some tests, functions
+//! of the program panic meanwhile.
 
 use fencepost::{Completed, ErrorHandler, LockType, RequestSet, Result, Window, World};
 use fencepost_tests_worlds::messages::everywhere;

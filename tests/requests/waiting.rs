@@ -1,5 +1,5 @@
-//! Which rank waits for which, and the reports of that. Also the results of requests whose peer
-//! leaves.
+//! The waits of ranks for each other, and the reports of these waits. Also the results of requests
+//! whose peer leaves.
 
 use fencepost::{Error, ErrorClass, LockType, Outcome, Stall, ranks};
 use fencepost_tests_support::side_by_side::side_by_side;

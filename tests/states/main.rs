@@ -57,7 +57,7 @@ const STATES: [(&str, &str); 12] = [
     ("inside `local_mut`", "let mut u = world.lock_window::<u32>(4)?; u.local_mut(|a| { BODY })"),
 ];
 
-/// The calls on the window `u`, or on the value that the state has made of it, and on `a`, which
+/// The calls. `u` is the window, or the value that the state has made of it. `a` is the value that
 /// the state has opened.
 const CALLS: [(&str, &str); 33] = [
     ("`u[0]`", "let _: u32 = u[0];"),

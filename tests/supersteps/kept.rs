@@ -77,7 +77,7 @@ fn kept_elements_next_to_those_that_others_copy_are_read_and_written_between_the
     Ok(())
 }
 
-/// Accesses, by its address, an element that is not kept, between the halves.
+/// Accesses an element that is not kept between the halves, by its address.
 fn not_kept(transport: TransportKind, element: usize, access: unsafe fn(*mut u64)) -> Result<()> {
     ranks(2).transport(transport).mode(Mode::Direct).run(|world| {
         let mut u = filled(world)?;

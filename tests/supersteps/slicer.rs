@@ -306,8 +306,8 @@ fn bodies_drawn_at_random_do_the_same_in_each_form() {
     assert_eq!((all, dynamic), (80, 20), "bodies, and dynamic ones");
 }
 
-/// Has a check that is not part of the pattern, since it reads elements, and an index that relies
-/// on the check.
+/// Has a check, and an index that relies on the check. The check reads elements, so it is not part
+/// of the pattern.
 #[superstep]
 fn guarded(u: &mut Window<u64>, list: &[usize]) -> Result<()> {
     if list.len() < 3 && u[0] < u64::MAX {

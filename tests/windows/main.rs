@@ -1,5 +1,5 @@
-//! Windows as values: the arguments with which a program makes a window, the values that it keeps
-//! with it, and those that it gets back from it.
+//! Windows as values. A program gives arguments when it makes a window, keeps values with the
+//! window, and gets values back from it.
 
 mod ends;
 mod hints;

@@ -74,8 +74,8 @@ impl Tables {
                 }
                 beat.wait();
                 for i in 0..set.indices.len() {
-                    // SAFETY: as above, the other way round; both logs have one length, their
-                    // indices are below TABLE, and this thread alone touches its table.
+                    // SAFETY: as above, for the opposite direction; both logs have one length,
+                    // their indices are below TABLE, and this thread alone touches its table.
                     unsafe {
                         let (index, value) = (other.add(2 * i).read(), other.add(2 * i + 1).read());
                         let cell = table.add(index as usize);

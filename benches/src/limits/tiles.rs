@@ -124,7 +124,8 @@ impl Square {
         let copy = |from: usize, row: usize, to: usize| {
             let there = self.fields[from][step % 2].start().wrapping_add(row * wide);
             let here = self.fields[beat.me][step % 2].start().wrapping_add(to * wide);
-            // SAFETY: inside both fields, whose own rows nobody writes between the two barriers.
+            // SAFETY: the rows are inside both fields, and no thread writes its own rows between
+            // the two barriers.
             unsafe { there.copy_to_nonoverlapping(here, group * wide) };
         };
         if beat.me > 0 {

@@ -16,8 +16,8 @@ impl Race {
     /// Cells that are computed within a moment.
     const MOMENT: u64 = 300_000_000;
 
-    /// The number of cells that are computed in the time that one of many ranks, which share few
-    /// cores, waits for the others in a step.
+    /// The number of cells that are computed while a rank waits for the other ranks in one step, if
+    /// many ranks share few cores.
     const WAIT: u64 = 1 << 14;
 
     /// Starts a race of `steps` steps of `ranks` ranks over `cells` cells. `once` makes it one

@@ -62,8 +62,8 @@ fn no_more_steps_are_considered_than_fit_the_block() {
     }
 }
 
-/// Compares the number of cells that the steps compute, on the rank that computes most, with the
-/// number that the advice counts.
+/// Compares two numbers of cells: those that the steps compute on the rank that computes most, and
+/// those that the advice counts.
 fn counted<const D: usize>(ranks: usize, block: impl Fn(usize) -> Block<D>) {
     let advice = block(0).advise(Nanos(1.0), 8, 16, Together, &machine(0.0, 0.0)).unwrap();
     assert_eq!(advice.steps(), 1);

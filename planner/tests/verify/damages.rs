@@ -14,8 +14,8 @@ pub struct Damage {
     pub name: &'static str,
     /// The names by which it may be refused. The first one is the usual one.
     pub refused: &'static [&'static str],
-    /// Whether the damage may change nothing. Then it may be accepted, but only if it runs like the
-    /// reference.
+    /// Whether the damage may have no effect. Then the schedule may be accepted, but only if it
+    /// runs like the reference.
     pub harmless: bool,
     pub apply: Apply,
 }

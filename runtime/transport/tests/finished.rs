@@ -1,5 +1,5 @@
-//! Ranks that finish, or that end because of a death that their launcher reports, without ever
-//! having communicated. They open no connection to announce their end. A rank that waits for one of
+//! Ranks that have never communicated, and then finish, or end because of a death that their
+//! launcher reports. They open no connection to announce their end. A rank that waits for one of
 //! them is notified nevertheless. The test is alone in its file, since it counts the descriptors of
 //! the process.
 

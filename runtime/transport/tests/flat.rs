@@ -1,4 +1,4 @@
-//! If its reader keeps up, traffic needs no more memory however long it lasts. Between threads it
+//! If the reader keeps up, long traffic needs no more memory than short traffic. Between threads it
 //! makes no allocations at all. The test is alone in its file, since it counts the allocations of
 //! the whole process.
 

@@ -136,7 +136,7 @@ fn connections_that_are_not_used_are_closed_and_opened_again() {
 #[test]
 fn a_rank_ends_though_it_has_written_something_for_one_that_has_ended() {
     let _alone = ALONE.lock();
-    // A connection that is not used is not kept.
+    // The ranks keep no unused connection.
     let settings = Settings {
         connections: 1,
         idle: Duration::ZERO,

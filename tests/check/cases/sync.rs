@@ -1,4 +1,4 @@
-//! What separates two operations, and what does not.
+//! Which calls separate two operations, and which do not.
 
 use super::Case;
 use fencepost::prelude::*;

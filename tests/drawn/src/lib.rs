@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 ///
 /// # Panics
 ///
-/// Panics if the arguments are anything else than words and lists of seeds.
+/// Panics unless the arguments are words and lists of seeds.
 #[proc_macro]
 pub fn drawn(arguments: TokenStream) -> TokenStream {
     let (mut kind, mut programs) = (String::new(), String::new());

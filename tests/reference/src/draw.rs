@@ -61,7 +61,7 @@ pub fn world(dice: &mut Random, windows: &[ElementType], ranks: usize, len: usiz
 /// A program of posts, starts and fences for each of a few ranks, and the world before them.
 #[derive(Debug)]
 pub struct Exchange {
-    /// The windows, of which there are two.
+    /// The two windows.
     pub before: World,
     /// The calls of each rank.
     pub programs: Vec<Vec<Call>>,

@@ -267,8 +267,8 @@ fn half_done(step: &Step, state: &State) -> Option<usize> {
     step.sides.iter().filter(half).find_map(waits)
 }
 
-/// Returns whether two steps have visits to one element that are `apart`, or visit one element
-/// while one of them is an exclusive epoch on the elements of a shared one.
+/// Returns whether two steps have visits to one element that are `apart`. Also returns true if they
+/// visit one element, and one of them is an exclusive epoch on the elements of a shared epoch.
 fn touch(a: &Step, b: &Step, apart: impl Fn(&Visit, &Visit) -> bool) -> bool {
     let sided = a.sides.is_empty() != b.sides.is_empty();
     let pairs = a.visits.iter().flat_map(|a| b.visits.iter().map(move |b| (a, b)));

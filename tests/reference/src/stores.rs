@@ -27,8 +27,8 @@ pub fn undefined_stores(epoch: &Epoch, stored: &[(Rank, WindowId, i64)]) -> Vec<
     undefined(epoch, stored, |kind, is_touched| kind != Kind::Get || is_touched)
 }
 
-/// Returns the operations of an epoch that MPI does not define because of loads, where `loaded`
-/// holds the elements that their owners loaded.
+/// Returns the operations of an epoch that MPI does not define because of loads. `loaded` holds the
+/// elements that their owners loaded.
 pub fn undefined_loads(epoch: &Epoch, loaded: &[(Rank, WindowId, i64)]) -> Vec<Undefined> {
     undefined(epoch, loaded, |kind, is_touched| kind != Kind::Get && is_touched)
 }

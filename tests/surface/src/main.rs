@@ -3,8 +3,8 @@
 //! (`--output-format json`) in FOLDER, and prints the list. `.ci/run surface` compares the list
 //! with `src/surface.txt`, so that a review sees every change of the interface.
 //!
-//! An item is listed once, under the first path that reaches it, although the prelude names items
-//! again. Items that rustdoc hides are listed last, by name. Macros and other crates of the
+//! An item is listed once, under the first path that reaches it. Items of the prelude have other
+//! paths too. Items that rustdoc hides are listed last, by name. Macros and other crates of the
 //! workspace use them, and they may change in any release.
 
 use serde_json::Value;

@@ -30,7 +30,7 @@ pub struct Variant {
     /// Puts into a window that the next fences leave out are then called before these fences. If it
     /// is `None`, no mode is requested, and no put is called early.
     pub asks: Option<Mode>,
-    /// Whether order is kept.
+    /// Whether the epochs keep the canonical order.
     pub order: Order,
     /// Epochs of one window are scoped epochs, and gets land in buffers that they borrow.
     pub scoped: bool,

@@ -134,8 +134,8 @@ pub fn emit(world: &World, bench: &str, case: &str, variant: &str, s: Stat, unit
     );
 }
 
-/// Writes new values into a buffer that is sent: one word of each cache line, so that the lines
-/// change their owner as in a program that writes what it sends.
+/// Writes new values into a buffer that is sent, into one word of each cache line. So the lines
+/// change their owner as in a real program.
 pub fn renew(part: &mut [u64], turn: u64) {
     part.iter_mut().step_by(8).for_each(|word| *word = turn);
 }

@@ -110,8 +110,8 @@ fn both_ways(rounds: u64) {
     assert!(other.join().is_ok());
 }
 
-/// Runs a rank that posts three times to a rank that drops two accesses, which wait for nothing,
-/// and then polls for the first post. The third post is a frame, which a number represents here.
+/// Runs two ranks. One posts three times. The other drops two accesses, which wait for nothing, and
+/// then polls for the first post. The third post is a frame, which a number represents here.
 fn dropped(without: Without) {
     let shared = Arc::new((PairLines::default(), AtomicU64::new(0), AtomicU64::new(0)));
     let others = Arc::clone(&shared);
