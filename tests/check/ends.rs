@@ -3,7 +3,7 @@
 use fencepost::prelude::*;
 use fencepost::{Check, Ranks, TransportKind, ranks};
 
-/// How one rank's program ended.
+/// The end of one rank's program.
 pub(crate) type End = std::result::Result<(), (ErrorClass, String)>;
 
 /// Returns whether the ranks are processes.

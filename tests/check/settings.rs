@@ -1,4 +1,4 @@
-//! Which ranks are checked, and the effects of a check.
+//! The ranks that are checked, and the effects of a check.
 
 use fencepost::prelude::*;
 use fencepost::{Assertions, Census, Check, TransportKind, ranks};

@@ -6,7 +6,7 @@ use fencepost::prelude::*;
 use fencepost::{Any, Check, ranks};
 use fencepost_tests_worlds::transports::transports;
 
-/// How one rank's program ended.
+/// The end of one rank's program.
 pub(crate) type End = std::result::Result<(), (ErrorClass, String)>;
 
 /// Runs a program of four ranks on every transport. On each rank the program ends in a barrier.

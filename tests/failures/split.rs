@@ -141,7 +141,7 @@ fn only_one_rank_that_calls_something_between_the_halves_gets_an_error() -> Resu
             }
             u = running.finish()?;
             assert!(arrived(world, &u));
-            // It was a call of rank 1: the others fail in theirs, and all are in step again.
+            // Rank 1 made the call: the others fail in theirs, and all ranks are in step again.
             if world.rank() != 1 {
                 let error = v.fence().expect_err("rank 1 has made this call");
                 assert_eq!((error.class(), error.world_ended()), (ErrorClass::RmaSync, false), "{error}");

@@ -132,7 +132,8 @@ fn connections_that_are_not_used_are_closed_and_opened_again() {
 }
 
 /// Rank 1 reads two frames, and then their sender ends. Rank 1 releases one frame, and finds that
-/// no rank listens. It releases the other frame, leaves and ends. No launcher reports anything.
+/// the sender no longer listens. It releases the other frame, leaves and ends. No launcher reports
+/// anything.
 #[test]
 fn a_rank_ends_though_it_has_written_something_for_one_that_has_ended() {
     let _alone = ALONE.lock();

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const SUCCESS: c_int = 0;
 const OTHER: c_int = 15;
-/// MPI_COMM_WORLD, and the communicator that results from splitting it.
+/// MPI_COMM_WORLD, and the groups of ranks into which it is split.
 const WORLD: c_int = 0x4400_0000;
 const ALL: c_int = 1;
 const HOST: c_int = 2;

@@ -37,7 +37,7 @@ fn cells<const FMA: bool>(row: &Row<2>, u: &[f64], v: &mut [f64]) {
 /// Computes a step of the own cells, by the rows of the block.
 #[inline(always)]
 fn body<const FMA: bool>(u: &[f64], v: &mut [f64], block: &Block<2>) {
-    // This is no closure, which would be compiled without the vectors of its function.
+    // A closure would be compiled without the vectors of its function.
     for row in block.rows() {
         cells::<FMA>(&row, u, v);
     }
