@@ -127,7 +127,7 @@ fn place(rank: usize, step: usize) -> usize {
     rank * MOST[1] + step
 }
 
-/// One step, at the line of the caller.
+/// Makes one step, at the line of the caller.
 #[track_caller]
 fn call(world: &World, step: Step, (sends, receives): &mut Begun) -> Result<()> {
     match step {

@@ -13,7 +13,7 @@ fn line(mark: &str) -> u32 {
     text.lines().position(|line| line.ends_with(&format!("// {mark}"))).expect("a line") as u32 + 1
 }
 
-/// A conflict is found in the lines with these marks.
+/// Checks that a conflict is found in the lines with these marks.
 fn found(marks: [&str; 2], program: impl Fn(&World) -> Result<()> + Sync) {
     let lines = marks.map(line);
     everywhere(program, |what, ends| {

@@ -9,7 +9,7 @@ use fencepost_tests_support::cases::{cases, every_case};
 use fencepost_tests_worlds::ends::ends;
 use fencepost_tests_worlds::transports::transports;
 
-/// Each kind of transport between threads, with each census.
+/// Returns each kind of transport between threads, with each census.
 fn each() -> impl Iterator<Item = (TransportKind, Census)> {
     transports([7]).into_iter().flat_map(|transport| Census::ALL.map(|census| (transport.clone(), census)))
 }
@@ -195,7 +195,7 @@ fn a_divided_world_goes_on_by_itself() -> Result<()> {
 trait Number: Element + PartialEq + std::fmt::Debug {
     fn given(rank: usize, i: usize) -> Self;
     fn combine(op: Op, a: Self, b: Self) -> Option<Self>;
-    /// The bits of the value, for comparisons.
+    /// Returns the bits of the value, for comparisons.
     fn bits(self) -> u64;
 }
 

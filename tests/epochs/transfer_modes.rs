@@ -272,7 +272,7 @@ fn where_memory_is_reached_nothing_leaves_whatever_is_asked() -> Result<()> {
     Ok(())
 }
 
-/// Two puts to the right neighbour whose elements adjoin, and two gets.
+/// Makes two puts to the right neighbour whose elements adjoin, and two gets.
 #[superstep]
 fn abutting(u: &mut Window<u32>) -> Result<()> {
     let right = (u.rank() + 1) % u.size();

@@ -423,7 +423,7 @@ fn swap(u: &mut Window<u64>) -> Result<()> {
     u.put(0..4096).to(1 - u.rank(), 4096..8192)
 }
 
-/// One rank computes between the halves until it is notified that the other rank has finished.
+/// Computes on one rank between the halves until it is notified that the other rank has finished.
 fn computes_until_the_other_is_through(
     worlds: Vec<Ranks>,
     begin: impl Fn(&World, Window<u64>, &dyn Fn()) -> Result<Window<u64>> + Sync,

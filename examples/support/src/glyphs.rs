@@ -7,7 +7,7 @@ pub const HEIGHT: usize = 7 * SCALE;
 /// The distance of two glyphs in pixels.
 const STEP: usize = 6 * SCALE;
 
-/// The rows of a glyph from the top; the leftmost dot is the highest of five bits.
+/// Returns the rows of a glyph from the top. The leftmost dot is the highest of five bits.
 fn dots(glyph: char) -> [u8; 7] {
     match glyph {
         '0' => [0b01110, 0b10001, 0b10001, 0b10001, 0b10001, 0b10001, 0b01110],
@@ -28,7 +28,7 @@ fn dots(glyph: char) -> [u8; 7] {
     }
 }
 
-/// The width of `text` in pixels.
+/// Returns the width of `text` in pixels.
 pub fn width(text: &str) -> usize {
     text.chars().count() * STEP
 }

@@ -154,7 +154,7 @@ struct Header {
     columns: u64,
 }
 
-/// Like `read_exact`; for a short file the error names the missing part.
+/// Does what `read_exact` does. For a short file, the error names the missing part.
 fn fill(source: &mut impl Read, bytes: &mut [u8], part: &'static str) -> Result<(), NpyError> {
     source.read_exact(bytes).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => NpyError::Truncated(part),
@@ -288,7 +288,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Whole numbers between parentheses, as texts: a number may be too large for any integer type.
+    /// Reads whole numbers between parentheses. Returns them as texts, since a number may be too
+    /// large for any integer type.
     fn tuple(&mut self) -> Result<Vec<&'a str>, NpyError> {
         let mut items = Vec::new();
         self.take("(")?;
@@ -472,7 +473,7 @@ mod tests {
             prop_assert!(back.cells.iter().zip(&grid.cells).all(|(a, b)| a.to_bits() == b.to_bits()));
         }
 
-        /// Any bytes result in a grid with the cells of its shape or in an error, never in a panic.
+        /// Any bytes give a grid with the cells of its shape, or an error, and never a panic.
         #[test]
         fn damaged_files_are_read_or_refused(
             version in 1_u8..4,

@@ -32,23 +32,23 @@ impl Job {
         launch(self.ranks(), &self.transport())
     }
 
-    /// The number of ranks.
+    /// Returns the number of ranks.
     pub fn ranks(&self) -> usize {
         let of_job = || self.process().map_or(4, |process| process.ranks);
         self.ranks.map_or_else(of_job, |ranks| ranks.get() as usize)
     }
 
-    /// The builder of the world that the options describe.
+    /// Returns the builder of the world that the options describe.
     pub fn world(&self) -> Ranks {
         ranks(self.ranks()).transport(self.transport()).mode(self.mode)
     }
 
-    /// Whether this process prints results: it has rank 0, or all ranks.
+    /// Returns whether this process prints results: it has rank 0, or all ranks.
     pub fn reports(&self) -> bool {
         self.process().is_none_or(|process| process.rank == 0)
     }
 
-    /// Whether all ranks are threads of this process.
+    /// Returns whether all ranks are threads of this process.
     pub fn is_one_process(&self) -> bool {
         self.process().is_none()
     }
@@ -76,8 +76,8 @@ impl Job {
         self.transport.clone().unwrap_or_else(of_job)
     }
 
-    /// The rank of this process in a job of processes. An error is reported by `start`, and ignored
-    /// here.
+    /// Returns the rank of this process in a job of processes. `start` reports an error, so it is
+    /// ignored here.
     fn process(&self) -> Option<Process> {
         process().ok().flatten()
     }
@@ -100,7 +100,7 @@ pub struct Terrain {
     pub out: PathBuf,
 }
 
-/// The name of a mode on the command line.
+/// Returns the name of a mode on the command line.
 pub fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Auto => "auto",

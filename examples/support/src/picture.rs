@@ -222,7 +222,8 @@ fn blend(a: Colour, b: Colour, share: f64) -> Colour {
     std::array::from_fn(|part| a[part] + (b[part] - a[part]) * share)
 }
 
-/// The colour at `at`, interpolated between the stops; beyond them that of the nearest stop.
+/// Returns the colour at `at`, interpolated between the stops. Beyond the stops it is the colour of
+/// the nearest stop.
 fn gradient(stops: &[(f64, Colour)], at: f64) -> Colour {
     let next = stops.partition_point(|stop| stop.0 <= at).clamp(1, stops.len() - 1);
     let ((low, below), (high, above)) = (stops[next - 1], stops[next]);
@@ -261,7 +262,7 @@ impl Surface {
         self.values.nearest(row, column)
     }
 
-    /// The strength of light on a pixel, from 0 to 1.
+    /// Returns the strength of light on a pixel, from 0 to 1.
     fn light(&self, row: usize, column: usize) -> f64 {
         let (row, column) = (row as isize, column as isize);
         let slope = |a: f64, b: f64| EXAGGERATION * (b - a) / (2.0 * self.pixel);

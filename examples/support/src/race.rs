@@ -28,8 +28,8 @@ impl Race {
         Self { steps: steps.max(1), rounds, ways: Vec::new() }
     }
 
-    /// The number of times that each way should run. Short runs are repeated, since other work on
-    /// the machine disturbs them.
+    /// Returns the number of times that each way should run. Short runs are repeated, since other
+    /// work on the machine disturbs them.
     pub fn rounds(&self) -> usize {
         self.rounds
     }

@@ -44,7 +44,8 @@ pub fn good() -> Vec<(Patterns, Schedule)> {
     all
 }
 
-/// Rank 1 gets elements of `owner`, and the third rank puts to the same elements.
+/// Returns patterns in which rank 1 gets elements of `owner`, and the third rank puts to the same
+/// elements.
 fn watched(count: usize, owner: i64) -> Patterns {
     let elements = || Datatype::run(0..count);
     let get = operation(Kind::Get, owner - 1, elements(), Local::Buffer);
@@ -53,7 +54,8 @@ fn watched(count: usize, owner: i64) -> Patterns {
     patterns(&[ElementType::scalar(Scalar::F64)], Order::Canonical, vec![first, vec![get], last])
 }
 
-/// Two ranks accumulate into overlapping elements of a third rank, each more than once.
+/// Returns patterns in which two ranks accumulate into overlapping elements of a third rank, each
+/// more than once.
 fn summed(seed: u64) -> Patterns {
     let mut dice = Random::new(seed);
     let op = dice.one_of(&[Op::Sum, Op::Max, Op::Bxor, Op::Land]);

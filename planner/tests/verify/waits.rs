@@ -19,18 +19,18 @@ fn epoch(ranks: Vec<Vec<fencepost_planner::ir::pattern::Operation>>) -> Patterns
     patterns(&[ElementType::scalar(Scalar::F64)], Order::Canonical, ranks)
 }
 
-/// Rank 0 puts its first elements to rank 1.
+/// Returns patterns in which rank 0 puts its first elements to rank 1.
 fn one_put() -> Patterns {
     epoch(vec![vec![operation(Kind::Put, 1, Datatype::run(4..6), section(0..2))], vec![]])
 }
 
-/// Each of two ranks puts to the other.
+/// Returns patterns in which each of two ranks puts to the other.
 fn exchange() -> Patterns {
     let put = |to| vec![operation(Kind::Put, to, Datatype::run(4..6), section(0..2))];
     epoch(vec![put(1), put(-1)])
 }
 
-/// Each rank of a chain puts to the next.
+/// Returns patterns in which each rank of a chain puts to the next.
 fn chain() -> Patterns {
     let put = || vec![operation(Kind::Put, 1, Datatype::run(4..6), section(0..2))];
     epoch(vec![put(), put(), put(), vec![]])

@@ -64,7 +64,7 @@ impl Line {
         .collect()
     }
 
-    /// From now on, this line leads to its rank at this address.
+    /// Makes this line lead to its rank at this address from now on.
     ///
     /// Panics if a thread of the line has panicked.
     pub fn leads_to(&self, address: SocketAddr) {
