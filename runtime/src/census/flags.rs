@@ -4,21 +4,21 @@
 pub(crate) const FAILED: u32 = 1;
 /// The gets of this rank read memory of the receiver.
 pub(crate) const READS: u32 = 2;
-/// The operations of this rank are not those of last time.
+/// The operations of this rank differ from those of the last epoch that this line ended.
 pub(crate) const CHANGED: u32 = 4;
 /// Sections for the receiver are exposed: the receiver reads memory of this rank.
 pub(crate) const EXPOSES: u32 = 8;
 /// All that this rank reads of the receiver's memory is listed in the outbox.
 pub(crate) const LISTED: u32 = 16;
-/// In a census: some ranks whose calls have reached this one are in another call than others.
+/// In a census: of the ranks whose calls have reached this rank, some are in different calls.
 pub(crate) const DIFFERS: u32 = 32;
-/// In a census: some ranks have something for few others only
+/// In a census: some ranks have something for only a few others
 /// ([`dense`](fencepost_planner::census::dense)).
 pub(crate) const FEW: u32 = 64;
 /// The flags that reach all ranks if any rank has them. The others are between two ranks.
 pub(crate) const OF_ALL: u32 = FAILED | CHANGED | DIFFERS | FEW;
-/// The bit from which a notification's flags have a digest, of eight bits, of the prepared
-/// supersteps that were run since the last exchange in which all ranks agreed.
+/// The first bit of an eight-bit digest in the flags. It is of the prepared supersteps that were
+/// run since the last exchange in which all ranks agreed.
 pub(crate) const RUNS: u32 = 8;
-/// The bit from which the flags have the number of the call that the rank is in.
+/// The first bit of the number of the call that the rank is in.
 pub(crate) const CALL: u32 = 16;

@@ -16,10 +16,10 @@ use fencepost_transport::{Channels, Header, Notification, Notify, Port, Topology
 
 impl Exchange<'_> {
     /// Takes the census. `word` is the word of this exchange's notifications, and `mine` are this
-    /// rank's flags. What this rank `gives` others goes with it.
+    /// rank's flags. The census also carries what this rank `gives` others.
     ///
-    /// Returns the items, and the flags that concern all; no flags if some rank has failed or is in
-    /// something else: every rank knows that then.
+    /// Returns the items and the flags that concern all. Returns no flags if some rank has failed
+    /// or is in another call; then every rank knows that.
     pub(crate) fn take_census(
         &mut self,
         mut items: Items,
@@ -109,7 +109,7 @@ impl Exchange<'_> {
             .map_err(|lost| self.quit(&lost))
     }
 
-    /// Waits for the message that `from` sends on this leg, and takes in its items.
+    /// Waits for the message of `from` on this leg, and takes in its items.
     fn receive_leg(&mut self, taking: &mut Taking, leg: Leg, from: usize) -> Result<()> {
         let Taking { word, kind: own, mine, flags, items, stray, reduced, .. } = taking;
         let world = self.world;
@@ -126,8 +126,7 @@ impl Exchange<'_> {
                 } else if let Some(theirs) = census_of(frame.header.kind) {
                     return Err(censuses_differ(world, endpoint, from, &theirs.to_string()));
                 }
-                // A message that was overwritten with another kind: the awaited one does not come
-                // any more.
+                // A message whose kind was overwritten: the awaited message does not come any more.
                 let odd = !(of_epoch && world.is_of_this_exchange(&frame.header));
                 let lost = odd && is_whole(items, &frame);
                 if of_epoch {
@@ -160,9 +159,9 @@ impl Exchange<'_> {
 
     /// Returns whether `from` may send this notification in a census in which all ranks agree.
     ///
-    /// It is of the same calls as this rank, whose flags are `mine`. Only ranks that reach each
-    /// other read each other's memory, and would be waited for. Only their records are in
-    /// notifications, and these are applied without a check: such notifications have come through
+    /// `from` must be in the same call as this rank, whose flags are `mine`. Only ranks that reach
+    /// each other read each other's memory, and wait for that. Only such ranks put records into
+    /// notifications. Records are applied without a check, because these notifications come through
     /// shared memory all the way.
     fn may_send(&self, from: usize, theirs: &Notification, mine: u32) -> bool {
         let between = READS | EXPOSES | LISTED;
@@ -171,7 +170,7 @@ impl Exchange<'_> {
         same && (of_messages || self.endpoint.reaches(from))
     }
 
-    /// Ends the world, because `from` sent what no rank sends.
+    /// Ends the world, because `from` sent something that no correct rank sends.
     #[cold]
     pub(crate) fn forged(&mut self, from: usize) -> fencepost_planner::Error {
         let lost = self.world.refuse(self.endpoint, from, ALTERED);
@@ -184,8 +183,8 @@ struct Taking {
     word: u64,
     /// The kind of its messages.
     kind: u32,
-    /// This rank's own flags. `flags` adds those that concern all, of every rank whose contribution
-    /// has arrived.
+    /// This rank's own flags. `flags` adds the flags that concern all, from each rank whose
+    /// contribution has arrived.
     mine: u32,
     flags: u32,
     items: Items,
@@ -208,8 +207,8 @@ mod tests {
     use fencepost_transport::{Liveness, Pause, SimConfig};
     use std::sync::Mutex;
 
-    /// Rank 1, which rank 0 would lead, notifies the others and waits, as a rank with a direct
-    /// census does.
+    /// Rank 0 would lead rank 1. Rank 1 notifies the others and waits, like a rank with a direct
+    /// census.
     #[test]
     fn a_rank_that_does_not_tell_its_speaker_is_told() {
         let transport = TransportKind::MixedThreads(vec![0, 0, 1]);

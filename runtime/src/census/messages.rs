@@ -8,12 +8,12 @@ use fencepost_transport::{Channels, Endpoint, Frame, Header, Lost, Notification,
 /// The bytes of a digest, with which each message begins.
 pub(crate) const DIGEST: usize = 8;
 
-/// Returns whether a rank that sends this notification to another has something for it.
+/// Returns whether this notification has something for the rank that receives it.
 pub(crate) fn has_something(notification: &Notification) -> bool {
     notification.count > 0 || notification.flags & (READS | EXPOSES) != 0
 }
 
-/// Posts a message. If it is not copied, it is taken out of `bytes`, and kept.
+/// Posts a message. If the message is not copied, it is taken out of `bytes` and kept.
 pub(crate) fn post(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -24,14 +24,14 @@ pub(crate) fn post(
     if endpoint.shares(to) && !bytes.is_empty() {
         return world.post_kept(endpoint, to, header, std::mem::take(bytes));
     }
-    // SAFETY: where values are not shared, memory of the heap is copied; and nothing is read of an
-    // empty payload.
+    // SAFETY: if values are not shared, the payload is copied from the heap. Nothing of an empty
+    // payload is read.
     unsafe { endpoint.post(to, Port::FENCE, Frame::of(header, bytes)) }?;
     world.fence.posted(to);
     Ok(())
 }
 
-/// Writes the digest of this message, of the census of this number, into the room for it.
+/// Writes the digest of this message of census `number` into its place in the message.
 pub(crate) fn sign(number: u64, word: u64, flags: u32, message: &mut [u8]) {
     let digest = digest(number, word, flags, &message[DIGEST..]);
     message[..DIGEST].copy_from_slice(&digest.to_le_bytes());
@@ -45,12 +45,13 @@ pub(crate) fn is_whole(items: &Items, frame: &Frame) -> bool {
         .is_some_and(|(given, rest)| u64::from_le_bytes(*given) == digest(items.number(), word, extra, rest))
 }
 
-/// The reason for which a rank is refused whose message is not what ranks send.
+/// The reason for refusing a rank whose message no correct rank sends.
 pub(crate) const ALTERED: &str =
     "it sent a message of a census that was altered, or a frame that belongs to no exchange";
 
 /// Returns the bytes of a frame that was polled and not released.
 pub(crate) fn payload(frame: &Frame) -> &[u8] {
-    // SAFETY: readable until it is released, and callers drop the slice before that.
+    // SAFETY: the bytes are readable until the frame is released, and callers drop the slice before
+    // that.
     unsafe { frame.bytes() }
 }

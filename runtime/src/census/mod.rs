@@ -1,24 +1,24 @@
 //! The census of an exchange: the contents of notifications, in log2 p rounds of one message for
-//! each rank. Where some ranks share memory and not all do, the rounds are between hosts: the first
-//! rank of a host leads, collects from the others before the rounds and passes the result to them
-//! afterwards.
+//! each rank. If only some ranks share memory, the rounds are between hosts: the first rank of a
+//! host leads, collects from the others before the rounds and passes the result to them afterwards.
 //!
-//! A message has the sender's word and flags in its header. Its flags that
-//! [concern all](flags::OF_ALL) combine those of every rank whose contribution has reached the
-//! sender. A rank that receives another word than its own, or another number of calls, reports so
-//! in all its later messages. The path from any rank to any other goes through ranks that each
-//! compare what they receive with their own. So if two ranks of the world are in different calls,
-//! all ranks find out that some are, and then exchange notifications, by which each finds out
-//! which. A rank that has completed the census has received, through messages that were each sent
-//! after the one before had come, the contribution of every rank: every rank was in the exchange.
+//! A message has the sender's word and flags in its header. Its flags that [concern
+//! all](flags::OF_ALL) combine those of every rank whose contribution has reached the sender. A
+//! rank that receives another word than its own, or another number of calls, reports so in all its
+//! later messages. Each rank on the path between any two ranks compares what it receives with its
+//! own call. So if two ranks of the world are in different calls, all ranks find that out. Then
+//! they exchange notifications, by which each finds out which ranks differ. A rank that has
+//! completed the census has received the contribution of every rank, along chains of messages. Each
+//! message of a chain was sent after the message before it had arrived. So every rank was in the
+//! exchange.
 //!
 //! The digest of a message includes the number of its census, which is the same on all ranks since
-//! they exchange in turn. So a message of another census, which can come because one was lost,
-//! doubled or early, is not taken for one of this.
+//! they exchange in turn. A message that was lost, doubled or early can put a message of another
+//! census in the place of one of this census. The digest shows that it does not belong here.
 //!
-//! Frames of operations go to their targets directly, and are posted before the first message. They
-//! may arrive before the census has counted them, and are then set aside; or later, and are
-//! awaited.
+//! Frames of operations go to their targets directly, and are posted before the first message.
+//! Frames that arrive before the census has counted them are set aside. The rank waits for frames
+//! that arrive later.
 
 pub(crate) mod flags;
 mod legs;
@@ -46,12 +46,13 @@ pub(crate) struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Ends the world, since this rank cannot go on because of `lost` before all notifications are
-    /// in. Others may have them all and touch its memory, so this returns when nobody does.
+    /// Ends the world, because `lost` prevents this rank from receiving all notifications. Other
+    /// ranks may have received them all and touch this rank's memory, so this returns when no rank
+    /// touches it any more.
     #[cold]
     pub(crate) fn quit(&mut self, lost: &Lost) -> Error {
         let (world, rank) = (self.world, self.world.rank);
-        // Others need not wait for the rank that is lost, only for this one.
+        // Other ranks wait only for this rank, not for the lost one.
         let lost = world.end_for(self.endpoint, lost.clone());
         if world.reach.is_some && !self.windows.is_empty() {
             for peer in (0..world.size).filter(|&peer| peer != rank) {

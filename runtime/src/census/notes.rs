@@ -2,9 +2,10 @@
 //!
 //! Bytes that it has for all others go with the counts instead
 //! ([`counts`](crate::census::state::counts)). A rank posts its notes before its first message of
-//! the census, each behind the frames of operations for the same rank. When the census is complete,
-//! all agree, and a rank knows how many notes it lacks, it looks for them in the frames of all
-//! ranks. It knows who sends the last one, and that nothing else comes from that rank before it.
+//! the census, each behind the frames of operations for the same rank. When the census is complete
+//! and all agree, a rank knows how many notes it lacks and looks for them in the frames of all
+//! ranks. It knows which rank sends the last note, and that nothing else from that rank comes
+//! before the note.
 
 use crate::census::Exchange;
 use crate::census::messages::{ALTERED, DIGEST, is_whole, payload, post, sign};
@@ -56,8 +57,8 @@ impl Exchange<'_> {
             let Some(left) = expected.without(silent.remove(at)) else { return Err(self.forged(counter)) };
             expected = left;
         }
-        // The rank knows whom it waits for if one note is left, or if all ranks that are left have
-        // one.
+        // The rank knows which ranks it waits for if one note is left, or if all remaining ranks
+        // have one.
         let is_known =
             |expected: Count, silent: &[usize]| expected.notes < 2 || expected.notes as usize >= silent.len();
         if !is_known(expected, &silent) {
@@ -118,13 +119,13 @@ impl Exchange<'_> {
 enum Looked {
     Note,
     Nothing,
-    /// A frame that comes after this exchange, or belongs to none; or the rank has left.
+    /// A frame that comes after this exchange or belongs to no exchange; or the rank has left.
     Other,
 }
 
 /// Returns whether nothing of `from` is in transit, as far as the transport knows. The caller found
 /// nothing after `from` had announced `announced`. If that is a later exchange, `from` had posted
-/// its notes in this one.
+/// its notes of this exchange before.
 fn has_none(world: &WorldCore, endpoint: &mut Endpoint, announced: u64, from: usize) -> bool {
     let later = ((announced >> 32) as u32).wrapping_sub(world.calls.supersteps()) as i32 > 0;
     later && endpoint.drained(from)
@@ -154,8 +155,8 @@ fn look(world: &WorldCore, endpoint: &mut Endpoint, items: &mut Items, from: usi
 
 /// Sets a frame of operations aside until the census has ended, and releases it.
 pub(super) fn set_aside(endpoint: &mut Endpoint, items: &mut Items, from: usize, frame: Frame) {
-    // If its memory is reached, the frame does not change until the fence after the next, released
-    // or not.
+    // If the sender's memory is reached, the frame does not change until the fence after the next,
+    // even if it is released.
     let in_place = frame.header.kind != kind::DATA && endpoint.reaches(from);
     items.aside.add(from, frame, payload(&frame), in_place);
     endpoint.release(from, Port::FENCE);

@@ -1,9 +1,9 @@
 //! Records and frames that notifications carry.
 //!
-//! A notification carries records between ranks that reach each other's memory, and nothing else is
-//! sent then. Elsewhere, in a census, it carries short frames. The records are of one window of the
-//! fence or of two, and the address of the notification encodes which, by their places in the
-//! fence.
+//! Between ranks that reach each other's memory, a notification carries records, and nothing else
+//! is sent. Between other ranks, in a census, it carries short frames. The records are of one or
+//! two windows of the fence. The address of the notification encodes the places of these windows in
+//! the fence.
 
 use crate::census::state::items::INLINE;
 use crate::collect::limits::count_more;
@@ -20,8 +20,8 @@ pub(crate) fn are_riding(address: usize) -> bool {
     address > INLINE - MOST_WINDOWS * (MOST_WINDOWS + 1)
 }
 
-/// Adds the records of the window at this place to the notification: one or two as they are, more
-/// by their address.
+/// Adds the records of the window at this place to the notification: one or two by value, more by
+/// their address.
 #[inline(always)]
 pub(crate) fn of_one(notification: &mut Notification, place: usize, records: &[Record]) {
     notification.count = records.len() as u32;
@@ -34,8 +34,8 @@ pub(crate) fn of_one(notification: &mut Notification, place: usize, records: &[R
     }
 }
 
-/// Adds the records of the windows at these two places to the notification: one of each as they
-/// are, otherwise by their address and number.
+/// Adds the records of the windows at these two places to the notification: one of each by value,
+/// otherwise by their address and number.
 pub(crate) fn of_two(
     notification: &mut Notification,
     (first, ones): (usize, &[Record]),
@@ -56,12 +56,12 @@ pub(crate) fn of_two(
 /// it contains.
 ///
 /// # Safety
-/// [`are_riding`] is true of the address of this notification, which is of this
-/// exchange: its sender leaves the records unchanged until its fence after the next, which waits
-/// for this rank's next notification.
+/// [`are_riding`] is true of the address of this notification, and the notification is of this
+/// exchange. So its sender leaves the records unchanged until its fence after the next, and that
+/// fence waits for this rank's next notification.
 #[inline(always)]
 pub(crate) unsafe fn riders(notification: &Notification, place: usize) -> &[Record] {
-    // SAFETY: there are as many at that address, by the caller's promise.
+    // SAFETY: that address has this number of records, by the caller's promise.
     let far = |address: u64, count| unsafe {
         std::slice::from_raw_parts(with_exposed_provenance(address as usize), count)
     };

@@ -1,12 +1,12 @@
-//! Ranks that are in different calls of their world: a rank that is behind returns, and one that is
-//! ahead exchanges notifications again.
+//! Ranks that are in different calls of their world. A rank that is behind returns, and a rank that
+//! is ahead exchanges notifications again.
 //!
 //! A rank is behind if another rank left an earlier call without its exchange, or failed after the
-//! exchanges of one. All ranks see who is behind, since every rank reads every notification. What
-//! was sent for the exchange is dropped on all sides, and nothing was applied. A rank that is
-//! behind returns its own error, if it has one, else an error that names the rank that is ahead;
-//! its next call is the next one in number. A rank that is ahead keeps its collected operations,
-//! and exchanges notifications again until all are in its call.
+//! exchanges of an earlier call. All ranks see which ranks are behind, since every rank reads every
+//! notification. All ranks drop what was sent for the exchange, and nothing was applied. A rank
+//! that is behind returns its own error, if it has one. If not, it returns an error that names the
+//! rank that is ahead. Its next call has the next number. A rank that is ahead keeps its collected
+//! operations, and exchanges notifications again until all are in its call.
 
 use crate::census::flags::{CALL, RUNS};
 use crate::census::messages::has_something;
@@ -20,7 +20,7 @@ use fencepost_planner::census::Census;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Cause, Lost, Notify};
 
-/// How far others are from this rank.
+/// The ranks that are ahead of this rank, or behind it.
 #[derive(Default)]
 struct Apart {
     /// The rank that is furthest ahead of this one, and by how many calls.
@@ -32,8 +32,8 @@ struct Apart {
 }
 
 impl WorldCore {
-    /// Returns the calls that this rank has made, in the form that its notifications carry: the
-    /// number of its call, and a digest of its prepared runs.
+    /// Returns the number of this rank's call and a digest of its prepared runs, in the form that
+    /// its notifications carry.
     #[inline]
     pub(super) fn behind_it(&self) -> u32 {
         let runs = (self.fence.ran.get() & 0xff) as u32;
@@ -42,8 +42,8 @@ impl WorldCore {
 }
 
 impl Fence<'_> {
-    /// Handles notifications of an exchange that do not agree. Exchanges again until they do, if
-    /// other ranks are behind; fails otherwise.
+    /// Handles notifications of an exchange that do not agree. If other ranks are behind, exchanges
+    /// again until the notifications agree. Otherwise fails.
     #[cold]
     pub(super) fn disagreed(
         &mut self,
@@ -67,8 +67,8 @@ impl Fence<'_> {
                 return Err(error);
             }
             failed = self.apart(failed, &apart)?;
-            // Others call again and again what is behind: this rank waits for that, and the wait is
-            // reported like any other.
+            // The ranks that are behind make calls until they reach this one. This rank waits for
+            // that, and the wait is reported like any other.
             let awaited = apart.behind.unwrap_or(self.world.rank);
             let watch =
                 || Watch::new(self.world, self.call, self.windows, awaited, Awaited::Notifications).of_all();
@@ -115,7 +115,8 @@ impl Fence<'_> {
             return Err(failed.map_or(lost, Error::ending_world));
         }
         let Some((calls, rank)) = apart.ahead else {
-            // Descriptions are sent again: no rank has kept those of this exchange.
+            // Descriptions are sent again, since no rank has kept the descriptions of this
+            // exchange.
             self.windows.iter().for_each(|window| window.fence.remembered.borrow_mut().forget_descriptions());
             return Ok(failed);
         };
@@ -152,7 +153,7 @@ impl Fence<'_> {
             let frames = if are_riding(said.address) { 0 } else { said.address };
             frames + usize::from(reduced && has_something(said))
         });
-        // Some may have been taken in before this rank knew that they are to be dropped.
+        // Some frames may have been taken in before this rank knew that it has to drop them.
         let dropped = self.items.as_ref().map_or(0, |items| {
             let notes = items.noted().filter(|&noted| reduced && noted == from).count();
             notes + items.aside.of(from)

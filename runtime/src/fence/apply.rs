@@ -46,11 +46,12 @@ impl Fence<'_> {
                         self.apply_from(window, origin, staged);
                         continue;
                     };
-                    // SAFETY: it is of this exchange, and of a rank whose memory is reached, as for
-                    // `rides`.
+                    // SAFETY: the notification is of this exchange, and of a rank whose memory is
+                    // reached, as for `rides`.
                     let records = unsafe { riders(notification, place) };
                     if !records.is_empty() {
-                        // SAFETY: this rank's own memory, in its own fence, all reads done.
+                        // SAFETY: this is this rank's own memory, in its own fence, and all reads
+                        // are done.
                         unsafe { window.apply_records(records) };
                     }
                 } else {
@@ -69,8 +70,8 @@ impl Fence<'_> {
         self.world.reports.count_epoch();
     }
 
-    /// Applies the outbox of `origin`, whose values are shared. Exposed sections are read in place,
-    /// or from where they were staged.
+    /// Applies the outbox of `origin`, which shares its values. Exposed sections are read in place,
+    /// or from `staged`.
     #[inline]
     pub(super) fn apply_from(&self, window: &WindowCore, origin: usize, staged: Option<&Cell<*const u8>>) {
         let me = self.world.rank;
@@ -87,8 +88,8 @@ impl Fence<'_> {
             let in_place = |number| exposed_by(self.windows, number, origin);
             let exposed = staged.map_or(Exposed::InPlace(&in_place), Exposed::Copied);
             let operands = Operands { wide: &outbox.wide, bytes: &outbox.bytes, exposed };
-            // SAFETY: this rank's own memory, in its own fence, all reads done. The origin checked
-            // every displacement against this length.
+            // SAFETY: this is this rank's own memory, in its own fence, and all reads are done. The
+            // origin checked every displacement against this length.
             unsafe {
                 (window.filling.apply)(base, len, window.element, Items::Records(&outbox.records), &operands)
             };
@@ -115,8 +116,8 @@ const AHEAD: usize = 32;
 
 /// Returns the function that applies operations to a window of such elements.
 ///
-/// It is compiled here, once for each type that has operators and each size that a record holds,
-/// and not in every program for each type that it uses.
+/// It is compiled here, once for each type that has operators and each size that a record holds.
+/// Otherwise every program would compile it for each type that it uses.
 pub(crate) fn apply_to(element: ElementType) -> Apply {
     struct ApplyTo;
     impl Task for ApplyTo {
@@ -131,9 +132,9 @@ pub(crate) fn apply_to(element: ElementType) -> Apply {
 /// Applies `items` to the window of `len` elements at `base`, in order.
 ///
 /// # Safety
-/// `base` is the memory of `len` elements of type `element` that nobody else touches now, and `V`
-/// is the type of `element`. Every displacement is within it. Exposed sections are at the addresses
-/// that [`Exposed`] gives, and nobody writes them.
+/// `base` is the memory of `len` elements of type `element`, and no other rank touches it now. `V`
+/// is the type of `element`. Every displacement is within that memory. Exposed sections are at the
+/// addresses that [`Exposed`] gives, and nobody writes them.
 unsafe fn apply<V: Values>(
     base: *mut u8,
     len: usize,

@@ -1,4 +1,4 @@
-//! Gets: requested elements are read from M, and land when nobody reads any more.
+//! Gets: requested elements are read from M, and land when no rank reads any more.
 
 use crate::collect::pending::{Get, Into as Landing, Pending};
 use crate::fence::Fence;
@@ -31,9 +31,9 @@ impl Fence<'_> {
                 let fast_paths = &*window.fast_paths;
                 pending.read_words(|target, at| {
                     let memory = fast_paths[target].memory().cast::<u64>();
-                    // SAFETY: checked against the target's length at the call; the target is in
-                    // this fence and nothing is written to its window before all have settled;
-                    // elements of eight bytes may be unaligned.
+                    // SAFETY: the element was checked against the target's length at the call. The
+                    // target is in this fence, and nothing is written to its window before all
+                    // ranks have settled. Elements of eight bytes may be unaligned.
                     unsafe { memory.add(at).read_unaligned() }
                 });
                 continue;
@@ -50,9 +50,9 @@ impl Fence<'_> {
                 }
                 let base = window.peers[target].base;
                 let to = staged[to..at].as_mut_ptr();
-                // SAFETY: the requested elements were checked against the target's length; the
-                // target is in this fence and nothing is written to its window before all have
-                // settled; `to` has room for as many elements.
+                // SAFETY: the requested elements were checked against the target's length. The
+                // target is in this fence, and nothing is written to its window before all ranks
+                // have settled. `to` has room for the same number of elements.
                 unsafe {
                     if let Some(wide) = get.wide() {
                         kernel::pack(base, &pending.wide[wide].remote, size, to);
@@ -70,18 +70,18 @@ impl Fence<'_> {
             .map_err(|lost| self.world.lost(&lost, self.call))
     }
 
-    /// Lands gets in program order: that of each window, and across windows by their streaks.
+    /// Lands gets in program order: within each window, and across windows by their streaks.
     ///
-    /// `staged` is whether they were staged. If not, each is read in place, and others read only
-    /// elements of this rank that nothing writes here.
+    /// `staged` is whether the gets were staged. If not, each get is read in place, and other ranks
+    /// read only elements of this rank that no operation writes.
     pub(super) fn land(&self, staged: bool) {
         if let [window] = self.windows {
             let pending = window.filling.pending.borrow();
             if pending.is_read {
                 for (to, word) in pending.words(window.region.base()) {
-                    // SAFETY: checked against this rank's part at the call, all reads of M are done
-                    // (settle); or the scoped epoch holds the borrow of an element of eight bytes
-                    // until after this fence.
+                    // SAFETY: either the element was checked against this rank's part at the call
+                    // and all reads of M are done (settle), or the scoped epoch holds the borrow of
+                    // an element of eight bytes until after this fence.
                     unsafe { to.write_unaligned(word) };
                 }
                 return;
@@ -116,7 +116,8 @@ impl Fence<'_> {
         }
     }
 
-    /// Lands what is staged at `at`, or reads it in place. Returns where the next get is staged.
+    /// Lands the get that is staged at `at`, or reads it in place. Returns where the next get is
+    /// staged.
     fn land_one(&self, window: &WindowCore, pending: &Pending, get: &Get, staged: bool, at: usize) -> usize {
         let size = window.element.size as usize;
         let end = at + pending.count(get) * size;
@@ -134,12 +135,12 @@ impl Fence<'_> {
             Landing::Ticket(slot) => slot.fill(bytes),
             Landing::Section(key, section) => {
                 let into = find(self.windows, *key).expect("checked as the fence was entered");
-                // SAFETY: the section was checked against this rank's part; all reads of M are done
+                // SAFETY: the section was checked against this rank's part. All reads of M are done
                 // (settle), and only this rank writes its memory.
                 unsafe { kernel::unpack(bytes.as_ptr(), into.region.base(), section, size) };
             }
-            // SAFETY: the scoped epoch holds the borrow of the buffer until after this fence; the
-            // elements were checked against its length, and are as many.
+            // SAFETY: the scoped epoch holds the borrow of the buffer until after this fence. The
+            // elements were checked against its length, and their number is that of the get.
             Landing::Borrowed(to, elements) => unsafe { kernel::unpack(bytes.as_ptr(), *to, elements, size) },
         }
         end
@@ -159,15 +160,15 @@ impl Fence<'_> {
         };
         match &wide.landing {
             Landing::Ticket(slot) => slot.fill_with(wide.remote.size() * size, |to| {
-                // SAFETY: the requested elements were checked against the target's length; the
-                // target writes none of them before this rank has settled; `to` has room for as
-                // many elements.
+                // SAFETY: the requested elements were checked against the target's length. The
+                // target writes none of them before this rank has settled. `to` has room for the
+                // same number of elements.
                 unsafe { kernel::pack(from, &wide.remote, size, to) }
             }),
             Landing::Section(key, section) => {
                 let into = find(self.windows, *key).expect("checked as the fence was entered");
-                // SAFETY: as above; the section was checked against this rank's part, and nobody
-                // reads the elements of it that are written here (`Reads::first`).
+                // SAFETY: as above. The section was checked against this rank's part, and no rank
+                // reads those of its elements that are written here (`Reads::first`).
                 unsafe { kernel::copy(from, &wide.remote, into.region.base(), section, size) };
             }
             // SAFETY: as above; the scoped epoch holds the borrow of the buffer until after this

@@ -16,9 +16,9 @@ use std::ops::Range;
 pub(crate) type Told = [Record; 2];
 
 impl Fence<'_> {
-    /// Returns the ranks for which there may be more to send than that this rank is here, with
-    /// these flags. These are all ranks, or none if the call fences no window and gives nothing, as
-    /// a barrier. In that case this drafts the same notification for all.
+    /// Returns the ranks for which this rank may have more than its flags. These are all ranks, or
+    /// none if the call fences no window and gives nothing, as in a barrier. In that case this
+    /// drafts the same notification for all.
     #[inline]
     pub(super) fn ranks_with_drafts(&mut self, flags: u32) -> Range<usize> {
         let (me, size) = (self.world.rank, self.world.size);
@@ -43,8 +43,8 @@ impl WorldCore {
         self.is_straight() && !self.supersteps.is_any_running()
     }
 
-    /// Exchanges notifications in which each rank sends the others the same, if notifications
-    /// [can carry it](Self::tells), or sends nothing.
+    /// Exchanges notifications in which each rank sends all others the same records, if
+    /// notifications [can carry them](Self::tells), or sends nothing.
     ///
     /// Calls `heard` with what each other rank has sent, or, if that rank sent nothing, with the
     /// earlier contents of its notification.
@@ -74,9 +74,9 @@ impl WorldCore {
         Ok(all)
     }
 
-    /// Exchanges bytes between some ranks, in one collective call. This rank gives `gives`, at most
-    /// one to each rank, and each other rank that `sends` has something for this one. Returns what
-    /// each has sent to this rank, indexed by `[from]`.
+    /// Exchanges bytes between some ranks, in one collective call. This rank gives `gives`, with at
+    /// most one entry for each rank. The ranks that have something for this rank are those for
+    /// which `sends` is true. Returns what each rank has sent to this rank, indexed by `[from]`.
     pub(crate) fn meet_some(
         &self,
         call: &Call,
@@ -115,11 +115,11 @@ impl WorldCore {
         fence_giving(self, &[], call, None, gives)
     }
 
-    /// Takes what other ranks have [given](Self::give) to this one in the last exchange, each of
-    /// those that `gives` once.
+    /// Takes what other ranks have [given](Self::give) to this rank in the last exchange: one gift
+    /// from each rank for which `gives` is true.
     ///
-    /// Calls `take` with each, by rank: who gave it, whether it was for all, and its bytes. `take`
-    /// returns whether it is what that rank had to give.
+    /// Calls `take` for each gift, by rank, with the giver, whether the gift was for all, and its
+    /// bytes. `take` returns whether it is what that rank had to give.
     ///
     /// # Errors
     /// Some rank gave something else, or nothing: the world ends.
@@ -157,5 +157,5 @@ impl WorldCore {
     }
 }
 
-/// What is wrong with a rank that takes part and does not give what all ranks give.
+/// The error text for a rank that takes part but does not give what all ranks give.
 const MISSING: &str = "it did not send what this call needs";

@@ -1,86 +1,88 @@
 //! The fence of a dynamic epoch: one protocol for every transport, with three ways to find out
 //! which ranks are in it.
 //!
-//! Every rank has a notification for every other rank. It contains that its rank is in the fence
+//! Every rank has a notification for every other rank. It states that its rank is in the fence
 //! (W1), which superstep and windows the fence is of, and how much there is for the receiver. With
-//! a direct census each notification is sent. With a sparse or a reduced one
-//! ([`census`](crate::census)), only those travel that contain more than "my rank is in this
-//! fence": through ranks in between, or as notes ([`notes`](crate::census::notes)). A rank that
-//! receives none from another rank knows that the other rank has nothing for it. Short frames of
-//! operations are [piggybacked](crate::census::state::rides) on them. Where memory is reached,
-//! records are in the notification itself, or at the address that it gives. Where values are
-//! shared, the reader takes other operations from the sender's outbox. Elsewhere they have
-//! travelled in frames before the notification, so a notification settles their count. Where
-//! conflicts are looked for, an exchange of the calls comes first ([`check`]). A fence that has
-//! only records to send takes the short path of [`straight`], which is the same fence. Then, on
-//! each rank:
+//! a direct census each notification is sent. With a sparse or reduced census
+//! ([`census`](crate::census)), a notification travels only if it contains more than "my rank is in
+//! this fence". It travels through ranks in between, or as a note
+//! ([`notes`](crate::census::notes)). A rank that receives no notification from another rank knows
+//! that the other rank has nothing for it. Short frames of operations are
+//! [piggybacked](crate::census::state::rides) on them. If memory is reached, records are in the
+//! notification itself, or at the address that it gives. If values are shared, the reader takes
+//! other operations from the sender's outbox. Between other ranks, operations travel in frames
+//! before the notification, and the notification contains their count. If conflicts are checked, an
+//! exchange of the calls comes first ([`check`]). A fence that has only records to send takes the
+//! short path of [`straight`], which is the same fence. Then, on each rank:
 //!
-//! 1. Sections that are sources were read before the notification was sent, so they hold M whatever
-//!    happens later (W2); or they are *exposed* for a rendezvous, and their target reads them in
-//!    place.
-//! 2. When the census is complete and all agree, gets read M: directly where memory is reached,
-//!    else the target answers.
-//! 3. If others read what is written here, this rank stages all that it reads of others, then waits
-//!    until those that read its memory have finished (W2, W3).
+//! 1. Sections that are sources were read before the notification was sent, so later writes do not
+//!    change what was read of M (W2). Or they are *exposed* for a rendezvous, and their target
+//!    reads them in place.
+//! 2. When the census is complete and all agree, gets read M. They read it directly if memory is
+//!    reached; otherwise the target answers.
+//! 3. If others read elements that are written here, this rank stages all that it reads of others,
+//!    then waits until the readers of its memory have finished (W2, W3).
 //! 4. Gets land, in program order.
 //! 5. Puts and accumulates are applied by origin rank, then program order, each rank to its own
 //!    memory only (W3).
-//! 6. If others read nothing that is written here, the rank waits for them now (W3).
-//! 7. Outboxes and notifications exist twice and are used in turn. A rank that fills a set again
-//!    has completed a census that each reader entered after it had finished with the set (W4, W5).
+//! 6. If others read only elements that are not written here, the rank waits for them now (W3).
+//! 7. Outboxes and notifications exist twice and are used in turn. Before a rank fills a set again,
+//!    it completes a census that each reader of the set entered after its last read (W4, W5).
 //!
 //! # With a census by messages
 //!
-//! A rank sends its message of round k when the message of each round before has come. A rank that
-//! leads its host sends none before all ranks of its host have passed theirs to it, and passes the
-//! result to them when it has completed the rounds. So a rank that completes the census knows,
-//! through a chain of messages, that every rank had entered: what follows is as if each had
-//! notified it. What ranks of one host pass to each other goes through the memory of that host.
+//! A rank sends its message of round k after the messages of all earlier rounds have come. A rank
+//! that leads its host sends its first message after all ranks of its host have passed theirs to
+//! it. When it has completed the rounds, it passes the result to them. So a rank that completes the
+//! census knows, through a chain of messages, that every rank had entered. The effect is the same
+//! as if each rank had notified it. Ranks of one host pass messages to each other through the
+//! memory of that host.
 //!
 //! - W1: no memory is touched, and no frame applied, before the census is complete and all words
 //!   were equal ([`census`](crate::census) explains why all ranks find out if they were not).
-//!   Frames that come sooner are set aside.
+//!   Frames that come earlier are set aside.
 //! - W2: sections are read, and frames posted or added to the census, before the first message.
-//! - W3: ranks that read memory of another send it a frame when they have finished. That rank knows
-//!   from their notifications, and from what it exposed, for whom it waits. They may have finished
-//!   as early as the next census: frames are in order.
-//! - W4: an outbox is filled again after the census of the next exchange, which its readers entered
-//!   when they had finished.
-//! - W5: for the same reason no rank enters the exchange after the next one before all have entered
-//!   the next one. Each rank sends each other at most one message of a census, so a channel has at
-//!   most one message of a later exchange than the awaited one.
-//! - W6: each census sends and awaits all its messages, whether or not they carry anything, and
-//!   leaves none in a channel.
+//! - W3: ranks that read another rank's memory send it a frame when they have finished. The rank
+//!   that is read knows from the notifications, and from what it exposed, which ranks it waits for.
+//!   Readers may have entered the next census by then, since frames arrive in order.
+//! - W4: an outbox is filled again after the census of the next exchange. Its readers entered that
+//!   census after they had finished with the outbox.
+//! - W5: for the same reason, no rank enters the exchange after the next one before all ranks have
+//!   entered the next one. A rank sends another at most one message of a census. So a channel has
+//!   at most one message of an exchange after the awaited one.
+//! - W6: each census sends and awaits all its messages, even the empty ones, and leaves none in a
+//!   channel.
 //!
-//! In a reduced census the rounds count the notes that a rank is to expect, and the rank awaits
-//! those as well:
+//! In a reduced census the rounds count the notes that a rank is to expect, and the rank also waits
+//! for these notes:
 //!
 //! - W1: the same. A note is interpreted when the census is complete and all words were equal. Its
-//!   sender had entered: it posted the note in this exchange, whose number the note carries.
-//! - W2, W3, W4: the same, since nothing is read or applied before all notes are here. A rank that
-//!   reads another's memory, or is read, has a note from it or has sent it one.
-//! - W5: notes are posted before the first message, and those of the next exchange come behind all
-//!   frames of this one. A rank that looks for notes takes frames of this exchange only, and leaves
-//!   what comes after them.
+//!   sender had entered, because it posted the note in this exchange, whose number the note
+//!   carries.
+//! - W2, W3, W4: the same, since nothing is read or applied before all notes are here. If one rank
+//!   reads another's memory, one of them has sent the other a note.
+//! - W5: notes are posted before the first message, and notes of the next exchange come after all
+//!   frames of this exchange. A rank that looks for notes takes only frames of this exchange, and
+//!   leaves later frames.
 //! - W6: the sum of counts is the number of notes posted, so each note is awaited by its target,
 //!   and none is left in a channel.
 //!
 //! # What goes wrong
 //!
-//! The census may be complete when a rank that is further on ends the world. Then no rank begins to
-//! touch memory of others, and a rank whose memory is touched still waits until that is over. What
-//! was collected is left unchanged, since others may read it.
+//! A rank that is further on may end the world when the census is already complete. Then no rank
+//! begins to touch memory of others, and a rank whose memory is touched still waits until that is
+//! over. Collected operations are left unchanged, since others may read them.
 //!
-//! A rank that failed, or a word that differs, is seen by every rank: nothing is applied anywhere,
-//! the ranks explain themselves to each other, and the world goes on. (In a census by messages each
-//! rank then first notifies each other, and the rest is as in a direct one; notes are dropped with
-//! the frames before them.) All ranks also see a rank that is in another
-//! [call](crate::state::calls) of the world than the others: those that are behind return an error,
-//! and those that are ahead take the census again ([`apart`]).
+//! Every rank sees that a rank has failed or that a word differs. Then nothing is applied anywhere,
+//! the ranks send each other descriptions of their calls, and the world goes on. (In a census by
+//! messages, each rank then first notifies every other, and the rest is the same as in a direct
+//! census. Notes are dropped with the frames before them.) All ranks also see a rank that is in
+//! another [call](crate::state::calls) of the world than the others. Ranks that are behind return
+//! an error, and ranks that are ahead take the census again ([`apart`]).
 //!
-//! A rank that cannot go on before the census is complete ends the world, and returns when nobody
-//! touches its memory. Others may have completed the census and be reading that memory, or may wait
-//! for this rank and not for the one that is lost.
+//! A rank that cannot complete the census ends the world, and returns when no rank touches its
+//! memory. Other ranks may have completed the census and may be reading that memory, or they may
+//! wait for this rank and not for the lost one.
 
 mod apart;
 mod apply;
@@ -131,11 +133,11 @@ use sources::prepare;
 use std::ops::Range;
 use std::panic::Location;
 
-/// The mask for values that go into the words of notifications, which are below 2^61.
+/// The mask for values that go into the words of notifications. The words are below 2^61.
 const WORD: u64 = (1 << 60) - 1;
 
-/// Leaves out a fence of these windows that orders no operation. The program has the windows from
-/// here on, as after any fence.
+/// Leaves out a fence of these windows that orders no operation. Afterwards the program has the
+/// windows, as after any fence.
 #[inline]
 pub(crate) fn left_out(windows: &[&WindowCore], site: &'static Location<'static>) {
     windows.iter().for_each(|window| check::begins(window, site));
@@ -160,7 +162,7 @@ pub(crate) fn fence(
     fence_unchecked(world, windows, call, failed)
 }
 
-/// Runs [`fence`] where no conflict is looked for, or none was found.
+/// Runs [`fence`] if conflicts are not checked, or none was found.
 #[inline(always)]
 fn fence_unchecked(
     world: &WorldCore,
@@ -279,8 +281,8 @@ pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, erro
     }
 }
 
-/// Returns the bytes that `to` is given in frames. In a direct census these are all bytes for it;
-/// in a reduced one, those for that rank alone, as a note.
+/// Returns the bytes that `to` is given in frames. In a direct census these are all bytes for it.
+/// In a reduced census these are the bytes for that rank alone, as a note.
 fn given<'g>(gives: &'g [Give<'g>], census: Census, to: usize) -> impl Iterator<Item = &'g [u8]> {
     let in_frames = move |give: &&Give<'_>| match census {
         Census::Direct => give.0.is_none_or(|target| target == to),
@@ -375,13 +377,14 @@ impl Fence<'_> {
             items.aside.first()
         });
         if self.windows.is_empty() {
-            // Nobody has anything to send in this exchange.
+            // No rank has anything to send in this exchange.
             return aside.map_or(Ok(Reads::default()), |from| Err(self.exchange_of().forged(from)));
         }
         self.world.fence.described.set(all.flags & CHANGED != 0);
         self.world.fence.changed.set(self.world.reach.is_some || all.flags & CHANGED != 0);
         let gets = self.windows.iter().any(|window| !window.filling.pending.borrow().gets.is_empty());
-        // Frames must have arrived before this rank can decide what has to wait for readers.
+        // This rank can decide which writes have to wait for readers only after frames have
+        // arrived.
         let everybody = aside.is_some() || !self.world.reach.is_all;
         let senders = if everybody { 0..self.world.size } else { all.senders.clone() };
         let received = if all.quiet() && aside.is_none() { Ok(()) } else { self.receive(word, senders) };
@@ -418,8 +421,8 @@ impl Fence<'_> {
         Ok(reads)
     }
 
-    /// Sends every rank its notification, and waits for theirs. Returns the word of the exchange
-    /// and the contents of all notifications.
+    /// Sends every rank its notification, and waits for the notifications of all. Returns the word
+    /// of the exchange and the contents of all notifications.
     #[inline(always)]
     fn exchange_notifications(&mut self, hash: u64, failed: bool) -> Result<(u64, Notifications)> {
         let word = self.world.calls.next_word(hash as u32);
@@ -433,14 +436,14 @@ impl Fence<'_> {
             if let Some(all) = self.census(notifications, flags)? {
                 return Ok((word, all));
             }
-            // All ranks know that something is wrong: each notifies each of the call that it is in.
+            // All ranks know that something is wrong. Each rank notifies every other of its call.
             self.endpoint.publish(notifications).map_err(|lost| self.quit(&lost))?;
         }
         Ok((word, self.read_notifications(notifications, flags)?))
     }
 
-    /// Reads what has to be read before anything is written. Returns a copy of what was exposed, if
-    /// some of it has to be read first.
+    /// Reads the elements that have to be read before anything is written. Returns a copy of the
+    /// exposed sections if some of them have to be read first.
     fn take_in(&mut self, word: u64, staged: bool, reads: Reads) -> Result<Option<Vec<u8>>> {
         if (staged || !self.world.reach.is_all) && !without(Wait::Entry) {
             self.stage(word, staged)?;
@@ -460,8 +463,8 @@ impl Fence<'_> {
     }
 
     /// Takes the census. `word` is the word of this exchange's notifications, and `mine` are this
-    /// rank's flags. Returns `None` if some rank has failed or is in something else: every rank
-    /// knows that then.
+    /// rank's flags. Returns `None` if some rank has failed or is in another call; then every rank
+    /// knows that.
     fn census(&mut self, word: u64, mine: u32) -> Result<Option<Notifications>> {
         let items = self.items.take().unwrap_or_else(|| self.world.census.items.take());
         let gives = self.gives;
@@ -520,8 +523,9 @@ impl Fence<'_> {
         Ok(())
     }
 
-    /// Sends what the windows have for `to` in frames, and notes their count in its notification.
-    /// Returns the flag `CHANGED` if the frames differ from those of last time.
+    /// Sends, in frames, what the windows have for `to`, and notes the number of frames in its
+    /// notification. Returns the flag `CHANGED` if the frames differ from those of the last epoch
+    /// that this line ended.
     #[inline(always)]
     fn send_frames(&mut self, word: u64, to: usize) -> Result<u32> {
         let (mut frames, mut posted, mut changed) = (0, 0, 0);
@@ -540,7 +544,7 @@ impl Fence<'_> {
         Ok(changed)
     }
 
-    /// Writes the notification for `to`: its flags, and what there is for it other than frames.
+    /// Writes the notification for `to`: its flags, and what it carries other than frames.
     #[inline(always)]
     fn draft(&mut self, to: usize, mut flags: u32, failed: bool) {
         if !failed && self.endpoint.reaches(to) {
@@ -620,7 +624,7 @@ impl Fence<'_> {
             let (count, flags) =
                 notification.map_or((0, 0), |notification| (notification.count, notification.flags));
             let exposes = flags & EXPOSES != 0 && self.endpoint.reaches(from);
-            // One for each window, and one more where elements travel in a frame of their own.
+            // Each window has one frame, and one more if elements travel in a separate frame.
             if count as usize > 2 * self.windows.len() {
                 return Err(self.world.corrupt(self.endpoint, from, self.call));
             }
@@ -638,7 +642,7 @@ impl Fence<'_> {
                 || self.windows.iter().any(|window| window.fence.remembered.borrow().has_elements(from));
             let more = self.items.as_ref().and_then(|items| items.aside.first()) == Some(from);
             if more || count > 0 && lent() {
-                // It has sent more than it counted, or elements without operations.
+                // The rank has sent more frames than it counted, or elements without operations.
                 return Err(self.world.corrupt(self.endpoint, from, self.call));
             }
         }

@@ -8,9 +8,10 @@ use std::ops::Range;
 #[derive(Default)]
 pub(super) struct Notifications {
     pub(super) flags: u32,
-    /// From the first rank that sent this rank anything to the last; empty if none did.
+    /// The range from the first rank that sent this rank anything to the last. Empty if no rank
+    /// did.
     pub(super) senders: Range<usize>,
-    /// Whether some rank reads this rank's memory and does not list which elements.
+    /// Whether some rank reads this rank's memory without a list of the elements that it reads.
     pub(super) unlisted: bool,
     pub(super) disagreement: Disagreement,
 }
@@ -33,7 +34,7 @@ impl Notifications {
         self.senders.is_empty()
     }
 
-    /// Returns a range of ranks that contains all that sent something, and this rank.
+    /// Returns a range that contains this rank and all ranks that sent something.
     #[inline(always)]
     pub(super) fn origins(&self, me: usize) -> Range<usize> {
         if self.quiet() { me..me + 1 } else { me.min(self.senders.start)..self.senders.end.max(me + 1) }

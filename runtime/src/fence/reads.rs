@@ -1,14 +1,14 @@
-//! Which ranks read whose memory in a fence, and what has to wait for these reads.
+//! Finds which ranks read whose memory in a fence, and which writes have to wait for these reads.
 //!
 //! A rank reads another's windows for its own gets, and for the sections that others exposed to it
 //! instead of copying them. Each notification announces this to the rank that is read, or to which
-//! a section is exposed. A rank that is read waits until its readers have settled (W3). It finds
-//! out by itself whether it also has to wait before it writes its own memory (W2), since it alone
-//! writes it: it checks whether anything that lands there, or that others put, touches what is
-//! read. Mostly nothing does, and each element is copied once, from its source to its destination.
-//! Otherwise it first stages what it reads of others, notifies them that it has finished with their
-//! memory, and waits for its readers. Each rank that waits has sent these notifications before, so
-//! no rank waits for one that waits.
+//! a section is exposed. A rank that is read waits until its readers have settled (W3). Only this
+//! rank writes its own memory, so it can find out by itself whether it must also wait before it
+//! writes (W2). It checks whether a get that lands there, or a put of another rank, touches an
+//! element that is read. Usually none does, and each element is copied once, from its source to its
+//! destination. Otherwise the rank first stages what it reads of others, notifies them that it has
+//! finished with their memory, and waits for its readers. Each rank sends these notifications
+//! before it waits, so ranks do not wait for each other in a cycle.
 
 use crate::census::flags::{EXPOSES, READS};
 use crate::census::messages::post;
@@ -40,8 +40,8 @@ pub(super) struct Reads {
     pub(super) reads: bool,
     /// Whether others read memory of this rank.
     pub(super) read: bool,
-    /// Whether others read what is written here, so that all reads must be over before anything is
-    /// written.
+    /// Whether others read elements that are written here. If so, all reads must be over before
+    /// anything is written.
     pub(super) first: bool,
 }
 
@@ -111,16 +111,16 @@ impl Fence<'_> {
                     });
                     return hit;
                 };
-                // SAFETY: filled by the other rank before its notification, which this rank has
-                // read; it will not touch it before its fence after the next.
+                // SAFETY: the other rank filled this set before its notification, which this rank
+                // has read. The other rank will not touch the set before its fence after the next.
                 let theirs = unsafe { &*region.outbox(set, me) };
                 theirs.looks.iter().any(|read| self.written(window, read, &left))
             })
         })
     }
 
-    /// Returns whether any of these elements of this rank's part of `window` are written, or may
-    /// be.
+    /// Returns whether any of these elements of this rank's part of `window` is written or may be
+    /// written.
     fn written(&self, window: &WindowCore, read: &Datatype, left: &Cell<usize>) -> bool {
         let me = self.world.rank;
         let meets = |write: &Datatype| {
@@ -190,7 +190,7 @@ impl Fence<'_> {
                     && let Some(notification) = self.notification(origin)
                     && are_riding(notification.address)
                 {
-                    // SAFETY: it is of this exchange, and its records are in the notification or at
+                    // SAFETY: the notification is of this exchange, and its records are in it or at
                     // the address that it contains.
                     let records = unsafe { riders(notification, place) };
                     let elements = touched(records, window.element.size as usize).flatten();
@@ -201,11 +201,12 @@ impl Fence<'_> {
         }
     }
 
-    /// Copies what others exposed to this rank, in the order in which it will be applied.
+    /// Copies the sections that others exposed to this rank, in the order in which they will be
+    /// applied.
     ///
     /// # Errors
-    /// There is no memory for the copy: the world ends, since others may have finished with this
-    /// fence already.
+    /// There is no memory for the copy. Then the world ends, since others may have finished with
+    /// this fence already.
     pub(super) fn copy_exposed(&mut self) -> Result<Vec<u8>> {
         let (mut staged, mut bytes) = (self.world.fence.copied.take(), 0usize);
         staged.clear();
@@ -227,7 +228,7 @@ impl Fence<'_> {
             let at = staged.len();
             staged.resize(at + section.size() * size, 0);
             // SAFETY: the origin has checked the section, and writes its memory only when this rank
-            // has settled; there is room for as many elements.
+            // has settled. The copy has room for the section's elements.
             unsafe {
                 kernel::pack(
                     exposed_by(self.windows, number, origin),
@@ -240,8 +241,9 @@ impl Fence<'_> {
         Ok(staged)
     }
 
-    /// Calls `act` with every section that is exposed to this rank, in the order in which it will
-    /// be applied: the number of its window, its owner, the section, and the size of its elements.
+    /// Calls `act` with every section that is exposed to this rank, in the order in which the
+    /// sections will be applied. The arguments are the number of the section's window, its owner,
+    /// the section, and the size of its elements.
     fn each_exposed(&self, mut act: impl FnMut(u32, usize, &Datatype, usize)) {
         let me = self.world.rank;
         for window in self.windows {
@@ -275,7 +277,7 @@ impl Fence<'_> {
     /// Begins to read memory of others, if there is anything to read.
     ///
     /// # Errors
-    /// The world was ended: nobody waits for readers any more.
+    /// The world has ended: no rank waits for readers any more.
     pub(super) fn touch(&mut self, reads: Reads) -> Result<()> {
         if !reads.reads || self.world.life.touching(self.endpoint, true).unwrap_or(true) {
             return Ok(());
@@ -286,8 +288,8 @@ impl Fence<'_> {
         Err(self.world.lost(&lost, self.call).leaving(State::Mixed))
     }
 
-    /// Notifies others that this rank has read what it needed, then waits until the readers of its
-    /// memory have finished, too. A reader that is lost reads no more.
+    /// Notifies others that this rank has finished reading, then waits until the readers of its
+    /// memory have finished. A reader that is lost does not read any more.
     pub(super) fn settle(&mut self, reads: Reads) -> Result<()> {
         if without(Wait::Leaving) {
             return Ok(());
@@ -310,8 +312,8 @@ impl Fence<'_> {
                     .map(|settled| settled.then_some(()))
             });
             if let Err(gone) = settled {
-                // The world has ended, and the other rank may still exist and go on reading: it has
-                // seen that end, or is seen to touch.
+                // The world has ended, but the other rank may still exist and go on reading. Either
+                // it has seen that the world ended, or this rank sees that it still touches memory.
                 untouched_by(self.world, self.endpoint, self.windows, self.call, other);
                 lost.get_or_insert(gone);
             }
@@ -376,7 +378,7 @@ mod tests {
     fn a_wait_for_one_that_still_reads_is_reported_with_who_reads() {
         let (tell, told) = channel();
         let (tell, told) = (Arc::new(Mutex::new(tell)), Mutex::new(told));
-        // Nobody receives any more once the other rank has seen it.
+        // The channel has no receiver after the other rank has seen the report.
         let say = move |stall: Option<&Stall>| drop(tell.lock().expect("no panic").send(stall.cloned()));
         let over = say.clone();
         let world = ranks(2).stall(Some(Duration::ZERO)).on_stall(move |stall| say(Some(stall)));
@@ -420,7 +422,7 @@ mod tests {
         assert_eq!((stall.rank, stall.awaited, stall.came, stall.expected), (0, 1, 0, 1), "{stall}");
         assert_eq!((stall.file, stall.number), (file!(), 2), "{stall}");
     }
-    /// Rank 2 leaves without a notification for rank 0. As far as rank 0 can know, rank 1 has all
+    /// Rank 2 leaves without a notification for rank 0. Rank 0 cannot exclude that rank 1 has all
     /// notifications and reads its memory.
     #[test]
     fn a_rank_that_misses_a_notification_returns_when_nobody_reads_its_memory() {
@@ -431,7 +433,7 @@ mod tests {
             let over = say.clone();
             let world = ranks(3).transport(transport.clone()).stall(Some(Duration::ZERO));
             let (said, reads) = (Mutex::new(None), Barrier::new(2));
-            // Two ranks fail, so the run does.
+            // Two ranks fail, so the run fails.
             let _: Result<()> = world.on_stall(move |stall| say(Some(stall))).run(|world| {
                 let core = world.core();
                 let mut u = world.window::<u8>(2)?;

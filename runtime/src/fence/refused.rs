@@ -16,8 +16,8 @@ pub(super) fn left_open(world: &WorldCore, windows: &[&WindowCore], call: &Call)
     Some(call.error(world, ErrorClass::RmaSync, message))
 }
 
-/// Refuses a fence some of whose `windows` are of another world, which has other ranks. Nothing of
-/// them is examined. This rank takes part so that the others see the failure.
+/// Refuses a fence if some of its `windows` are of another world, which has other ranks. The
+/// windows are not examined. This rank takes part so that the others see the failure.
 #[cold]
 pub(super) fn refuse_foreign(
     world: &WorldCore,

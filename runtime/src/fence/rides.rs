@@ -1,4 +1,5 @@
-//! What a fence adds to notifications and to the census instead of sending it, and takes from them.
+//! Records and frames that a fence adds to notifications and to the census instead of sending them
+//! separately.
 
 use crate::census::riding::are_riding;
 use crate::fence::Fence;
@@ -8,9 +9,9 @@ use fencepost_planner::Result;
 use fencepost_transport::{Notification, Notify, Topology};
 
 impl Fence<'_> {
-    /// Prepares to add frames to the census, before frames are sent in an exchange with a census.
-    /// The items of an exchange that all ranks take again are given back first, since `send` looks
-    /// for them in the world.
+    /// Prepares to add frames to the census. Called before frames are sent in an exchange with a
+    /// census. If all ranks take an exchange again, its items are first given back to the world,
+    /// since `send` looks for them there.
     pub(super) fn begin_rides(&mut self) {
         if let Some(items) = self.items.take() {
             self.world.census.items.replace(items);
@@ -33,9 +34,9 @@ impl Fence<'_> {
         Ok(taken)
     }
 
-    /// Returns whether all that there is for `to` is a plain record or two of one window, which the
-    /// notification contains. Gets are read directly there, and need no frame if they are not
-    /// listed.
+    /// Returns whether `to` gets only one or two plain records of one window, which the
+    /// notification contains. This rank reads its gets directly from `to`, so gets need no frame if
+    /// they are not listed.
     pub(super) fn in_notification(&self, to: usize) -> bool {
         let [window] = self.windows else { return false };
         if self.listed && window.filling.pending.borrow().asks(to) {
@@ -46,18 +47,18 @@ impl Fence<'_> {
         outbox.records.len() <= 2 && outbox.wide.is_empty() && self.endpoint.reaches(to)
     }
 
-    /// Returns whether what there is from `from` is in its notification.
+    /// Returns whether the notification of `from` contains all its operations.
     ///
-    /// Only ranks that reach each other's memory do that, and only such a rank's records are
-    /// applied without a check. A notification that came as a message may contain anything; a
-    /// census refuses this form there.
+    /// Only ranks that reach each other's memory send such notifications, and only their records
+    /// are applied without a check. A notification that came as a message may contain anything, so
+    /// a census refuses this form of it.
     pub(super) fn rides(&mut self, from: usize) -> bool {
         self.endpoint.reaches(from)
             && self.notification(from).is_some_and(|notification| are_riding(notification.address))
     }
 
-    /// Returns the notification of `from`, if it is known. In a census, only ranks that have
-    /// something for this rank have one.
+    /// Returns the notification of `from`, if it is known. In a census, only a rank that has
+    /// something for this rank has a notification.
     #[inline(always)]
     pub(super) fn notification(&mut self, from: usize) -> Option<&Notification> {
         match &self.items {

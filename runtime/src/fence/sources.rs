@@ -1,5 +1,5 @@
-//! What a rank does by itself before its notification: it checks what it alone can see, reads or
-//! exposes the sections that are sources, and lists what it will read in place.
+//! The work of a rank before its notification: it checks what only it can see, reads or exposes the
+//! sections that are sources, and lists the elements that it will read in place.
 
 use crate::collect::filling::RecordSources;
 use crate::collect::limits::most_operations;
@@ -17,7 +17,7 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Endpoint, Topology};
 
 /// Checks what one rank can see, and reads or exposes sections that are sources. Returns whether
-/// all gets of this rank are listed for their targets, so that they may land in their destinations
+/// all gets of this rank are listed for their targets. Listed gets may land in their destinations
 /// at once.
 pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<bool> {
     for (i, window) in windows.iter().enumerate() {
@@ -34,8 +34,9 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
             let Some(outbox) = window.region.made_outbox(set, target) else { continue };
             if let Some(from) = elements {
                 // SAFETY: only its owner touches the set being filled. Each displacement was
-                // checked at the call against this rank's part of that window, which this rank is
-                // fencing, and nobody else writes it before this rank's notification is out.
+                // checked at the call against this rank's part of that window. This rank is fencing
+                // the window, and no other rank writes the part before this rank's notification is
+                // out.
                 unsafe { (*outbox).read_elements(from.region.base(), window.element.size as usize) };
             }
             // SAFETY: only its owner touches the set being filled.
@@ -80,8 +81,8 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
     Ok(list(world, windows, endpoint))
 }
 
-/// Returns the window whose elements are sources of records in `window`, if there are any. They are
-/// read now.
+/// Returns the window whose elements are sources of records in `window`, if there are any. The
+/// elements are read now.
 fn sources_of_records<'w>(
     world: &WorldCore,
     windows: &[&'w WindowCore],
@@ -97,7 +98,7 @@ fn sources_of_records<'w>(
     }
 }
 
-/// Returns the error of an epoch with more operations than can be counted where they travel.
+/// Returns the error of an epoch with more operations than its frames or notifications can count.
 #[cold]
 fn too_many(window: &WindowCore, call: &Call, count: usize, what: &str) -> Error {
     let message = format!(
@@ -108,8 +109,8 @@ fn too_many(window: &WindowCore, call: &Call, count: usize, what: &str) -> Error
     call.error(&window.world, ErrorClass::Size, message)
 }
 
-/// Makes room in tickets for the elements of `size` bytes that they get. Returns whether there is
-/// enough memory.
+/// Makes room in tickets for the elements, of `size` bytes each, that the tickets get. Returns
+/// whether there is enough memory.
 fn tickets(pending: &Pending, size: usize) -> bool {
     pending.wide.iter().all(|get| match &get.landing {
         Landing::Ticket(slot) => slot.reserve(get.remote.size() * size),
@@ -117,7 +118,7 @@ fn tickets(pending: &Pending, size: usize) -> bool {
     })
 }
 
-/// Checks that ranks whose memory is not reached will answer all gets from them.
+/// Checks that each rank whose memory is not reached will answer all gets from it.
 fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()> {
     let (world, size) = (&window.world, window.element.size as usize);
     let endpoint = world.endpoint.borrow();
@@ -135,7 +136,7 @@ fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()>
     Ok(())
 }
 
-/// Makes the decision about all sections that other ranks can read in place.
+/// Decides about all sections that other ranks can read in place.
 fn rendezvous(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> Rendezvous {
     let sections = windows.iter().flat_map(|window| {
         let targets = (0..endpoint.size()).filter(|&to| to != endpoint.rank() && endpoint.reaches(to));
@@ -156,12 +157,12 @@ fn section<'a>(wide: &'a DatatypeOperation, window: &WindowCore) -> Option<Secti
     Some(Section { mode: wide.mode, source, target: &wide.remote, size: window.element.size })
 }
 
-/// Copies sections into the outbox's arena, or leaves and exposes them, as `decided`; `None` if the
-/// target cannot read them.
+/// Copies sections into the outbox's arena, or exposes them in place, as `decided`. `decided` is
+/// `None` if the target cannot read sections in place.
 ///
-/// The only section for such a target is sent from the window, without a copy here. The bytes
-/// exposed to one target are limited to what may be got from one rank, since the target may have to
-/// stage all of them.
+/// If such a target has only one section, that section is sent from the window without a copy here.
+/// The bytes exposed to one target have the same limit as gets from one rank, since the target may
+/// have to stage all of them.
 fn read_sections(
     outbox: &mut Outbox,
     (windows, target): (&[&WindowCore], usize),
@@ -203,8 +204,8 @@ fn read_sections(
             return Err(call.error(world, ErrorClass::NoMem, message));
         };
         // SAFETY: the section was checked against this rank's part of the window, which this rank
-        // is fencing; nobody else writes it before this rank's notification is out; it has as many
-        // bytes.
+        // is fencing. No other rank writes the part before this rank's notification is out. The
+        // room has the section's number of bytes.
         unsafe { kernel::pack(from, &elements, size, to.as_mut_ptr()) };
         outbox.wide[index].source = DatatypeSource::Bytes(at);
     }
@@ -212,8 +213,8 @@ fn read_sections(
     Ok(())
 }
 
-/// Lists the elements of this rank's gets for their targets, if there are only a few gets that may
-/// be direct, none of them from this rank. Returns whether it did.
+/// Lists the elements of this rank's gets for their targets, if there are only a few gets, all of
+/// them may be direct, and none is from this rank. Returns whether it listed them.
 fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool {
     let count: usize = windows.iter().map(|window| window.filling.pending.borrow().gets.len()).sum();
     if count == 0 || count > LISTED {

@@ -1,16 +1,16 @@
-//! The short path of the fence: windows for which only records wait, and ranks that all reach each
-//! other's memory.
+//! The short path of the fence, for windows for which only records wait, between ranks that all
+//! reach each other's memory.
 //!
 //! It is the same fence, with one loop over the ranks before the notifications are sent and one
-//! after: nothing is got, exposed or listed, and no frame is posted. A notification contains one or
-//! two records; for more it contains their address. They are of one window or of two. What other
-//! ranks have for this one may be anything. If it is records in this form, and nobody reads this
-//! rank's memory, they are applied at once (W1: all notifications are in). Otherwise
-//! [`conclude`](Fence::conclude) follows the notifications, as in every fence; so it does when a
-//! notification has not come within a microsecond or two.
+//! loop afterwards. Nothing is got, exposed or listed, and no frame is posted. A notification
+//! contains one or two records, or the address of more. The records are of one or two windows.
+//! Other ranks may send this rank anything. If they send only records in this form, and no rank
+//! reads this rank's memory, the records are applied at once (W1: all notifications are in).
+//! Otherwise, or if a notification has not come within a microsecond or two,
+//! [`conclude`](Fence::conclude) follows the notifications as in every fence.
 //!
-//! All of it is compiled as one function for each kind of end: two ranks that are threads of one
-//! core pay for every instruction.
+//! The whole path is compiled as one function for each kind of end, because two ranks that are
+//! threads of one core pay for every instruction.
 
 use crate::census::flags::{CHANGED, EXPOSES, FAILED, READS, RUNS};
 use crate::census::riding::{self, MOST_WINDOWS, are_riding, riders};
@@ -49,7 +49,7 @@ fn is_straight(world: &WorldCore, window: &WindowCore) -> bool {
 }
 
 /// Runs the fence of no window by the short path: a meeting of all ranks, outside of all
-/// supersteps. Returns `None` if it cannot; nothing has happened then.
+/// supersteps. Returns `None`, without any effect, if the fence cannot take it.
 #[inline(never)]
 pub(super) fn fence_of_none(world: &WorldCore, call: &Call) -> Option<Result<()>> {
     if !world.tells() || without(Wait::Composition) || world.admits(call).is_err() {
@@ -58,8 +58,8 @@ pub(super) fn fence_of_none(world: &WorldCore, call: &Call) -> Option<Result<()>
     Some(tell(world, call, &mut world.endpoint.borrow_mut(), None))
 }
 
-/// Runs the fence of one window by the short path. Returns `None` if it cannot; nothing has
-/// happened then.
+/// Runs the fence of one window by the short path. Returns `None`, without any effect, if the fence
+/// cannot take it.
 ///
 /// This is one function for all callers, and everything that it calls is a part of it.
 #[inline(never)]
@@ -67,8 +67,8 @@ pub(super) fn fence_of_one(world: &WorldCore, window: &WindowCore, call: &Call) 
     fence(world, &[window], call)
 }
 
-/// Runs the fence of several windows by the short path. Returns `None` if it cannot; nothing has
-/// happened then.
+/// Runs the fence of several windows by the short path. Returns `None`, without any effect, if the
+/// fence cannot take it.
 #[inline(never)]
 pub(super) fn fence_of_several(
     world: &WorldCore,
@@ -130,8 +130,8 @@ macro_rules! with_end {
     };
 }
 
-/// Makes the exchange of a fence that [`are_straight`] allows. Returns `None` if it cannot take the
-/// short path after all; nothing has happened then.
+/// Makes the exchange of a fence that [`are_straight`] allows. Returns `None`, without any effect,
+/// if the fence cannot take the short path after all.
 #[inline(always)]
 fn exchange(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<Result<()>> {
     let endpoint = &mut *world.endpoint.borrow_mut();
@@ -148,8 +148,8 @@ fn exchange(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<R
     result
 }
 
-/// Sends the same to every other rank, or nothing, in an exchange that fences no window and takes
-/// the short path. What the others have sent is in their notifications.
+/// Sends every other rank the same records, or nothing, in an exchange that fences no window and
+/// takes the short path. The notifications of the others contain what they have sent.
 pub(super) fn tell(
     world: &WorldCore,
     call: &Call,
@@ -181,7 +181,7 @@ struct Said {
 }
 
 /// Drafts the notifications and publishes them. Returns `None` if the fence cannot take the short
-/// path: records have only been counted then, and the drafts are written again.
+/// path. Then records have only been counted, and the general path writes the drafts again.
 #[inline(always)]
 fn enter<E: Notify + Liveness>(
     end: &mut E,
@@ -256,8 +256,8 @@ fn publish<E: Notify + Liveness>(
 }
 
 /// Reads the notifications of all others. Returns the flags of all, and how many ranks have
-/// something for this one, if all agree, nobody reads this rank's memory, and everything for it is
-/// records in notifications. Otherwise returns `None`; some notification may not have come.
+/// something for this rank, if all agree, no rank reads this rank's memory, and only records in
+/// notifications are for it. Otherwise returns `None`; some notification may not have come yet.
 #[inline(always)]
 fn agree<E: Notify>(end: &mut E, world: &WorldCore, said: &Said) -> Option<(u32, usize)> {
     let (mut flags, mut senders) = (said.flags, 0);
@@ -275,7 +275,7 @@ fn agree<E: Notify>(end: &mut E, world: &WorldCore, said: &Said) -> Option<(u32,
 }
 
 /// Reads the notifications of all others and, if they [agree], applies what is for this rank.
-/// Returns whether they did; otherwise nothing was applied.
+/// Returns whether they agreed; if not, nothing was applied.
 #[inline(always)]
 fn found_records_only<E: Notify>(
     end: &mut E,
@@ -304,8 +304,8 @@ fn found_records_only<E: Notify>(
                 }
             };
             if !records.is_empty() {
-                // SAFETY: this rank's own memory, in its own fence, which nobody reads. The origin
-                // of these records checked every displacement against this length.
+                // SAFETY: this is this rank's own memory, in its own fence, and no rank reads it.
+                // The origin of these records checked every displacement against this length.
                 unsafe { window.apply_records(records) };
             }
         }
@@ -315,8 +315,8 @@ fn found_records_only<E: Notify>(
 }
 
 /// Returns the records of this window for one rank, after reading the elements that are their
-/// sources. Those that were read before are not read again. Returns `None` if the records cannot be
-/// read in place.
+/// sources. Elements that were read before are not read again. Returns `None` if the records cannot
+/// be read in place.
 #[inline(always)]
 fn records<'w>(
     world: &WorldCore,
@@ -348,8 +348,8 @@ fn records<'w>(
     };
     if let Some(from) = sources {
         // SAFETY: as above; each displacement was checked at the call against this rank's part of
-        // that window, which this rank is fencing, and nobody else writes it before this rank's
-        // notification is out.
+        // that window. This rank is fencing the window, and no other rank writes the part before
+        // this rank's notification is out.
         unsafe { outbox.read_elements(from.region.base(), window.element.size as usize) };
     }
     let ride = outbox.records.len() <= if windows.len() == 1 { 2 } else { 0 };
@@ -357,8 +357,8 @@ fn records<'w>(
     (outbox.records.len() <= most_operations() && reached).then_some(&outbox.records[..])
 }
 
-/// Does the rest of the fence if this rank has [entered](enter), or could not, and has not
-/// [found records only](found_records_only).
+/// Does the rest of the fence after this rank has [entered](enter) or failed to enter. Called if it
+/// has not [found records only](found_records_only).
 #[inline(never)]
 fn go_on(fence: &mut Fence<'_>, entered: Result<Said, Lost>) -> Result<()> {
     let Said { hash, word, notifications, flags } = entered.map_err(|lost| fence.quit(&lost))?;
@@ -390,7 +390,8 @@ mod tests {
                         }
                     }
                     u.accumulate(3..4, Op::Sum).to((me + 1) % size, 60)?;
-                    // The rank whose turn it is reads what others write, or puts more than records.
+                    // The rank whose turn it is reads elements that others write, or puts more than
+                    // records.
                     let turns = epoch % 7 == me;
                     if turns && epoch % 2 == 0 {
                         u.get(40..44).from((me + 1) % size, 0..4)?;
@@ -418,9 +419,9 @@ mod tests {
         }
     }
 
-    /// Records of none, one, two or three of the windows of a fence, few or many, and with sections
-    /// of another window as sources. Some ranks do not take the short path, and read what the
-    /// records change.
+    /// A fence has few or many records for none, one, two or three of its windows, also with
+    /// sections of another window as sources. Some ranks do not take the short path, and read
+    /// elements that the records change.
     #[test]
     fn records_of_several_windows_are_applied_to_their_own() {
         for transport in [TransportKind::Local, TransportKind::ShmThreads] {
@@ -470,8 +471,8 @@ mod tests {
         }
     }
 
-    /// One element of another window, or of the same one by its name, with elements of the window
-    /// itself in the same epoch, and outside of either.
+    /// The source is one element of another window, or of the same window by its name. Some epochs
+    /// also have elements of the window itself, or values from outside of both windows.
     #[test]
     fn an_element_of_another_window_is_read_as_the_fence_is_entered() {
         for transport in [TransportKind::Local, TransportKind::ShmThreads] {

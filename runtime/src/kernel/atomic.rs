@@ -217,7 +217,7 @@ pub unsafe fn compare_and_swap<V: Values>(at: *mut u8, expected: u64, bits: u64)
 /// Combines a value into an element, and returns the bits that it had.
 ///
 /// # Safety
-/// As [`load`]; `op` takes `element`, which is the type of `V`.
+/// As for [`load`]. In addition, `op` is defined for `element`, and `element` is the type of `V`.
 #[inline(always)]
 pub unsafe fn combine<V: Values>(op: Op, element: ElementType, at: *mut u8, bits: u64) -> u64 {
     let is_integer = matches!(element.kind, ElementKind::Scalar(scalar) if !scalar.is_float());

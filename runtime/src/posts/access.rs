@@ -327,8 +327,9 @@ fn send_failure(
     send(world, endpoint, (target, ports.accesses), head, scratch, &mut to.frames)
 }
 
-/// Sends the operations of an access to their target, after what is known of their calls where they
-/// are checked. Returns the number of the frame if its payload stays in the batch.
+/// Sends the operations of an access to their target. If conflicts are checked, a frame with what
+/// this rank knows of the calls is sent first. Returns the number of the frame if its payload stays
+/// in the batch.
 fn send_batch(
     window: &WindowCore,
     endpoint: &mut Endpoint,

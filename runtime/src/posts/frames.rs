@@ -135,7 +135,7 @@ pub(super) fn of_post(
     header(word(number, file, 0), kind::POST, site.line())
 }
 
-/// Reads a post; `None` for one that ranks do not send.
+/// Reads a post. Returns `None` if the frame is not a post that a correct rank sends.
 pub(super) fn post_of(
     frame: &Frame,
     len: usize,

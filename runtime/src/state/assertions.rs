@@ -7,9 +7,10 @@ use std::ops::BitOr;
 /// `u.fence_with(Assertions::NOPRECEDE | Assertions::NOSTORE)?`.
 ///
 /// A false assertion is an error or has no effect; it never costs memory safety, and never leaves
-/// wrong bits. NOPRECEDE and NOSUCCEED are always checked. NOSTORE and NOPUT are checked where
-/// conflicts are looked for ([`Ranks::check`](crate::Ranks::check)): then the fence is `ASSERT` on
-/// the rank whose assertion is false, `RMA_SYNC` on the others, and nothing is applied.
+/// wrong bits. NOPRECEDE and NOSUCCEED are always checked. NOSTORE and NOPUT are checked if
+/// conflicts are checked ([`Ranks::check`](crate::Ranks::check)). If one is false, the fence
+/// returns `ASSERT` on the rank that made the assertion and `RMA_SYNC` on the others, and applies
+/// nothing.
 ///
 /// ```
 /// # use fencepost_runtime::Assertions;
@@ -20,8 +21,8 @@ use std::ops::BitOr;
 ///
 /// # Source
 /// MPI 4.1, section 12.5.5 (Assertions).
-// Written by hand: types of the crate `bitflags` have two dozen public methods, and one of these
-// makes assertions of any bits.
+// Written by hand: a type of the crate `bitflags` would have two dozen public methods, and one of
+// these accepts any bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Assertions(u8);
 
@@ -29,17 +30,17 @@ impl Assertions {
     /// Nothing is promised.
     pub const NONE: Self = Self(0);
     /// This rank did not store to its part since the last fence. No behaviour depends on it. The
-    /// check compares digests of the part, from the second fence on that asserts it, if no other
-    /// call of all ranks was in between.
+    /// check compares digests of the part between two fences that assert this, if all ranks made no
+    /// other call in between.
     pub const NOSTORE: Self = Self(1);
     /// No other rank puts to this rank's part or accumulates into it in the epoch that follows. No
     /// behaviour depends on it.
     pub const NOPUT: Self = Self(2);
-    /// No operation waits for this fence on any rank; all ranks must assert it. `ASSERT` at the
-    /// fence if one does.
+    /// No operation waits for this fence on any rank. All ranks must assert this. If an operation
+    /// waits, the fence returns `ASSERT`.
     pub const NOPRECEDE: Self = Self(4);
-    /// No rank puts, gets or accumulates in the epoch that follows; all ranks must assert it.
-    /// `ASSERT` at the call that does.
+    /// No rank puts, gets or accumulates in the epoch that follows. All ranks must assert this. A
+    /// call that does so returns `ASSERT`.
     pub const NOSUCCEED: Self = Self(8);
 
     /// Returns whether all of `other` is promised.

@@ -34,8 +34,8 @@ impl Attendant for All {
 }
 
 impl Attendants {
-    /// Attaches what `attendant` returns as the server of requests of this kind from now on, unless
-    /// there is one already.
+    /// Attaches the attendant that `attendant` returns, unless this kind has one. It serves all
+    /// requests of this kind from now on.
     pub(crate) fn attach<A: Attendant + 'static>(
         &self,
         endpoint: &mut Endpoint,

@@ -20,10 +20,10 @@ pub(crate) struct Call {
     pub(crate) site: &'static Location<'static>,
 }
 
-/// What distinguishes calls that all ranks make together, in the words of their exchanges.
+/// Codes that distinguish calls of all ranks in the words of their exchanges.
 pub(crate) mod codes {
     pub(crate) const SPLIT: u64 = 0x5b;
-    /// In addition to the code of a call, if the call makes a window.
+    /// Added to the code of a call that makes a window.
     pub(crate) const MAKES_WINDOW: u64 = 0x77;
     pub(crate) const BARRIER: u64 = 0xba;
     pub(crate) const LOCK_WINDOW: u64 = 0x10c;

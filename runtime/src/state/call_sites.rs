@@ -1,9 +1,8 @@
 //! [`CallSites`]: what errors report of other ranks, which is the call that each entered last, and
 //! the error with which the world ended.
 //!
-//! Ranks that do not agree find out by words and frames, which show that two calls differ, but not
-//! which calls they are. If ranks are of one process, each also writes here what it enters. Only
-//! the text of messages depends on it.
+//! Words and frames show ranks that their calls differ, but not which calls they are. So each rank
+//! of a process also writes here which call it enters. Only the text of messages depends on this.
 
 use fencepost_planner::ErrorClass;
 use std::fmt::Write;
@@ -19,7 +18,7 @@ const WINDOWS: usize = 4;
 pub(crate) struct CallSites {
     /// The first rank of `ranks`.
     first: usize,
-    /// The ranks that write here: all, or the one that is a process.
+    /// The ranks that write here: all ranks, or the only rank of this process.
     ranks: Vec<Entered>,
     /// The class of the error that ended the world.
     ended: OnceLock<ErrorClass>,
@@ -30,12 +29,13 @@ pub(crate) struct CallSites {
 #[derive(Default)]
 struct Entered {
     site: AtomicPtr<Location<'static>>,
-    /// The numbers of its windows plus one, sixteen bits each; the first is lowest.
+    /// The numbers of its windows plus one, in sixteen bits each. The first window has the lowest
+    /// bits.
     windows: AtomicU64,
 }
 
 impl CallSites {
-    /// Returns the call sites of these ranks, which write here.
+    /// Returns empty call sites for these ranks.
     pub(crate) fn new(ranks: Range<usize>) -> Self {
         Self {
             first: ranks.start,
@@ -46,8 +46,8 @@ impl CallSites {
 
     /// Notes that `rank` enters the call at `site` on `windows`.
     ///
-    /// The stores are relaxed: the call is announced to the others afterwards, and a rank that
-    /// reads a later call, or the windows of one, only names that call in its message.
+    /// The stores are relaxed. The call is announced to the others afterwards. A rank may read a
+    /// later call or its windows; then its message only names that later call.
     #[inline(always)]
     pub(crate) fn enter(
         &self,
@@ -68,8 +68,8 @@ impl CallSites {
     pub(crate) fn entered(&self, rank: usize) -> Option<String> {
         let entered = self.ranks.get(rank.checked_sub(self.first)?)?;
         let site = entered.site.load(Ordering::Relaxed);
-        // SAFETY: it is null, or one of the `&'static` that `enter` stored: valid, and never
-        // written to.
+        // SAFETY: the pointer is null, or `enter` stored it from a `&'static`: that is valid and
+        // never written to.
         let site = (unsafe { site.as_ref() })?;
         let mut text = format!("the call at {}:{}", site.file(), site.line());
         let mut numbers = entered.windows.load(Ordering::Relaxed);

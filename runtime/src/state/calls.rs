@@ -1,12 +1,12 @@
 //! [`Calls`]: which collective call of its world a rank is in.
 //!
-//! Ranks meet in exchanges of notifications, the n-th of one rank with the n-th of every other.
-//! That alone would pair a rank that left a call without its exchange with the call before: from
-//! then on each would take the other's data for that of its own call. So every rank counts its
-//! collective calls as they begin, whatever becomes of them, and each notification carries the
-//! count. [`Fence`](crate::fence) compares the counts first. A call that is behind fails, and a
-//! call that is ahead exchanges again until the others have reached it. Frames of prepared runs
-//! carry the count in their word.
+//! Ranks meet in exchanges of notifications: the n-th exchange of one rank is the n-th of every
+//! other. Suppose a rank left a call without its exchange. From then on its exchanges would meet
+//! those of other calls, and each rank would take the other's data for that of its own call. So
+//! every rank counts its collective calls as they begin, whatever becomes of them, and each
+//! notification carries the count. [`Fence`](crate::fence) compares the counts first. A call that
+//! is behind fails, and a call that is ahead exchanges again until the others have reached it.
+//! Frames of prepared runs carry the count in their word.
 //!
 //! A superstep is one call. So is a scoped epoch, and so is a prepared superstep, unless its plan
 //! synchronises by posts and starts: then only some ranks may run it, and it is not counted. Calls
@@ -18,7 +18,8 @@ use crate::state::key::Key;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// The collective calls of a rank in a world: how many it has begun, and what they are compared by.
+/// The collective calls of a rank in a world: how many it has begun, and the key by which they are
+/// compared.
 pub(crate) struct Calls {
     /// The key by which ranks compare their calls.
     pub(crate) key: Key,
@@ -75,8 +76,8 @@ impl Calls {
         self.depth.set(self.depth.get() + 1);
     }
 
-    /// Notes that a superstep begins that is no call of all ranks. Calls in its body are counted as
-    /// those in any body.
+    /// Notes that a superstep begins that is not a call of all ranks. Calls in its body are counted
+    /// as in any other body.
     pub(crate) fn enter_apart(&self) {
         if self.depth.get() == 0 {
             self.inner.set(0);
@@ -95,15 +96,15 @@ impl Calls {
         self.number.get() << flags
     }
 
-    /// Returns the position of this call, which differs for every other call. It is in every hash
-    /// of a call.
+    /// Returns the position of this call, which no other call has. Every hash of a call includes
+    /// it.
     #[inline]
     pub(crate) fn position(&self) -> u64 {
         u64::from(self.number.get()) << 32 | u64::from(self.inner.get())
     }
 
-    /// Runs code of the user that must not call the world. Collective calls that it begins all the
-    /// same are not counted.
+    /// Runs code of the user that must not call the world. If it begins collective calls
+    /// nevertheless, they are not counted.
     pub(crate) fn uncounted<R>(&self, call: impl FnOnce() -> R) -> R {
         let kept = [&self.number, &self.inner, &self.depth].map(Cell::get);
         let result = call();

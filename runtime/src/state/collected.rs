@@ -11,8 +11,8 @@ use crate::state::window_core::WindowCore;
 use std::panic::Location;
 
 impl WindowCore {
-    /// Begins to fill the other set, which nobody reads any more, after a fence at this line that
-    /// succeeded.
+    /// Begins to fill the other set after a fence at this line has succeeded. No rank reads that
+    /// set any more.
     pub(crate) fn next_set(&self, site: &'static Location<'static>) {
         self.lines.since.set(site);
         self.collecting.follow();
@@ -29,8 +29,8 @@ impl WindowCore {
         }
     }
 
-    /// Does the same as [`next_set`](Self::next_set), if the epoch had only records and memory is
-    /// reached: no operation is pending, nor was any.
+    /// Does the same as [`next_set`](Self::next_set), if all memory is reached and the epoch had
+    /// only records: no operation is or was pending.
     #[inline]
     pub(crate) fn next_set_plainly(&self, site: &'static Location<'static>) {
         self.lines.since.set(site);
@@ -41,7 +41,7 @@ impl WindowCore {
     }
 
     /// Allows the fast path for small operations of the epoch that begins here. If the line of the
-    /// first one is kept, the fast path is for the second one and later.
+    /// first operation is kept, only later ones take the fast path.
     #[inline]
     fn reopen(&self) {
         let named = self.lines.first.take().is_some();
@@ -50,8 +50,9 @@ impl WindowCore {
         }
     }
 
-    /// Keeps the line of the first operation of an epoch, when it is about to be collected without
-    /// the fast path, if [each call is checked](crate::supersteps::state::Supersteps::checks).
+    /// Keeps the line of the first operation of an epoch if [each call is
+    /// checked](crate::supersteps::state::Supersteps::checks). Called before that operation is
+    /// collected without the fast path.
     #[inline]
     pub(crate) fn keep_first(&self, site: &'static Location<'static>) {
         if self.lines.first.get().is_none() && self.world.supersteps.checks() {
@@ -68,8 +69,8 @@ impl WindowCore {
         self.allow(self.is_short()); // which operations may be sent early may differ now
     }
 
-    /// Keeps how many bytes the epoch that has ended sent to ranks whose memory is not reached,
-    /// single elements excepted.
+    /// Keeps how many bytes the epoch that has ended sent to ranks whose memory is not reached.
+    /// Single elements are not counted.
     fn watch(&self) {
         let remembered = self.fence.remembered.borrow();
         let sent = (0..self.world.size).filter(|&target| self.peers[target].base.is_null()).map(|target| {
@@ -90,7 +91,7 @@ impl WindowCore {
     /// Ends the epoch for which NOSUCCEED was asserted, if it was.
     pub(crate) fn open(&self) {
         if self.collecting.follow() {
-            // While calls are matched with a plan none takes the fast path.
+            // While calls are matched with a plan, no operation takes the fast path.
             self.allow(!self.collecting.is_matching());
         }
     }
@@ -98,8 +99,8 @@ impl WindowCore {
     /// Discards what is pending.
     pub(crate) fn discard(&self) {
         if self.world.alive().is_err() {
-            // Other ranks may be reading what was collected for the fence in which the world ended,
-            // and no other fence follows.
+            // The world may have ended in a fence, and other ranks may still read what was
+            // collected for it. No other fence follows.
             self.allow(false);
             return self.pending(|pending| pending.clear(&self.world.windows.streaks, self.filling.asking));
         }
@@ -107,7 +108,8 @@ impl WindowCore {
             self.allow(self.is_short());
         }
         self.filling.sources.set(RecordSources::None);
-        // After a fence that failed on all ranks, or before one: nobody reads the set being filled.
+        // This is before a fence, or after one that failed on all ranks, so no rank reads the set
+        // being filled.
         let made = |&target: &usize| self.region.made_outbox(self.filling.set.get(), target).is_some();
         (0..self.world.size).filter(made).for_each(|target| self.outbox(target, Outbox::clear));
         self.pending(|pending| pending.clear(&self.world.windows.streaks, self.filling.asking));
@@ -163,9 +165,8 @@ impl WindowCore {
                 .any(|(target, fast_path)| !fast_path.writer.has_none(records(target)))
     }
 
-    /// Remembers the operations of a window that is dropped, or whose world is left, without a
-    /// fence for them. Does nothing after another error, which may be why the window was not
-    /// fenced.
+    /// Remembers the operations that wait for a fence when their window is dropped or its world is
+    /// left. Does nothing after another error, which may be why the window was not fenced.
     pub(crate) fn note_unfenced(&self) {
         let failed =
             !self.world.life.goes_on() || self.handler.has_reported() || self.world.handler.has_reported();

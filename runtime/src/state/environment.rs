@@ -1,4 +1,4 @@
-//! Environment variables: each is understood, or refused with the values that are allowed.
+//! Environment variables: a value is understood, or the error lists the allowed values.
 
 use fencepost_planner::machine::Machine;
 use fencepost_planner::plan::open_regular;
@@ -25,11 +25,11 @@ pub(crate) fn text(name: &str) -> Result<Option<String>> {
     }
 }
 
-/// Returns what the program has set, or else the value of the variable, if it is set. Reports if
-/// the two differ.
+/// Returns what the program has set, or else the value of the variable, if it is set. Reports a
+/// variable that differs from what the program has set.
 ///
 /// # Errors
-/// That of the variable's value, even if the program has set another one.
+/// The error of parsing the variable, even if the program has set another value.
 #[cfg(not(loom))]
 pub(crate) fn either<V: PartialEq>(
     set: Option<V>,
@@ -46,7 +46,7 @@ pub(crate) fn either<V: PartialEq>(
 /// Returns the value of a variable that may be one of a few words; `None` if it is not set.
 ///
 /// # Errors
-/// `ARG` for any other word, with those allowed.
+/// `ARG` for any other word. The error lists the allowed words.
 pub(crate) fn word<V: Copy>(name: &str, words: &[(&str, V)]) -> Result<Option<V>> {
     let Some(text) = text(name)? else { return Ok(None) };
     let known = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
@@ -113,7 +113,8 @@ const MACHINE: u64 = 1 << 16;
 /// Returns the machine model in the file whose path a variable contains; `None` if it is not set.
 ///
 /// # Errors
-/// `ARG` for a file that cannot be read; `FILE` for one that is not a machine model, with the line.
+/// `ARG` for a file that cannot be read. `FILE`, with the line, for a file that is not a machine
+/// model.
 pub(crate) fn machine(name: &str) -> Result<Option<Machine>> {
     let Some(path) = text(name)? else { return Ok(None) };
     let refused = |class, why: String| Error::new(class, format!("{name} is `{path}`: {why}"));
@@ -134,8 +135,8 @@ pub(crate) fn machine(name: &str) -> Result<Option<Machine>> {
     model.parse().map(Some).map_err(|error: Error| refused(ErrorClass::File, error.message().into()))
 }
 
-/// Reports each variable of the environment that begins with `FENCEPOST_` and that nothing reads,
-/// on standard error. It does so once in a process, and in a job only on rank 0.
+/// Reports, on standard error, each environment variable that begins with `FENCEPOST_` and that
+/// nothing reads. It does so once in a process, and in a job only on rank 0.
 #[cfg(not(loom))]
 pub(crate) fn report_unknown() {
     use fencepost_job::variables::{reported, unknown};
@@ -149,7 +150,7 @@ pub(crate) fn report_unknown() {
     });
 }
 
-/// Reports a variable that the program overrides with another value, on standard error. It does so
+/// Reports, on standard error, a variable that the program overrides with another value. It does so
 /// once in a process, and in a job only on rank 0.
 #[cfg(not(loom))]
 pub(crate) fn report_overridden(name: &'static str) {

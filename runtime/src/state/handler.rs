@@ -1,7 +1,7 @@
 //! [`ErrorHandler`]: what is done with an error before the call that found it returns it.
 //!
-//! Public calls end in [`Handler::report`], where nothing is borrowed. A reported error is marked,
-//! so each is reported once, however many calls it passes through.
+//! Public calls end in [`Handler::report`], and nothing is borrowed then. A reported error is
+//! marked, so it is reported once, even if it passes through several calls.
 
 use crate::kernel::contained::contained;
 use fencepost_planner::{Error, Result};
@@ -32,13 +32,13 @@ pub enum ErrorHandler {
     #[default]
     Return,
     /// The error is printed on standard error and the process ends, with exit code 1 and without
-    /// unwinding. Ranks of the same process end with it; those of other processes are notified that
-    /// this one has died (MPI_ERRORS_ABORT, as far as the process goes).
+    /// unwinding. Ranks of the same process end with it. Ranks of other processes are notified that
+    /// this process has died. This is MPI_ERRORS_ABORT for one process.
     Abort,
     /// A function receives the error first; made by [`ErrorHandler::call`].
     #[doc(hidden)]
     Call(Rc<dyn Fn(&Error)>),
-    /// A function receives the error first, and conflicts pass; made by
+    /// A function receives the error first, and calls with conflicts continue; made by
     /// [`ErrorHandler::pass_conflicts`].
     #[doc(hidden)]
     Pass(Rc<dyn Fn(&Error)>),
@@ -68,16 +68,16 @@ impl ErrorHandler {
         Self::Call(Rc::new(told))
     }
 
-    /// Returns a handler like [`call`](Self::call) that also lets conflicts pass which this rank
-    /// finds ([`Ranks::check`](crate::Ranks::check)).
+    /// Returns a handler like [`call`](Self::call) that also lets conflicts pass if this rank finds
+    /// them ([`Ranks::check`](crate::Ranks::check)).
     ///
     /// Conflicts are only reported to `told`. The call that found them then does the same as an
-    /// unchecked one, and returns no error for them. So a program that is known to have some can be
-    /// run to its end. No other rank is notified, except by the
+    /// unchecked call, and returns no error for them. So a program that is known to have conflicts
+    /// can run to its end. No other rank is notified, except by the
     /// [report](crate::Ranks::check_report).
     ///
-    /// A conflict is found by the rank that owns the elements, and under locks by the later one of
-    /// the two. If `told` panics, nothing passes.
+    /// The rank that owns the elements finds a conflict. Under locks, the later of the two
+    /// conflicting ranks finds it. If `told` panics, no conflict passes.
     ///
     /// ```
     /// # use fencepost_runtime::{Check, ErrorHandler};
@@ -168,7 +168,7 @@ impl Handler {
 fn abort(error: &Error) -> ! {
     let rank = error.rank().map_or(String::new(), |rank| format!(" of rank {rank}"));
     let line = format!("fencepost: an error{rank} ends the process: {error:?}\n");
-    // One write, so that lines of several processes do not mix. Nobody may be there to read it.
+    // One write, so that lines of several processes do not mix. A failure to write is ignored.
     let _ = std::io::stderr().write_all(line.as_bytes());
     #[cfg(not(loom))]
     if is_secondary_failure(error)

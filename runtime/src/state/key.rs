@@ -2,25 +2,25 @@
 //! them.
 //!
 //! The word of an epoch or a prepared superstep represents its call, its schedule and its windows.
-//! It is sound to touch another rank's memory only because two ranks have the same windows, so a
-//! program must not be able to choose two lists of windows with one word. The word is therefore a
-//! polynomial whose coefficients are what it represents, modulo the prime `2^61 - 1`:
-//! `1 k^n + c1 k^(n-1) + .. + cn`. The place `k` is drawn for each `run`, or follows from the job's
-//! secret and the rank's machine model, by which ranks plan alone what they do together (ranks with
-//! different models have different words). Two different lists of `n` coefficients have the same
-//! word at `n` places of all `2^61` at most.
+//! A rank may touch another rank's memory only because both have the same windows. So a program
+//! must not be able to choose two lists of windows that have the same word. The word is therefore a
+//! polynomial whose coefficients are what it represents, modulo the prime `2^61 - 1`: `1 k^n + c1
+//! k^(n-1) + .. + cn`. The place `k` is drawn for each `run`, or follows from the job's secret and
+//! the rank's machine model. The model is included because each rank plans by its own model what
+//! all ranks do together: ranks with different models have different words. Two different lists of
+//! `n` coefficients have the same word at no more than `n` of all `2^61` places.
 //!
-//! A program can choose the coefficients, as many as it likes, and find out from the result of a
-//! call whether the words of two ranks were equal. Each try that fails excludes `n` places at most,
-//! and is an error on all ranks. So after a million tries with ten windows each the next one
-//! succeeds with a probability of about `2^-58`. A program cannot read the key or a word, which are
-//! in no value that safe code gets. They travel over connections, and are in memory that the ranks
-//! of a job share.
+//! A program can choose any number of coefficients. From the result of a call it can find out
+//! whether the words of two ranks were equal. Each try that fails excludes at most `n` places, and
+//! is an error on all ranks. So after a million tries with ten windows each the next one succeeds
+//! with a probability of about `2^-58`. A program cannot read the key or a word, since no value
+//! that safe code gets contains them. They travel over connections, and are in memory that the
+//! ranks of a job share.
 //!
-//! The word does not cover everything: the values marked `#[uniform]` of one call are one
+//! The word does not cover everything: all values marked `#[uniform]` of one call are one
 //! coefficient, a hash without a key ([`UniformHash`](crate::supersteps::uniform::UniformHash)). A
-//! program that searches can find two values that pass for equal. Then ranks do not notice that
-//! these values differ; they still have the same schedule and the same windows.
+//! program that searches can find two values with the same hash. Ranks do not notice that these
+//! values differ, but they still have the same schedule and the same windows.
 
 #[cfg(not(loom))]
 use fencepost_planner::machine::Machine;
@@ -34,7 +34,7 @@ const P: u64 = (1 << 61) - 1;
 /// The number of coefficients that are taken at once.
 const AT_ONCE: usize = 9;
 
-/// The secret place at which words are taken: its powers, from the first on.
+/// The powers of the secret place at which words are taken, from the first power on.
 #[derive(Clone, Copy)]
 pub(crate) struct Key([u64; AT_ONCE]);
 
@@ -78,9 +78,9 @@ impl Key {
         folded(self.0[0] + folded(coefficient))
     }
 
-    /// Returns the word of `first`, `middle`, `last` and 0, the same as [`word`](Self::word) and
-    /// [`with`](Self::with) give it modulo `P`. Up to eight products are taken side by side, and
-    /// folded once.
+    /// Returns the word of `first`, `middle`, `last` and 0. Modulo `P`, it is the word that
+    /// [`word`](Self::word) and [`with`](Self::with) return. Up to eight products are added before
+    /// they are folded once.
     #[inline(always)]
     pub(crate) fn word_of(self, first: u64, middle: impl ExactSizeIterator<Item = u32>, last: u64) -> u64 {
         let count = middle.len();
@@ -101,7 +101,7 @@ impl Key {
         folded((sum as u64 & P) + folded((sum >> 61) as u64))
     }
 
-    /// Returns the word of everything that `word` represents, and one more coefficient.
+    /// Returns the word of everything that `word` represents and of one more coefficient.
     #[inline]
     pub(crate) fn with(self, word: u64, coefficient: u64) -> u64 {
         let product = u128::from(word) * u128::from(self.0[0]);

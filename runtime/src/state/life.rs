@@ -1,8 +1,8 @@
 //! [`Life`]: how long a world goes on, and [`Opened`], what a rank has begun in it and not
 //! finished.
 //!
-//! A world does not know what its rank may begin: a protocol that begins something adds it to what
-//! is opened, and from then on the world advances it in every wait, and names it if the rank leaves
+//! A world does not know what its rank may begin. A protocol that begins something adds it to what
+//! is opened. From then on the world advances it in every wait, and names it if the rank leaves
 //! before it is finished.
 
 use crate::state::world::WorldCore;
@@ -13,8 +13,8 @@ use std::rc::{Rc, Weak};
 
 /// What a rank has begun in a world, and may not have finished.
 pub(crate) trait Opened {
-    /// Advances it as far as that is possible without waiting, while this rank waits for something
-    /// else. Errors are reported where it is finished.
+    /// Advances it, without waiting, while this rank waits for something else. Errors are reported
+    /// by the call that finishes it.
     fn advance(&self, _world: &WorldCore, _endpoint: &mut Endpoint) {}
 
     /// Returns whether it may go on while this rank waits for something else.
@@ -27,26 +27,26 @@ pub(crate) trait Opened {
         false
     }
 
-    /// Describes what this rank has not finished of it, if others wait for that.
+    /// Describes the unfinished part of it, if other ranks wait for that part.
     fn unfinished(&self) -> Option<String>;
 
-    /// Leaves others what they still need when this rank has left the world.
+    /// Leaves behind what other ranks still need after this rank has left the world.
     fn leave(&self, _endpoint: &mut Endpoint) {}
 }
 
 /// Worlds that one rank has split off, if they still exist.
 pub(crate) type Parts = RefCell<Vec<Weak<WorldCore>>>;
 
-/// Whether a world goes on, what is begun in it, and the worlds to which its end matters.
+/// Whether a world goes on, what its rank has begun in it, and the worlds that its end affects.
 pub(crate) struct Life {
     /// The reason why the world has ended.
     pub(crate) dead: RefCell<Option<Cause>>,
-    /// Counts the failures that concern this rank. `heeded` is the count up to which none was a
-    /// failure of a rank of this world.
+    /// Counts the failures that concern this rank. None of the first `heeded` failures was of a
+    /// rank of this world.
     pub(crate) alarms: Alarms,
     pub(crate) heeded: Cell<u32>,
-    /// The worlds from which this one was split, the one of the whole program first. Each of them
-    /// may be dropped.
+    /// The worlds from which this world was split; the world of the whole program is first. Each of
+    /// them may be dropped.
     pub(crate) above: RefCell<Vec<Weak<WorldCore>>>,
     /// All worlds that this rank has split off in this `run`, except the one with which it was
     /// entered.
@@ -93,7 +93,7 @@ impl Life {
     }
 
     /// Declares that this rank begins, or has ceased, to access memory of other ranks. Returns
-    /// `None` if it has declared so already, and otherwise whether it may begin.
+    /// `None` if it has declared this before, and otherwise whether it may begin.
     #[inline]
     pub(crate) fn touching(&self, endpoint: &mut Endpoint, on: bool) -> Option<bool> {
         (self.touching.get() != on).then(|| {
@@ -132,8 +132,8 @@ impl WorldCore {
         self.leave_to(&mut self.endpoint.borrow_mut(), how);
     }
 
-    /// Leaves a world that is dropped. After it, or the one above it, has ended, it is not left as
-    /// one that succeeded: ranks that wait for this rank receive the cause.
+    /// Leaves a world that is dropped. If this world or one above it has ended, ranks that wait for
+    /// this rank receive the cause of that end instead of a success.
     pub(super) fn leave_dropped(&mut self) {
         let how = match self.life.why_dead() {
             Some(why) => Leave::Failed(why),
@@ -179,8 +179,8 @@ impl WorldCore {
         });
     }
 
-    /// Returns whether this is so of any other world of this rank: the one from which all were
-    /// split in the end, and those.
+    /// Returns whether `is_so` holds for any other world of this rank: the world at the root of all
+    /// splits, or a world that was split from it.
     fn any_other(&self, is_so: impl Fn(&WorldCore) -> bool) -> bool {
         let first = self.life.above.borrow().first().and_then(Weak::upgrade);
         let parts = self.life.parts.borrow().clone();

@@ -12,7 +12,7 @@ pub(crate) struct Reach {
     pub(crate) is_all: bool,
     /// Whether some ranks reach each other's memory.
     pub(crate) is_some: bool,
-    /// Whether all ranks are threads of this process that read one another's values.
+    /// Whether all ranks are threads of this process and read one another's values.
     pub(crate) shares_all: bool,
     /// Which ranks reach whose memory, for the planner.
     pub(crate) placement: Placement,
@@ -28,8 +28,8 @@ impl Reach {
 }
 
 /// Returns the placement of ranks on these hosts, by rank. It never states that two ranks share
-/// memory if they do not. If hosts do not have equally many consecutive ranks, it states it of
-/// fewer ranks than do.
+/// memory if they do not. If the hosts have different numbers of consecutive ranks, it leaves out
+/// some pairs that do share memory.
 pub(crate) fn of_hosts<H: PartialEq>(hosts: impl IntoIterator<Item = H>) -> Placement {
     let mut hosts = (0usize..).zip(hosts);
     let Some((_, mut host)) = hosts.next() else { return Placement::Together };

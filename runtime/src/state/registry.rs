@@ -59,7 +59,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Registry {
-    /// Returns the registry of a rank that is a process, with the key of its job's worlds of this
+    /// Returns the registry of a rank that is a process. Its key is that of its job for this
     /// machine model.
     #[cfg(not(loom))]
     pub(crate) fn of_job(secret: &fencepost_transport::auth::Secret, machine: &Machine) -> Self {
@@ -88,7 +88,7 @@ impl Registry {
         all
     }
 
-    /// Forgets window `key`, which no rank has made or will make.
+    /// Forgets window `key`. No rank has made it, and no rank will.
     pub(crate) fn withdraw(&self, key: Attempt) {
         lock(&self.regions).remove(&key);
     }
@@ -108,8 +108,7 @@ impl Registry {
     }
 
     /// Returns the call sites of a world of `size` ranks. `takers` ranks know the world by this
-    /// number: `rank`, and others unless it is the only one. Each of them takes the call sites
-    /// once.
+    /// number, and `rank` is one of them. Each takes the call sites once.
     pub(crate) fn call_sites(&self, world: u64, rank: usize, size: usize, takers: usize) -> Arc<CallSites> {
         let mut all = lock(&self.call_sites);
         let ranks = if takers == 1 { rank..rank + 1 } else { 0..size };
@@ -123,8 +122,8 @@ impl Registry {
         call_sites
     }
 
-    /// Returns the table of waits, which has the rank that each rank waits for. `ranks` is used in
-    /// the first call only.
+    /// Returns the table of waits: for each rank, the rank that it waits for. Only the first call
+    /// uses `ranks`.
     pub(crate) fn waits(&self, ranks: usize) -> Waits {
         self.waits.get_or_init(|| Waits::new(ranks)).clone()
     }

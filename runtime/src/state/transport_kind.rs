@@ -23,15 +23,15 @@ pub enum TransportKind {
     Tcp,
     /// Processes that `mpirun`, `mpiexec` or `srun` has started, by messages of that MPI. Ranks of
     /// one host share memory. If neither this nor [`Tcp`](Self::Tcp) is requested, such processes
-    /// use what is quicker between hosts.
+    /// use the one that is quicker between hosts.
     Mpi,
-    /// Threads that reach each other's memory as processes do: for tests.
+    /// Threads that reach each other's memory in the same way as processes do: for tests.
     #[doc(hidden)]
     ShmThreads,
     /// Threads that exchange bytes over TCP on loopback: for tests.
     #[doc(hidden)]
     TcpThreads,
-    /// The same, by the addresses of a route: for tests, which place something between ranks.
+    /// The same, but through the addresses of a route: for tests that put something between ranks.
     #[cfg(not(loom))]
     #[doc(hidden)]
     TcpThreadsBy(Arc<dyn Route>),

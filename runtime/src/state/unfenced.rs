@@ -20,7 +20,7 @@ pub(crate) struct Forgotten {
     pub(crate) operations: usize,
     /// Whether there may be more operations, because some were sent early.
     pub(crate) at_least: bool,
-    /// The line of the first of them, if it is kept.
+    /// The line of the first of these operations, if it is kept.
     pub(crate) first: Option<&'static Location<'static>>,
     /// The line that made the window, or fenced it last.
     pub(crate) since: &'static Location<'static>,
@@ -32,7 +32,8 @@ impl Unfenced {
         if told.len() < MOST { told.push(forgotten) } else { *more += 1 }
     }
 
-    /// Takes all of them. Returns a text about them and a line at which to begin, if there are any.
+    /// Takes all windows. If there are any, returns a text about them and the line to look at
+    /// first.
     pub(crate) fn take(&self) -> Option<(String, &'static Location<'static>)> {
         let (told, more) = self.0.take();
         let first = told.first()?;

@@ -16,7 +16,8 @@ use std::rc::Rc;
 /// # Source
 /// MPI 4.1, section 12.2.1 (MPI_WIN_ALLOCATE); active target synchronisation only.
 pub struct Window<T: Element> {
-    /// The first field that keeps a window from other threads: the compiler's error names it.
+    /// Keeps the window from other threads. It is the first such field, so the compiler's error
+    /// names it.
     threads: PhantomData<dyn OtherThreadsTakeTheSliceOfAWindow>,
     /// The elements, as the program alone accesses them.
     pub(crate) data: *mut T,
@@ -67,8 +68,8 @@ impl<T: Element> Window<T> {
         self.len == 0
     }
 
-    /// Gives up the operations that this rank has collected for the next fence: nobody sees them,
-    /// and tickets of gets stay empty.
+    /// Discards the operations that this rank has collected for the next fence. No rank sees their
+    /// effects, and tickets of gets stay empty.
     ///
     /// A rank that drops a window with such operations reports them when its program returns
     /// success, unless a call on the window or the world has returned an error before. With a
@@ -106,11 +107,11 @@ impl<T: Element> Deref for Window<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` elements of the region, initialised (zeroed, any bit pattern valid),
-        // aligned; others touch them only while this rank is inside a call that has the window by
-        // `&mut`, or a superstep that was begun has it by value (W1). If they are mapped twice
-        // (`Region::lent`) this is so of both mappings, and the compiler knows of neither that
-        // nothing else has its address.
+        // SAFETY: `len` elements of the region are here, aligned and initialised (zeroed; any bit
+        // pattern is valid). Other ranks touch them only while this rank is inside a call that has
+        // the window by `&mut`, or while a superstep that was begun has it by value (W1). If the
+        // elements are mapped twice (`Region::lent`), this holds for both mappings, and the
+        // compiler does not assume of either that its address is unique.
         unsafe { std::slice::from_raw_parts(self.data, self.len) }
     }
 }

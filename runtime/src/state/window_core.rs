@@ -307,7 +307,7 @@ impl WindowCore {
         let short = short && (self.lines.first.get().is_some() || !self.world.supersteps.checks());
         let gets_are_short = short && !self.collecting.observed.get() && self.peers.len() <= RANKS;
         for (fast_path, peer) in self.fast_paths.iter().zip(&*self.peers) {
-            // Operations that may be sent early do not take the fast path, nor do observed ones.
+            // Operations that may be sent early and observed operations do not take the fast path.
             let open =
                 short && (holds_until_fence || !peer.base.is_null()) && !self.collecting.observed.get();
             let below = |open| if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
@@ -316,16 +316,15 @@ impl WindowCore {
         }
     }
 
-    /// Forgets the elements that this rank had. Its stores and loads from here on are not looked
-    /// at.
+    /// Forgets the elements that this rank had. Its stores and loads are not checked from here on.
     #[inline]
     pub(crate) fn forget_part(&self) {
         self.checked.forget_part();
         self.region.open();
     }
 
-    /// Returns whether small operations take the fast path. After an access the first caller opens
-    /// it again, so a window that is only posted and accessed does not pay for that.
+    /// Returns whether small operations take the fast path. After an access, the first caller opens
+    /// the fast path again, so a window that is only posted and accessed does not pay for it.
     #[inline(always)]
     pub(crate) fn is_short(&self) -> bool {
         match self.collecting.gate.get() {
@@ -377,7 +376,7 @@ impl WindowCore {
         }
     }
 
-    /// Stops collecting, because the world has ended, whatever this rank is in the middle of.
+    /// Stops collecting because the world has ended, even in the middle of a call.
     #[cold]
     pub(crate) fn shut(&self) {
         self.collecting.gate.set(Gate::Shut);
@@ -418,8 +417,7 @@ impl WindowCore {
         if self.is_open() { self.opened_at() } else { None }
     }
 
-    /// Returns a text about what this rank has left open that is in the way of a call that takes
-    /// the window.
+    /// Returns a text about an open part of the window that prevents a call from taking the window.
     pub(crate) fn still_open(&self) -> Option<&'static str> {
         if self.is_pending() || self.world.windows.is_named_elsewhere(self.key) {
             return Some("has collected operations on the window for its next fence: fence it first");
@@ -449,7 +447,7 @@ impl WindowCore {
         unsafe { self.filling.getting.lower(&pending.gets) };
     }
 
-    /// Does the same as [`fill`](Self::fill), except for what waits in no outbox.
+    /// Does the same as [`fill`](Self::fill), but only for what waits in outboxes.
     #[inline]
     pub(crate) fn fill_outboxes(&self, set: usize) {
         self.filling.set.set(set);
@@ -488,8 +486,8 @@ impl WindowCore {
         if self.region.made_outbox(self.filling.set.get(), target).is_none() {
             writer.leave();
         }
-        // SAFETY: only its owner touches the set being filled, and while the writer is lifted only
-        // by this reference.
+        // SAFETY: only its owner touches the set being filled. While the writer is lifted, the
+        // owner touches it only by this reference.
         let outbox = unsafe { &mut *self.region.make_outbox(self.filling.set.get(), target) };
         // SAFETY: writers are on the set being filled alone.
         unsafe { writer.lift(&mut outbox.records) };
@@ -527,8 +525,8 @@ impl Drop for WindowCore {
         let done: Done = if region.is_adopted() {
             Box::new(|| true) // nobody else has reached it
         } else {
-            // SAFETY: the part is reached, this rank drops the window only here, and keeps its part
-            // as the function requires, or for good.
+            // SAFETY: the part is reached, and this rank drops the window only here. It keeps its
+            // part as long as the function requires, or for good.
             unsafe { let_go(region.base(), first, reaching) }
         };
         if let Some(memory) = Arc::into_inner(region).map(Region::into_memory) {

@@ -5,7 +5,7 @@ use crate::state::window::Window;
 use crate::state::window_core::WindowCore;
 use std::rc::Rc;
 
-/// A window of any element type: what several windows that are fenced together have in common.
+/// A window of any element type. Windows that are fenced together are passed as this.
 pub trait AnyWindow: sealed::Sealed {}
 impl<T: Element> AnyWindow for Window<T> {}
 

@@ -45,7 +45,7 @@ pub(crate) struct WorldCore {
     pub(crate) endpoint: RefCell<Endpoint>,
     pub(crate) registry: Arc<Registry>,
     /// The cost of communication, for all decisions of this world. It is the same on all ranks,
-    /// since it is in the [`Key`](crate::state::key::Key).
+    /// since the [`Key`](crate::state::key::Key) depends on it.
     pub(crate) machine: Machine,
     pub(crate) life: Life,
     /// What the program has set for all windows.
@@ -76,7 +76,7 @@ pub(crate) struct Choices {
     pub(crate) mode: Cell<Mode>,
     /// Whether order is kept in epochs from here on.
     pub(crate) order: Cell<Order>,
-    /// Whether anything is planned; otherwise every operation is a message of its own.
+    /// Whether epochs are planned. If not, every operation is a message of its own.
     pub(crate) plans: Cell<bool>,
 }
 
@@ -163,14 +163,13 @@ impl World {
         if self.core.fence.changed.get() { EpochKind::Dynamic } else { EpochKind::Replayed }
     }
 
-    /// Returns the counts of what the transport has sent for this rank so far, counted where it is
-    /// handed over.
+    /// Returns the counts of what this rank has handed to the transport to send so far.
     pub fn meter(&self) -> fencepost_transport::Meter {
         self.core.endpoint.borrow().meter().clone()
     }
 
-    /// Leaves this world, and all that were split from it, which the program may have forgotten,
-    /// because the rank's program has ended.
+    /// Leaves this world and all worlds that were split from it, because the rank's program has
+    /// ended. The program may have forgotten the split worlds.
     pub(crate) fn leave(&self, how: Leave) {
         let parts = self.core.life.parts.borrow().take();
         for part in parts.iter().filter_map(Weak::upgrade) {
@@ -190,7 +189,7 @@ impl grid::RankPosition for World {
 }
 
 impl WorldCore {
-    /// Returns whether fences may take the short path if only records wait for them: this rank
+    /// Returns whether fences for which only records wait may take the short path: this rank
     /// reaches the memory of all ranks, and notifies each rank.
     #[inline]
     pub(crate) fn is_straight(&self) -> bool {

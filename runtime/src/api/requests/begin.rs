@@ -87,8 +87,8 @@ impl World {
         let call = Call::named(0, "World::irecv");
         let list = NonNull::from(Box::leak(Box::new(Vec::<T>::new())));
         let wanted = (from.into(), tag.into(), Room::List(list.as_ptr()));
-        // SAFETY: the list is one of `T`, and stays in its box, which the request takes back when
-        // the receive is complete or forgotten, or leaks.
+        // SAFETY: the list is a `Vec<T>` and stays in its box. The request takes the box back when
+        // the receive is complete or forgotten; otherwise the box leaks.
         match unsafe { messages::begin_receive::<T>(self.core(), wanted, &call) } {
             Ok(begun) => Ok(Request::new(self.core(), begun, Held::Boxed(list))),
             Err(error) => {

@@ -15,8 +15,8 @@ enum Kept {
 }
 
 impl Aside {
-    /// Sets a frame of `from` aside until the census has ended. Its payload is left where it is if
-    /// it is `in_place`; otherwise it is `bytes`.
+    /// Sets a frame of `from` aside until the census has ended. If `in_place`, its payload is read
+    /// from the frame later; otherwise `bytes` is the payload.
     pub(crate) fn add(&mut self, from: usize, frame: Frame, bytes: &[u8], in_place: bool) {
         let aside = if in_place { Kept::InPlace(frame) } else { Kept::Copied(frame.header, bytes.to_vec()) };
         self.0.push_back((from, aside));

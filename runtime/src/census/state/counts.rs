@@ -7,14 +7,14 @@
 //!
 //! In a message a count is two words of four bytes: the number of notes, and the sum of their
 //! senders. The ranks of a group have neighbouring positions, and groups are in the order of their
-//! numbers, so what is halved is always one run of counts.
+//! numbers. So each half is one run of counts.
 //!
 //! What ranks have for all others follows the counts, in the order of the ranks' positions. Each
-//! rank passes on everything that has reached it. Each message has as many ranks' contributions as
-//! it has counts, and none that its receiver already has.
+//! rank passes on everything that has reached it. A message has one contribution for each of its
+//! counts, and none that its receiver already has.
 //!
-//! Received counts are checked as far as they can be. A message has a count for each rank that it
-//! is about. A count is at most the number of ranks whose contributions the message can contain. A
+//! Received counts are checked as far as possible. A message has a count for each rank that it is
+//! about. A count is at most the number of ranks whose contributions the message can contain. A
 //! count of one note names a sender that is one of those ranks.
 
 use crate::census::state::roles::{Leg, Roles};
@@ -23,15 +23,15 @@ use fencepost_planner::census::halvings;
 use fencepost_transport::bytes::{Reader, Writer};
 use std::ops::Range;
 
-/// The positions of the ranks in a reduced census: in groups, whose number is a power of two.
-/// Groups beyond that number have been merged into the first ones.
+/// The positions of the ranks in a reduced census. The ranks are in groups, and the number of
+/// groups is a power of two. Groups beyond that number are merged into the first groups.
 pub(crate) struct Halving {
     pub(crate) roles: Roles,
     /// The position of the count of each rank.
     position: Vec<u32>,
     /// The rank at each position.
     ranks: Vec<u32>,
-    /// The position at which each group begins, and the one at which the last group ends.
+    /// The position at which each group begins, and the position at which the last group ends.
     begins: Vec<u32>,
 }
 
@@ -84,8 +84,8 @@ impl Halving {
         self.groups() >> (round + 1)
     }
 
-    /// Returns the positions of the ranks in that half of the groups of this round in which this
-    /// group is.
+    /// Returns the positions of the ranks in the half of this round's groups that contains this
+    /// group.
     fn block(&self, group: u32, round: u32) -> Range<usize> {
         let first = group & !(self.half(round) - 1);
         let at = |group: u32| self.begins[group as usize] as usize;
@@ -99,7 +99,7 @@ impl Halving {
         (self.roles.place(rank as usize) ^ partner) & (2 * self.half(round) - 1) == 0
     }
 
-    /// Returns how many ranks that holds for.
+    /// Returns the number of ranks whose contribution a message of the partner can contain.
     fn heard_of(&self, round: u32) -> u32 {
         let step = 2 * self.half(round);
         let partner = (self.me() ^ self.half(round)) & (step - 1);
@@ -118,7 +118,7 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Returns what is left without the note of this rank, if there is one.
+    /// Returns the count without the note of this rank, or `None` if it cannot contain one.
     pub(crate) fn without(self, rank: usize) -> Option<Self> {
         let notes = self.notes.checked_sub(1)?;
         Some(Self { notes, from: self.from.wrapping_sub(rank as u32) })
@@ -160,7 +160,7 @@ impl Counts {
     }
 
     /// Takes in the counts that came from rank `from` on this leg, and returns the bytes that
-    /// follow them. Returns `None` if they cannot come there.
+    /// follow them. Returns `None` if no correct rank sends these counts on this leg.
     pub(crate) fn take<'c>(
         &mut self,
         halving: &Halving,

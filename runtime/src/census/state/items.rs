@@ -5,12 +5,12 @@
 //! fenced, or bytes of a call that fences none. In a message each item consists of its origin and
 //! its target, its length, and its bytes.
 //!
-//! A rank holds its items by how far they have come, then by origin and target: its own first, then
-//! those of round 0, and so on, each message in the order in which its sender held them. Received
-//! items are checked as far as they can be. An item has to be on the one path that leads from its
-//! origin to its target, which passes a rank once only, and after the item before it. So a rank
-//! that sends an item off its path, or twice, is found by the first rank that receives it. Items
-//! between ranks of one host are accepted from ranks of that host only.
+//! A rank holds its own items first, then the items of round 0, and so on. The items of one message
+//! keep the order in which their sender held them. Received items are checked as far as possible.
+//! An item must be on the only path from its origin to its target, and after the item before it. A
+//! path passes each rank once. So the first rank that receives an item off its path, or twice,
+//! finds that its sender is wrong. Items between ranks of one host are accepted from ranks of that
+//! host only.
 
 use crate::census::state::aside::Aside;
 use crate::census::state::counts::{Counts, Halving};
@@ -26,8 +26,8 @@ use std::ops::Range;
 const ALL: u32 = u32::MAX;
 
 /// The address of a notification that contains its records. If there are more than two, the value
-/// of the first is the address of all. A few numbers below this one mean the same for other windows
-/// than the first, if the census is direct. Any other address is the number of frames that came
+/// of the first is the address of all. If the census is direct, a few numbers below this one mean
+/// the same for windows other than the first. Any other address is the number of frames that came
 /// before the notification.
 pub(crate) const INLINE: usize = usize::MAX;
 
@@ -49,7 +49,7 @@ struct Notified {
     address: u64,
 }
 
-/// The items that a rank holds of a census, and those that came for it.
+/// The items of a census that a rank holds, and the items that came for it.
 #[derive(Default)]
 pub(crate) struct Items {
     /// How many censuses this rank has begun, which is the same on all ranks of a census.
@@ -107,8 +107,8 @@ impl Items {
         self.items.push(Item { origin: me as u32, target: to as u32, bytes: from..self.bytes.len() });
     }
 
-    /// Sends, in a reduced census, each item of this rank for one other separately by `send`, and
-    /// holds it no more. Items for all go with the counts.
+    /// In a reduced census, sends each item of this rank for one other rank separately by `send`,
+    /// and then drops it. Items for all go with the counts.
     pub(crate) fn send_notes<E>(
         &mut self,
         mut send: impl FnMut(usize, &[u8]) -> Result<(), E>,
@@ -126,7 +126,7 @@ impl Items {
         self.items.iter().filter(|item| item.target != ALL).map(|item| item.origin as usize)
     }
 
-    /// Appends what goes to rank `to` on this leg to `out`; in a reduced census, counts first.
+    /// Appends to `out` what goes to rank `to` on this leg. In a reduced census, counts come first.
     pub(crate) fn pass(
         &mut self,
         roles: &Roles,
@@ -158,7 +158,8 @@ impl Items {
         });
     }
 
-    /// Takes in what came from rank `from` on this leg. Returns `None` if that cannot come there.
+    /// Takes in what came from rank `from` on this leg. Returns `None` if no correct rank sends it
+    /// on this leg.
     pub(crate) fn take(
         &mut self,
         roles: &Roles,
@@ -216,7 +217,7 @@ impl Items {
     /// windows are fenced.
     ///
     /// # Errors
-    /// The rank that sent something else than one notification, or bytes with it that are no
+    /// The rank that did not send exactly one notification, or sent bytes with it that are not
     /// frames.
     pub(crate) fn read_notifications(&mut self, me: usize) -> Result<(), usize> {
         if let Some(twice) = self.items.windows(2).find(|two| two[0].origin == two[1].origin) {
@@ -255,8 +256,9 @@ impl Items {
         self.notifications.iter().map(|(origin, notification, _)| (*origin as usize, notification))
     }
 
-    /// Returns what ranks other than `me` gave to this one alone, or to all, by rank, once the
-    /// census has [ended](Self::end): the rank, whether it is for all, and the bytes.
+    /// Returns what ranks other than `me` gave to this rank alone or to all, by rank, once the
+    /// census has [ended](Self::end). Each entry is the rank, whether its bytes are for all, and
+    /// the bytes.
     pub(crate) fn given(&self, me: usize) -> impl Iterator<Item = (usize, bool, &[u8])> {
         let others = self.items.iter().filter(move |item| item.origin as usize != me);
         others.map(|item| (item.origin as usize, item.target == ALL, &self.bytes[item.bytes.clone()]))
@@ -284,8 +286,8 @@ fn notification(bytes: &[u8]) -> Option<(Notification, &[u8])> {
     (!is_inline || bytes.is_empty()).then_some((notification, bytes.0))
 }
 
-/// Returns a digest of a message of the census of this number: of its word, its flags, and the
-/// bytes of its items. It detects accidents, not ranks with bad intent.
+/// Returns a digest of a message of census `number`: of its word, its flags, and the bytes of its
+/// items. It detects accidents, not ranks with bad intent.
 pub(crate) fn digest(number: u64, word: u64, flags: u32, bytes: &[u8]) -> u64 {
     let mix = |digest: u64, part: u64| {
         let mixed = (digest ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -469,8 +471,8 @@ mod tests {
         assert_eq!(to.read_notifications(1), Err(0), "three bytes are no notification");
     }
 
-    /// Items come to rank 5 of 7 in round 1, through rank 3, from ranks that are two or three
-    /// below. Exactly those whose path has these steps are taken, each once.
+    /// In round 1, items from the ranks two or three below come to rank 5 of 7 through rank 3. The
+    /// rank takes exactly the items whose path has these steps, each once.
     #[test]
     fn what_is_not_on_its_way_is_not_taken() {
         let item = |origin: u32, target: u32| {

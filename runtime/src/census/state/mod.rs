@@ -14,8 +14,8 @@ use fencepost_planner::census::{Census, choose, dense, short};
 use fencepost_planner::machine::Machine;
 use std::cell::{Cell, OnceCell, RefCell};
 
-/// How the ranks of a world find out which ranks have entered an exchange, and which have something
-/// for whom.
+/// How the ranks of a world find out which ranks have entered an exchange, and which rank has
+/// something for which other.
 pub(crate) struct CensusState {
     /// The census that the program has chosen, for this world and those split from it.
     pub(crate) chosen: Option<Census>,
@@ -23,10 +23,10 @@ pub(crate) struct CensusState {
     pub(crate) usual: Census,
     /// The census of the exchange that this rank is in, or was in last.
     pub(crate) taken: Cell<Census>,
-    /// The number of targets of each rank from which on, by the model, a reduced census is over
-    /// sooner than a sparse one.
+    /// The number of targets of each rank at which the machine model expects a reduced census to
+    /// end sooner than a sparse one.
     pub(crate) dense: u32,
-    /// Whether each rank had that number in the last fence.
+    /// Whether each rank had at least `dense` targets in the last fence.
     pub(crate) was_dense: Cell<bool>,
     /// The most bytes of a frame of operations that is piggybacked on a census.
     pub(crate) short: usize,

@@ -1,12 +1,12 @@
 //! [`Rides`]: short frames of operations that travel in a census, in the item for their target.
 //!
-//! A message of a census travels to that rank in any case, through ranks in between, and sending a
-//! frame by itself costs more than copying its bytes on that path. So frames of few bytes are
+//! A message of a census travels to that rank in any case, through ranks in between. Sending a
+//! frame by itself costs more than copying a few bytes on that path. So short frames are
 //! piggybacked, up to the length that the machine model gives
-//! ([`short`](fencepost_planner::census::short)), and up to a number of bytes from each rank, so
-//! that what a rank in between copies stays bounded. They are checked on arrival as any frame. A
-//! frame is not piggybacked if operations of its epoch were sent early to that rank: it counts
-//! them, and could arrive before them, through other ranks.
+//! ([`short`](fencepost_planner::census::short)). The number of bytes from each rank is limited
+//! too, which bounds what a rank in between copies. They are checked on arrival like any other
+//! frame. A frame is not piggybacked if operations of its epoch were sent early to that rank. The
+//! frame counts them, and through other ranks it could arrive before them.
 
 use bytemuck::{Pod, Zeroable};
 use fencepost_transport::bytes::{Reader, Writer};
@@ -54,7 +54,7 @@ impl Rides {
         true
     }
 
-    /// Returns the frames for `to`, as they travel.
+    /// Returns the encoded frames for `to`.
     pub(crate) fn to(&self, to: usize) -> &[u8] {
         let Ok(at) = self.ends.binary_search_by_key(&to, |(to, _)| *to as usize) else { return &[] };
         let begin = if at == 0 { 0 } else { self.ends[at - 1].1 };
@@ -62,8 +62,8 @@ impl Rides {
     }
 }
 
-/// Returns the frames of this kind in `came`, where their payloads are. Ends with `None` if
-/// something follows that a rank cannot have sent.
+/// Returns the frames of this kind in `came`; their payloads are in `came`. Ends with `None` if the
+/// rest is something that no correct rank sends.
 pub(crate) fn frames(kind: u32, came: &[u8]) -> impl Iterator<Item = Option<Frame>> {
     let mut came = Reader(came);
     std::iter::from_fn(move || {
@@ -107,7 +107,7 @@ mod tests {
             let expected: Vec<_> = sent.iter().filter(|sent| sent.0 == to).collect();
             assert_eq!(came.len(), expected.len(), "to {to}");
             for (frame, (_, word, window, bytes)) in came.iter().zip(expected) {
-                // SAFETY: it is in the bytes of `rides`, which still exist.
+                // SAFETY: the payload is in the bytes of `rides`, which still exist.
                 let payload = unsafe { frame.bytes() };
                 assert_eq!((frame.header, payload), (head(*word, *window), *bytes));
             }

@@ -4,14 +4,14 @@
 use fencepost_planner::census::{Places, groups, partners};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The roles of the ranks of a world in a census: each for itself, or in
-/// [groups](fencepost_planner::census::Places), whose first ranks lead them.
+/// The roles of the ranks of a world in a census. Each rank is for itself, or the ranks are in
+/// [groups](fencepost_planner::census::Places), and the first rank of a group leads it.
 #[derive(Clone)]
 pub(crate) struct Roles {
     pub(super) me: usize,
     pub(super) ranks: usize,
-    /// The group of each rank, numbered by first ranks, and the first rank of each; `None` if each
-    /// rank is for itself.
+    /// The group of each rank, and the first rank of each group. Groups are numbered in the order
+    /// of their first ranks. `None` if each rank is for itself.
     pub(super) groups: Option<(Vec<u32>, Vec<usize>)>,
     pub(super) places: Places,
 }
@@ -86,8 +86,8 @@ impl Roles {
         self.groups.as_ref().map_or(group as usize, |(_, firsts)| firsts[group as usize])
     }
 
-    /// Returns the roles of the same ranks in this number of groups. Each group beyond that number
-    /// is merged into one of those.
+    /// Returns the roles of the same ranks in this number of groups. Each further group is merged
+    /// into one of these.
     pub(super) fn merged(&self, groups: u32) -> Self {
         let group = (0..self.ranks).map(|rank| self.place(rank) % groups).collect();
         let firsts = (0..groups).map(|group| self.leader_of(group)).collect();
@@ -99,7 +99,7 @@ impl Roles {
         self.groups.as_ref().map_or(rank as u32, |(groups, _)| groups[rank])
     }
 
-    /// Returns how many places further `to` is than `from`, counted upward and around.
+    /// Returns how many places `to` is above `from`, counted around the end.
     pub(super) fn distance(&self, from: u32, to: u32) -> u32 {
         let (from, to, places) = (self.place(from as usize), self.place(to as usize), self.leaders());
         (to + places - from) % places

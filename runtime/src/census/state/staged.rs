@@ -16,7 +16,7 @@ pub(crate) struct Staged {
 /// that it puts.
 struct Early {
     window: u32,
-    /// The number of supersteps that the sender had been in when it sent them.
+    /// The number of supersteps that the sender had entered when it sent them.
     number: u32,
     /// The epoch of the window at the sender.
     generation: u32,
@@ -30,7 +30,7 @@ pub(crate) fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 impl Early {
-    /// Returns whether it was sent before the sender entered the fence of this word.
+    /// Returns whether the frames were sent before the sender entered the fence of this word.
     fn before(&self, word: u64) -> bool {
         earlier(u64::from(self.number) << 32, word)
     }
@@ -44,7 +44,7 @@ impl Staged {
     /// Keeps what `from` sent early, in a frame with this header.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// There is no memory for the frame.
     pub(crate) fn keep(
         &mut self,
         from: usize,
@@ -54,7 +54,7 @@ impl Staged {
         let (window, number) = (header.extra, (header.word >> 32) as u32);
         let generation = Reader(payload).take::<FrameHead>().map_or(0, |head| head.epoch);
         let all = &mut self.from[from];
-        // Those of the sender's present superstep are the last ones.
+        // The frames of the sender's present superstep are the last ones.
         let present = all.iter().rev().take_while(|early| early.number == number);
         let at = match present
             .map(|early| (early.window, early.generation))
@@ -62,8 +62,9 @@ impl Staged {
         {
             Some(behind) => all.len() - 1 - behind,
             None => {
-                // The sender is in a later epoch of the window. What is here of an earlier one was
-                // given up, since the frame of a fence that took it would have come first.
+                // The sender is in a later epoch of the window. Frames of an earlier epoch that are
+                // still here were discarded by the sender: the frame of a fence that took them
+                // would have come first.
                 all.retain(|early| early.window != window || early.generation == generation);
                 all.push(Early { window, number, generation, frames: Vec::new() });
                 all.len() - 1

@@ -1,6 +1,6 @@
-//! [`Entering`]: what an origin announces of the operations that it is about to carry out under a
-//! lock, where conflicts are looked for. It uses this itself if it reaches the part, and otherwise
-//! sends it to the attendant of the target.
+//! [`Entering`]: if conflicts are checked, what an origin announces about the operations that it is
+//! about to carry out under a lock. An origin that reaches the part uses this itself. Any other
+//! origin sends it to the attendant of the target.
 
 use crate::check::state::clock;
 use crate::check::state::conflicts::{read_site, write_site};

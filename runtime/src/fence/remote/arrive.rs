@@ -1,4 +1,4 @@
-//! Frames that arrive: they are checked before they are believed, and kept until they are applied.
+//! Frames that arrive: they are checked before they are used, and kept until they are applied.
 
 use crate::census::state::staged;
 use crate::collect::description::{Description, FAR, FrameHead, Parts, parts, read_description};
@@ -59,8 +59,8 @@ impl Frames<'_> {
     /// Takes in this frame, whose payload can be read. Returns `None` if it is not valid.
     pub(crate) fn take_in(&self, endpoint: &Endpoint, frame: &Frame) -> Option<()> {
         let Self { world, windows, from, word, exposes } = *self;
-        // SAFETY: the caller has not released the frame, or its payload is a copy, or stays
-        // unchanged.
+        // SAFETY: the caller has not released the frame, or its payload is a copy, or the payload
+        // stays unchanged.
         let payload = unsafe { frame.bytes() };
         let window = windows.iter().find(|window| window.key.window == frame.header.extra);
         let same = frame.header.word == word || without(Wait::Word);
@@ -83,8 +83,8 @@ impl Frames<'_> {
         }
     }
 
-    /// Keeps the elements of this frame until the operations arrive to which they belong. Returns
-    /// `None` if there are no such operations.
+    /// Keeps the elements of this frame until their operations arrive. Returns `None` if there are
+    /// no such operations.
     fn keep(&self, frame: &Frame, elements: Elements) -> Option<()> {
         let same = frame.header.word == self.word || without(Wait::Word);
         let window = self.windows.iter().find(|window| window.key.window == frame.header.extra && same)?;
@@ -131,7 +131,7 @@ pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, pa
 }
 
 /// Keeps the address of records of `from`, to apply them in place. The sender does not change them
-/// until this rank's notification of the next fence but one, whether or not the frame was released.
+/// until this rank's notification of the fence after the next, even if the frame was released.
 fn take_log(window: &WindowCore, from: usize, frame: &Frame) -> Option<()> {
     let arrived = &mut window.fence.remembered.borrow_mut().arrived[from];
     let first = frame.payload.cast::<Record>();
@@ -144,8 +144,8 @@ fn take_log(window: &WindowCore, from: usize, frame: &Frame) -> Option<()> {
     Some(())
 }
 
-/// Takes in the frames that were sent early, now that the frame of the fence identifies which of
-/// them count. The rest was given up.
+/// Takes in the frames that were sent early. The frame of the fence identifies which of them count;
+/// the sender discarded the others.
 pub(super) fn take_early(
     world: &WorldCore,
     window: &WindowCore,
@@ -175,16 +175,15 @@ pub(super) fn take_early(
     (count == sent).then_some(())
 }
 
-/// Returns the frames that were sent early in this epoch of their sender, as far as they are
-/// frames.
+/// Returns the valid frames that were sent early in this epoch of their sender.
 fn of_epoch(frames: &[u8], epoch: u32) -> impl Iterator<Item = Parts<'_>> {
     staged::frames(frames).filter_map(parts).filter(move |parts| parts.head.epoch == epoch)
 }
 
 pub(crate) use crate::collect::limits::{MOST_TIMES, most_answered};
 
-/// Checks that all that is described is within this rank's window and within the bytes of elements
-/// that came in addition to the records, and uses these bytes to the end.
+/// Checks that all described operations are within this rank's window, and that they use exactly
+/// the bytes of elements that came in addition to the records.
 pub(crate) fn check(
     window: &WindowCore,
     description: &Description,
@@ -224,11 +223,11 @@ pub(crate) fn check(
     (heads && wide && used == elements && gets && description.heads.len() == records).then_some(())
 }
 
-/// Checks that all sections of `from` that are described are of windows of this fence, inside its
-/// parts, and no more than a rank exposes to another one.
+/// Checks the described sections of `from`. They must be of windows of this fence and inside its
+/// parts, and must not exceed what a rank exposes to another rank.
 ///
-/// If there are any, the operations must be in the order of their descriptions, each once: a copy
-/// of the sections is read in that order.
+/// If there are any, each operation must come once, in the order of the descriptions, because a
+/// copy of the sections is read in that order.
 fn check_exposed(
     window: &WindowCore,
     reached: &[&WindowCore],
@@ -253,9 +252,9 @@ fn check_exposed(
     (!any || heads.map(Head::at).eq(0..description.wide.len())).then_some(())
 }
 
-/// Returns the bytes that are exposed to one rank: those of this section, of a part of `len`
-/// elements, and the bytes before it. Returns `None` if the section may not be exposed: a section
-/// that names elements again and again may not fit in memory where it has to be staged.
+/// Returns the number of bytes that are exposed to one rank: the `before` bytes and the bytes of
+/// this section of a part of `len` elements. Returns `None` if the section may not be exposed. A
+/// section that names elements repeatedly may not fit in memory if it has to be staged.
 pub(crate) fn exposed(before: usize, section: &Datatype, len: usize, size: usize) -> Option<usize> {
     let all = before.checked_add(section.size().checked_mul(size)?)?;
     (section.size() <= len && all <= most_answered(len, size)).then_some(all)
@@ -272,7 +271,7 @@ pub(crate) enum Came<'a> {
 }
 
 /// Calls `act` with everything that came from `origin` for this rank's part of `window` in this
-/// fence, including the records in its notification, as far as they were noted.
+/// fence. This includes the records in its notification if they were noted.
 pub(crate) fn each_arrived(window: &WindowCore, origin: usize, mut act: impl FnMut(Came<'_>)) {
     let remembered = &*window.fence.remembered.borrow();
     for arrived in &remembered.arrived[origin] {
@@ -300,13 +299,13 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
         let bytes = match lent {
             None => bytes,
             // SAFETY: the origin does not write what is `lent` before its fence after the next,
-            // which waits for this rank's next notification, whether the frame was released or not.
+            // even if the frame was released. That fence waits for this rank's next notification.
             Some(Elements::InPlace(first, len)) => unsafe { std::slice::from_raw_parts(*first, *len) },
             Some(Elements::Payload(payload)) => payload.bytes(),
         };
         let operands = Operands { wide: &description.wide, bytes, exposed };
-        // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was
-        // checked on arrival.
+        // SAFETY: this is this rank's own memory, in its own fence, and all reads of M are done.
+        // Everything was checked on arrival.
         unsafe {
             (window.filling.apply)(
                 base,
@@ -331,12 +330,12 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
                 }
             }
             Described::InPlace(first) => {
-                // SAFETY: as in `take_log`: that number of records, which nobody writes before this
-                // rank's next notifications.
+                // SAFETY: as in `take_log`: this number of records is there, and no rank writes
+                // them before this rank's next notifications.
                 let records = unsafe { std::slice::from_raw_parts(*first, arrived.records) };
                 let records = Items::Records(records);
-                // SAFETY: this rank's own memory, in its own fence, all reads of M done;
-                // displacements are compared with `len`.
+                // SAFETY: this is this rank's own memory, in its own fence, and all reads of M are
+                // done. Displacements are compared with `len`.
                 unsafe { (window.filling.apply)(base, len, window.element, records, &Operands::none()) };
             }
         }
@@ -347,10 +346,10 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
     }
 }
 
-/// Gives memory of payloads that were applied back to the transport.
+/// Returns the memory of applied payloads to the transport.
 ///
-/// This is a call of its own, since fences of ranks that all reach each other's memory have no use
-/// for it, and its loop would take registers from theirs.
+/// This is a separate call, since fences of ranks that all reach each other's memory have no use
+/// for it, and its loop would take registers from them.
 #[cold]
 #[inline(never)]
 pub(crate) fn recycle(window: &WindowCore, endpoint: &mut Endpoint) {

@@ -41,8 +41,8 @@ pub(crate) fn answer(
                 for &get in &description.gets {
                     let at = remembered.frame.len();
                     if get != FAR {
-                        // SAFETY: an element of this rank's window, checked when it came; nobody
-                        // writes to it yet.
+                        // SAFETY: this is an element of this rank's window, checked when the get
+                        // came. No operation writes to it yet.
                         let element = unsafe {
                             std::slice::from_raw_parts(window.region.base().add(get as usize * size), size)
                         };
@@ -50,15 +50,15 @@ pub(crate) fn answer(
                     } else if let Some(get) = far.next() {
                         remembered.frame.resize(at + get.size() * size, 0);
                         let to = remembered.frame[at..].as_mut_ptr();
-                        // SAFETY: checked against this rank's window when it came; this rank has
-                        // not yet written to it.
+                        // SAFETY: the get was checked against this rank's window when it came. This
+                        // rank has not written to the window yet.
                         unsafe { kernel::pack(window.region.base(), get, size, to) };
                     }
                 }
             }
             if asked {
                 let head = header(word, kind::REPLY, window.key.window);
-                // SAFETY: where values are not shared, memory of the heap is copied.
+                // SAFETY: if values are not shared, memory of the heap is copied.
                 unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, &remembered.frame)) }?;
                 world.fence.posted(to);
                 world.reports.count_sent(remembered.frame.len(), 0);

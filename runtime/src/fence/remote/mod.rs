@@ -1,10 +1,10 @@
-//! Dynamic epochs between ranks that do not share values: operations as frames, which are checked
-//! before they are believed.
+//! Dynamic epochs between ranks that do not share values: operations travel as frames, which are
+//! checked before they are used.
 //!
 //! A frame describes its operations (displacements, operators, datatypes) and carries their
 //! elements. It only names the elements of an exposed section, which the target reads in place.
-//! Both sides remember the description of the last epochs that ended at each line, in a slot each.
-//! If a description is the same again, it is not sent again.
+//! Both sides remember the description of the last epoch that each line ended, in one slot for each
+//! line. If a description is the same again, it is not sent again.
 
 mod arrive;
 mod gets;
@@ -34,13 +34,13 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::bytes::Writer;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Port, Topology};
 
-/// From this number of bytes on, the elements of datatype operations are read in place. Below it,
-/// one more frame costs more than the copies.
+/// Elements of datatype operations are read in place if they have at least this number of bytes.
+/// For fewer bytes, one more frame costs more than the copies.
 const IN_PLACE: usize = 2048;
 
-/// From this number of bytes on, elements travel in a frame of their own to a rank that is not
-/// reached. They are sent from where they are, and applied from where they arrive, without a copy
-/// at either end.
+/// Elements for a rank that is not reached travel in a separate frame if they have at least this
+/// number of bytes. They are sent from their source and applied from the frame, without a copy at
+/// either end.
 pub(crate) const ALONE: usize = 16 << 10;
 
 /// The result of [`send`].
@@ -52,8 +52,8 @@ pub(crate) struct Sent {
     pub(crate) changed: bool,
 }
 
-/// Sends what `window` has for `to`, if anything. To a rank that is reached, gets from it are sent
-/// only if they are `listed`.
+/// Sends what `window` has for `to`, if anything. Gets from a rank that is reached are sent only if
+/// they are `listed`.
 pub(crate) fn send(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -78,8 +78,8 @@ pub(crate) fn send(
     let plain = outbox.wide.is_empty() && gets().next().is_none();
     if plain && endpoint.reaches(to) && outbox.records.is_reached() {
         let records = bytemuck::cast_slice(&outbox.records[..]);
-        // SAFETY: they do not change until the fence after the next, which waits for the reader's
-        // next notification.
+        // SAFETY: the records do not change until the fence after the next, which waits for the
+        // reader's next notification.
         unsafe { post(world, endpoint, to, head(kind::LOG), records, call) }?;
         world.reports.count_sent(records.len(), 0);
         return Ok(Sent { frames: 1, posted: 1, changed: false }); // nothing was described
@@ -99,7 +99,7 @@ pub(crate) fn send(
         frame.put(if get.wide().is_none() { get.at() as u64 } else { FAR });
     }
     gets().filter(|get| get.wide().is_some()).for_each(|get| pending.remote(get).encode(frame));
-    // The description is omitted if the line that ends the epoch sent the same one last.
+    // The description is omitted if the line that ends the epoch sent the same description last.
     let (slot, same, changed) = remembered.sent[to].sends(key, &frame[HEAD..], left.frames > 0);
     if same {
         frame.truncate(HEAD);
@@ -115,19 +115,19 @@ pub(crate) fn send(
     let frame_head = FrameHead { slot: slot as u8, same, lent, epoch, early, ..FrameHead::default() };
     let described = fill(frame, outbox, frame_head);
     if lent {
-        // SAFETY: as for records above where they are reached, else they are copied.
+        // SAFETY: if memory is reached, as for records above; otherwise the elements are copied.
         unsafe { post(world, endpoint, to, head(kind::ELEMENTS), elements, call) }?;
         world.reports.count_sent(elements.len(), 0);
     }
     world.reports.count_sent(frame.len(), described);
-    // A frame that counts frames sent early comes behind them, and the census may arrive before
+    // A frame that counts early frames must arrive after them, and the census may arrive before
     // them.
     let may_ride = !lent && !left.open && world.census.taken.get() != Census::Direct && !endpoint.reaches(to);
     if may_ride && world.census.items.borrow_mut().rides.add(to, head(kind::DATA), frame, world.census.short)
     {
         return Ok(Sent { frames: 1, posted: 0, changed });
     }
-    // SAFETY: where values are not shared, memory of the heap is copied.
+    // SAFETY: if values are not shared, memory of the heap is copied.
     unsafe { post(world, endpoint, to, head(kind::DATA), frame, call) }?;
     let frames = 1 + u32::from(lent);
     Ok(Sent { frames, posted: frames, changed })
@@ -136,8 +136,8 @@ pub(crate) fn send(
 /// Posts a frame of a fence to `to`.
 ///
 /// # Safety
-/// Where the transport does not copy the payload, it stays unchanged until `to` has released the
-/// frame.
+/// If the transport does not copy the payload, the payload stays unchanged until `to` has released
+/// the frame.
 unsafe fn post(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -174,7 +174,7 @@ pub(crate) fn send_early(
     let epoch = remembered.generation;
     let described = fill(frame, outbox, FrameHead { epoch, ..FrameHead::default() });
     let head = early::header(world.calls.supersteps(), window.key.window);
-    // SAFETY: where values are not shared, memory of the heap is copied.
+    // SAFETY: if values are not shared, memory of the heap is copied.
     unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, frame)) }
         .map_err(|lost| Error::new(ErrorClass::ProcFailed, lost.to_string()))?;
     world.fence.posted(to);
@@ -190,8 +190,8 @@ pub(crate) fn send_early(
 }
 
 impl WindowCore {
-    /// Sends an operation that was collected for `target`, with all operations before it, if its
-    /// mode wants that and no section before it has still to be read.
+    /// Sends an operation that was collected for `target`, and all operations before it, if its
+    /// mode requests that and all sections before it were read.
     pub(crate) fn send_eagerly(&self, target: usize, mode: Mode) {
         let world = &self.world;
         if !self.peers.far || target == world.rank {

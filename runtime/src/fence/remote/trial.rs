@@ -18,9 +18,9 @@ pub(crate) fn forget_all(window: &WindowCore) {
     window.world.drop_early(0, window, u64::MAX);
 }
 
-/// Takes in a frame as if it came from rank 0, one that was sent early or one that ends an epoch.
-/// In the latter case does with `memory`, as large as this window's, what the epoch does. Returns
-/// how many bytes are kept for all this, if the frame is believed.
+/// Takes in a frame as if it came from rank 0: a frame that was sent early, or one that ends an
+/// epoch. In the latter case applies the epoch to `memory`, which has the size of this window's
+/// part. Returns how many bytes are kept, if the frame is valid.
 pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut [u8]) -> Option<usize> {
     let (world, word) = (&window.world, 9 << 32);
     if early {

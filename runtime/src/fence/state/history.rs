@@ -2,7 +2,7 @@
 //! [`adaptive`](fencepost_planner::adaptive).
 //!
 //! An epoch begins at a fence or at the call of a superstep. The last few of these lines are
-//! remembered. The history and the prediction are one rank's own: its targets accept operations
+//! remembered. Each rank has its own history and prediction, since its targets accept operations
 //! whenever they come.
 
 use fencepost_planner::adaptive::{Departure, Observed, predict};
@@ -40,8 +40,8 @@ impl History {
         self.predicted = predict(&self.lines[self.now].1, machine);
     }
 
-    /// Ends the epoch. `most` is the number of bytes of operations on more than an element for the
-    /// target that got most, and `changed` is whether the epoch differed from the one before.
+    /// Ends the epoch. `most` counts bytes of operations on more than one element, for the target
+    /// with the most such bytes. `changed` is whether the epoch differed from the epoch before.
     pub(crate) fn ended(&mut self, most: u64, changed: bool) {
         if let Some((_, observed)) = self.lines.get_mut(self.now) {
             *observed = Observed { epochs: observed.epochs.saturating_add(1), most, changed };

@@ -16,8 +16,8 @@ pub(crate) struct FenceState {
     /// A digest of the prepared supersteps that were run since the last exchange in which all ranks
     /// agreed.
     pub(crate) ran: Cell<u64>,
-    /// Whether the operations of some rank in the last dynamic epoch were not, or may not have
-    /// been, those of the epoch before.
+    /// Whether the operations of some rank in the last dynamic epoch differed, or may have
+    /// differed, from those of the epoch before.
     pub(crate) changed: Cell<bool>,
     /// Whether some rank described operations in that epoch, to a rank with which it exchanges
     /// messages.
@@ -56,9 +56,9 @@ impl FenceState {
 pub(crate) struct FenceOfWindow {
     /// The mode that operations without one of their own prefer.
     pub(crate) mode: Cell<Mode>,
-    /// What was sent to and received from ranks whose outboxes are not read in place.
+    /// Descriptions and frames of the ranks whose outboxes are not read in place.
     pub(crate) remembered: RefCell<Remembered>,
-    /// The history of what was sent to them, by the line at which its epoch began.
+    /// The history of what was sent to these ranks, by the line at which each epoch began.
     pub(crate) history: RefCell<History>,
 }
 

@@ -16,21 +16,20 @@ pub(crate) struct Remembered {
     /// The elements that each rank sent in a frame of their own or in place, until their operations
     /// arrive.
     pub(crate) lent: Vec<Option<Elements>>,
-    /// Payloads that were applied, by the ranks that they came from: their memory goes back to the
-    /// transport.
+    /// Applied payloads, by the ranks that sent them. Their memory goes back to the transport.
     pub(crate) applied: Vec<(usize, Payload)>,
-    /// Buffers for the values of frames that fences post, to be reused: as many as ranks sent one
-    /// in one epoch.
+    /// Buffers to reuse for the values of frames that fences post. Their number is the number of
+    /// ranks that sent such a frame in one epoch.
     pub(crate) spare: Vec<Vec<u8>>,
     /// A buffer into which descriptions of frames that were sent early are read, one after another.
     pub(crate) early: Description,
-    /// The elements that operations in notifications of a fence touch, as a put for each, by their
-    /// origins. Noted only where it matters.
+    /// The elements that operations in notifications of a fence touch, as one put for each, by
+    /// origin. Noted only if a check needs them.
     pub(crate) riders: Vec<(usize, Record)>,
     /// The counts of what was sent early, for each rank.
     pub(crate) left: Vec<Left>,
-    /// The number of epochs so far, abandoned ones included: what was sent early in one is never
-    /// taken for another's.
+    /// The number of epochs so far, including abandoned ones. It keeps apart what was sent early in
+    /// different epochs.
     pub(crate) generation: u32,
     pub(crate) frame: Vec<u8>,
 }
@@ -42,10 +41,10 @@ pub(crate) struct Left {
     pub(crate) frames: u32,
     /// The number of bytes in them.
     pub(crate) bytes: u64,
-    /// The number of bytes in them of operations on more than an element.
+    /// The number of bytes in these frames of operations on more than one element.
     pub(crate) wide: u64,
-    /// Whether anything was sent early since the last fence that succeeded: the target has to be
-    /// notified of what became of it.
+    /// Whether anything was sent early since the last fence that succeeded. If so, the target has
+    /// to be notified whether it counts.
     pub(crate) open: bool,
 }
 
@@ -71,16 +70,16 @@ impl<D> Default for Memory<D> {
 }
 
 impl Memory<Sendings> {
-    /// Notes that an epoch that the line `key` ended has no operations. Returns whether that
+    /// Notes that an epoch that ended at the line `key` has no operations. Returns whether that
     /// differs from the last epoch of this line.
     pub(crate) fn sends_nothing(&mut self, key: usize) -> bool {
         let sendings = self.slots.iter_mut().find(|(other, _)| *other == key);
         sendings.is_some_and(|(_, sendings)| std::mem::take(&mut sendings.any))
     }
 
-    /// Remembers the description of an epoch that the line `key` ends; `early` is whether some of
-    /// its operations were sent early. Returns the slot, whether this line sent the same
-    /// description last, and whether the epoch differs from its last one.
+    /// Remembers the description of an epoch that ends at the line `key`. `early` is whether some
+    /// of its operations were sent early. Returns the slot, whether this line sent the same
+    /// description last, and whether the epoch differs from the last epoch of this line.
     pub(crate) fn sends(&mut self, key: usize, description: &[u8], early: bool) -> (usize, bool, bool) {
         let slot = self.slot_of(key);
         let sendings = &mut self.slots[slot].1;
@@ -94,7 +93,8 @@ impl Memory<Sendings> {
         (slot, same, changed)
     }
 
-    /// Returns the slot of this line: a new one if it has none, or in place of another line's.
+    /// Returns the slot of this line. A line without a slot gets a new one, or that of another
+    /// line.
     fn slot_of(&mut self, key: usize) -> usize {
         if let Some(slot) = self.slots.iter().position(|(other, _)| *other == key) {
             return slot;
@@ -139,16 +139,16 @@ impl Elements {
 pub(crate) enum Described {
     /// Remembered, in this slot.
     Slot(usize),
-    /// The values are whole frames that were sent early, each with its own description. Those of
-    /// this epoch count.
+    /// The values are whole frames that were sent early, each with its own description. Only the
+    /// frames of this epoch count.
     Early(u32),
     /// There is no description: the records are at this address, in memory of the sender.
     InPlace(*const Record),
 }
 
 impl Arrived {
-    /// Gives back the buffer of values when nobody needs it any more. Frames that were sent early
-    /// are freed: only frames that fences post are read into buffers that are kept.
+    /// Gives back the buffer of values when it is no longer needed. Frames that were sent early are
+    /// freed: only frames that fences post are read into buffers that are kept.
     pub(crate) fn give_back(self, spare: &mut Vec<Vec<u8>>) {
         let Arrived { described: Described::Slot(_), mut values, .. } = self else { return };
         values.clear();
@@ -175,8 +175,8 @@ impl Remembered {
 }
 
 impl Remembered {
-    /// Forgets an epoch that failed: its frames were dropped unread, so nothing that was sent
-    /// counts as remembered.
+    /// Forgets an epoch that failed. Its frames were dropped unread, so the target remembers
+    /// nothing of them.
     pub(crate) fn forget(&mut self) {
         self.forget_descriptions();
         self.lent.fill_with(|| None);
@@ -193,7 +193,7 @@ impl Remembered {
     }
 
     /// Forgets the descriptions that were sent, so that everything is described again in the same
-    /// epoch: what was sent in an exchange that did not pair was dropped.
+    /// epoch. Called after an exchange that did not pair, whose frames were dropped.
     pub(crate) fn forget_descriptions(&mut self) {
         self.sent.iter_mut().for_each(|memory| memory.slots.clear());
     }

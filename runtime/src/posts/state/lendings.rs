@@ -9,8 +9,8 @@ use fencepost_planner::datatype::Datatype;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The most bytes of one answer, except for a single element. A rank that gets more makes several
-/// requests.
+/// The maximum number of bytes of one answer. An answer with a single element may be longer. A rank
+/// that gets more makes several requests.
 pub(crate) const ANSWER: usize = 1 << 20;
 
 /// The head of a request for elements, which the datatypes of the elements follow: all elements of
