@@ -38,7 +38,7 @@ pub(super) fn read_from(
     Ok(())
 }
 
-/// Lets a receive take a message while its elements arrive, so that they land where they belong.
+/// Lets a receive take a message while its elements arrive, so that they land in their destination.
 fn take_early(endpoint: &mut Endpoint, messages: &mut Messages, from: usize) {
     let Some((header, bytes)) = endpoint.coming(from, Port::MESSAGES) else { return };
     if messages.landing.contains_key(&(from, messages.peers[from].came)) {
@@ -47,9 +47,9 @@ fn take_early(endpoint: &mut Endpoint, messages: &mut Messages, from: usize) {
     let Some(envelope) = Envelope::of_head(&header, bytes) else { return };
     let Some(receive) = messages.posted.first(from, envelope.tag).cloned() else { return };
     let Some(landing) = receive.take_early(from, envelope) else { return };
-    // SAFETY: the room is there, and nobody accesses it, until the receive is done or forgotten. It
-    // is done when the frame was read, or the offer was withdrawn; and before it is forgotten, the
-    // offer is withdrawn.
+    // SAFETY: the room exists, and no other code accesses it, until the receive is done or
+    // forgotten. The receive is done when the frame was read or the offer was withdrawn. Before it
+    // is forgotten, the offer is withdrawn.
     unsafe {
         if let Some(place) = landing.all() {
             endpoint.prepost(from, Port::MESSAGES, 0, header, place);
@@ -72,8 +72,8 @@ fn landed_early(
     let Some(receive) = messages.landing.remove(&(from, number)) else { return false };
     if let Stage::Landing(landing) = &*receive.stage.borrow() {
         debug_assert_eq!(landing.envelope, *envelope, "a frame was taken by its head");
-        // SAFETY: the receive is not done, so its room is there, for as many bytes as the head of
-        // this frame announces.
+        // SAFETY: the receive is not done, so its room exists. It has the number of bytes that the
+        // head of this frame announces.
         unsafe { landing.arrived(bytes.as_ptr()) };
     }
     receive.done(from, envelope);
@@ -98,8 +98,8 @@ pub(super) fn read_elements(
 ) -> Result<(), Lost> {
     while let Some(frame) = endpoint.poll(from, Port::ELEMENTS)? {
         if frame.header.kind == kind::LEFT && frame.header.word >= messages.peers[from].came {
-            // The sender has left, and this rank has not yet read that there is such a message. It
-            // must do so before it reads on.
+            // The sender has left, and this rank has not yet read the frame that announces such a
+            // message. It must read that frame first.
             let is_to_come = endpoint.poll(from, Port::MESSAGES).is_ok();
             return if is_to_come { Ok(()) } else { Err(world.refuse(endpoint, from, UNASKED)) };
         }
@@ -188,8 +188,8 @@ pub(super) fn read_all_landing(
     from: usize,
 ) -> Result<(), Lost> {
     let Err(lost) = read_elements(world, endpoint, messages, from) else { return Ok(()) };
-    // The end of a message that lands while it arrives may have arrived together with the news that
-    // its sender has left.
+    // A message may land while it arrives, and its end may arrive together with the report that its
+    // sender has left.
     drop(read_from(world, endpoint, messages, from));
     let lands = messages.landing.range((from, 0)..=(from, u64::MAX)).next().is_some();
     if lands { Err(lost) } else { Ok(()) }
@@ -294,7 +294,7 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
             if landing.is_early {
                 return Err(UNASKED);
             }
-            // A sender that leaves sends all of the message once more.
+            // A sender that leaves sends the whole message again.
             let again = unasked && at < landing.came;
             // SAFETY: the receive is not done, so its room is there.
             if !again && (at != landing.came || !unsafe { landing.chunk(bytes) }) {

@@ -1,24 +1,24 @@
 //! Messages between two ranks, outside all windows.
 //!
 //! A message is a frame on [`Port::MESSAGES`](fencepost_transport::Port::MESSAGES) of its world. So
-//! the messages of a pair arrive in the order of their sends, and neither mix with nor wait for
-//! anything else. From its first call of messages on, the receiver reads the port in each of these
-//! calls, and while it waits in any call of the world. It passes each message that it reads to the
-//! first [`Receive`](crate::messages::state::receive::Receive) that waits and names it, or keeps it
-//! for a later receive.
+//! the messages of a pair arrive in the order of their sends, and neither mix with other frames nor
+//! wait for them. A receiver begins to read the port in its first call of messages. From then on it
+//! reads the port in every call of messages, and while it waits in any call of the world. It passes
+//! each message to the first waiting [`Receive`](crate::messages::state::receive::Receive) that
+//! names it, or keeps it for a later receive.
 //!
 //! - A short message has its elements in the frame. The receiver allows each sender an equal part
 //!   of the memory for messages that it keeps (*credit*), and grants it again when messages were
 //!   taken. So this memory is bounded, and the port is always read.
-//! - If such a message comes over a connection and is not short, a receive that waits takes it by
-//!   the head of its frame, and its elements are read to their destination as they arrive.
-//!   Everything else that has arrived in a frame is copied.
+//! - If such a message comes over a connection and is not short, a waiting receive takes it when
+//!   the head of its frame arrives, and its elements are read to their destination as they arrive.
+//!   All other elements that arrive in a frame are copied.
 //! - If a message is longer, or there is no credit, only its envelope is sent. Its elements stay
-//!   with the sender until a receive takes it. Then a receiver that reaches them reads them in
-//!   place, and reports that it has. Otherwise it requests them from the sender's attendant, chunk
-//!   by chunk, so the sender need not be in any call. Thus a standard send waits if there is no
-//!   credit, a buffered one leaves its elements in the buffer, and no message waits behind another
-//!   one.
+//!   with the sender until a receive takes it. Then a receiver that reaches the elements reads them
+//!   in place, and reports when it has finished. Otherwise it requests them from the sender's
+//!   attendant, chunk by chunk, so the sender need not be in any call. Thus a standard send waits
+//!   if there is no credit, a buffered send leaves its elements in the buffer, and no message waits
+//!   behind another.
 //! - A synchronous send is answered when its message was taken.
 //! - Between processes of one host, elements of a window are read in place. Others are copied to
 //!   memory that both reach, and the receiver reads them while they are copied.
@@ -61,7 +61,7 @@ fn messages(world: &WorldCore) -> &RefCell<Messages> {
     })
 }
 
-/// The messages of a world, as what the world advances in all its waits.
+/// The messages of a world, in the form that the world advances in all its waits.
 struct Opening(Rc<RefCell<Messages>>);
 
 impl Opened for Opening {

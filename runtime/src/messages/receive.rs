@@ -24,7 +24,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Returns the messages that such a call receives; `None` if it receives nothing, from nobody.
+    /// Returns the messages that such a call receives, or `None` if the source is nobody.
     ///
     /// # Errors
     /// `RANK` for a rank that the world does not have.
@@ -85,11 +85,11 @@ pub(crate) unsafe fn receive<T: Element>(
     result
 }
 
-/// Waits for the next message of a rank and takes it, if this call can [take](take_next) it by
-/// itself: then no receive is posted.
+/// Waits for the next message of a rank and takes it, if this call can [take](take_next) it without
+/// posting a receive.
 ///
-/// Returns `None` if it cannot, or if a posted receive or a kept message comes first. Where memory
-/// is not reached, a receive is posted in any case, so that elements land in it as they arrive.
+/// Returns `None` if it cannot, or if a posted receive or a kept message comes first. If memory is
+/// not reached, a receive is always posted, so that elements land in it as they arrive.
 ///
 /// # Safety
 /// As [`receive`].
@@ -113,9 +113,9 @@ unsafe fn next<T: Element>(
     let waited = wait(endpoint, watch, |endpoint| {
         let Some(frame) = endpoint.poll(source, Port::MESSAGES)? else { return Ok(None) };
         let messages = &mut *messages(world).borrow_mut();
-        // SAFETY: the caller guarantees it. Nothing was posted and kept before the wait, in which
-        // this rank posts nothing; and messages from that rank are not kept while this call takes
-        // them.
+        // SAFETY: the caller guarantees it. Nothing was posted and kept before the wait, and this
+        // rank posts nothing in the wait. Messages from that rank are not kept while this call
+        // takes them.
         Ok(Some(unsafe { take_next::<T>(endpoint, messages, source, (&frame, wanted.tag, room)) }))
     });
     messages(world).borrow_mut().taking = None;
@@ -125,7 +125,7 @@ unsafe fn next<T: Element>(
     }
 }
 
-/// Begins a receive: it takes the first kept message that it names, or waits for one.
+/// Begins a receive: it takes the first kept message that it names, or waits for such a message.
 pub(super) fn begin(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -199,7 +199,7 @@ fn until_done(
     })
 }
 
-/// Makes progress with a receive as far as that is possible without waiting.
+/// Makes progress with a receive, without waiting.
 ///
 /// # Errors
 /// The receive can never be done.

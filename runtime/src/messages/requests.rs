@@ -2,8 +2,8 @@
 //!
 //! They are in the same lists as the operations that a call waits for, and make progress in the
 //! same way: when the rank reads the port of messages, in any call that waits, or that completes or
-//! tests requests. The code that completes one adds it to the queue of its set, so a call that
-//! waits for one of many looks at none of the others.
+//! tests requests. The code that completes a request adds it to the queue of its set. So a call
+//! that waits for one of many requests does not look at the others.
 //!
 //! If a rank is lost, the sends and receives that need it fail, each request for itself. The world
 //! ends for this rank when the error of the first is returned.
@@ -42,8 +42,8 @@ pub(crate) enum Begun {
 /// As `Message::isend`: nothing was sent.
 ///
 /// # Safety
-/// Unless the send is buffered, the elements stay unchanged until it is complete, or was [taken
-/// back](outcome).
+/// Unless the send is buffered, the elements stay unchanged until the send is complete or was
+/// [taken back](outcome).
 pub(crate) unsafe fn begin_send(
     world: &WorldCore,
     outgoing: &Outgoing<'_>,
@@ -67,7 +67,7 @@ pub(crate) unsafe fn begin_send(
     Ok(sent?.map(Begun::Send))
 }
 
-/// Begins to receive. Returns `None` if nothing is received, from nobody.
+/// Begins to receive. Returns `None` if the source is nobody, so that nothing is received.
 ///
 /// # Errors
 /// As `World::irecv`.
@@ -91,7 +91,7 @@ pub(crate) unsafe fn begin_receive<T: Element>(
     Ok(Some(Begun::Receive(receive)))
 }
 
-/// Makes progress with all that was begun, as far as that is possible without waiting.
+/// Makes progress, without waiting, with all sends and receives that were begun.
 pub(crate) fn progress(world: &WorldCore, endpoint: &mut Endpoint) {
     world.notice(endpoint, None);
     let messages = &mut *messages(world).borrow_mut();
@@ -150,9 +150,9 @@ pub(crate) fn cancel(
     is_posted
 }
 
-/// Forgets a send or a receive, without waiting. Returns whether nobody accesses its elements any
+/// Forgets a send or a receive, without waiting. Returns whether no rank accesses its elements any
 /// more. That is true for receives, which only this rank writes, unless their elements are on their
-/// way: the sender waits for the confirmation of their arrival, so they still land.
+/// way. Those elements still land, because the sender waits for the confirmation of their arrival.
 pub(crate) fn give_up(world: &WorldCore, begun: &Begun) -> bool {
     match begun {
         _ if begun.completion().is_complete() && !begun.is_lost() => true,
@@ -212,9 +212,9 @@ impl Begun {
         }
     }
 
-    /// Returns whether it is complete and has no error that is still to be returned. In that case
-    /// nobody accesses its elements. After a send has failed because of a lost rank, others may
-    /// read its elements until its error is returned.
+    /// Returns whether it is complete and its error, if any, was returned. In that case no rank
+    /// accesses its elements. After a send has failed because of a lost rank, others may read its
+    /// elements until its error is returned.
     pub(crate) fn is_over(&self) -> bool {
         let has_failed = || match self {
             Self::Send(sent) => sent.lost.borrow().is_some(),
@@ -243,8 +243,8 @@ impl Begun {
     }
 }
 
-/// Waits until it is complete, or `is_over`. Returns the reason if it never can be complete; the
-/// call returns that as the error of this request.
+/// Waits until it is complete, or until `is_over`. If it can never be complete, returns the reason,
+/// which the call returns as the error of this request.
 pub(crate) fn complete(
     world: &WorldCore,
     begun: &Begun,
@@ -278,8 +278,8 @@ pub(crate) fn complete(
     wait(endpoint, watch, |endpoint| over(endpoint, &is_complete)).err()
 }
 
-/// Waits for what an operation of another kind needs of a rank, until `is_over`, and makes progress
-/// with all that was begun meanwhile.
+/// Waits until `is_over` for an operation of another kind that needs a rank. Meanwhile makes
+/// progress with all sends and receives that were begun.
 pub(crate) fn wait_for_other(
     world: &WorldCore,
     (peer, awaited): (usize, &'static str),
@@ -296,8 +296,8 @@ pub(crate) fn wait_for_other(
     drop(waited); // the operation finds what it has lost
 }
 
-/// Waits until some of several requests are complete, which `look` reports. `ranks` returns the
-/// ranks that one of them needs, if they are known.
+/// Waits until `look` reports that some of several requests are complete. `ranks` returns the ranks
+/// that one of them needs, if they are known.
 ///
 /// # Errors
 /// None of them can ever be complete.
@@ -321,7 +321,7 @@ pub(crate) fn wait_for_some(
 }
 
 /// Returns the result of a send or a receive that is complete, or that cannot be completed since
-/// the world has ended. Nobody accesses its elements any more.
+/// the world has ended. Afterwards no rank accesses its elements.
 ///
 /// # Errors
 /// As `Request::wait`; `lost` is the reason, if the call knows a better one.

@@ -63,8 +63,8 @@ pub(crate) fn send(world: &WorldCore, outgoing: &Outgoing<'_>, call: &Call) -> R
     rank_of(world, outgoing.to, call)?;
     let endpoint = &mut *world.endpoint.borrow_mut();
     let guard = AbortOnUnwind("a send");
-    // SAFETY: the elements are borrowed until this returns, which is when the send is complete or
-    // was taken back.
+    // SAFETY: the elements are borrowed until this returns, and it returns when the send is
+    // complete or was taken back.
     let sent = unsafe { begin(world, endpoint, &mut messages(world).borrow_mut(), outgoing, call) };
     let result = sent.and_then(|sent| match sent {
         None => Ok(()),
@@ -96,7 +96,7 @@ pub(crate) unsafe fn send_and_receive<T: Element>(
     // SAFETY: as in `send`.
     let begin =
         |outgoing| unsafe { begin(world, endpoint, &mut messages(world).borrow_mut(), outgoing, call) };
-    // The send comes first: if it fails, no receive has taken a message.
+    // The send comes first, so that no receive has taken a message if the send fails.
     let result = outgoing.map_or(Ok(None), begin).and_then(|sent| {
         let receive = wanted.map(|wanted| {
             // SAFETY: the caller guarantees it; this function returns when the receive is done, or
@@ -127,8 +127,8 @@ pub(crate) unsafe fn send_and_receive<T: Element>(
 /// `BUFFER`; `NO_MEM`; `PROC_FAILED`.
 ///
 /// # Safety
-/// Unless the send is buffered, the elements stay unchanged until it is [complete], or
-/// taken back by that.
+/// Unless the send is buffered, the elements stay unchanged until the send is [complete] or
+/// [complete] has taken it back.
 pub(super) unsafe fn begin(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -146,7 +146,7 @@ pub(super) unsafe fn begin(
             .map_err(|lost| world.lost(&lost, call));
     }
     let route = Route::of(world, endpoint, messages, outgoing);
-    // This comes first, since nothing after it is undone.
+    // This comes first, because it can fail and the steps after it are not undone.
     let copy = route.copy(endpoint, messages, outgoing.bytes);
     let copy = copy.map_err(|error| no_room(world, outgoing.bytes.len(), error, call))?;
     let entry = enter(messages, outgoing, &route, call);
@@ -170,9 +170,9 @@ pub(super) unsafe fn begin(
 /// How a message travels.
 struct Route {
     envelope: Envelope,
-    /// Whether it only waits for its receive because standard sends must not rely on a buffer.
+    /// Whether it waits for its receive only because standard sends must not rely on a buffer.
     needs_buffer: bool,
-    /// The credit that it takes if its elements travel with it.
+    /// The credit that the message takes if its elements travel with it.
     cost: usize,
     /// Whether the receiver reaches the memory of this rank.
     is_reached: bool,
@@ -194,7 +194,8 @@ impl Route {
         let (is_reached, cost) = (endpoint.reaches(to), bytes.len() + OVERHEAD);
         let is_short = bytes.len() <= messages.limits.eager(is_reached) && cost <= messages.credit;
         if is_short && messages.peers[to].used + cost > messages.credit {
-            // The receiver may have granted more; if it is lost, that is found later.
+            // The receiver may have granted more credit. If the receiver is lost, a later call
+            // finds that.
             drop(read_from(world, endpoint, messages, to));
         }
         let is_eager = is_short && messages.peers[to].used + cost <= messages.credit;
@@ -220,8 +221,8 @@ impl Route {
         !self.envelope.is_apart
     }
 
-    /// Copies the elements if that comes first, or allocates room for a copy that is made while it
-    /// is read.
+    /// Copies the elements if the copy is made before the send, or allocates room for a copy that
+    /// is read while it is made.
     fn copy(
         &self,
         endpoint: &Endpoint,
@@ -274,7 +275,7 @@ fn enter(messages: &mut Messages, outgoing: &Outgoing<'_>, route: &Route, call: 
 /// Delivers a message of this rank to itself.
 ///
 /// # Errors
-/// There is no memory for it: it was not sent.
+/// There is no memory for the message; it was not sent.
 fn deliver_here(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -300,7 +301,7 @@ fn deliver_here(
 /// Posts a message to another rank.
 ///
 /// # Errors
-/// The receiver no longer receives anything. Nobody reads the elements.
+/// The receiver no longer receives anything, and no rank reads the elements.
 ///
 /// # Safety
 /// As [`begin`].
@@ -330,22 +331,23 @@ unsafe fn post(
         Frame::of(header, &place)
     };
     let known = if world.checks.is_on() { tell_known(world, endpoint, messages, to) } else { Ok(()) };
-    // SAFETY: a payload that is longer than a post copies is kept until it was read, where the
-    // receiver reads it in place.
+    // SAFETY: a post copies a short payload. If the receiver reads a longer payload in place, that
+    // payload is kept until it was read.
     let posted = known.and_then(|()| unsafe { endpoint.post_copy(to, Port::MESSAGES, frame) });
     posted.inspect_err(|_| messages.outbox.remove(to, number))?;
     messages.count_frame(to, kept);
     endpoint.flush();
     if route.is_piecewise {
-        // SAFETY: the outbox keeps the room, and nobody reads a part of it that is not copied.
+        // SAFETY: the outbox keeps the room, and no rank reads a part of it before that part is
+        // copied.
         unsafe { copy_piecewise(bytes, room) };
     }
     world.reports.count_sent(bytes.len(), 0);
     Ok(())
 }
 
-/// Keeps the elements of a message that travels without them where the receiver finds them, and
-/// returns where it reaches them, if it does.
+/// Keeps the elements of a message that travels without them, so that the receiver finds them.
+/// Returns their address if the receiver reaches them.
 ///
 /// # Safety
 /// As [`begin`].
@@ -453,21 +455,22 @@ fn no_room(world: &WorldCore, bytes: usize, error: std::io::Error, call: &Call) 
     call.error(world, ErrorClass::NoMem, message)
 }
 
-/// Allocates room for elements in memory that other ranks reach, followed by the number of their
-/// bytes that are there, which is zero.
+/// Allocates room for elements in memory that other ranks reach. The number of bytes that were
+/// copied so far follows the room; it is zero.
 fn room_for(endpoint: &Endpoint, bytes: usize) -> std::io::Result<Bytes> {
     let counted = bytes.next_multiple_of(8);
     let room = endpoint.memory().any(counted + size_of::<AtomicU64>())?;
-    // SAFETY: it has room for the number, is aligned for it, and nobody else knows of it.
+    // SAFETY: the memory has room for the number and is aligned for it, and no other rank knows its
+    // address.
     unsafe { room.base().add(counted).cast::<AtomicU64>().write(AtomicU64::new(0)) };
     Ok(room)
 }
 
-/// Copies elements, and publishes the number of bytes that are there as it proceeds.
+/// Copies elements, and after each piece publishes the number of bytes that were copied.
 ///
 /// # Safety
-/// `room` was made by [`room_for`] for as many bytes; nobody else writes it, and nobody reads more
-/// bytes than were published.
+/// [`room_for`] made `room` for this number of bytes. No other code writes it, and no rank reads
+/// more bytes than were published.
 unsafe fn copy_piecewise(bytes: &[u8], room: Near) {
     const PIECE: usize = 64 << 10;
     let (first, mut there) = (room.first.cast_mut(), 0);
@@ -488,7 +491,7 @@ fn copied(endpoint: &Endpoint, messages: &mut Messages, bytes: &[u8]) -> std::io
         Some(at) => messages.spare.swap_remove(at),
         None => endpoint.memory().any(bytes.len().next_power_of_two().max(256))?,
     };
-    // SAFETY: there are as many bytes, and nobody else knows of them.
+    // SAFETY: the copy has the same number of bytes, and no other rank knows its address.
     unsafe { copy.base().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     Ok(copy)
 }
@@ -562,7 +565,7 @@ fn complete(
     })
 }
 
-/// Waits, when the world has ended, until nobody reads the elements of this send any more.
+/// Waits, after the world has ended, until no rank reads the elements of this send any more.
 pub(super) fn take_back(world: &WorldCore, endpoint: &mut Endpoint, sent: &Sent, call: &Call) {
     let (to, number) = (sent.to, sent.number);
     {
@@ -600,8 +603,7 @@ pub(crate) fn attach(world: &WorldCore, size: usize, call: &Call) -> Result<()> 
     Ok(())
 }
 
-/// Waits until the messages of buffered sends were received as far as the buffer needs, detaches
-/// it, and returns its size.
+/// Waits until no message of a buffered send needs the buffer, detaches it, and returns its size.
 ///
 /// # Errors
 /// As `World::detach_buffer`.

@@ -24,7 +24,8 @@ pub(super) enum Came<'a> {
     Here(&'a [u8]),
     /// The sender has them where this rank reaches them.
     Near(Near),
-    /// The sender has them, out of reach; these first ones have arrived.
+    /// The sender has them in memory that this rank does not reach. These first elements have
+    /// arrived.
     Far(&'a [u8]),
 }
 
@@ -41,7 +42,7 @@ pub(super) struct Taken<'a> {
 /// Takes the oldest unread frame of `from` if it is a message with this tag that carries its
 /// elements of type `T`, is not answered, and lands in one piece.
 ///
-/// Returns its status; otherwise returns `None`, and nothing was taken.
+/// Returns its status, or `None` if it took nothing.
 ///
 /// # Safety
 /// As [`Receive::new`]. In addition, no posted receive names the message, and no kept message comes

@@ -64,7 +64,8 @@ pub(crate) fn start(window: &WindowCore, targets: &[usize], site: Site) -> Resul
     Ok(opened)
 }
 
-/// Ends an access: waits for the posts that it needs, gets, and sends the rest.
+/// Ends an access: waits for the posts that it needs, carries out its gets, and sends the other
+/// operations.
 ///
 /// # Errors
 /// As `Access::complete`. The access is not open any more.
@@ -102,8 +103,7 @@ pub(crate) fn awaited_target(window: &WindowCore, endpoint: &mut Endpoint, acces
     access.batches.iter().find(|batch| !is_there(batch)).map(|batch| batch.target)
 }
 
-/// Returns the number of posts that must have come from its target before an access to it is sent
-/// (16).
+/// Returns the number of posts that must have come from the target before this access is sent (16).
 #[inline]
 fn needed(batch: &Collected) -> u64 {
     batch.number + u64::from(!batch.gets.is_empty())
@@ -114,7 +114,7 @@ fn close(window: &WindowCore, exchange: &mut Exchange, ended: u64) {
     window.posts.accesses.set(exchange.open.len());
 }
 
-/// Does what [`carry_out`] does for an access to one other rank that gets nothing, goes into the
+/// Does the same as [`carry_out`] for an access to one other rank that has no gets, fits into the
 /// lines of the pair, and waits for nothing.
 ///
 /// Returns `None`, before it has had any effect, for any other access.
@@ -136,7 +136,7 @@ fn short_cut(
     let to = exchange.to.of(target);
     let word = short(batch, &to.told)?;
     to.lines.written(endpoint, target, ports.accesses)?;
-    // Posts before that of this access only: the target may be writing that one at this moment.
+    // Takes only posts before the post of this access, which the target may be writing now.
     take_lines(endpoint, target, to, ports, batch.number);
     if to.posts < batch.number || to.come.front().is_some_and(|post| !matches!(post.lent, Lent::Whole)) {
         return None;
@@ -145,8 +145,8 @@ fn short_cut(
     to.open = None;
     write(window, endpoint, to, &batch, word, ports);
     retire(to, &mut exchange.spare, batch, None, judged);
-    // Looking for posts takes as long as a line takes from the target. It comes after the write, so
-    // that the rank that waits for the access does not wait for it.
+    // Looking for posts costs the transfer of a cache line from the target. It comes after the
+    // write, so that it does not delay the rank that waits for the access.
     if to.posts < to.starts
         && let Err(lost) = take_frames(window, endpoint, target, to, ports)
         && !matches!(lost.how, Loss::Left(_))
@@ -229,8 +229,8 @@ fn carry_out(
         }
     }
     for target in targets {
-        // Looking for posts takes as long as a line takes from the target. It comes after the
-        // sends, so that the rank that waits for the access does not wait for it.
+        // Looking for posts costs the transfer of a cache line from the target. It comes after the
+        // sends, so that it does not delay the rank that waits for the access.
         if sent.is_ok() {
             sent = look_early(window, endpoint, exchange, target, ports);
         }
@@ -275,8 +275,8 @@ fn end(
     Ok(())
 }
 
-/// Keeps a batch whose `frame` may still be read, or that was sent before its post has come, until
-/// neither is so. `judged` is whether the post has come.
+/// Keeps a batch until its `frame` is no longer read and its post has come. `judged` is whether the
+/// post has come.
 #[inline(always)]
 fn retire(to: &mut Target, spare: &mut Vec<Batch>, batch: Batch, frame: Option<u64>, judged: bool) {
     if judged && frame.is_none() && to.sent.is_empty() {
@@ -286,8 +286,8 @@ fn retire(to: &mut Target, spare: &mut Vec<Batch>, batch: Batch, frame: Option<u
     }
 }
 
-/// Writes an access into the lines of the pair, if there are any and it fits. Returns whether it
-/// has.
+/// Writes an access into the lines of the pair, if the pair has lines and the access fits. Returns
+/// whether it was written.
 fn send_short(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -307,7 +307,7 @@ fn send_short(
     has_lines
 }
 
-/// Reports to its target that some operation of an access does not fit.
+/// Reports to the target of an access that one of its operations does not fit.
 fn send_failure(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -418,8 +418,8 @@ pub(crate) fn drop_access(window: &WindowCore, access: &mut Opened) {
         let to = exchange.to.of(target);
         to.open = None;
         if target != world.rank {
-            // If all accesses of a pair are dropped, posts are looked for nowhere else. A call that
-            // needs the target finds its loss.
+            // If all accesses of a pair are dropped, no other code looks for posts. A later call
+            // that needs the target finds that it is lost.
             drop(look(window, endpoint, target, to, ports));
         }
         let judged = to.come.pop_front().is_some();

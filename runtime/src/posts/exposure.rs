@@ -72,9 +72,9 @@ fn in_lines(
     }
     let Some(file) = from.told.known(posted.site.file()) else { return false };
     let Some(lines) = from.lines.written(endpoint, source, ports.accesses) else { return false };
-    // SAFETY: this rank writes the lines that it has made for the source. The access before this
-    // post was ended by a source that had taken the post before that one (16), or there are no two
-    // posts before.
+    // SAFETY: this rank writes the lines that it has made for the source. The source had taken post
+    // `n - 2` before it ended the access before post `n`, which this one is (16), or there are no
+    // two earlier posts.
     unsafe { lines.post(from.posts - 1, place(file, posted.site.line())) };
     endpoint.wake(source);
     true
@@ -154,7 +154,7 @@ fn sole(exchange: &Exchange, world: &WorldCore) -> Option<usize> {
     }
 }
 
-/// Does what [`wait`] does for a post with one source, whose access is applied directly from the
+/// Does the same as [`wait`] for a post with one source, whose access is applied directly from the
 /// lines of the pair.
 ///
 /// Returns `None`, before it has had any effect, if the access has come as a frame.
@@ -181,8 +181,8 @@ fn wait_for_one(
     };
     gets::take_back(window);
     let from = exchange.from.of(source);
-    // SAFETY: the source writes these records again after the next post at the earliest; it has
-    // ended its access, and read M before that; and this rank is in this call with its window.
+    // SAFETY: the source writes these records again only after the next post. It had read M before
+    // it ended its access. This rank is in this call with its window.
     if !unsafe { apply_short(window, access, &from.names) } {
         let lost = world.refuse(endpoint, source, "it sent an access that no rank sends");
         return Some(Err(take_back(window, endpoint, exchange, call, &lost)));
@@ -193,7 +193,7 @@ fn wait_for_one(
     Some(Ok(()))
 }
 
-/// Does what [`wait`] does if that would not wait, and returns whether it did.
+/// Does the same as [`wait`] if that would return at once. Returns whether it did.
 ///
 /// # Errors
 /// As [`wait`].
@@ -260,7 +260,7 @@ fn next(
     first(exchange, endpoint, world, source, ports)
 }
 
-/// Releases the first access of `source`; `is_frame` if it came in a frame of another rank.
+/// Releases the first access of `source`. `is_frame` is whether it came in a frame of another rank.
 fn release(
     exchange: &mut Exchange,
     endpoint: &mut Endpoint,
@@ -339,7 +339,7 @@ fn next_of(
     }
 }
 
-/// Ends an exposure whose accesses have all come: judges them, applies them if all fit, and
+/// Ends an exposure whose accesses have all come. Judges them, applies them if all fit, and
 /// releases them.
 fn end(
     window: &WindowCore,
@@ -393,10 +393,10 @@ fn end(
     if wrong.is_none() {
         for ((&source, (frame, _)), came) in posted.sources.iter().zip(&exchange.frames).zip(&all) {
             let from = exchange.from.of(source);
-            // SAFETY: the frame is not released yet, and the description is that of its source; or
-            // the access is in lines, which the source writes again after the next post at the
-            // earliest. All sources have ended their accesses, and read M before that; this rank is
-            // in this call with its window.
+            // SAFETY: the frame is not released yet, and the description is that of its source. Or
+            // the access is in lines, which the source writes again only after the next post. All
+            // sources had read M before they ended their accesses. This rank is in this call with
+            // its window.
             unsafe { came.apply(window, frame, &from.description) };
         }
     }
@@ -426,7 +426,7 @@ fn refusal(window: &WindowCore, class: ErrorClass, source: usize, line: &str, ca
     window.error(class, message, call.site)
 }
 
-/// Returns the error of a world that has ended, or that this call ends, once nobody accesses the
+/// Returns the error of a world that has ended, or that this call ends, once no rank accesses the
 /// window any more.
 #[cold]
 fn take_back(

@@ -1,9 +1,9 @@
 //! The frames of posts and accesses.
 //!
 //! The high half of a header's word is the number of the post, or of the access, in its pair. The
-//! low half names the file of a line, by its index among those that the sender has announced, and
-//! the class of an access that failed; `extra` is the line. A payload ends in the names of the
-//! files that it announces.
+//! low half contains the file of a line, as its index among the files that the sender has
+//! announced, and the error class of an access that failed. `extra` is the line. A payload ends in
+//! the names of the files that it announces.
 
 use crate::collect::datatypes::{Named, Numbered, write_plain};
 use crate::collect::description::{Description, FrameHead, describe_by, fill, parts, read_description_by};
@@ -33,13 +33,13 @@ fn word(number: u64, file: u32, class: u32) -> u64 {
     number << 32 | u64::from(class << CLASS | file)
 }
 
-/// Returns the low 32 bits of the number of a post or an access: a header has no more.
+/// Returns the low 32 bits of the number of a post or an access. A header has only these.
 pub(super) fn number(header: &Header) -> u32 {
     (header.word >> 32) as u32
 }
 
-/// Returns the word of a post of a whole window in the lines of a pair: the file, which the reader
-/// knows, and the line in it.
+/// Returns the word for a post of a whole window in the lines of a pair. It contains the file,
+/// which the reader knows, and the line in it.
 #[inline]
 pub(super) fn place(file: u32, line: u32) -> u64 {
     u64::from(file) << 32 | u64::from(line)
@@ -75,8 +75,8 @@ pub(super) fn frame_of(number: u64, (word, records): (u64, *const Record)) -> Fr
     Frame { header: head, payload: records.cast(), len: count.min(RECORDS) * size_of::<Record>() }
 }
 
-/// Applies an access that has come in the lines of a pair, and returns whether it is one that ranks
-/// send.
+/// Applies an access that has come in the lines of a pair. Returns whether a correct rank sends
+/// such an access.
 ///
 /// # Safety
 /// The records can be read, and nobody accesses the window.
@@ -101,7 +101,7 @@ pub(super) unsafe fn apply_short(
     true
 }
 
-/// Returns whether each record is one that ranks send to this rank's part of the window.
+/// Returns whether each record is one that a correct rank sends to this rank's part of the window.
 #[inline]
 fn are_good(window: &WindowCore, records: &[Record]) -> bool {
     let (len, element) = (window.peers[window.world.rank].len, window.element);
@@ -155,8 +155,8 @@ pub(super) fn post_of(
     Some(Post { lent, line: line_of(&frame.header, told)? })
 }
 
-/// Builds the header of an access that has failed, by its drop or by an operation at this line; its
-/// payload replaces `bytes`.
+/// Builds the header of an access that has failed because it was dropped or because of an operation
+/// at this line. The payload replaces `bytes`.
 pub(super) fn of_failed(
     number: u64,
     class: ErrorClass,
@@ -223,15 +223,15 @@ pub(super) fn of_batch(
 pub(super) enum Came {
     /// Records, all from one line.
     Records(Line),
-    /// An access that is described in the source's [`Description`]: the length of its elements in
-    /// bytes, the length of the description with its values, and for each line how many consecutive
-    /// records it has.
+    /// An access that the source's [`Description`] describes: the length of its elements in bytes,
+    /// the length of the description with its values, and the number of consecutive records of each
+    /// line.
     Described(usize, usize, Vec<(u32, Line)>),
     /// A failed access: its class, and the line.
     Failed(ErrorClass, Line),
 }
 
-/// Reads an access to a window; `None` for one that ranks do not send.
+/// Reads an access to a window. Returns `None` for an access that no correct rank sends.
 pub(super) fn access_of(
     window: &WindowCore,
     frame: &Frame,
@@ -288,8 +288,8 @@ pub(super) fn access_of(
 }
 
 impl Came {
-    /// Returns the class and the line of the error with which this access makes the exposure of
-    /// `lent` fail, if it does.
+    /// Returns the class and the line of the error if this access makes the exposure of `lent`
+    /// fail.
     pub(super) fn error(
         &self,
         frame: &Frame,
@@ -341,7 +341,8 @@ impl Came {
 
 /// Returns the bytes of a frame that was polled and not released.
 fn payload(frame: &Frame) -> &[u8] {
-    // SAFETY: the payload is readable until it is released, and callers drop the slice before that.
+    // SAFETY: the payload is readable until the frame is released, and callers drop the slice
+    // before that.
     unsafe { frame.bytes() }
 }
 
@@ -354,7 +355,8 @@ fn records(frame: &Frame) -> Option<&[Record]> {
     if !first.is_aligned() || !frame.len.is_multiple_of(size_of::<Record>()) {
         return None;
     }
-    // SAFETY: as in `payload`; and these are whole, aligned records, for which any bits are valid.
+    // SAFETY: as in `payload`; and these are whole, aligned records, and any bits are a valid
+    // record.
     Some(unsafe { std::slice::from_raw_parts(first, frame.len / size_of::<Record>()) })
 }
 

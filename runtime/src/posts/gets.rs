@@ -1,5 +1,5 @@
-//! Gets of accesses: read in place where memory is reached, otherwise requested from the target's
-//! attendant.
+//! Gets of accesses. They are read in place if memory is reached, and otherwise requested from the
+//! target's attendant.
 
 use crate::collect::datatypes::{Unread, write_plain};
 use crate::collect::limits::most_answered;
@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 /// The attendant of this rank's exposures.
 ///
-/// It answers gets of ranks that do not reach this rank's memory, whatever this rank does
-/// meanwhile.
+/// It answers gets of ranks that do not reach this rank's memory, while this rank does something
+/// else.
 struct Service(Arc<Lendings>);
 
 impl Attendant for Service {
@@ -67,8 +67,8 @@ pub(super) fn expose(
     }
     let shape = (window.element.size as usize, window.peers[world.rank].len);
     let lending = Lending::new(window.region.base(), shape, posted.lent.clone(), sources);
-    // SAFETY: the window is posted: it stays where it is until its core is dropped, which copies it
-    // before. What is exposed is written by the wait only, which takes it back before.
+    // SAFETY: the window is posted, so it is not moved until its core is dropped, and the drop
+    // copies it first. Only the wait writes exposed elements, and it takes the exposure back first.
     unsafe { world.lendings.expose(window.key.window, lending) };
     world.attendants.attach(endpoint, kind::ASK, || Service(world.lendings.clone()));
     Ok(())
@@ -83,8 +83,8 @@ pub(super) fn take_back(window: &WindowCore) {
 
 /// Fetches the elements that an access gets.
 ///
-/// Elements that are not exposed are not read: their tickets hold the error. Inside `Ok` is the
-/// first error of a get that lacked room or got too much, if any: it leaves everything else intact.
+/// Elements that are not exposed are not read: their tickets hold the error. If a get lacked room
+/// or got too much, `Ok` contains the first such error. It has no effect on other operations.
 pub(super) fn fetch(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -151,9 +151,9 @@ pub(super) fn fetch(
         let base = window.peers[target].base;
         for get in gets {
             let bytes = get.remote.size() * size;
-            // SAFETY: the elements were checked against the target's length at the call, and are
-            // exposed by the post of this access, which has come: nobody writes them before the
-            // access is sent. The slot has room.
+            // SAFETY: the elements were checked against the target's length at the call. The post
+            // of this access has come and exposes them, so no rank writes them before the access is
+            // sent. The slot has room.
             get.slot.fill_with(bytes, |to| unsafe { kernel::pack(base, &get.remote, size, to) });
         }
     }

@@ -1,4 +1,4 @@
-//! Posts and starts: some ranks access windows of others, while the remaining ranks call nothing.
+//! Posts and starts: some ranks access windows of others, and the remaining ranks make no call.
 //!
 //! All communication between ranks is frames, on two ports of the window. A post is a frame from
 //! the target to each source, and contains what it exposes. An access that has ended is a frame
@@ -10,38 +10,40 @@
 //! Where memory is reached, two things are written in the
 //! [`PairLines`](fencepost_transport::PairLines) of the pair instead of a frame, if the peer
 //! already knows the file of their source line: a post of the whole window, and an access of at
-//! most two records. Both have their numbers, and a rank looks for the number that it expects in
-//! the lines and in the frames, so those of a pair stay in order. The documentation of `PairLines`
-//! explains why no line is written while another rank reads it. It assumes that:
+//! most two records. Posts and accesses have numbers, and a rank looks for the number that it
+//! expects in the lines and in the frames. So the posts and accesses of a pair stay in order. The
+//! documentation of `PairLines` explains why no line is written while another rank reads it. It
+//! assumes that:
 //!
-//! - an access is sent when the post before the one that it belongs to has been taken (16), and
-//!   that post came after the wait for the access before;
-//! - a post is written if the last access of its source was not dropped: then that source had taken
-//!   the post before the one that the access belongs to. After a dropped access the post is a
+//! - access `n` is sent after post `n - 1` has been taken (16), and post `n - 1` came after the
+//!   wait for access `n - 2`;
+//! - a post is written only if the last access of its source was not dropped. In that case the
+//!   source had taken the post before that access's own post. After a dropped access the post is a
 //!   frame.
 //!
 //! The protocol:
 //!
-//! - M is the window at its post, in place. Nobody writes it before the wait, which applies what
-//!   the sources have sent. An origin that gets waits for the post first, reads, and sends its
-//!   access afterwards. So once the frames of all sources have come, nobody reads M any more, and
-//!   no other wait is needed. Where memory is not reached, the target's attendant reads M instead,
-//!   as long as the exposure is in its list, and answers.
-//! - `wait` polls the access of each source, and releases none before all have come and were
-//!   judged. Then it applies them by source, ascending, by the kernels of fences. So an exposure is
-//!   applied whole or not at all, and its bits are the same wherever it is.
-//! - `complete` first waits for all posts that it needs, and sends nothing before: a target sees
-//!   only the end of an access.
-//! - Elements are read in place from where they were collected, and their memory is used again once
-//!   the target has released the frame. At most one access of a pair is queued, not counting
-//!   dropped ones, which have no elements.
+//! - M is the window at its post, in place. No rank writes it before the wait, which applies what
+//!   the sources have sent. An origin with gets waits for the post first, reads, and sends its
+//!   access afterwards. So once the frames of all sources have come, no source reads M any more,
+//!   and no other wait is needed. If memory is not reached, the target's attendant reads M instead
+//!   and answers, as long as the exposure is in its list.
+//! - `wait` polls the access of each source, and releases them only after all have come and were
+//!   judged. Then it applies them in ascending order of the sources, by the kernels of fences. So
+//!   an exposure is applied whole or not at all, and the resulting bits are the same on every
+//!   machine.
+//! - `complete` waits for all posts that it needs before it sends anything. So a target sees only
+//!   the end of an access.
+//! - Elements are read where they were collected, and their memory is reused once the target has
+//!   released the frame. At most one access of a pair is queued. Dropped accesses do not count,
+//!   since they have no elements.
 //! - An operation on elements that are not exposed is found at both ends. If the origin knows the
-//!   post when it completes, the origin finds it and sends the error in its frame. Otherwise the
-//!   target finds it, and the origin does when the post comes, which the next `complete` of the
-//!   pair waits for.
+//!   post when it completes, it sends the error in its frame. Otherwise the target finds the error
+//!   by itself. The origin then finds it when the post comes; the next `complete` of the pair waits
+//!   for that post.
 //!
 //! When the world ends while a window is exposed, others may be reading the window. `wait` then
-//! ends the world for all, so that nobody begins to read, and returns the window when nobody reads
+//! ends the world for all, so that no rank begins to read. It returns the window when no rank reads
 //! it any more.
 
 mod access;
@@ -73,7 +75,7 @@ impl WindowCore {
     #[inline(always)]
     fn is_free(&self, what: &str, site: Site) -> Result<()> {
         self.world.alive()?;
-        // An open window has nothing collected, and cannot have.
+        // An open window never has collected operations.
         let is_pending = !self.is_open() && self.is_pending();
         if !self.collecting.is_matching() && !is_pending && !self.world.windows.is_named_elsewhere(self.key) {
             return Ok(());
@@ -98,8 +100,8 @@ impl WindowCore {
     }
 }
 
-/// Ends the world because this rank is about to wait for a call of its own, which nobody makes
-/// while it waits (16), and returns the reason.
+/// Ends the world and returns the reason. Called when this rank is about to wait for its own call,
+/// which it cannot make while it waits (16).
 ///
 /// If the world has already ended, returns the reason for that.
 #[cold]
@@ -123,7 +125,7 @@ fn waits_for_itself(
 
 /// Posts a frame with a copy of these bytes.
 ///
-/// It is no error here if the target has left: a rank that waits for it is notified.
+/// A target that has left is not an error here: a rank that waits for it is notified.
 fn send(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -145,8 +147,8 @@ fn send(
         Some(kept)
     };
     let payload = kept.as_ref().map_or(bytes.as_ptr(), |kept| kept.base().cast_const());
-    // SAFETY: memory that is reached, and is not copied, does not change until the frame was
-    // released: `keep` below sees to that.
+    // SAFETY: memory that is reached and not copied does not change until the frame is released.
+    // `keep` below ensures that.
     let posted = unsafe { endpoint.post_copy(to, port, Frame { header, payload, len: bytes.len() }) };
     match posted {
         Ok(()) => {
@@ -161,11 +163,11 @@ fn send(
     }
 }
 
-/// Takes in the posts of `rank` that have come in frames, if it is the target of an access whose
-/// post has not been seen.
+/// Takes in the posts of `rank` that have come in frames, if this rank has an access to it whose
+/// post it has not seen.
 ///
-/// Posts come in frames if they expose a part of a window, or expose it to gets only, for example.
-/// It is no error here if `rank` has left, since nothing is waited for.
+/// For example, a post comes in a frame if it exposes only a part of a window, or exposes it to
+/// gets only. If `rank` has left, that is not an error here, since this does not wait.
 fn look_early(
     window: &WindowCore,
     endpoint: &mut Endpoint,

@@ -29,7 +29,7 @@ impl Queue {
         self.complete.borrow_mut().push_back(place);
     }
 
-    /// Adds a request before all others: it was taken, and has become complete before them.
+    /// Adds a request before all others: it was taken before, and was completed before them.
     pub(crate) fn push_first(&self, place: usize) {
         self.complete.borrow_mut().push_front(place);
     }
@@ -97,8 +97,8 @@ impl Completion {
         }
     }
 
-    /// Has the operation added to this queue, by this place, when it is complete or if it already
-    /// is.
+    /// Adds the operation to this queue, with this place, now if it is complete and otherwise when
+    /// it becomes complete.
     pub(crate) fn tell(&self, queue: &Rc<Queue>, place: usize) {
         if self.is_complete() {
             queue.push(place);

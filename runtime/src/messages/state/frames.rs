@@ -19,7 +19,7 @@ pub(crate) mod kind {
     pub(crate) const ELEMENTS: u32 = 26;
     /// The same, from a sender that leaves, without a request.
     pub(crate) const LEFT: u32 = 27;
-    /// Before a message: what its sender knows to be over, where conflicts are looked for.
+    /// Sent before a message if conflicts are checked: what its sender knows to be over.
     pub(crate) const CLOCK: u32 = 28;
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Near {
 impl Near {
     pub(crate) const NONE: Self = Self::all(std::ptr::null());
 
-    /// Returns elements that are all there.
+    /// Returns elements that were all copied before.
     pub(crate) const fn all(first: *const u8) -> Self {
         Self { first, copied: std::ptr::null() }
     }
@@ -75,8 +75,8 @@ impl Envelope {
         Header { word, kind: kind::MESSAGE, extra: self.tag }
     }
 
-    /// Returns whether a frame with this header is a message that has its elements of this type
-    /// with it and that is not answered.
+    /// Returns whether a frame with this header is a message that carries its elements, that is of
+    /// this type, and that is not answered.
     #[inline]
     pub(crate) fn is_plain(header: &Header, element: ElementType) -> bool {
         let (tag, bytes, is_ready, is_answered, is_apart) = (0, 0, false, false, false);
@@ -84,21 +84,21 @@ impl Envelope {
         header.kind == plain.kind && header.word & !(READY << 40) == plain.word
     }
 
-    /// Returns the payload of its frame, if it comes without its elements: their number of bytes,
-    /// and where the receiver reaches them.
+    /// Returns the payload of its frame if it comes without its elements: the number of their
+    /// bytes, and the address where the receiver reaches them.
     pub(crate) fn place(&self, near: Near) -> [u8; 24] {
         let Near { first, copied } = near;
         bytemuck::cast([self.bytes, first.expose_provenance(), copied.expose_provenance()].map(|n| n as u64))
     }
 
-    /// Reads the envelope of a frame that has this number of bytes, if its elements are with it.
-    /// Returns `None` for what no rank sends.
+    /// Reads the envelope of a frame that carries its elements and has this number of bytes.
+    /// Returns `None` for a frame that no correct rank sends.
     pub(crate) fn of_head(header: &Header, bytes: usize) -> Option<Self> {
         Self::read(header, bytes).filter(|envelope| !envelope.is_apart && envelope.is_good())
     }
 
     /// Reads the envelope of a frame, and the address of elements that are not in the frame.
-    /// Returns `None` for what no rank sends.
+    /// Returns `None` for a frame that no correct rank sends.
     pub(crate) fn of(header: &Header, payload: &[u8]) -> Option<(Self, Near)> {
         let mut envelope = Self::read(header, payload.len())?;
         let mut near = Near::NONE;
@@ -126,7 +126,7 @@ impl Envelope {
         (flags < 8).then_some(envelope)
     }
 
-    /// Returns whether a rank sends such a message.
+    /// Returns whether a correct rank sends such a message.
     fn is_good(&self) -> bool {
         let ElementType { size, kind } = self.element;
         let fits = match kind {

@@ -1,7 +1,7 @@
 //! [`Messages`]: what a rank has sent, received and kept in a world. Data, no protocol.
 //!
-//! Every message has a number, which both ranks count: it is the n-th of its pair. Requests hold a
-//! [`Receive`] or a [`Sent`].
+//! Every message has a number, its index among the messages of its pair. Both ranks count it.
+//! Requests hold a [`Receive`] or a [`Sent`].
 
 pub(crate) mod completion;
 pub(crate) mod frames;
@@ -66,8 +66,8 @@ pub(crate) struct Messages {
     pub(crate) looks: u32,
     /// The rank whose messages the waiting call takes itself.
     pub(crate) taking: Option<usize>,
-    /// Where conflicts are looked for, what the senders of messages that no receive has taken knew
-    /// to be over, by sender and number of the message.
+    /// If conflicts are checked: what the sender of each message that no receive has taken knew to
+    /// be over. The key is the sender and the number of the message.
     pub(crate) known: BTreeMap<(usize, u64), OfJob>,
 }
 
@@ -80,14 +80,13 @@ pub(crate) struct Peer {
     pub(crate) came: u64,
     /// The number of its messages that are kept without their elements.
     pub(crate) apart: usize,
-    /// The number of chunks of elements that were requested from it, and that this rank has not
-    /// read.
+    /// The number of chunks of elements that this rank has requested from it and has not read.
     pub(crate) coming: u64,
-    /// The cost of the messages to it that it has not granted again.
+    /// The cost of the messages to it for which it has not returned the credit.
     pub(crate) used: usize,
-    /// The cost of the messages from it that this rank has not granted again.
+    /// The cost of the messages from it for which this rank has not returned the credit.
     pub(crate) unpaid: usize,
-    /// The part of `unpaid` that is of messages that were taken.
+    /// The part of `unpaid` for messages that were taken.
     pub(crate) owed: usize,
     /// The number of frames that were posted to it on the port of messages.
     pub(crate) frames: u64,
@@ -128,7 +127,7 @@ pub(crate) enum Elements {
     /// They are in memory of the sender that this rank reaches.
     Near(Near),
     /// The sender has them, and this rank requests them. A sender that leaves sends all of them
-    /// unrequested: those have arrived.
+    /// without a request; the bytes here have arrived in this way.
     Far(Vec<u8>),
 }
 
@@ -223,8 +222,8 @@ impl Messages {
         });
     }
 
-    /// Takes the receives whose elements are in transit from this rank. Nobody writes to them any
-    /// more.
+    /// Takes the receives whose elements are in transit from this rank. Afterwards no elements land
+    /// in them.
     pub(crate) fn take_landing(&mut self, from: usize, endpoint: &mut Endpoint) -> Vec<Rc<Receive>> {
         [Port::ELEMENTS, Port::MESSAGES].iter().for_each(|port| endpoint.cancel(from, *port));
         let numbers: Vec<(usize, u64)> =
@@ -245,8 +244,8 @@ impl Messages {
         sent.or_else(|| asked().map(|receive| receive.site))
     }
 
-    /// Hands the messages of buffered sends on, so that their receivers get them when this rank has
-    /// left.
+    /// Passes on the messages of buffered sends, so that their receivers get them after this rank
+    /// has left.
     pub(crate) fn leave(&mut self, endpoint: &mut Endpoint) {
         for (to, peer) in self.peers.iter_mut().enumerate() {
             let Some(last) = peer.flying.back() else { continue };

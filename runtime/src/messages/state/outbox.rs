@@ -1,5 +1,5 @@
-//! [`Outbox`]: the elements of messages that their receivers request, or read, when they have taken
-//! the messages.
+//! [`Outbox`]: the elements of messages that receivers request or read after they have taken the
+//! messages.
 
 use fencepost_transport::Bytes;
 use std::collections::BTreeMap;
@@ -25,8 +25,8 @@ const CHUNK: usize = 256 << 10;
 #[derive(Default)]
 pub(crate) struct Outbox {
     all: Mutex<BTreeMap<(usize, u64), Waiting>>,
-    /// Whether this rank has left: everything that would be requested is sent without a request.
-    /// Written under the lock.
+    /// Whether this rank has left. If so, all elements are sent without a request. Written under
+    /// the lock.
     left: AtomicBool,
     /// One more than the rank that has made an invalid request; 0 for none.
     wrong: AtomicUsize,
@@ -71,7 +71,7 @@ impl Outbox {
     /// Adds elements that are not moved.
     ///
     /// # Safety
-    /// The bytes can be read, and nobody writes or frees them before they are
+    /// The bytes can be read, and no code writes or frees them before they are
     /// [removed](Self::remove).
     pub(crate) unsafe fn expose(&self, to: usize, number: u64, bytes: &[u8]) {
         self.insert(to, number, Elements::Borrowed(bytes.as_ptr(), bytes.len()));
@@ -91,7 +91,7 @@ impl Outbox {
         self.wrong.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Removes the elements of a message, if they are here. Nobody reads them here any more.
+    /// Removes the elements of a message, if they are here. Afterwards no code reads them here.
     pub(crate) fn remove(&self, to: usize, number: u64) {
         self.all().remove(&(to, number));
     }
@@ -111,9 +111,9 @@ impl Outbox {
         owned.collect()
     }
 
-    /// Shows the chunk of the elements of a message that `to` requests, which must be the next one,
-    /// to `told`. Shows an empty slice for an invalid request, and remembers that `to` has made
-    /// one. Does not call `told` after this rank has left.
+    /// Calls `told` with the chunk that `to` requests of the elements of a message. It must be the
+    /// next chunk. For an invalid request, calls `told` with an empty slice and remembers that `to`
+    /// has made the request. Does not call `told` after this rank has left.
     pub(crate) fn show(&self, to: usize, number: u64, at: u32, told: impl FnOnce(&[u8])) {
         let mut all = self.all();
         if self.left.load(Ordering::Relaxed) {

@@ -1,10 +1,10 @@
 //! [`Posted`]: the receives that have taken nothing, by what they name.
 //!
 //! A message is taken by the first receive that names it. The first few receives are in one list,
-//! which is searched. Others that can name a message name its rank and its tag, its rank and any
-//! tag, any rank and its tag, or any rank and any tag. Each of these four has a list of its own,
-//! and of the first receives of the four lists the one that was called first takes the message. So
-//! the cost of a message does not grow with the number of receives.
+//! which is searched. Any other receive that matches a message names its rank and its tag, its rank
+//! and any tag, any rank and its tag, or any rank and any tag. For these four cases there are four
+//! lists. Of the first receives of the four lists, the earliest takes the message. So the cost of a
+//! message does not grow with the number of receives.
 
 use crate::messages::state::receive::Receive;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -19,10 +19,11 @@ type List = VecDeque<(u64, Rc<Receive>)>;
 pub(crate) struct Posted {
     /// The first receives, at most [`FEW`].
     few: List,
-    /// The others, by what they name. The map is looked up, or searched in the order of the
-    /// numbers.
+    /// The other receives, by the rank and tag that they name. The map is used for lookups, or
+    /// searched in the order of the receives' numbers.
     lists: HashMap<Names, List, BuildHasherDefault<Mix>>,
-    /// How many of the others name a rank and a tag, a rank and any, any and a tag, any and any.
+    /// How many of the other receives name a rank and a tag, a rank and any tag, any rank and a
+    /// tag, and any rank and any tag.
     counts: [usize; 4],
     /// The number of receives so far.
     number: u64,
@@ -31,8 +32,8 @@ pub(crate) struct Posted {
 /// The number of receives that are in one list.
 const FEW: usize = 8;
 
-/// A rank, or any, and a tag, or any, as one number: the rank from bit 33 on, and each as one more,
-/// or 0.
+/// A rank or any rank, and a tag or any tag, as one number. The rank begins at bit 33. Each is
+/// stored plus one; 0 is any.
 type Names = u64;
 
 fn names(source: Option<usize>, tag: Option<u32>) -> Names {
@@ -140,7 +141,7 @@ impl Posted {
         true
     }
 
-    /// Takes all that name this rank, or any, in the order of their calls.
+    /// Takes all receives that name this rank, or any rank, in the order of their calls.
     pub(crate) fn take_of(&mut self, source: Option<usize>) -> Vec<Rc<Receive>> {
         let mut taken: Vec<(u64, Rc<Receive>)> = Vec::new();
         self.few.retain(|one| {
@@ -165,7 +166,7 @@ impl Posted {
     }
 
     /// Removes the list of `names` if it is empty and there are many lists. Some empty lists are
-    /// kept, since programs name the same again and again.
+    /// kept, since programs name the same ranks and tags repeatedly.
     fn tidy(&mut self, names: Names) {
         const EMPTY: usize = 1 << 12;
         if self.lists.len() > EMPTY && self.lists.get(&names).is_some_and(VecDeque::is_empty) {

@@ -62,8 +62,8 @@ pub(crate) enum Room {
 }
 
 impl Room {
-    /// Returns the address where the elements of a message land, if the room has that number of
-    /// elements of this size and they land in one piece.
+    /// Returns the address where the elements of a message land, if the room has exactly this
+    /// number of elements, of this size, in one piece.
     ///
     /// # Safety
     /// That of [`Receive::new`].
@@ -113,7 +113,7 @@ impl<T: Element> List for Vec<T> {
     }
 
     unsafe fn filled(&mut self, count: usize) {
-        // SAFETY: the caller's, and any bits are an element.
+        // SAFETY: the caller guarantees it, and any bits are an element.
         unsafe { self.set_len(count) }
     }
 }
@@ -132,9 +132,9 @@ fn words(element: ElementType) -> String {
 pub(crate) struct Landing {
     pub(crate) envelope: Envelope,
     area: Area,
-    /// Whether the area is memory that was allocated for it, and to which nothing was written.
+    /// Whether the area is newly allocated memory to which nothing was written.
     is_fresh: bool,
-    /// Whether the message was sent with its elements, and taken before all of them had come.
+    /// Whether the message was sent with its elements and was taken before all of them had come.
     pub(crate) is_early: bool,
     /// The number of chunks that have come.
     pub(crate) came: usize,
@@ -154,8 +154,8 @@ impl Receive {
     /// Begins a receive into these elements of a slice, or into a list.
     ///
     /// # Safety
-    /// The elements are in a slice of `T` that is valid for writes, or the list is one of `T`; and
-    /// nobody accesses them until the receive is done, or was forgotten.
+    /// The elements are in a slice of `T` that is valid for writes, or the list is a list of `T`.
+    /// No other code accesses them until the receive is done or was forgotten.
     pub(crate) unsafe fn new<T: Element>(
         source: Option<usize>,
         tag: Option<u32>,
@@ -191,18 +191,18 @@ impl Receive {
         matches!(&*self.stage.borrow(), Stage::Landing(landing) if landing.is_early)
     }
 
-    /// Returns whether it has taken nothing, and may yet.
+    /// Returns whether it has taken nothing and can still take a message.
     pub(crate) fn is_posted(&self) -> bool {
         matches!(*self.stage.borrow(), Stage::Posted)
     }
 
-    /// Returns whether some of its elements may have landed, though it has failed.
+    /// Returns whether some of its elements may have landed although it has failed.
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun.get()
     }
 
-    /// Takes a message. Returns where its elements land, unless the message does not fit: then the
-    /// receive is done.
+    /// Takes a message. Returns where its elements land. If the message does not fit, the receive
+    /// is done and this returns `None`.
     pub(crate) fn take(&self, from: usize, envelope: Envelope, is_early: bool) -> Option<Landing> {
         match self.area(from, &envelope, is_early) {
             Ok(area) => {
@@ -299,8 +299,9 @@ impl Receive {
         self.end(Err(Failure::Lost(lost.clone())));
     }
 
-    /// Cancels the receive, which takes nothing any more. Its request fails with this class and
-    /// message. Without them the caller owns the request, and nobody requests its outcome.
+    /// Cancels the receive, which takes nothing any more. With an error, its request fails with
+    /// this class and message. Without one, the caller owns the request and does not ask for its
+    /// outcome.
     pub(crate) fn cancel(&self, error: Option<(ErrorClass, String)>) {
         match error {
             Some((class, message)) => self.end(Err(Failure::Wrong(class, message))),
@@ -323,10 +324,11 @@ impl Landing {
     /// Writes all elements, which are at `from`.
     ///
     /// # Safety
-    /// There are as many bytes as the message has, which nobody writes, outside of the room of the
-    /// receive; and that room still exists.
+    /// All bytes of the message are at `from`, outside of the room of the receive, and no code
+    /// writes them. That room still exists.
     pub(crate) unsafe fn whole(&self, from: *const u8) {
-        // SAFETY: the caller's; the area was made from the room, and has as many elements.
+        // SAFETY: the caller guarantees it. The area was made from the room, and has the message's
+        // number of elements.
         unsafe {
             match &self.area {
                 Area::Run(to) => std::ptr::copy_nonoverlapping(from, *to, self.envelope.bytes),
@@ -337,17 +339,17 @@ impl Landing {
         }
     }
 
-    /// Writes all elements, which their sender may still be copying to this place: piece by piece,
-    /// as far as they are there. Returns `false` if they never will be, since the sender does not
-    /// go on any more.
+    /// Writes all elements while their sender may still be copying them to this place: writes each
+    /// piece as it becomes available. Returns `false` if the sender has stopped, so that some never
+    /// will.
     ///
     /// # Safety
-    /// As [`whole`](Self::whole), of the bytes that are there.
+    /// As for [`whole`](Self::whole), for the bytes that were copied.
     pub(crate) unsafe fn read_near(&self, near: Near, mut goes_on: impl FnMut() -> bool) -> bool {
         let (mut done, bytes) = (0, self.envelope.bytes);
         while !near.copied.is_null() && done < bytes {
-            // SAFETY: it is where the elements are, and is accessed atomically only, from its first
-            // use on.
+            // SAFETY: the counter is in the memory of the elements, and every access to it is
+            // atomic from its first use on.
             let there = bytes.min(unsafe { (*near.copied).load(Ordering::Acquire) } as usize);
             if there == done {
                 if !goes_on() {
@@ -374,10 +376,10 @@ impl Landing {
         true
     }
 
-    /// Writes all elements, which have come to `from`, unless they are there.
+    /// Writes all elements, which have come to `from`, unless `from` is their destination.
     ///
     /// # Safety
-    /// As [`whole`](Self::whole), if they are elsewhere.
+    /// As for [`whole`](Self::whole), if `from` is not their destination.
     pub(crate) unsafe fn arrived(&self, from: *const u8) {
         if !matches!(self.area, Area::Run(to) if std::ptr::eq(to, from)) {
             // SAFETY: the caller's.
@@ -385,22 +387,23 @@ impl Landing {
         }
     }
 
-    /// Returns where all elements may be written as they come, initialised, if they land in one
-    /// piece.
+    /// Returns the initialised memory where all elements may be written as they come, if they land
+    /// in one piece.
     ///
     /// # Safety
     /// The room of the receive still exists, and nothing has been written to it.
     pub(crate) unsafe fn all(&self) -> Option<*mut [u8]> {
         let Area::Run(to) = self.area else { return None };
         if self.is_fresh {
-            // SAFETY: the area has as many bytes as the message, and nobody accesses them.
+            // SAFETY: the area has the number of bytes of the message, and no other code accesses
+            // them.
             unsafe { to.write_bytes(0, self.envelope.bytes) };
         }
         Some(std::ptr::slice_from_raw_parts_mut(to, self.envelope.bytes))
     }
 
-    /// Returns where a chunk may be written as it comes, initialised, or `None` if its elements do
-    /// not land in one piece.
+    /// Returns the initialised memory where a chunk may be written as it comes, or `None` if its
+    /// elements do not land in one piece.
     ///
     /// # Safety
     /// The room of the receive still exists, and nothing has been written to the place of this
@@ -410,7 +413,8 @@ impl Landing {
         let part = chunk(at, self.envelope.bytes);
         let first = to.wrapping_add(part.start);
         if self.is_fresh {
-            // SAFETY: the area has as many bytes as the message, and nobody accesses them.
+            // SAFETY: the area has the number of bytes of the message, and no other code accesses
+            // them.
             unsafe { first.write_bytes(0, part.len()) };
         }
         Some(std::ptr::slice_from_raw_parts_mut(first, part.len()))
@@ -419,8 +423,8 @@ impl Landing {
     /// Takes in the next chunk. Returns whether it has the length that it must have.
     ///
     /// # Safety
-    /// The room of the receive still exists; and the bytes are not in it, unless they are
-    /// [in place](Self::place).
+    /// The room of the receive still exists. The bytes are not in it, unless they are [in
+    /// place](Self::place).
     pub(crate) unsafe fn chunk(&mut self, bytes: &[u8]) -> bool {
         let part = chunk(self.came, self.envelope.bytes);
         if part.len() != bytes.len() {
@@ -429,7 +433,8 @@ impl Landing {
         self.came += 1;
         match &self.area {
             Area::Run(to) if std::ptr::eq(to.wrapping_add(part.start), bytes.as_ptr()) => {}
-            // SAFETY: the area has as many bytes as the message, and nobody accesses them.
+            // SAFETY: the area has the number of bytes of the message, and no other code accesses
+            // them.
             Area::Run(to) => unsafe {
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(part.start), bytes.len());
             },

@@ -14,7 +14,8 @@ pub(crate) struct Sent {
     pub(crate) number: u64,
     /// The number of bytes that it takes of the buffer of buffered sends.
     pub(crate) buffered: Option<usize>,
-    /// Whether only a buffer, which it must not use, would complete it before its message is taken.
+    /// Whether it could complete before its message is taken only by a buffer, which it must not
+    /// use.
     pub(crate) needs_buffer: bool,
     /// The line that began it.
     pub(crate) site: &'static Location<'static>,
@@ -28,8 +29,8 @@ pub(crate) struct Sent {
 #[derive(Default)]
 pub(crate) struct Sending {
     all: BTreeMap<(usize, u64), Rc<Sent>>,
-    /// The number of sends that wait only because of a check: their messages have been sent, and
-    /// count against what their receivers keep.
+    /// The number of sends that wait only because of a check. Their messages have been sent, and
+    /// count against the memory in which their receivers keep messages.
     saved: usize,
 }
 
@@ -60,7 +61,7 @@ impl Sending {
         self.all.is_empty()
     }
 
-    /// Returns the number of sends that would wait unchecked, too.
+    /// Returns the number of sends that would also wait without the check.
     pub(crate) fn unsaved(&self) -> usize {
         self.all.len() - self.saved
     }

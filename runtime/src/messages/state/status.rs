@@ -63,8 +63,8 @@ impl From<Any> for Tags {
     }
 }
 
-/// The sender, the tag and the length of a message. All are empty if a call has received no message
-/// because it was to receive from nobody.
+/// The sender, the tag and the length of a message. All three are empty if a call has received no
+/// message because its source was nobody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Status {

@@ -12,8 +12,8 @@ use std::panic::Location;
 
 type Site = &'static Location<'static>;
 
-/// The collected operations of an access for one target, boxed, since they are moved at each step
-/// of their access.
+/// The collected operations of an access for one target. They are boxed because each step of the
+/// access moves them.
 pub(crate) type Batch = Box<Collected>;
 
 /// The operations that an access has collected for one target.
@@ -41,7 +41,7 @@ pub(crate) struct Get {
 }
 
 impl Collected {
-    /// Returns an empty list, whose records and elements go to this memory while it has room.
+    /// Returns an empty list. Its records and elements go to this memory while it has room.
     pub(crate) fn new(memory: &Memory) -> Box<Self> {
         let (lines, gets) = (Vec::new(), Vec::new());
         Box::new(Self {

@@ -1,7 +1,7 @@
 //! [`ByRank`]: what a rank knows of some others.
 
 /// A value for each of some ranks, made when its rank is first named. The rank that was requested
-/// last is found at once, and so is the one after it.
+/// last and the next rank are found at once.
 #[derive(Default)]
 pub(crate) struct ByRank<T> {
     /// The values, by ascending rank.

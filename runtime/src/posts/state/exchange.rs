@@ -73,10 +73,9 @@ pub(crate) struct Target {
     pub(crate) open: Option<Site>,
     /// The number of posts that have come.
     pub(crate) posts: u64,
-    /// The last of these posts: those whose accesses have not ended.
+    /// The last of these posts, whose accesses have not ended.
     pub(crate) come: VecDeque<Post>,
-    /// The accesses that have ended, the oldest first, as long as something of them is still
-    /// needed.
+    /// The accesses that have ended and are still needed, the oldest first.
     pub(crate) sent: VecDeque<Sent>,
     /// The errors that the next `complete` reports: operations of earlier accesses that did not
     /// fit.
@@ -155,8 +154,8 @@ pub(crate) struct Source {
     /// The files whose names the source has sent.
     pub(crate) names: Vec<String>,
     pub(crate) lines: Lines,
-    /// Whether the last access that has come was dropped: then it is not known which posts its
-    /// source had taken.
+    /// Whether the last access that has come was dropped. If so, this rank does not know which
+    /// posts the source had taken.
     pub(crate) dropped: bool,
 }
 
@@ -210,7 +209,7 @@ impl Ports {
 }
 
 impl Target {
-    /// Takes back the batches that nobody reads any more.
+    /// Takes back the batches that no rank reads any more.
     pub(crate) fn reclaim(&mut self, to: usize, port: Port, endpoint: &mut Endpoint, spare: &mut Vec<Batch>) {
         while let Some(sent) = self.sent.front()
             && sent.judged

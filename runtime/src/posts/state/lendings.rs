@@ -1,5 +1,5 @@
-//! [`Lendings`]: the windows of a rank that are posted to ranks which do not reach them, as its
-//! attendant reads them.
+//! [`Lendings`]: the windows of a rank that are posted to ranks which do not reach them. The
+//! attendant of the rank reads them.
 
 use crate::collect::datatypes::{Numbered, Unread};
 use crate::collect::lent::Lent;
@@ -13,15 +13,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// that gets more makes several requests.
 pub(crate) const ANSWER: usize = 1 << 20;
 
-/// The head of a request for elements, which the datatypes of the elements follow: all elements of
-/// these are numbered through.
+/// The head of a request for elements. The datatypes of the elements follow it, and their elements
+/// are numbered consecutively across all datatypes.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 pub(crate) struct Asked {
     /// The first element that is requested.
     pub(crate) first: u64,
-    /// The number of the window, as in the header of the frame. Where the two differ, the request
-    /// was altered on its way.
+    /// The number of the window, as in the header of the frame. If the two differ, the request was
+    /// altered on its way.
     pub(crate) window: u32,
     /// The number of elements.
     pub(crate) count: u32,
@@ -57,8 +57,8 @@ enum M {
     Copied(Vec<u8>),
 }
 
-// SAFETY: the pointer is that of a window which is not moved, and whose exposed elements nobody
-// writes, while it is in the list: its rank takes it out before it applies anything, and before it
+// SAFETY: the pointer is that of a window. While it is in the list, the window is not moved and no
+// rank writes its exposed elements: the owner takes it out before it applies anything and before it
 // frees the window.
 unsafe impl Send for Lending {}
 
@@ -107,8 +107,8 @@ impl Lending {
                 if self.lent.misfit_of(std::iter::once(read), true).is_some() {
                     return None;
                 }
-                // SAFETY: the elements are in the window, exposed, and not written while this is in
-                // the list.
+                // SAFETY: the elements are in the window and exposed, and no rank writes them while
+                // this is in the list.
                 elements.extend_from_slice(unsafe {
                     std::slice::from_raw_parts(base.add(from * self.size), taken * self.size)
                 });
@@ -121,7 +121,7 @@ impl Lending {
     }
 }
 
-/// Returns the most elements of `size` bytes of one answer.
+/// Returns the maximum number of elements, of `size` bytes each, in one answer.
 pub(crate) fn most(size: usize) -> usize {
     (ANSWER / size).max(1)
 }
@@ -160,8 +160,8 @@ impl Lendings {
             for run in runs {
                 let at = run.start as usize * lending.size;
                 let len = (run.end - run.start) as usize * lending.size;
-                // SAFETY: exposed elements of the window, which nobody writes while this is in the
-                // list.
+                // SAFETY: these are exposed elements of the window, and no rank writes them while
+                // this is in the list.
                 copy[at..at + len].copy_from_slice(unsafe { std::slice::from_raw_parts(base.add(at), len) });
             }
             lending.memory = M::Copied(copy);

@@ -3,8 +3,8 @@
 use fencepost_transport::{Channels, Endpoint, PairLines, Port, Topology};
 use std::ptr::NonNull;
 
-/// The [`PairLines`] of two ranks for one window: those that this rank writes, and those that it
-/// reads.
+/// The [`PairLines`] of two ranks for one window: the lines that this rank writes, and the lines
+/// that it reads.
 #[derive(Default)]
 pub(crate) struct Lines {
     written: Option<NonNull<PairLines>>,

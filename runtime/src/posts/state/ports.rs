@@ -5,7 +5,7 @@ use fencepost_transport::{Channels, Endpoint, Port};
 /// The number of ports that each thing that a world makes may have.
 const PORTS: u32 = 3;
 
-/// The first port of the first thing that a world makes. The ports below are of the world itself.
+/// The first port of the first thing that a world makes. Lower ports are the world's own.
 const FIRST: u32 = 4;
 
 /// Returns the ports of the thing that a world has made with this number, if there are any. No two
@@ -15,17 +15,18 @@ pub(crate) fn ports_of(number: u32) -> Option<[Port; PORTS as usize]> {
     Some([2, 1, 0].map(|before| Port(last - before)))
 }
 
-/// Returns the number of the thing to which this port belongs, which is not one of the world
-/// itself.
+/// Returns the number of the thing to which this port belongs. The port is not one of the world's
+/// own.
 pub(crate) fn number_of(Port(port): Port) -> u32 {
     (port - FIRST) / PORTS
 }
 
-/// Closes the ports of a thing that a world has made with this number and does not use any more,
-/// except `kept`.
+/// Closes the ports, except `kept`, of the thing with this number, which the world does not use any
+/// more.
 ///
 /// All ports of a world's things are closed in the end, even if this rank has not used a port. So
-/// frames that others have sent on it are freed, and the closed ports of neighbours are one run.
+/// frames that others have sent on it are freed, and closed ports of things with successive numbers
+/// form one range.
 pub(crate) fn close(number: u32, kept: Option<Port>, endpoint: &mut Endpoint) {
     let ports = ports_of(number).into_iter().flatten().filter(|port| Some(*port) != kept);
     ports.for_each(|port| endpoint.close(port));
