@@ -2,8 +2,8 @@
 //! (planner/README.md, 29).
 //!
 //! Each rank marks the elements that it has touched of each part ([`Marks`]), so an operation
-//! without a conflict is recognised quickly. For one with a conflict, the earlier operations are
-//! examined one by one.
+//! without a conflict is recognised quickly. For an operation with a conflict, the earlier
+//! operations are examined one by one.
 
 use super::find::{Records, Touching, add_part, parts, touching};
 use super::sections;
@@ -33,8 +33,8 @@ struct Access<'a> {
 /// may have a section of this window or of another one.
 ///
 /// # Errors
-/// `RMA_CONFLICT`, if one before it in this epoch conflicts with it, unless conflicts pass: it must
-/// not be collected.
+/// `RMA_CONFLICT`, if an earlier operation of this epoch conflicts with it and conflicts do not
+/// pass. Then it must not be collected.
 pub(crate) fn call(
     window: &WindowCore,
     operation: (Kind, usize, Touched<'_>),
@@ -75,8 +75,8 @@ fn compared(
     if fits() {
         return Ok(());
     }
-    // Accesses before this one may not be marked yet. Marks may be left from sections whose window
-    // was fenced without this one, or no longer exists.
+    // Earlier accesses may not be marked yet. Marks may be left from sections whose window was
+    // fenced without this window or no longer exists.
     mark_before();
     if fits() {
         return Ok(());
@@ -96,7 +96,7 @@ fn compared(
 /// of this kind. The part is that of `rank`, of the window or of another one that is `named`.
 ///
 /// # Errors
-/// `RMA_CONFLICT`, if it overwrites itself: it must not be collected.
+/// `RMA_CONFLICT`, if it overwrites itself. Then it must not be collected.
 pub(crate) fn writes_once(
     window: &WindowCore,
     (kind, rank, elements): (Kind, usize, &Datatype),
@@ -169,7 +169,7 @@ fn mark_again(marks: &Marks, all: &[Touching]) {
     });
 }
 
-/// Marks the elements of an access. Returns whether it fits what is marked.
+/// Marks the elements of an access. Returns whether it conflicts with nothing that is marked.
 ///
 /// Elements in very many runs are not marked; they are examined in the fence only.
 pub(crate) fn touch(marks: &Marks, kind: Kind, touched: Touched<'_>) -> bool {
@@ -180,11 +180,11 @@ pub(crate) fn touch(marks: &Marks, kind: Kind, touched: Touched<'_>) -> bool {
     marks.touch(kind, touched)
 }
 
-/// Compares an operation on `target` that is about to be called in an access, and does not fit its
-/// `marks`, with those before it. `list` has these.
+/// Compares an operation on `target` with the earlier ones, which `list` has. It is about to be
+/// called in an access, and does not fit the `marks` of that access.
 ///
 /// # Errors
-/// `RMA_CONFLICT`, if one of them conflicts with it.
+/// `RMA_CONFLICT`, if an earlier one conflicts with it.
 pub(crate) fn of_access(
     window: &WindowCore,
     (list, marks): (&List, &Marks),

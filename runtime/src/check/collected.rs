@@ -11,8 +11,8 @@ use fencepost_transport::Record;
 use std::panic::Location;
 
 impl WindowCore {
-    /// Keeps an operation on elements of `target`, which is `records` records that are still to be
-    /// written, and the section that it reads or lands in, if conflicts are looked for.
+    /// If conflicts are checked, keeps an operation on elements of `target` and the section that it
+    /// reads or lands in. Its `records` records are still to be written.
     #[inline]
     pub(crate) fn keep_call(
         &self,
@@ -42,12 +42,12 @@ impl WindowCore {
         self.stay(target).then(|| self.fast_paths[target].writer.count(records))
     }
 
-    /// Collects an operation on one small element that differs from the one before it to its target
-    /// only in its element and value, if conflicts are looked for and it is in none. Otherwise does
-    /// nothing, and returns `false`.
+    /// Collects an operation on one small element if conflicts are checked and it is in none. It
+    /// must differ from the operation before it to the same target only in its element and value.
+    /// Otherwise does nothing, and returns `false`.
     ///
-    /// An accumulate that needs no mark is inlined into the loop that calls it. All other code is
-    /// cold: inlined, it would make a loop that is not checked take 1.05 times as long.
+    /// The code for an accumulate that needs no mark is inlined into the loop that calls it. All
+    /// other code is cold. Inlined, it would make an unchecked loop take 1.05 times as long.
     #[inline(always)]
     pub(crate) fn push_checked(
         &self,

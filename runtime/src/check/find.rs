@@ -1,18 +1,18 @@
 //! The messages in which ranks list their calls for each other before a fence that is checked, and
-//! the conflicts in them.
+//! the conflicts that they show.
 //!
-//! A message has a part for each window on which its sender has called something for its receiver,
-//! and for each window whose sections it has named. A part contains the number of the window; the
-//! lines; the lines of records, with the bits that records keep of them; whether each operation was
-//! compared at its call with all that its sender had called before it; and a
+//! A message has a part for each window on which its sender has called an operation for its
+//! receiver, and for each window whose sections it has named. A part contains the number of the
+//! window; the lines; the lines of records, with the bits of them that records keep; whether each
+//! operation was compared at its call with all earlier ones of its sender; and a
 //! [list](crate::check::state::lists). Numbers have eight bytes. If the receiver reads records of
 //! the sender in place, an entry of the list may represent several records. An operation is
 //! identified by its sender, and by its number among those of the sender on the part.
 //!
-//! If one rank alone has touched elements, and compared its operations, no conflict is left to be
-//! found. Otherwise each element is marked ([`Marks`](crate::check::state::marks)). Mostly the
-//! marks show that nothing conflicts, and nothing else is examined; otherwise all accesses to the
-//! window are compared.
+//! If only one rank has touched elements, and it has compared its operations, no conflict is left
+//! to find. Otherwise each element is marked ([`Marks`](crate::check::state::marks)). Usually the
+//! marks show that nothing conflicts, and nothing else is examined. If they do not, all accesses to
+//! the window are compared.
 
 use crate::check::state::conflicts::{LOCAL, MOST, read_site, write_site};
 use crate::check::state::lists::{Entry, Line, List, Sent, What};
@@ -28,8 +28,8 @@ use fencepost_transport::Record;
 use fencepost_transport::bytes::{Reader, Writer};
 use std::ops::{ControlFlow, Range};
 
-/// The records that a rank has for this one in a window, by the rank and the window: empty if they
-/// are not read in place.
+/// The records that a rank has for this rank in a window, by rank and window. Empty if they are not
+/// read in place.
 pub(super) type Records<'r> = dyn Fn(usize, &WindowCore) -> &'r [Record] + 'r;
 
 /// A part of a message.
@@ -60,8 +60,8 @@ pub(super) fn messages(
             |target| window.records_that_stay(target),
             |to, list, lines| {
                 if !in_place(to) {
-                    // SAFETY: they are counted, and this rank is in the call that would change
-                    // them.
+                    // SAFETY: the records are counted, and they change only in a call of this rank,
+                    // which is in this one.
                     let records = unsafe { window.region.records(window.filling.set.get(), to) };
                     list.spell(records, window.element.size as usize, lines);
                 }
@@ -78,8 +78,8 @@ pub(super) fn messages(
     all
 }
 
-/// Adds the part of a message for the operations of a list, and whether each was compared at its
-/// call with all before it.
+/// Adds the part of a message for the operations of a list. `is_compared` is whether each was
+/// compared at its call with all earlier ones.
 pub(super) fn add_part(
     out: &mut Vec<u8>,
     window: u32,
@@ -254,8 +254,8 @@ fn is_of_one(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
     }
 }
 
-/// Returns whether there are few accesses to elements of the window. Where each touches a column,
-/// as in an exchange of halos, comparing them takes a tenth of the time of marking them.
+/// Returns whether there are few accesses to elements of the window. If each access touches a
+/// column, as in an exchange of halos, to compare them takes a tenth of the time of marking them.
 fn are_few(window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
     const FEW: usize = 8;
     let parts = all.iter().flatten().filter(|part| part.window == u64::from(window.key.window));
@@ -268,8 +268,9 @@ fn are_few(window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
 
 /// Returns whether some accesses to elements of the window conflict, or may.
 ///
-/// The elements are marked, unless one rank alone has touched elements and has compared its
-/// operations itself, or there are few accesses, which are compared with each other.
+/// If only one rank has touched elements, and has compared its operations itself, nothing
+/// conflicts. If there are few accesses, they are compared with each other. Otherwise the elements
+/// are marked.
 ///
 /// # Errors
 /// As [`each_access`].
@@ -286,8 +287,7 @@ fn may_conflict(
         return Ok(true);
     }
     let Some(marks) = window.checked.marks_on(me, window.peers[me].len) else { return Ok(true) };
-    // These are the marks of this rank's calls on its own part, of which none follows in this
-    // epoch.
+    // These are the marks of this rank's calls on its own part. No such call follows in this epoch.
     marks.renew();
     let mut fits = true;
     each_access(me, window, all, records, |Listed { touched, kind, .. }| {
@@ -331,8 +331,8 @@ pub(super) fn touching(
     Ok(found)
 }
 
-/// Adds to `found` the conflicts of other ranks' operations with what this rank has stored (as a
-/// put) or loaded (as a get) since the call at this line, where MPI does not define them.
+/// Adds to `found` the conflicts, undefined in MPI, of other ranks' operations with what this rank
+/// has stored (as a put) or loaded (as a get) since the call at this line.
 pub(super) fn with_local(
     me: usize,
     window: &WindowCore,
@@ -403,8 +403,8 @@ fn compare(
             Touch { origin, operation, kind: access.kind, site: line(access.by) }
         });
         between.sort_by_key(|touch| (touch.origin, touch.operation));
-        // An operation may touch elements of the window both as its target and as its section:
-        // these are one conflict.
+        // An operation may touch elements of the window both as its target and as its section.
+        // These are one conflict.
         let same = |other: &&mut Conflict| {
             let by = |touch: &Touch| (touch.origin, touch.operation);
             other.window == window.key.window as usize

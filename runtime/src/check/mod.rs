@@ -1,11 +1,12 @@
 //! Conflicts of the operations of a fence (planner/README.md, 28 to 30), found before anything
 //! moves.
 //!
-//! Before the fence itself, the ranks exchange once the accesses that each has requested on each
-//! other rank (`find` defines the form). Each rank looks for conflicts on the elements that it
-//! owns. A rank that finds some fails in the fence, as a rank without memory for its puts does, so
-//! all ranks see the failure and nothing is applied. Its report of the failure contains the
-//! conflicts, so each rank that is part of one returns an error that names it.
+//! Before the fence itself, there is one exchange in which each rank sends every other rank the
+//! accesses that it has requested there (`find` defines the form). Each rank looks for conflicts on
+//! the elements that it owns. A rank that finds conflicts fails in the fence, like a rank without
+//! memory for its puts. So all ranks see the failure and nothing is applied. Its report of the
+//! failure contains the conflicts, so each rank that is part of a conflict returns an error that
+//! names the conflict.
 //!
 //! - W1 to W6: the exchanges fence no window, each is complete in itself, and the fence is
 //!   unchanged.
@@ -73,8 +74,8 @@ pub(crate) fn ended(windows: &[&WindowCore], site: &'static Location<'static>) {
 
 /// Notes that the program has the window from here on, after the call at this line.
 ///
-/// Where that is requested, the program's stores and loads are observed until the window is fenced,
-/// posted or changed over to locks.
+/// If requested, the program's stores and loads are observed until the window is fenced, posted or
+/// changed over to locks.
 pub(crate) fn begins(window: &WindowCore, site: &'static Location<'static>) {
     if !window.checked.is_on() {
         return;
@@ -118,9 +119,9 @@ pub(crate) fn before(
             Some(region) if shares(from) => region,
             _ => return &[],
         };
-        // SAFETY: that rank counted them before it entered the exchange, and named them only if
-        // nothing in its fence changes them. Its fence waits for this rank, which enters the fence
-        // later.
+        // SAFETY: that rank counted the records before it entered the exchange, and named them only
+        // if nothing in its fence changes them. Its fence waits for this rank, which enters the
+        // fence later.
         unsafe { region.records(window.filling.set.get(), world.rank) }
     };
     let found = find::conflicts(world.rank, windows, &all, &records)
@@ -150,9 +151,9 @@ pub(crate) fn before(
 }
 
 /// Returns this rank's error after the fence has failed on all ranks, with `error` on this one. If
-/// this rank is part of conflicts, the error names them; if only other ranks are, it names one of
-/// theirs. It is `error` itself if there are no conflicts, or if this rank has failed for another
-/// reason.
+/// this rank is part of conflicts, the error names them. If only other ranks are, it names one of
+/// those ranks. The error is `error` itself if there are no conflicts, or if this rank has failed
+/// for another reason.
 pub(crate) fn after(world: &WorldCore, call: &Call, error: Error) -> Error {
     let me = world.rank;
     let all = world.checks.take(me);
@@ -161,8 +162,7 @@ pub(crate) fn after(world: &WorldCore, call: &Call, error: Error) -> Error {
     }
     let decoded: Option<Vec<Vec<Conflict>>> =
         all.iter().map(|(rank, bytes)| of_rank(*rank, world.size, bytes)).collect();
-    // A rank that sends nonsense is not believed, and its bytes are no reason to replace the error
-    // that exists already.
+    // Bytes that are not valid are ignored, and do not replace the error that exists already.
     let Some(conflicts) = decoded.map(|all| all.concat()) else { return error };
     let is_part =
         |conflict: &Conflict| conflict.rank == me || conflict.between.iter().any(|touch| touch.origin == me);

@@ -1,10 +1,10 @@
-//! Collectives that order less than a barrier in MPI, where only MPI's order counts
+//! Collectives that order less than a barrier in MPI, for checks in which only MPI's order counts
 //! (planner/README.md, 37).
 //!
-//! Each begins with one more exchange. In it, the times of what is over travel from the ranks whose
-//! earlier calls are ordered to those whose later calls are ordered after them. The other exchanges
-//! of the collective order nothing. A rank whose arguments are wrong fails in the first exchange,
-//! as it does without the extra one.
+//! Each begins with one more exchange. In it, a rank whose earlier calls are ordered sends the
+//! times of what is over to the ranks whose later calls come after them. The other exchanges of the
+//! collective order nothing. A rank whose arguments are wrong fails in the first exchange, as
+//! without the extra exchange.
 
 use super::stores::is_asked;
 use crate::state::call::Call;
@@ -15,22 +15,23 @@ use fencepost_transport::bytes::Reader;
 /// Part of the hash of the exchange in which clocks travel.
 const ORDERED: u64 = 0xc4ec_4ed0_0bde_0000;
 
-/// What a collective orders in MPI: which ranks' earlier calls come before which ranks' later ones.
+/// The order that MPI gives a collective: which ranks' earlier calls come before which ranks' later
+/// calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Orders {
-    /// Those of every rank before those of every other one.
+    /// Earlier calls of every rank before later calls of every other rank.
     All,
-    /// Those of this rank before those of the others.
+    /// Earlier calls of this rank before later calls of the others.
     From(usize),
-    /// Those of the others before those of this rank.
+    /// Earlier calls of the others before later calls of this rank.
     To(usize),
-    /// Those of each rank before those of the ranks above it.
+    /// Earlier calls of each rank before later calls of the ranks above it.
     Upwards,
 }
 
 impl Orders {
-    /// Returns whether what `from` has called before is over before what `to`, another rank, calls
-    /// after.
+    /// Returns whether the earlier calls of `from` are over before the later calls of `to`, another
+    /// rank.
     fn orders(self, from: usize, to: usize) -> bool {
         match self {
             Orders::All => true,
@@ -48,13 +49,13 @@ pub(crate) fn first(world: &WorldCore, orders: Orders, call: &Call) -> Option<Ca
     is_first.then_some(Call { hash: call.hash ^ ORDERED, ..*call })
 }
 
-/// Exchanges clocks before all ranks of a world that was split off meet, since the number of their
-/// exchange means nothing in other worlds.
+/// Exchanges clocks before all ranks of a world that was split off meet. The number of their
+/// exchange has no meaning in other worlds.
 ///
 /// Does nothing if nothing is checked, and in the world of the job.
 ///
 /// # Errors
-/// Those of an exchange.
+/// The errors of an exchange.
 #[inline]
 pub(crate) fn send_times(world: &WorldCore, call: &Call) -> Result<()> {
     if !world.checks.is_on() || !world.checks.clock.has_to_tell() {
@@ -67,7 +68,7 @@ pub(crate) fn send_times(world: &WorldCore, call: &Call) -> Result<()> {
 /// Exchanges the clocks, as far as the collective orders.
 ///
 /// # Errors
-/// Those of an exchange.
+/// The errors of an exchange.
 pub(crate) fn exchange(world: &WorldCore, orders: Orders, call: &Call) -> Result<()> {
     let (me, clock) = (world.rank, &world.checks.clock);
     let mut known = Vec::new();

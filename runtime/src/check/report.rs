@@ -16,10 +16,10 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-/// The most bytes of a source file that are read to find a line of it.
+/// The maximum number of bytes that are read of a source file to find a line of it.
 const MOST_SOURCE: u64 = 1 << 22;
 
-/// Returns the number of conflicts in words, for ranks that receive only this text of them.
+/// Returns the number of conflicts in words, for ranks that receive only this text about them.
 pub(super) fn brief(conflicts: &[Conflict]) -> String {
     format!("{} of this epoch conflict on elements of this rank", count(conflicts))
 }
@@ -55,8 +55,8 @@ fn access(kind: Kind) -> String {
     }
 }
 
-/// Returns what two accesses that conflict would do where nothing is checked, and the advice to
-/// their author.
+/// Returns what two accesses that conflict would do without a check, and the advice to their
+/// author.
 fn advice(a: &Touch, b: &Touch, under: Under) -> String {
     use Kind::{Accumulate, Get, Put};
     if a.operation == LOCAL && a.origin == b.origin {
@@ -160,7 +160,7 @@ pub(super) fn of_call(conflicts: &[Conflict], under: Under) -> String {
 
 /// Adds each conflict to `text`.
 fn append_all(text: &mut String, conflicts: &[Conflict], under: Under) {
-    // A loop may have many pairs of one kind: they are reported together.
+    // A loop may have many pairs with the same lines. They are reported together.
     let same_lines = |a: &Conflict, b: &Conflict| {
         let same = |a: &Touch, b: &Touch| (a.origin, a.kind, &a.site) == (b.origin, b.kind, &b.site);
         (a.rank, a.window) == (b.rank, b.window) && a.between.iter().zip(&b.between).all(|(a, b)| same(a, b))
@@ -252,7 +252,7 @@ fn append_lines(world: &WorldCore, lines: impl FnOnce() -> String) {
     }
 }
 
-/// Appends a line with the place from which on a rank may miss conflicts of a window.
+/// Appends a line with the place after which a rank may miss conflicts of a window.
 pub(super) fn append_blind(world: &WorldCore, window: u32, site: &Location<'_>) {
     let (rank, file, line, column) = (world.rank, quoted(site.file()), site.line(), site.column());
     let text = format!(

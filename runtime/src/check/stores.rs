@@ -1,6 +1,6 @@
-//! The elements that a rank has stored into its part since a call gave it the window, or while it
-//! is posted, found by comparing the part with a copy; and those that it has loaded, if that is
-//! watched (planner/README.md, 37).
+//! The elements that a rank has stored into its part since a call gave it the window, or while the
+//! window is posted. They are found by comparing the part with a copy. Also the elements that it
+//! has loaded, if loads are watched (planner/README.md, 37).
 
 use super::announced::is_blind;
 use super::find;
@@ -16,9 +16,9 @@ use std::panic::Location;
 /// Returns this rank's elements, as bytes.
 pub(super) fn part(window: &WindowCore) -> &[u8] {
     let bytes = window.peers[window.world.rank].len * window.element.size as usize;
-    // SAFETY: this rank's own elements, initialised. It is in a call that holds the window, before
-    // the exchange that notifies others of the call, or after the last one, so nobody else writes
-    // them.
+    // SAFETY: these are this rank's own elements, initialised. The rank is in a call that holds the
+    // window, before the exchange that notifies others of the call or after the last exchange. So
+    // no other rank writes them.
     unsafe { std::slice::from_raw_parts(window.region.base(), bytes) }
 }
 
@@ -29,8 +29,8 @@ pub(super) fn is_asked(world: &WorldCore) -> bool {
 /// The known accesses of this rank to its part of a window since the call at a line.
 pub(super) struct Local<'w> {
     pub(super) window: &'w WindowCore,
-    /// The elements that it has stored and those that it has loaded, both ascending, each with the
-    /// kind of operation that they count as.
+    /// The elements that it has stored and the elements that it has loaded, both ascending, each
+    /// with the kind of operation that they count as.
     pub(super) runs: [(Kind, Vec<Range<usize>>); 2],
     pub(super) site: Site,
 }
@@ -49,9 +49,9 @@ pub(super) fn of<'w>(world: &WorldCore, windows: &[&'w WindowCore]) -> Vec<Local
     all
 }
 
-/// Returns the conflicts of other ranks' operations, in the run of a prepared superstep that
-/// follows, with what this rank has stored into its parts of the windows, or loaded. `incoming` is
-/// called only if those operations are needed.
+/// Returns the conflicts between other ranks' operations in the next run of a prepared superstep
+/// and what this rank has stored into its parts of the windows, or loaded. `incoming` is called
+/// only if those operations are needed.
 pub(crate) fn before_run<'i>(
     world: &WorldCore,
     windows: &[&WindowCore],
@@ -87,8 +87,8 @@ pub(crate) fn posted(window: &WindowCore, site: &'static Location<'static>) {
     }
 }
 
-/// Adds the conflicts at the end of an exposure of this window: those of the calls in `messages`,
-/// the messages of its sources, with what this rank has stored meanwhile.
+/// Adds the conflicts at the end of an exposure of this window. They are between the calls in
+/// `messages`, the messages of its sources, and what this rank has stored meanwhile.
 ///
 /// # Errors
 /// The rank whose message is not valid.
@@ -114,8 +114,8 @@ fn keep(window: &WindowCore) {
     kept.extend_from_slice(part(window));
 }
 
-/// Returns the elements that this rank has loaded since it knew the number `known` of runs of them,
-/// ascending, in runs.
+/// Returns the elements that this rank has loaded since `known` runs of them were known, ascending,
+/// in runs.
 pub(super) fn loaded_since(window: &WindowCore, known: usize) -> Vec<Range<usize>> {
     let mut all = window.region.loaded();
     all.extend_from_slice(&window.checked.loaded.borrow()[known..]);
@@ -153,8 +153,8 @@ pub(super) fn differences(before: &[u8], now: &[u8], size: usize) -> Vec<Range<u
     runs
 }
 
-/// Keeps a copy of what the window holds, and watches what the program loads from here on, after
-/// the call at this line.
+/// Keeps a copy of the window's elements, and watches the program's loads from here on, after the
+/// call at this line.
 pub(super) fn begins(window: &WindowCore, site: &'static Location<'static>) {
     let world = &window.world;
     if !is_asked(world) {

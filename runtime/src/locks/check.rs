@@ -1,7 +1,7 @@
 //! Detection of conflicts between epochs of locks, with a check (planner/README.md, 32 to 34).
 //!
-//! Each operation is kept with its line, and with what this rank knew to be over when it called it.
-//! When an epoch is carried out and its locks are held, it is first compared with the
+//! Each operation is kept with its line, and with what this rank knew to be over at the call. When
+//! the locks of an epoch are held, and before it is carried out, it is compared with the
 //! [logs](crate::check::state::logs) of the part, by the rank or the attendant that reaches them.
 
 use crate::check;
@@ -28,9 +28,9 @@ use std::panic::Location;
 pub(super) struct Calls {
     entering: Entering,
     /// The version of this rank's clock at the last entry of `entering.known`. That entry is kept
-    /// when there are no calls, to be used again.
+    /// for reuse when there are no calls.
     version: u64,
-    /// The only call, if it is short; it is then not among the others.
+    /// The only call, if it is short. Then it is not in the list of calls.
     short: Option<ShortCall>,
     /// The positions of file names in the log, by the lines of short calls.
     files: Places<&'static Location<'static>>,
@@ -83,7 +83,8 @@ impl LockCore {
         let Entering { known, calls, .. } = &mut of.entering;
         let is_known = !known.is_empty() && of.version == version;
         if calls.is_empty() {
-            // `version` is that of the last times in `known`, so only these can be kept.
+            // `version` is the version of the last times in `known`, so only these times can be
+            // kept.
             known.drain(..if is_known { known.len() - world.size } else { known.len() });
         }
         if !is_known {
@@ -222,8 +223,8 @@ impl LockCore {
         self.tell(&findings, call)
     }
 
-    /// Merges into this rank's clock the times that are over because its fetches at `target` found
-    /// accumulates of others.
+    /// Merges times into this rank's clock: those that are over because its fetches at `target`
+    /// found accumulates of others.
     ///
     /// This rank reaches `target`, and has carried out its calls there under a lock of this kind.
     pub(super) fn observe(&self, target: usize, kind: LockType) {

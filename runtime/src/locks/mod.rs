@@ -1,28 +1,28 @@
-//! Locks: a rank accesses the window of another one that calls nothing.
+//! Locks: a rank accesses the window of another rank, and the other rank makes no call.
 //!
 //! An epoch is collected ([`Epoch`]) and carried out when it ends: the rank takes the locks of the
 //! regions that it touches, in ascending order, visits the elements, and leaves. An epoch that is
 //! flushed takes all regions of its target at the first flush that carries something out, and holds
-//! them until it ends, so that all that it did stays on one side of every exclusive epoch. Since it
-//! then has all regions, it takes no further lock later. So ranks wait for each other in a circle
-//! only if a program has them hold two parts.
+//! them until it ends. So all its operations are on one side of every exclusive epoch. It has all
+//! regions then, and takes no further lock. So ranks wait for each other in a circle only if a
+//! program makes them hold two parts.
 //!
 //! Whether an epoch is held or collected depends only on its own calls, not on the epochs before
-//! it. An epoch that is not flushed is collected: to hold it would take one more request if the
-//! part is not reached, which a test counts, and more locks if it is. An epoch that is flushed must
-//! be held from its first flush on, which takes the locks and does the operations in one request.
-//! To request the locks earlier would take one more request, and would only bring forward the time
-//! from which others wait. Long epochs are faster in pieces (`benches/log/locks_and_posts.md` has
-//! by how much), which a program makes by flushes: no operation waits here.
+//! it. An epoch that is not flushed is collected. To hold it would take one more request if the
+//! part is not reached (a test counts requests), and more locks if it is reached. An epoch that is
+//! flushed must be held from its first flush on. That flush takes the locks and carries out the
+//! operations in one request. To request the locks earlier would take one more request, and others
+//! would only wait earlier. Long epochs are faster in pieces (`benches/log/locks_and_posts.md` has
+//! the factors). A program makes pieces by flushes, since no operation waits here.
 //!
-//! Exclusive epochs, which are alone in their regions, visit elements as a fence does. Shared ones
-//! visit *atomic* elements (of 1, 2, 4 or 8 bytes) by atomic operations, and others under a second
-//! lock of their region. The type of the elements determines which of the two it is, so all ranks
-//! do the same.
+//! Exclusive epochs, which are alone in their regions, visit elements as a fence does. Shared
+//! epochs visit *atomic* elements (of 1, 2, 4 or 8 bytes) by atomic operations, and other elements
+//! under a second lock of their region. The type of the elements determines the method, so all
+//! ranks use the same one.
 //!
 //! Acquiring a lock makes what was done under it before visible. So an epoch that is over happens
-//! before all that its origin does afterwards, and, by the notifications of a fence or a barrier,
-//! before all that others do after that.
+//! before everything that its origin does afterwards. By the notifications of a fence or a barrier,
+//! it also happens before everything that others do after that fence or barrier.
 
 mod check;
 mod remote;
@@ -68,9 +68,10 @@ pub(crate) struct LockCore {
     found: Cell<Vec<u8>>,
     /// The calls that are checked for conflicts, by target; empty without a check.
     watched: Watched,
-    /// The alarms of the world. They are here because a pass has no time to look further.
+    /// The alarms of the world. They are here so that the fast path finds them without another
+    /// lookup.
     alarms: Alarms,
-    /// The count of alarms up to which none was of a rank of the world.
+    /// None of the first alarms up to this count was of a rank of the world.
     heeded: Cell<u32>,
 }
 
@@ -92,8 +93,8 @@ impl LockCore {
 
     /// Makes the locks of the window `data`.
     ///
-    /// Their words are the elements of the window `words`: their number is that of
-    /// [`words`](Self::words), they are zero and nobody else uses them.
+    /// Their words are the elements of the window `words`. It has the number of elements that
+    /// [`words`](Self::words) returns, all are zero, and no other code uses them.
     ///
     /// # Errors
     /// `NO_MEM` for a window that is beyond the numbers that ports have.
@@ -107,8 +108,8 @@ impl LockCore {
             let layout =
                 Layout::new(data.world.size, len, data.element, data.hints).within(words.peers[rank].len);
             debug_assert_eq!(layout.words(), words.peers[rank].len);
-            // SAFETY: the owner of this value keeps both windows, and no rank's part is freed
-            // before all ranks have dropped theirs.
+            // SAFETY: the owner of this value keeps both windows, and no rank frees its part before
+            // all ranks have dropped their parts.
             let words = unsafe { Words::new(words.peers[rank].base.cast(), layout) };
             Target::new(part, words, data.hints, is_checked)
         };
@@ -116,8 +117,8 @@ impl LockCore {
         if !data.world.reach.is_all {
             let service = data.world.locks.service.get_or_init(|| attend(&data.world));
             let Target { part, words, .. } = &targets[data.world.rank];
-            // SAFETY: these are this rank's own part and words, which stay until this value is
-            // dropped; the drop removes them from the service first.
+            // SAFETY: these are this rank's own part and words. They exist until this value is
+            // dropped, and the drop first removes them from the service.
             service.serve(data.key.window, unsafe { Served::new(data.world.rank, *part, *words) });
         }
         let watched = targets.iter().filter(|_| is_checked).map(|_| RefCell::default()).collect();
@@ -223,7 +224,7 @@ impl LockCore {
         has_room
     }
 
-    /// Collects an operation on one such element that returns the element found: a compare-and-swap
+    /// Collects an operation on one such element that returns the element found. A compare-and-swap
     /// has two operands.
     pub(crate) fn fetch_one(
         &self,
@@ -251,8 +252,8 @@ impl LockCore {
         self.error(ErrorClass::NoMem, self.targets[target].collected(|epoch| epoch.no_room(target)), site)
     }
 
-    /// Collects an operation on these elements, which are the target's, with the elements to
-    /// compare with and its operands.
+    /// Collects an operation on these elements of the target, with the elements to compare with and
+    /// its operands.
     pub(crate) fn visit(
         &self,
         target: usize,
@@ -307,8 +308,8 @@ impl LockCore {
         heeded
     }
 
-    /// [Carries out](Self::carry_out) what was collected, as the call of this name, and reports the
-    /// error.
+    /// [Carries out](Self::carry_out) what was collected, on behalf of the call of this name, and
+    /// reports the error.
     #[inline(never)]
     #[track_caller]
     pub(crate) fn finish(&self, target: usize, ends: bool, name: &'static str) -> Result<()> {
@@ -318,8 +319,8 @@ impl LockCore {
         self.data.handler.report(self.carry_out(target, ends, &Call::named(0, name)))
     }
 
-    /// Carries out what was collected for `target`; with `ends`, the epoch is then over, also after
-    /// an error.
+    /// Carries out what was collected for `target`. With `ends`, the epoch is over afterwards, even
+    /// after an error.
     #[inline]
     pub(crate) fn carry_out(&self, target: usize, ends: bool, call: &Call) -> Result<()> {
         let at = &self.targets[target];
@@ -385,7 +386,7 @@ impl LockCore {
         })
     }
 
-    /// Requests the attendant of `target` to carry out what was collected, and fills tickets.
+    /// Asks the attendant of `target` to carry out what was collected, and fills tickets.
     fn ask(&self, target: usize, epoch: &mut Epoch, open: Open, ends: bool, call: &Call) -> Result<()> {
         let asking = self.asking(target, call);
         let parts = divide(&epoch.visits, self.data.element.size as usize);
@@ -423,7 +424,7 @@ impl LockCore {
 
     /// Sends a request, and handles the conflicts in its answer if there is a check.
     ///
-    /// Calls `holds` with whether all regions are held from now on, also if the answer has
+    /// Calls `holds` with whether all regions are held from now on, even if the answer has
     /// conflicts.
     ///
     /// # Errors
@@ -470,12 +471,12 @@ impl LockCore {
 
     /// Takes all regions of the part of `target`, for its open epoch.
     ///
-    /// A shared epoch at all parts takes those of each part, in ascending order. If it took one
-    /// part after another as it is flushed, two such epochs, and two exclusive ones that wait in
-    /// between, could wait for each other.
+    /// A shared epoch at all parts takes the regions of all parts, in ascending order. Suppose it
+    /// took one part after another as the parts are flushed. Then two such epochs and two exclusive
+    /// epochs that wait in between could wait for each other.
     fn hold(&self, target: usize, open: Open, call: &Call) -> Result<bool> {
-        // Nobody waits for parts with a sole origin, and the parts with other origins are not this
-        // rank's to access.
+        // No rank waits for parts with a sole origin, and this rank must not access the parts of
+        // other origins.
         let is_of_all = open.of_all && !self.targets[target].words.layout.is_sole;
         let targets = if is_of_all { 0..self.targets.len() } else { target..target + 1 };
         for each in targets {
@@ -506,7 +507,8 @@ impl LockCore {
 
     /// Visits the elements, and fills tickets.
     ///
-    /// Unless all regions of the part are `held`, takes those of the visits, and leaves them.
+    /// Unless all regions of the part are `held`, takes the regions of the visits, and leaves them
+    /// afterwards.
     fn visit_held(
         &self,
         target: usize,
@@ -565,9 +567,9 @@ impl LockCore {
             at.take(epoch.regions, Hold::Exclusive, true)?;
         }
         // SAFETY: each call was checked against the length of the part, which is reached. An
-        // exclusive epoch is alone in its regions, and so are a shared one that holds the second
-        // locks, and one of the only origin. Other shared ones are here together, without an
-        // exclusive one, and all access elements in the same way, which follows from the window.
+        // exclusive epoch is alone in its regions. So is a shared epoch that holds the second
+        // locks, and an epoch of the only origin. Other shared epochs are here together, without an
+        // exclusive epoch, and all access elements in the same way, which the window determines.
         unsafe { list.carry_out(part, Others::of(&layout, hold), found) };
         if is_second {
             at.leave(epoch.regions, Hold::Exclusive, true);
@@ -594,10 +596,10 @@ impl LockCore {
         self.data.world.endpoint.try_borrow_mut().is_err()
     }
 
-    /// Ends all open epochs, and carries out nothing: this rank drops the window, or uses it
-    /// without locks.
+    /// Ends all open epochs without carrying anything out, because this rank drops the window or
+    /// uses it without locks.
     ///
-    /// Nobody else accesses the part afterwards if it was not opened.
+    /// If the part was not opened, no other rank accesses it afterwards.
     pub(crate) fn close(&self, call: &Call) {
         for (target, at) in self.targets.iter().enumerate() {
             let site = at.open.get().map_or(call.site, |open| open.site);
@@ -627,7 +629,7 @@ impl LockCore {
         call: &Call,
         act: impl FnOnce(*mut u8) -> Result<R>,
     ) -> Result<R> {
-        /// Leaves the part, however the function ends.
+        /// Leaves the part, even if the function panics.
         struct Leave<'a>(&'a LockCore, Open, At<'a>);
         impl Drop for Leave<'_> {
             fn drop(&mut self) {
@@ -656,8 +658,8 @@ impl LockCore {
         let size = part.element.size as usize;
         let from = part.base.wrapping_add(at * size);
         if words.layout.is_atomic {
-            // SAFETY: an element of this rank; no other rank has exclusive access, since this rank
-            // holds the part.
+            // SAFETY: this is an element of this rank, and no other rank has exclusive access,
+            // since this rank holds the part.
             let bits = unsafe { crate::kernel::atomic::load_one(part.element, from) };
             into.copy_from_slice(&bits.to_ne_bytes()[..size]);
             return Ok(());

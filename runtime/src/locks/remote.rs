@@ -2,11 +2,11 @@
 //! target.
 //!
 //! A short epoch is one request, which contains locks, operations and the end, and one answer. A
-//! longer one is divided: its first request takes all regions, which are held until the last one.
-//! An origin has one request at a time on a part, and the attendant keeps at most that one, so its
-//! memory is bounded. The attendant queues a request that has to wait, and answers when it was
-//! carried out. An origin sends nothing meanwhile, unless its wait lasts: then it asks which rank
-//! is in its way.
+//! longer epoch is divided into requests. The first request takes all regions, and they are held
+//! until the last request. An origin has one request at a time on a part, and the attendant keeps
+//! only that request, so its memory is bounded. The attendant queues a request that has to wait,
+//! and answers after it was carried out. Meanwhile the origin sends nothing, unless its wait lasts:
+//! then it asks which rank is in its way.
 
 use crate::collect::datatypes::Named;
 use crate::collect::visits::{Action, Code, Visits};
@@ -65,8 +65,8 @@ struct Queue {
     /// The wait number of the holder that this rank had sampled before the last question, if the
     /// answer named the same holder as before; otherwise 0.
     found_since: Cell<u64>,
-    /// The holder's wait number when this rank last sampled it, for which it wants to ask whether
-    /// the holder still has the lock.
+    /// The holder's wait number when this rank last sampled it. For this number the rank wants to
+    /// ask whether the holder still has the lock.
     wanted: Cell<Option<u64>>,
     /// The wait number of the question that is not answered yet.
     asks: Cell<Option<u64>>,
@@ -144,7 +144,7 @@ impl Asking<'_> {
             request.write(&mut self.named.borrow_mut(), &mut bytes);
             let outcome = self.exchange(number, bytes, found, &mut in_the_way);
             if !matches!(outcome, Ok(Outcome::Done)) {
-                // The target may not have read the numbers of datatypes in this request.
+                // The target may not have read the datatype numbers that this request assigns.
                 self.named.borrow_mut().begin_again();
             }
             outcome
@@ -259,8 +259,8 @@ fn any_lost(world: &WorldCore, endpoint: &mut Endpoint) -> Option<Lost> {
     lost.find(|lost| lost.how != Loss::Left(Leave::Finished))
 }
 
-/// Waits until this rank knows which rank was lost: the owner of a part knew it when it dropped the
-/// part.
+/// Waits until this rank knows which rank was lost. The owner of the part knew that when it dropped
+/// the part.
 #[cold]
 pub(super) fn await_loss(window: &WindowCore, target: usize, call: &Call, endpoint: &mut Endpoint) -> Lost {
     let windows = [window];
@@ -293,12 +293,12 @@ pub(super) fn not_sole(window: &WindowCore, target: usize, sole: Option<usize>, 
     call.error(&window.world, ErrorClass::Assert, message)
 }
 
-/// The contents of a request: records, the bytes of wide operations, and the length of each one's
-/// datatype.
+/// The contents of a request: records, the bytes of wide operations, and the length of the datatype
+/// of each wide operation.
 type Piece = (Vec<Record>, Vec<u8>, Vec<usize>);
 
-/// Divides what was collected, in order, into requests of about [`CHUNK`] bytes. None of them finds
-/// more bytes than about that.
+/// Divides what was collected, in order, into requests of about [`CHUNK`] bytes. Each request finds
+/// at most about the same number of bytes.
 ///
 /// `size` is the size of an element.
 pub(super) fn divide(visits: &Visits, size: usize) -> Vec<Piece> {

@@ -53,8 +53,8 @@ fn each(mut bits: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Wakes the rank with this number in the queue of a lock at this part, or the attendant of the
-/// part, which has a number of its own.
+/// Wakes the rank with this number in the queue of a lock at this part. The attendant of the part
+/// has a number as well.
 #[cold]
 pub(super) fn wake(window: &WindowCore, target: usize, words: &Words, number: usize) {
     let world = &*window.world;
@@ -94,7 +94,7 @@ impl At<'_> {
     /// Takes these regions for a moment.
     ///
     /// # Errors
-    /// As [`take`](Self::take); also if the world has ended, or the owner has dropped the part.
+    /// As for [`take`](Self::take). Also if the world has ended, or the owner has dropped the part.
     #[inline]
     pub(super) fn begin(&self, regions: u32, hold: Hold) -> Result<()> {
         let me = self.window.world.rank;
@@ -121,7 +121,7 @@ impl At<'_> {
         if self.words.is_open() { Ok(()) } else { self.await_opening() }
     }
 
-    /// Waits until the owner has opened the part: it is about to do so, or to give up.
+    /// Waits until the owner, which is about to open the part or to give up, has opened it.
     ///
     /// # Errors
     /// If the owner was lost, the world has ended, or the owner has dropped the part.
@@ -157,8 +157,8 @@ impl At<'_> {
         self.words.note(self.window.world.rank, Presence::Absent);
     }
 
-    /// Returns the error of an epoch at a part that was dropped: the loss of a rank, if that was
-    /// the reason.
+    /// Returns the error of an epoch at a part that was dropped. If the reason was a lost rank, the
+    /// error is that loss.
     #[cold]
     fn closed(&self) -> Error {
         let endpoint = &mut *self.window.world.endpoint.borrow_mut();
@@ -207,7 +207,7 @@ impl At<'_> {
         }
     }
 
-    /// Waits until this rank has entered, and returns the rank to wake; or until the part is
+    /// Waits until this rank has entered, and returns the rank to wake. Also returns if the part is
     /// dropped.
     #[cold]
     fn wait(
@@ -238,7 +238,7 @@ impl At<'_> {
             {
                 return Err(lost);
             }
-            // Nobody serves the ranks that wait at a part that was dropped.
+            // A part that was dropped is not served, so no rank answers those that wait there.
             Ok(is_closed.then_some(None))
         });
         if is_noted {
@@ -258,8 +258,7 @@ impl At<'_> {
         .map(|(_, lost)| lost)
     }
 
-    /// Returns the error of a rank that waits for one that was lost: the epoch of that one is done
-    /// in part.
+    /// Returns the error of a rank that waits for a lost rank, whose epoch may be done in part.
     fn lost(&self, lost: &Lost) -> Error {
         self.window.world.lost(lost, self.call).leaving(State::Mixed)
     }

@@ -1,8 +1,8 @@
 //! [`Target`]: one rank's part of a window that is locked, and this rank's epoch there.
 //!
-//! The common epoch is one put or accumulate of a small element on memory that is reached, with
-//! nobody in the way. [`Target::pass`] carries it out without a list, regions and notes of its
-//! line. The general path handles all other epochs.
+//! The common epoch is one put or accumulate of a small element on memory that is reached, and no
+//! other rank is in the way. [`Target::pass`] carries it out without a list, regions or a note of
+//! its line. The general path handles all other epochs.
 
 use crate::collect::datatypes::Named;
 use crate::collect::log::LogWriter;
@@ -28,8 +28,8 @@ pub(super) struct Target {
     pub(super) words: Words,
     /// The epoch of this rank there.
     pub(super) open: Opening,
-    /// Writes the records of the epoch. It has no room while these are [borrowed](Self::collected),
-    /// and never if calls are checked.
+    /// Writes the records of the epoch. It has no room while the records are
+    /// [borrowed](Self::collected), or if calls are checked.
     writer: LogWriter<Record>,
     /// Whether each call is checked for conflicts.
     is_checked: bool,
@@ -44,7 +44,7 @@ pub(super) struct Target {
 #[derive(Default)]
 pub(super) struct Epoch {
     pub(super) visits: Visits,
-    /// The regions of the wide visits; when the visits are carried out, the regions of all.
+    /// The regions of the wide visits. When the visits are carried out, the regions of all visits.
     pub(super) regions: u32,
     /// The number of bytes that the visits find.
     pub(super) found: usize,
@@ -65,8 +65,8 @@ pub(super) struct Open {
 
 /// The open epoch, if there is one.
 ///
-/// Each field has its own cell, since a processor stalls if it reads as a whole what it has just
-/// written in parts.
+/// Each field has its own cell, since a processor stalls if it reads a value as a whole after it
+/// has just written the parts.
 pub(super) struct Opening {
     site: Cell<Option<&'static Location<'static>>>,
     kind: Cell<LockType>,
@@ -161,13 +161,13 @@ impl Target {
     /// Collects an operation on one element of at most eight bytes of the part, and returns whether
     /// there was room for it.
     ///
-    /// Has no effect if there was none.
+    /// Without room, this has no effect.
     #[inline]
     pub(super) fn push(&self, action: Action, at: usize, operand: u64) -> bool {
         self.push_quickly(action, at, operand) || self.push_slow(record(action, at, operand))
     }
 
-    /// Does what `push` does if there is room already and calls are not checked; otherwise has no
+    /// Does the same as `push` if there is room already and calls are not checked. Otherwise has no
     /// effect.
     #[inline(always)]
     pub(super) fn push_quickly(&self, action: Action, at: usize, operand: u64) -> bool {
@@ -197,7 +197,7 @@ impl Target {
     /// Collects an operation on these elements, with the elements to compare with and its operands,
     /// and returns whether there was room for it.
     ///
-    /// Has no effect if there was none.
+    /// Without room, this has no effect.
     pub(super) fn push_wide(
         epoch: &mut Epoch,
         action: Action,
@@ -233,8 +233,8 @@ impl Target {
         unsafe { self.writer.lift(&mut epoch.visits.records) };
         let done = act(epoch);
         if !self.is_checked {
-            // SAFETY: the memory of the records stays where it is until the records are changed,
-            // and for that they are borrowed here.
+            // SAFETY: the memory of the records does not move until the records are changed, and
+            // they are changed only while they are borrowed here.
             unsafe { self.writer.lower(&epoch.visits.records) };
         }
         done
@@ -243,9 +243,9 @@ impl Target {
     /// Carries out what was collected on a fast path, ends the epoch if it `ends`, and returns
     /// whether it did.
     ///
-    /// The fast path is for one put or accumulate of a small element on memory that is reached,
-    /// with nobody in the way. For anything else, the call has no effect. `target` is the rank
-    /// whose part this is.
+    /// The fast path is for one put or accumulate of a small element on memory that is reached, if
+    /// no other rank is in the way. Otherwise the call has no effect. `target` is the rank whose
+    /// part this is.
     #[inline(always)]
     pub(super) fn pass(&self, window: &WindowCore, target: usize, ends: bool) -> bool {
         let Self { part, words, open, writer, epoch, .. } = self;
@@ -361,8 +361,8 @@ mod tests {
             let core = &**elements.core();
             let layout = Layout::new(1, 4, core.element, Hints::default());
             let notes = world.window::<u64>(layout.words())?;
-            // SAFETY: `notes` has as many words as the layout, all zero, and is a window that
-            // outlives them and that nobody else accesses.
+            // SAFETY: `notes` is a window with the layout's number of words, all zero. It outlives
+            // them, and no other code accesses it.
             let words = unsafe { Words::new(notes.core().region.base().cast(), layout) };
             let part = Part { base: core.region.base(), len: 4, element: core.element };
             let target = Target::new(part, words, Hints::default(), false);
@@ -378,7 +378,7 @@ mod tests {
                 target.collected(|epoch| assert_eq!(epoch.visits.records.len(), 1, "it is not carried out"));
                 words.open();
                 assert!(target.pass(core, 0, true), "the lock of the region was left");
-                // SAFETY: the element is in the window, and nobody else accesses it.
+                // SAFETY: the element is in the window, and no other code accesses it.
                 assert_eq!(unsafe { core.region.base().cast::<u64>().add(1).replace(0) }, 7);
                 words.close(false);
             }

@@ -1,5 +1,5 @@
-//! [`Check`]: how far a world looks for mistakes while it runs, and what its ranks have reported of
-//! them to each other.
+//! [`Check`]: how far a world looks for mistakes while it runs, and which of them its ranks have
+//! reported to each other.
 
 use crate::check::state::clock::Clock;
 use fencepost_planner::conflicts::Conflict;
@@ -27,14 +27,15 @@ pub enum Check {
     /// As `Calls`. In addition, conflicts of operations end in an error that names both lines.
     Conflicts,
     /// As `Conflicts`. In addition, stores that have a meaning here and none in MPI end in the same
-    /// error: those of a rank into its part in the epoch of a fence in which others access it, into
-    /// what a post of a window does not expose, or before a run of a prepared superstep in which
-    /// others access the part. Each call that gives the program a window, and each post of a part
-    /// of it, copies this rank's part. The same holds of stores into the section of an operation
-    /// between its call and its fence; each such call copies the section. Between epochs of locks,
-    /// a collective with a root, or a scan, orders no more than it does in MPI, and has one more
-    /// exchange. A standard send waits until its message is taken, as a synchronous one does, so
-    /// the checker finds ranks that would wait for each other without a buffer.
+    /// error: stores of a rank into its part in the epoch of a fence in which others access it,
+    /// into elements that a post of a window does not expose, or before a run of a prepared
+    /// superstep in which others access the part. Each call that gives the program a window, and
+    /// each post of a part of it, copies this rank's part. The same holds of stores into the
+    /// section of an operation between its call and its fence; each such call copies the section.
+    /// Between epochs of locks, a collective with a root, or a scan, orders only what it orders in
+    /// MPI, and has one more exchange. A standard send waits until its message is taken, as a
+    /// synchronous one does, so the checker finds ranks that would wait for each other without a
+    /// buffer.
     Mpi,
 }
 
@@ -147,8 +148,8 @@ pub(crate) struct Checks {
     pub(crate) clock: Clock,
     /// The number of operations of epochs that no fence ends.
     operations: Cell<usize>,
-    /// The conflicts that this rank has found in such epochs and not yet reported to others, and
-    /// what synchronises their operations.
+    /// The conflicts that this rank has found in such epochs and has not yet reported to others,
+    /// each with what synchronises its operations.
     pub(crate) unannounced: RefCell<Vec<(Conflict, Under)>>,
     /// The lines of this rank, as they are sent to others.
     sites: RefCell<Vec<(&'static Location<'static>, Site)>>,
@@ -226,8 +227,8 @@ impl Checks {
         self.heard.borrow_mut().clear();
     }
 
-    /// Returns what this rank sends to the others about a call that failed: the conflicts that it
-    /// has found, then `said`.
+    /// Returns the bytes that this rank sends to the others about a call that failed: the conflicts
+    /// that it has found, then `said`.
     pub(crate) fn say(&self, said: &[u8]) -> Vec<u8> {
         let found = self.found.borrow();
         let mut bytes = Vec::new();

@@ -1,12 +1,12 @@
-//! [`Clock`]: what a rank knows to be over before its next calls, for the search for conflicts
-//! between epochs that no fence ends (planner/README.md, 32).
+//! [`Clock`]: what a rank knows to be over before its next calls. It serves the search for
+//! conflicts between epochs that no fence ends (planner/README.md, 32).
 //!
 //! It is a vector clock (Fidge, Mattern) of the job, shortened by exchanges of all its ranks. A
-//! *time* of a rank is the number of the last such exchange, above a count of what the rank has
-//! ended since. After an exchange every rank knows that all times of smaller numbers are over, and
-//! nothing has to be sent for it. In an exchange of a world that was split off, as with messages,
-//! posts and accesses, times of all ranks of the job travel. The locks of a part keep those of the
-//! ranks of its world.
+//! *time* of a rank has the number of the last such exchange in its high bits, and in its low bits
+//! a count of what the rank has ended since. After an exchange every rank knows, without further
+//! data, that all times of smaller numbers are over. Exchanges of a world that was split off carry
+//! the times of all ranks of the job, and so do messages, posts and accesses. The locks of a part
+//! keep the times of the ranks of its world.
 
 use fencepost_transport::bytes::{Reader, Writer};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -88,8 +88,8 @@ impl Clock {
         self.times.get_or_init(Rc::default)
     }
 
-    /// Becomes the clock of a world that was split off from that of `from`, which has `ranks`
-    /// ranks. The members are those of that world. Called once, before this clock is used.
+    /// Becomes the clock of a world that was split off from the world of `from`, which has `ranks`
+    /// ranks. The `members` are ranks of that world. Called once, before this clock is used.
     pub(crate) fn split_off(&self, from: &Clock, ranks: usize, members: &[usize]) {
         from.times();
         let part = match from.part.get() {
@@ -110,7 +110,7 @@ impl Clock {
     }
 
     /// Notes that all ranks of this world have met in an exchange of this number. In the world of
-    /// the job, all that they ended before is over.
+    /// the job, everything that they ended before is over.
     pub(crate) fn met(&self, number: u32) {
         if self.ignores_exchanges.get() {
             return;
@@ -123,8 +123,8 @@ impl Clock {
         self.met.set(times.time());
     }
 
-    /// Runs a call of all ranks that does not order all that they have ended: its exchanges are not
-    /// counted.
+    /// Runs a call of all ranks that does not order everything that they have ended. Its exchanges
+    /// are not counted.
     pub(crate) fn ignoring_exchanges<R>(&self, call: impl FnOnce() -> R) -> R {
         let before = self.ignores_exchanges.replace(true);
         let result = call();
@@ -132,14 +132,14 @@ impl Clock {
         result
     }
 
-    /// Returns this rank's time at the last ordering exchange of this world. Usually what it ended
-    /// before is over for all its ranks.
+    /// Returns this rank's time at the last ordering exchange of this world. Usually what this rank
+    /// ended before that time is over for all ranks of the world.
     pub(crate) fn met_at(&self) -> u64 {
         self.met.get()
     }
 
-    /// Ends something of this rank, and returns its time: what the rank has ended has an earlier
-    /// time than the rank's own.
+    /// Ends an operation or an epoch of this rank, and returns its time. Everything that the rank
+    /// has ended has an earlier time than the rank itself.
     pub(crate) fn end(&self) -> u64 {
         let times = self.times();
         let time = times.time();
@@ -147,7 +147,7 @@ impl Clock {
         time
     }
 
-    /// Returns the times of the `ranks` of this world that are known to this rank, `me`: what has
+    /// Returns the times of the `ranks` of this world that this rank, `me`, knows. Everything with
     /// an earlier time than its rank's is over.
     pub(crate) fn now(&self, me: usize, ranks: usize) -> Vec<u64> {
         let Some(part) = self.part.get() else { return self.times().now(me, ranks) };

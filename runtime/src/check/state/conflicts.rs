@@ -6,11 +6,11 @@ use fencepost_planner::ir::pattern::Site;
 use fencepost_transport::bytes::{Reader, Writer};
 use std::sync::Arc;
 
-/// The most conflicts that are reported of the elements of one rank at a time.
+/// The maximum number of conflicts that are reported at a time for the elements of one rank.
 pub(crate) const MOST: usize = 20;
 
-/// The operation number of an access that is no operation: a store (as a put) or a load (as a get),
-/// at some time after the call whose line it has.
+/// The operation number of an access that is not an operation: a store (as a put) or a load (as a
+/// get) at some time after the call whose line it has.
 pub(crate) const LOCAL: usize = usize::MAX;
 
 pub(crate) fn write_site(out: &mut Vec<u8>, file: &str, line: u32, column: u32) {

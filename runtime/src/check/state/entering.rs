@@ -17,13 +17,13 @@ use std::sync::Arc;
 pub(crate) struct Entering {
     /// The time at which they end.
     pub(crate) time: u64,
-    /// The time of its origin when all ranks of the world met last: usually what the origin ended
-    /// before is over for all.
+    /// The time of its origin when all ranks of the world met last. Usually what the origin ended
+    /// before that time is over for all.
     pub(crate) met: u64,
     /// What their origin knows when they have ended.
     pub(crate) knows: Vec<u64>,
-    /// What it knew when it called them, those of the first operation first: times of all ranks,
-    /// one row after the other.
+    /// The times that the origin knew when it called the operations. Each row has the times of all
+    /// ranks; the row of the first operation is first.
     pub(crate) known: Vec<u64>,
     pub(crate) calls: Vec<Called>,
     /// The places of file names in the log of its origin there, for the names used last. Not sent.
@@ -41,8 +41,8 @@ impl<K> Default for Places<K> {
 }
 
 impl<K> Places<K> {
-    /// Returns the place of a name. If it is not among the last ones, `make` searches for it, and
-    /// returns its key and its place.
+    /// Returns the place of a name. If the name is not among those used last, `make` searches for
+    /// it and returns its key and its place.
     #[inline]
     pub(crate) fn find(&mut self, is_it: impl Fn(&K) -> bool, make: impl FnOnce() -> (K, usize)) -> usize {
         match self.0.iter().find(|(known, _)| is_it(known)) {
@@ -63,7 +63,7 @@ impl<K> Places<K> {
     }
 }
 
-/// Compares as equal: the places are no part of what is sent.
+/// All values are equal, since the places are not part of what is sent.
 impl<K> PartialEq for Places<K> {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -104,7 +104,8 @@ impl Entering {
         &self.known[call.known * ranks..][..ranks]
     }
 
-    /// Returns what it knew of `rank` when it called the first of them, which is least.
+    /// Returns what the origin knew of `rank` when it called the first operation. It knew no less
+    /// at later calls.
     #[inline]
     pub(crate) fn known_first(&self, rank: usize) -> u64 {
         self.known.chunks_exact(self.knows.len()).map(|known| known[rank]).min().unwrap_or(u64::MAX)

@@ -9,7 +9,8 @@ use fencepost_transport::bytes::{Reader, Writer};
 
 /// What an origin knows after it has been at a part, and what was found there.
 pub(crate) struct Learnt {
-    /// What the origin knew, and what others knew that have left their locks before.
+    /// The times that the origin knew, and those that others knew when they left their locks
+    /// before.
     pub(crate) knows: Vec<u64>,
     pub(crate) findings: Findings,
 }

@@ -13,11 +13,11 @@
 //! bits 48..64  the line, by its place in the list's
 //! ```
 //!
-//! If the target reads the records in place, an operation whose [record](crate::collect::outbox)
-//! expresses all but the line has no entry of its own: one entry represents all such records that
-//! were written since the entry before. For other ranks these entries are [spelt out](List::spell),
-//! and then a list is sent unchanged. A record contains some bits of its line, so the lines of
-//! records are kept once.
+//! Suppose the target reads the records in place. Then an operation whose
+//! [record](crate::collect::outbox) expresses everything but the line has no separate entry: one
+//! entry represents all such records that were written since the entry before. For other ranks
+//! these entries are [spelt out](List::spell), and the list is sent in that form. A record contains
+//! some bits of its line, so each line of records is kept once.
 
 use crate::check::state::kinds::{code, kind};
 use crate::check::state::marks::Marks;
@@ -43,7 +43,7 @@ const OF_TYPE: u64 = 2 << 45;
 const FORM: u64 = 3 << 45;
 const SAME: u64 = 1 << 47;
 const SITE: u32 = 48;
-/// The number of lines that a list can distinguish: the last one represents all that follow.
+/// The number of lines that a list can distinguish. The last one represents all further lines.
 const SITES: usize = 1 << (64 - SITE);
 
 /// The accesses of one rank to another one, in the order of its calls.
@@ -70,7 +70,8 @@ impl List {
     }
 
     /// Replaces each entry that represents some of these `records`, of elements of `size` bytes, by
-    /// one for each operation that is kept only as a record. `lines` are those of the records.
+    /// one entry for each operation that is kept only as a record. `lines` are the lines of the
+    /// records.
     pub(crate) fn spell(&mut self, records: &[Record], size: usize, lines: &[(u64, Line)]) {
         let before = std::mem::take(&mut self.entries);
         let mut left = &before[..];
@@ -177,8 +178,8 @@ pub(crate) struct Checked {
     pub(crate) since: Cell<Option<&'static Location<'static>>>,
     /// The bytes of this rank's part after that call.
     pub(crate) part: RefCell<Vec<u8>>,
-    /// The elements that this rank has loaded since that call, in runs, except those that the
-    /// memory still notes.
+    /// The elements that this rank has loaded since that call, in runs. The memory still notes the
+    /// most recent ones.
     pub(crate) loaded: RefCell<Vec<Range<usize>>>,
     /// The sections of operations in this epoch, if stores into them and loads of them are looked
     /// for.
@@ -188,7 +189,7 @@ pub(crate) struct Checked {
 /// The lists of one window.
 #[derive(Default)]
 pub(crate) struct Lists {
-    /// The lists by target, as far as they were made.
+    /// The lists that were made, by target.
     targets: Vec<List>,
     /// This rank's accesses to its own part of other windows, as sections, by the numbers of these
     /// windows.
@@ -247,7 +248,7 @@ impl Checked {
     ) {
         let lists = &mut *self.lists.borrow_mut();
         for target in 0..targets {
-            // Without lines, no record is to be represented by an entry.
+            // Without lines, no entry represents records.
             if let Some(all) = records(target).filter(|&all| all > 0 && !lists.lines.is_empty()) {
                 lists.target(target).add_records(all);
             }

@@ -1,23 +1,23 @@
-//! [`Logs`]: what ranks have done to one part under shared locks, where conflicts are looked for
+//! [`Logs`]: what ranks have done to one part under shared locks, kept if conflicts are checked
 //! (planner/README.md, 32).
 //!
 //! The logs follow the words of the part's locks, in memory of its owner. Each rank has a log
-//! there, which it alone writes (the attendant of the part writes it for a rank that does not reach
-//! the part), so nobody locks it. A rank first writes the operations that it is about to carry out,
-//! then reads the other logs. Of two ranks that do so at once, at least one finds the other. If
-//! both do, they find the same. An entry may be reused while another rank reads it; that rank
-//! detects this afterwards, and does not use the entry.
+//! there, which only it writes, so the log needs no lock. (The attendant of the part writes it for
+//! a rank that does not reach the part.) A rank first writes the operations that it is about to
+//! carry out, then reads the other logs. Of two ranks that do so at once, at least one finds the
+//! other. If both find each other, they find the same conflict. An entry may be reused while
+//! another rank reads it. That rank detects this afterwards, and does not use the entry.
 //!
-//! Exclusive epochs are in no log: two clocks order them with all others of the part. A rank that
-//! acquires a lock takes over what exclusive epochs knew that have left it, and an exclusive one
-//! also what shared ones knew.
+//! Exclusive epochs are in no log: two clocks order them with all other epochs of the part. A rank
+//! that acquires a lock takes over what the exclusive epochs that have left it knew. An exclusive
+//! epoch also takes over what shared epochs knew.
 //!
-//! A fetch finds in the logs which accumulates into its elements others are carrying out, or have
-//! carried out: what was over when they were called is over for what is called after the fetch. An
-//! accumulate is logged before it is carried out, and the logs are read after the fetch was carried
-//! out, so no order is missed. A log may name an accumulate that the fetch did not find in its
-//! element; then a conflict can be missed. What the origins of accumulates knew of third ranks is
-//! kept once for the part.
+//! A fetch finds in the logs which accumulates into its elements others are carrying out or have
+//! carried out. Everything that was over when they were called is over for calls after the fetch.
+//! An accumulate is logged before it is carried out, and the logs are read after the fetch was
+//! carried out, so no order is missed. A log may name an accumulate that the fetch did not find in
+//! its element; then a conflict can be missed. One clock of the part keeps what the origins of
+//! accumulates knew of third ranks.
 //!
 //! ```text
 //! the clocks of exclusive epochs, of shared ones, and of what origins of accumulates knew: a word
@@ -111,8 +111,8 @@ fn is_update(kind: Kind) -> bool {
 #[derive(Default)]
 pub(crate) struct Findings {
     pub(crate) conflicts: Vec<Conflict>,
-    /// Whether there may be more: this rank's log is full, or what was forgotten in another one is
-    /// not known to be over.
+    /// Whether there may be more, because this rank's log is full, or because another log has
+    /// forgotten operations that are not known to be over.
     pub(crate) is_blind: bool,
 }
 
@@ -131,7 +131,8 @@ impl Runs {
         first..first + self.run
     }
 
-    /// Returns the elements of a range that are among these, from the lowest to past the highest.
+    /// Returns the elements of `range` that are among these, as a range from the lowest to past the
+    /// highest.
     fn within(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let (first, last) = match self.step {
             0 => (0, 0),
@@ -215,9 +216,9 @@ impl Index {
         all
     }
 
-    /// Calls `hit` with each operation that touches some of these elements, and with elements of
-    /// both: from the lowest to past the highest of some of them. Calls it more than once if there
-    /// are several.
+    /// Calls `hit` with each operation that touches some of these elements, and with a range from
+    /// the lowest to past the highest of the elements that both touch. It may call `hit` several
+    /// times for an operation, with some of these elements each time.
     ///
     /// # Cost
     /// Follows the hits, and the fewer of the runs of both, with the logarithm of the others.
@@ -258,13 +259,13 @@ impl Logs {
     /// Returns the logs at `first`.
     ///
     /// # Safety
-    /// From `first` on are the words that logs of this number of entries have, zero at first and
-    /// touched by this module only, as long as this value or a copy of it is used.
+    /// The words of logs with this number of entries begin at `first`. They are zero at first, and
+    /// only this module touches them, as long as this value or a copy of it is used.
     pub(crate) unsafe fn new(first: *const u64, ranks: usize, entries: usize) -> Self {
         Self { first, ranks, entries, is_disjoint: false }
     }
 
-    /// Returns the same logs, with whether the program promises of the window that shared epochs
+    /// Returns the same logs, with this promise of the program: whether shared epochs of the window
     /// visit different elements.
     pub(crate) fn promised(self, is_disjoint: bool) -> Self {
         Self { is_disjoint, ..self }
@@ -273,7 +274,7 @@ impl Logs {
     #[inline]
     fn at(&self, word: usize) -> &AtomicU64 {
         debug_assert!(word < CLOCKS * self.ranks.next_multiple_of(LINE) + self.ranks * self.log_words());
-        // SAFETY: one of the words, which are accessed atomically only.
+        // SAFETY: this is one of the words, and all accesses to them are atomic.
         unsafe { AtomicU64::from_ptr(self.first.add(word).cast_mut()) }
     }
 
@@ -305,8 +306,9 @@ impl Logs {
     }
 
     /// [Enters](Self::enter) these operations, of the rank `from` on the part of `target` in a
-    /// window, while the locks of the part are held for them. Their origin knows from here on what
-    /// is over by the locks. Returns what was found, and whether the origin knows more than before.
+    /// window, while the locks of the part are held for them. From here on their origin knows what
+    /// the locks show to be over. Returns what was found, and whether the origin knows more than
+    /// before.
     pub(crate) fn meet(
         &self,
         hold: Hold,
@@ -338,7 +340,7 @@ impl Logs {
     /// when the call has ended.
     ///
     /// Returns whether there was nothing to find and no new times. Otherwise the call may have been
-    /// logged: to log it again changes nothing.
+    /// logged; to log it again has no effect.
     #[inline]
     pub(crate) fn meet_short(
         &self,
@@ -378,8 +380,8 @@ impl Logs {
         true
     }
 
-    /// Returns the time of a rank before which all is over for a rank that has acquired locks of
-    /// the part.
+    /// Returns a time of `rank`. Everything of that rank before this time is over for a rank that
+    /// has acquired locks of the part.
     #[inline]
     fn acquired(&self, hold: Hold, rank: usize) -> u64 {
         let read = |hold| self.at(self.clock(hold) + rank).load(Ordering::Acquire);
@@ -394,7 +396,7 @@ impl Logs {
     pub(crate) fn release(&self, hold: Hold, from: usize, knows: &[u64]) {
         let first = self.clock(hold);
         for (rank, time) in knows.iter().enumerate().take(self.ranks) {
-            // Its own time, which is later each time, is in a word that it alone writes.
+            // The rank's own time grows with each call, and only that rank writes its word.
             if rank == from && hold == Hold::Shared {
                 self.of(rank, RELEASED).store(*time, Ordering::Release);
             } else {
@@ -406,8 +408,8 @@ impl Logs {
     /// Raises a word of a clock to this time, unless it is higher.
     #[inline]
     fn raise(&self, word: usize, time: u64) {
-        // If others have raised it as far, what they released becomes visible with the value that
-        // they have raised it to.
+        // If others have raised it to this time or further, reading that value makes visible what
+        // they released.
         if self.at(word).load(Ordering::Acquire) < time {
             self.at(word).fetch_max(time, Ordering::AcqRel);
         }
@@ -445,17 +447,18 @@ impl Logs {
                 None => Runs::of(&elements[number]).into_iter().for_each(log),
             }
         }
-        // All at once: a rank that found only some runs of an operation would report another
-        // conflict than a rank that finds all. Pairs with the load in `since`.
+        // The entries are published all at once, since a rank that found only some runs of an
+        // operation would report another conflict than a rank that finds all runs. Pairs with the
+        // load in `since`.
         self.of(rank, COUNT).store(count, Ordering::Release);
-        // A rank that reads logs after this sees what was written, or its own entries are visible
-        // to the reads below.
+        // Of this rank and another that reads logs, one sees the other's entries: a later reader
+        // sees what was written above, or its own entries are visible to the reads below.
         fence(Ordering::SeqCst);
         let low = entering.calls.iter().map(|call| call.elements.low() as u64).min().unwrap_or(0);
         let high = entering.calls.iter().map(|call| call.elements.high() as u64).max().unwrap_or(0);
         let indices = LazyCell::new(|| Index::of(&entering.calls, &elements));
         for other in (0..self.ranks).filter(|&other| other != rank) {
-            // What was over when the first of them was called is over for all.
+            // What was over when the first operation was called is over for all of them.
             let over = entering.known_first(other);
             if self.entries > 0 && self.of(other, FORGOTTEN).load(Ordering::Acquire) > over {
                 found.is_blind = true;
@@ -494,8 +497,9 @@ impl Logs {
         found
     }
 
-    /// Returns what is over because these operations of a shared epoch of a rank, which have been
-    /// carried out, found accumulates of others. Empty if they do not fetch.
+    /// Returns the times that are over because these operations found accumulates of others. The
+    /// operations are of a shared epoch of a rank, and have been carried out. Returns an empty list
+    /// if they do not fetch.
     ///
     /// # Cost
     /// As [`enter`](Self::enter), if they fetch.

@@ -7,9 +7,9 @@
 //! nothing is cleared when an epoch ends.
 //!
 //! While all accesses are accumulates with one operator, nothing is marked, since no two of them
-//! conflict; nor is a single access of many runs, which costs more to mark than a row of a stencil
-//! takes to compute. Another access does not fit then, until all accesses before it are
-//! [marked](Marks::renew).
+//! conflict. A single access of many runs is not marked either, since marking it costs more than
+//! computing a row of a stencil. After that, another access does not fit until all accesses before
+//! it are [marked](Marks::renew).
 
 use crate::check::state::kinds::code;
 use crate::check::state::touched::Touched;
@@ -22,11 +22,11 @@ const KINDS: usize = 32;
 const PER_WORD: usize = u64::BITS as usize;
 /// The number of words of a page.
 const WORDS: usize = 32;
-/// The value of [`Marks::last`] without an operation: no operation differs from it by a
-/// displacement only.
+/// The value of [`Marks::last`] without an operation. The number of every operation differs from it
+/// by more than a displacement.
 const NONE: u64 = u64::MAX;
 
-/// The number of runs up to which the first access of an epoch is marked.
+/// The maximum number of runs with which the first access of an epoch is marked.
 const FEW_RUNS: usize = 32;
 /// The bit of puts among those of all kinds.
 const PUTS: u32 = 1 << PUT;
@@ -50,7 +50,7 @@ impl Page {
     }
 }
 
-/// The marks of one kind: pages, as far as they were touched.
+/// The marks of one kind: the pages that were touched.
 type Plane = Box<[OnceCell<Box<Page>>]>;
 
 /// The accesses of an epoch so far.
@@ -149,9 +149,9 @@ impl Marks {
         matches!(self.accesses.get(), Accesses::Unmarked(all) if all == kind)
     }
 
-    /// Marks one element as written, if all marks of the epoch are of puts, the element's page was
-    /// made in some epoch, the put fits, and the operation `is_kept`, which is called last.
-    /// Otherwise nothing has happened, and this returns `false`.
+    /// Marks one element as written and returns `true`, if all marks of the epoch are of puts, the
+    /// element's page exists, the put fits, and the operation `is_kept`. `is_kept` is called last.
+    /// Otherwise returns `false` without any effect.
     #[inline(always)]
     pub(crate) fn put_one(&self, at: usize, is_kept: impl FnOnce() -> bool) -> bool {
         let (word, bit) = (at / PER_WORD, 1 << (at % PER_WORD));
@@ -167,8 +167,8 @@ impl Marks {
         puts
     }
 
-    /// Marks one element as touched in this way, if the access fits and the operation `is_kept`,
-    /// which is called last. Otherwise nothing has happened, and this returns `false`.
+    /// Marks one element as touched in this way and returns `true`, if the access fits and the
+    /// operation `is_kept`. `is_kept` is called last. Otherwise returns `false` without any effect.
     #[inline(always)]
     pub(crate) fn touch_one(&self, at: usize, kind: Kind, is_kept: impl FnOnce() -> bool) -> bool {
         if self.needs_no_mark(kind) {
@@ -185,8 +185,8 @@ impl Marks {
         touches
     }
 
-    /// Marks these elements as touched in this way. Returns whether the access fits: whether it
-    /// conflicts with no earlier access, and all these are marked.
+    /// Marks these elements as touched in this way. Returns whether the access fits, which means
+    /// that all earlier accesses are marked and none conflicts with it.
     ///
     /// # Cost
     /// A step for each 64 elements of a run, for each kind of access in the epoch.
@@ -309,7 +309,7 @@ mod tests {
                     }
                     assert_eq!(is_fit, !conflicts, "{run:?} {kind:?} of {len}");
                     *(if conflicts { &mut hits } else { &mut fits }) += 1;
-                    // A conflicting access is marked as well: as if its handler had let it pass.
+                    // A conflicting access is marked as well, as if its handler had let it pass.
                     touched[run].iter_mut().for_each(|before| before.push(kind));
                     before.push((elements, kind));
                 }

@@ -1,5 +1,5 @@
-//! What a rank keeps to find conflicts, and how it finds them in that: of one rank, without any
-//! protocol.
+//! The data that a rank keeps to find conflicts, and the search in this data. All of it concerns
+//! one rank, without any protocol.
 
 pub mod checks;
 pub(crate) mod clock;

@@ -1,5 +1,5 @@
-//! The operations that are kept only as records, if conflicts are looked for. A record contains
-//! some bits of its line's address, and everything else of its operation.
+//! The operations that are kept only as records, if conflicts are checked. A record contains
+//! everything about its operation except the line; of the line's address it contains some bits.
 
 use crate::collect::outbox::{DATATYPE, ELEMENT, Head, PUT, RUN, Run, op_of};
 use fencepost_planner::ir::pattern::Kind;

@@ -1,5 +1,5 @@
 //! [`Sections`]: the sections that operations of an epoch read or land in, with their contents at
-//! the calls. They are kept if stores into them and loads of them after the calls are looked for
+//! the calls. They are kept if stores and loads of them after the calls are checked
 //! (planner/README.md, 37).
 
 use fencepost_planner::ir::pattern::Kind;

@@ -30,7 +30,7 @@ impl Touched<'_> {
         }
     }
 
-    /// Returns whether the elements are more than this number of runs.
+    /// Returns whether the elements form more than this number of runs.
     pub(crate) fn is_of_more_runs(self, most: usize) -> bool {
         matches!(self, Touched::Type(elements) if elements.run_count() > most)
     }

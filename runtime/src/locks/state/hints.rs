@@ -1,4 +1,4 @@
-//! [`Hints`]: what a program promises of a window when it makes one.
+//! [`Hints`]: what a program promises about a window when it makes the window.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use std::fmt;
 /// [`disjoint`](Self::disjoint) and [`regions`](Self::regions); otherwise the window is not made
 /// (`ARG`, on all ranks). The [`memory`](Self::memory) may differ between ranks.
 ///
-/// There is no hint for a window without locks (MPI's `no_locks`), since a window has none before
-/// it is changed over to them.
+/// There is no hint for a window without locks (MPI's `no_locks`), since a window has no locks
+/// before it is changed over to them.
 ///
 /// ```
 /// # use fencepost_planner::{element::Op, ir::calls::LockType};
@@ -37,7 +37,8 @@ pub struct Hints {
     pub(crate) is_disjoint: bool,
     /// The most regions; 0 if that is left open.
     pub(crate) regions: u32,
-    /// The most bytes that are collected for a target under locks; `None` for no limit.
+    /// The maximum number of bytes that are collected for a target under locks; `None` for no
+    /// limit.
     pub(crate) memory: Option<usize>,
 }
 
@@ -53,9 +54,9 @@ impl Hints {
     /// Promises that, under locks, each part is accessed by one rank only, from when the window is
     /// changed over to locks until it is changed back.
     ///
-    /// It may be another rank for each part, and the owner's [`local`](crate::LockWindow::local)
-    /// and [`local_mut`](crate::LockWindow::local_mut) count. No lock is taken then, nothing is
-    /// atomic, and the words of locks take no memory.
+    /// Each part may have a different such rank. The owner's [`local`](crate::LockWindow::local)
+    /// and [`local_mut`](crate::LockWindow::local_mut) count as accesses. No lock is taken then, no
+    /// operation is atomic, and the words of locks take no memory.
     ///
     /// If the promise is broken, the first rank whose epoch is carried out keeps the part. Each
     /// epoch of another rank on that part is `ASSERT` when it is carried out, and does nothing.
@@ -63,16 +64,16 @@ impl Hints {
         Self { is_sole: true, ..self }
     }
 
-    /// Promises that, under shared locks, epochs that overlap in time do not visit the same
-    /// element, unless all of them only get it.
+    /// Promises that, under shared locks, epochs that overlap in time visit an element together
+    /// only if all of them only get it.
     ///
     /// Accumulates are then not atomic, and elements of more than eight bytes are visited without a
     /// second lock.
     ///
     /// If the promise is broken, one of two visits to an element may be lost, and elements of more
-    /// than eight bytes may have some words of the one and some of the other. Where conflicts are
-    /// looked for ([`Ranks::check`](crate::Ranks::check)) it is `RMA_CONFLICT`, as if all
-    /// accumulates had different operators; elsewhere it is not found.
+    /// than eight bytes may have some words of one visit and some of the other. If conflicts are
+    /// checked ([`Ranks::check`](crate::Ranks::check)), the result is `RMA_CONFLICT`, as if all
+    /// accumulates had different operators. Without a check, it is not found.
     pub const fn disjoint(self) -> Self {
         Self { is_disjoint: true, ..self }
     }
@@ -84,9 +85,9 @@ impl Hints {
     /// in small parts wait less for each other. Without this hint, a part has a region for each
     /// 4 KiB, and at most 16.
     ///
-    /// 0, or more than 16, is `ARG` where the window is made.
+    /// 0, or more than 16, is `ARG` when the window is made.
     pub const fn regions(self, most: usize) -> Self {
-        // A number that does not fit is refused as more than the most.
+        // A number that does not fit is replaced by one above the maximum, which is refused.
         let regions = if most == 0 || most > Self::REGIONS_MAX { u32::MAX } else { most as u32 };
         Self { regions, ..self }
     }
@@ -94,9 +95,9 @@ impl Hints {
     /// Limits the bytes that this rank collects for each target, under locks, before they are
     /// carried out.
     ///
-    /// They are 16 bytes for each operation, and the elements and descriptions of those on more
-    /// than one element. An operation beyond that is `NO_MEM` at its call, and no part of the
-    /// epoch, which goes on: flush it, or unlock.
+    /// Each operation takes 16 bytes. An operation on more than one element also takes its elements
+    /// and its description. An operation beyond the limit is `NO_MEM` at its call and is not part
+    /// of the epoch. The epoch goes on: flush it, or unlock.
     ///
     /// ```
     /// # use fencepost_planner::{ErrorClass, ir::calls::LockType};
@@ -122,7 +123,7 @@ impl Hints {
         u64::from(self.is_sole) | u64::from(self.is_disjoint) << 1 | u64::from(self.regions) << 32
     }
 
-    /// Returns the hints of this number, as far as it has them.
+    /// Returns the hints that this number contains.
     pub(crate) fn of_word(word: u64) -> Self {
         Self {
             is_sole: word & 1 != 0,

@@ -19,7 +19,7 @@ use fencepost_transport::{Hold, Record};
 
 /// The epoch is exclusive.
 const EXCLUSIVE: u8 = 1;
-/// All regions are to be taken, and held until the epoch ends.
+/// The request takes all regions, and holds them until the epoch ends.
 const HOLDS: u8 = 2;
 /// The epoch ends.
 const ENDS: u8 = 4;
@@ -53,8 +53,8 @@ struct AnswerHead {
     in_the_way: u32,
 }
 
-/// The most bytes of a request or an answer, except for one element: an origin divides what is
-/// longer.
+/// The maximum number of bytes of a request or an answer. One with a single element may be longer.
+/// An origin divides longer epochs.
 pub(crate) const CHUNK: usize = 256 << 10;
 
 /// The request of an origin.
@@ -67,7 +67,8 @@ pub(crate) struct Request {
     pub(crate) regions: u32,
     pub(crate) records: Vec<Record>,
     /// The bytes of wide operations. At the origin, and after [`expand`](Self::expand), records
-    /// contain their offsets; as read, they follow one another.
+    /// contain the offsets of these bytes. In a request that was just read, the operations follow
+    /// one another.
     pub(crate) wide: Vec<u8>,
     /// The length of each wide operation's datatype, at the origin.
     pub(crate) forms: Vec<usize>,
@@ -124,11 +125,12 @@ impl Request {
         out.extend_from_slice(&self.entering);
     }
 
-    /// Replaces the numbers of datatypes, of elements of `size` bytes, by the datatypes that the
-    /// origin's numbers are known to mean.
+    /// Replaces the numbers of datatypes, of elements of `size` bytes, by the datatypes that these
+    /// numbers of the origin represent.
     ///
     /// # Errors
-    /// A number is not known, or no origin writes this. Then nothing of the request may be used.
+    /// A number is not known, or no correct origin writes this. Then nothing of the request may be
+    /// used.
     pub(crate) fn expand(&mut self, numbered: &mut Numbered, size: usize) -> Result<(), Unread> {
         let (mut rest, mut wide) = (&self.wide[..], Vec::new());
         for record in self.records.iter_mut().filter(|record| Code::of_head(record.head).is_wide()) {
@@ -150,7 +152,7 @@ impl Request {
         Ok(())
     }
 
-    /// Writes the question which rank is in the way of a request that waits.
+    /// Writes a question: which rank is in the way of a request that waits?
     pub(crate) fn write_holder(out: &mut Vec<u8>) {
         out.clear();
         out.put(Head { flags: HOLDER, ..Head::default() });
@@ -158,7 +160,7 @@ impl Request {
 }
 
 impl Asked {
-    /// Reads a request. Returns `None` for what no rank writes.
+    /// Reads a request. Returns `None` for bytes that no correct rank writes.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let mut bytes = Reader(bytes);
         let head: Head = bytes.take()?;
@@ -217,7 +219,7 @@ pub(crate) fn answer(outcome: Outcome, in_the_way: Option<usize>) -> Vec<u8> {
     bytemuck::bytes_of(&AnswerHead { outcome, zero: [0; 3], in_the_way }).to_vec()
 }
 
-/// Splits an answer into its parts. Returns `None` for what no attendant writes.
+/// Splits an answer into its parts. Returns `None` for bytes that no correct attendant writes.
 pub(crate) fn read_answer(bytes: &[u8]) -> Option<(Outcome, Option<usize>, &[u8])> {
     let mut bytes = Reader(bytes);
     let AnswerHead { outcome, zero, in_the_way } = bytes.take()?;

@@ -1,11 +1,12 @@
-//! [`Service`]: the parts of a rank that others lock without reaching them, as its attendant serves
-//! them.
+//! [`Service`]: the parts of a rank that its attendant serves for ranks that lock them without
+//! reaching them.
 //!
 //! The attendant takes the same locks as ranks that reach the part, on behalf of the origin of a
-//! request. It never waits: a request that has to wait is kept, at most one for each origin and
-//! window, and goes on when a rank leaves a lock here. That can be the attendant itself; this rank,
-//! which then advances the request; or a rank of this host, which nudges the attendant. An origin
-//! that waits for long asks which rank is in its way; nothing goes on because of that.
+//! request. It never waits. A request that has to wait is kept, at most one for each origin and
+//! window, and goes on when a lock is left here. The attendant may leave it. This rank may leave
+//! it, and then advances the request itself. Or a rank of this host may leave it, and then wakes
+//! the attendant. An origin that waits for long asks which rank is in its way; that question does
+//! not advance any request.
 
 use crate::check::state::clock;
 use crate::check::state::entering::Entering;
@@ -49,7 +50,7 @@ impl Parts {
         Some(served)
     }
 
-    /// Returns whether the part of this window was served once.
+    /// Returns whether the part of this window was served and then dropped.
     fn was_dropped(&self, window: u32) -> bool {
         self.dropped.get(window as usize / 64).is_some_and(|bits| bits >> (window % 64) & 1 == 1)
     }
@@ -77,8 +78,8 @@ struct Origin {
     numbered: Numbered,
 }
 
-// SAFETY: the pointers are those of a window that is not moved while it is in the list, which is
-// read under a lock. The memory at them is accessed as the locks of the part allow.
+// SAFETY: the pointers are those of a window that is not moved while it is in the list, and the
+// list is read under a lock. Their memory is accessed only as the locks of the part allow.
 unsafe impl Send for Served {}
 
 /// A request that is being carried out.
@@ -86,14 +87,14 @@ struct Job {
     from: usize,
     number: u64,
     request: Request,
-    /// What its origin announces of the operations, where conflicts are looked for.
+    /// What its origin announces about the operations, if conflicts are checked.
     entering: Option<Entering>,
     /// The number of bytes that it finds.
     found: usize,
     /// Whether it takes second locks now.
     second: bool,
-    /// The regions whose locks it has still to take. `position` is its position in the queue of the
-    /// first of them.
+    /// The regions whose locks it still has to take. `position` is its position in the queue of the
+    /// first such region.
     left: u32,
     position: Option<Position>,
 }
@@ -102,8 +103,8 @@ struct Job {
 /// to wake.
 #[derive(Default)]
 pub(crate) struct Effects {
-    /// Whether the request is refused as one that no rank sends. Where its origin waits for an
-    /// answer is unknown then.
+    /// Whether the request is refused because no correct rank sends it. Then this rank does not
+    /// know on which port its origin waits for an answer.
     pub(crate) is_refused: bool,
     /// For each: the rank, the window, the number of the request, and the answer.
     pub(crate) answers: Vec<(usize, u32, u64, Vec<u8>)>,
@@ -114,8 +115,8 @@ impl Served {
     /// Returns a part to serve.
     ///
     /// # Safety
-    /// The part is reached, and is not moved until it is [forgotten](Service::forget); the words
-    /// are its own.
+    /// The part is reached, and is not moved until it is [forgotten](Service::forget). The words
+    /// are those of the part.
     pub(crate) unsafe fn new(rank: usize, part: Part, words: Words) -> Self {
         Self { rank, part, words, jobs: Vec::new(), held: BTreeMap::new(), origins: BTreeMap::new() }
     }
@@ -258,7 +259,7 @@ impl Served {
                 reply.extend(text.unwrap_or_default().bytes().take(TEXT_MAX));
                 (job.number, reply)
             }
-            // The request has never come, and never will, since requests come in order.
+            // The request was lost: requests come in order, and a later question has come.
             None if self.origins.get(&from).is_none_or(|origin| origin.asked < number) => {
                 (number, answer(Outcome::Refused, None))
             }
@@ -267,7 +268,7 @@ impl Served {
         effects.answers.push((from, window, reply.0, reply.1));
     }
 
-    /// Carries on all jobs as far as they go without waiting.
+    /// Advances all jobs without waiting.
     fn advance(&mut self, window: u32, effects: &mut Effects) {
         let mut jobs = std::mem::take(&mut self.jobs);
         let attendant = self.words.attendant();
@@ -278,8 +279,8 @@ impl Served {
                 let reply = self.carry_out(job, window, effects);
                 effects.answers.push((from, window, number, reply));
             }
-            // A lock that one job has entered together with others, or left, may now be open to
-            // another job that was perhaps examined before.
+            // If one job has left a lock, or entered it together with others, another job that was
+            // examined before may now enter it.
             let wakes = effects.wakes.len();
             effects.wakes.retain(|&next| next != attendant);
             if effects.wakes.len() == wakes {
@@ -334,8 +335,8 @@ impl Served {
         }
     }
 
-    /// Carries out a job that has its locks, and leaves those that it does not hold from here on.
-    /// Returns the answer.
+    /// Carries out a job that has its locks, and leaves the locks that it does not keep. Returns
+    /// the answer.
     fn carry_out(&mut self, job: Job, window: u32, effects: &mut Effects) -> Vec<u8> {
         let Job { from, request, mut entering, found, second, .. } = job;
         let mut reply = answer(Outcome::Done, None);
@@ -351,8 +352,8 @@ impl Served {
         } else {
             if !conflicts {
                 // SAFETY: the operations fit the part, and are in the regions that are held for
-                // them. Shared epochs are together there where elements are atomic, else one by one
-                // by the second locks.
+                // them. Shared epochs are together there if elements are atomic. Otherwise the
+                // second locks admit them one by one.
                 unsafe { request.list().carry_out(&self.part, others, &mut reply) };
             }
             if let Some(done) = &entering {
@@ -365,7 +366,7 @@ impl Served {
         let held = self.held.contains_key(&from);
         let all = self.words.layout.all();
         if self.words.layout.is_sole {
-            // It holds no lock, and its requests state so.
+            // It held no lock before, and its requests state that.
             if keeps {
                 self.held.insert(from, request.hold);
             } else if request.ends {
@@ -389,9 +390,9 @@ impl Served {
 }
 
 impl Served {
-    /// Looks for conflicts of these operations, which are about to be carried out, and adds what
-    /// their origin is to know to the answer. Returns whether there are some, so that nothing is
-    /// carried out.
+    /// Looks for conflicts of operations that are about to be carried out, and adds the findings
+    /// for their origin to the answer. Returns whether there are conflicts; then nothing is carried
+    /// out.
     fn check(
         &self,
         from: usize,
@@ -410,8 +411,8 @@ impl Served {
         conflicts
     }
 
-    /// Returns what is over for a rank since its operations were carried out, in addition to what
-    /// its answer already contains.
+    /// Returns the times that are over for a rank because its operations were carried out, beyond
+    /// those that its answer already contains.
     fn observed(&self, from: usize, hold: Hold, done: &Entering) -> Vec<u64> {
         let logs = self.words.logs().filter(|_| hold == Hold::Shared);
         let mut over = logs.map_or_else(Vec::new, |logs| logs.observed(from, done));
@@ -461,7 +462,7 @@ mod tests {
     fn fixture() -> Fixture {
         let (mut memory, layout) = (vec![0_i64; LEN + 8], Layout::new(4, LEN, I64, Hints::new()));
         let mut all = vec![0_u64; layout.words()];
-        // SAFETY: as many words as the layout has, which the value keeps.
+        // SAFETY: the memory has the layout's number of words, and the value keeps it.
         let words = unsafe { Words::new(all.as_mut_ptr(), layout) };
         let service = Service::default();
         let part = Part { base: memory.as_mut_ptr().cast(), len: LEN, element: I64 };

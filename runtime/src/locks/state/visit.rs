@@ -72,8 +72,8 @@ pub(crate) unsafe fn visit_one(part: &Part, record: &Record, others: Others) {
     }
     let (at, size) = (place(record), part.element.size as usize);
     debug_assert!(at < part.len && atomic::is_atomic(part.element), "its call was checked");
-    // SAFETY: the caller's, for an element of the part; it does no harm to store atomically where
-    // nobody else is.
+    // SAFETY: the caller's, for an element of the part; an atomic store is also correct if no other
+    // rank accesses the element.
     unsafe {
         if Code::of_head(record.head).is_put() {
             atomic::store_bytes(size, part.base.add(at * size), record.value);
@@ -84,7 +84,8 @@ pub(crate) unsafe fn visit_one(part: &Part, record: &Record, others: Others) {
 }
 
 impl<'a> List<'a> {
-    /// Returns the wide operation whose bytes begin at `value`, or `None` if they are none.
+    /// Returns the wide operation whose bytes begin at `value`, or `None` if these bytes are not a
+    /// wide operation.
     pub(crate) fn wide(&self, value: u64, action: Action, size: usize) -> Option<Wide<'a>> {
         let mut bytes = self.wide.get(usize::try_from(value).ok()?..)?;
         let remote = Datatype::decode(&mut bytes).ok()?;
@@ -105,8 +106,8 @@ impl<'a> List<'a> {
     }
 
     /// Returns how many bytes the operations find on this part, or `None` if one of them does not
-    /// fit it, or is not in these regions only. A list of this rank's own fits; one that came from
-    /// elsewhere may not.
+    /// fit the part or leaves these regions. A list of this rank fits; a list of another rank may
+    /// not.
     pub(crate) fn fits(&self, part: &Part, regions: u32, layout: &Layout) -> Option<usize> {
         let (mut found, mut records) = (0_usize, self.records.iter());
         let size = part.element.size as usize;
@@ -149,9 +150,9 @@ impl<'a> List<'a> {
     /// find.
     ///
     /// # Safety
-    /// The part's elements are memory of this type, aligned as a window's, and `others` states who
-    /// accesses them meanwhile, and how. With `Atomic` elements are [atomic](atomic::is_atomic),
-    /// and with `Elsewhere` others access them in that way, too.
+    /// The part's elements are memory of this type with the alignment of a window, and `others`
+    /// states how other ranks access them meanwhile. With `Atomic`, elements are
+    /// [atomic](atomic::is_atomic). With `Elsewhere`, others access them in the same way as here.
     pub(crate) unsafe fn carry_out(&self, part: &Part, others: Others, found: &mut Vec<u8>) {
         struct CarryOut<'a>(&'a List<'a>, &'a Part, Others, &'a mut Vec<u8>);
         impl Task for CarryOut<'_> {
@@ -179,7 +180,8 @@ impl<'a> List<'a> {
         let mut records = self.records;
         while let Some(first) = records.first() {
             let code = Code::of_head(first.head);
-            // Many of one kind are the rule, so the kind is examined once for all of them.
+            // Usually many successive records have one kind, so the kind is examined once for all
+            // of them.
             let same = records.iter().take_while(|record| Code::of_head(record.head) == code).count();
             let (these, rest) = records.split_at(same);
             records = rest;
@@ -243,7 +245,7 @@ unsafe fn narrow<V: Values, H: How>(part: &Part, action: Action, records: &[Reco
 /// A way to access elements. Values are in the first bytes of words.
 ///
 /// # Safety
-/// Each function is unsafe as [`List::carry_out`] is, for one element of type `V`.
+/// As for [`List::carry_out`], for one element of type `V`.
 trait How {
     unsafe fn load<V: Values>(at: *mut u8) -> u64;
     unsafe fn store<V: Values>(at: *mut u8, bits: u64);
@@ -263,14 +265,14 @@ struct Alone;
 /// Others access them atomically.
 struct Together;
 
-/// Others access other elements. Loads and stores are atomic in case that they do not, and the
-/// steps between them are not.
+/// Others access other elements. Loads and stores are atomic in case others break that promise; a
+/// load and a store together are not.
 struct Apart;
 
 /// Returns the bytes of a value as a word.
 ///
 /// # Safety
-/// `size_of::<V>()` bytes, at most 8, may be read.
+/// `size_of::<V>()` bytes may be read, and they are at most 8.
 #[inline(always)]
 unsafe fn word<V>(from: *const u8) -> u64 {
     let mut bits = 0_u64;
@@ -326,12 +328,12 @@ impl How for Alone {
         let keep = |found: &mut Vec<u8>, remote: &Datatype| {
             let at = found.len();
             found.resize(at + remote.size() * size, 0);
-            // SAFETY: the datatype is within the part, as the list fits, and there is room for its
-            // elements.
+            // SAFETY: the datatype is within the part, since the list fits, and there is room for
+            // its elements.
             unsafe { kernel::pack(base, remote, size, found[at..].as_mut_ptr()) };
         };
         match action {
-            // SAFETY: as above, and there are as many operands.
+            // SAFETY: as above, and there is one operand for each element.
             Action::Put => unsafe { kernel::unpack(operands, base, &wide.remote, size) },
             Action::Get => keep(found, &wide.remote),
             // SAFETY: as above.
@@ -343,7 +345,7 @@ impl How for Alone {
                 // SAFETY: as above.
                 unsafe { kernel::combine(op, part.element, base, &wide.remote, operands) };
             }
-            // An element that is visited again returns what its last visit left.
+            // A repeated element returns the value that its last visit left.
             Action::Fetch(op) => {
                 for (place, element) in wide.remote.element_iter().enumerate() {
                     let one = Datatype::run(element as usize..element as usize + 1);
@@ -487,8 +489,8 @@ impl How for Apart {
         let (size, base) = (part.element.size as usize, part.base);
         match action {
             Action::Put => {
-                // SAFETY: the datatype is within the part, as the list fits, and there are as many
-                // operands.
+                // SAFETY: the datatype is within the part, since the list fits, and there is one
+                // operand for each element.
                 return unsafe { atomic::unpack_each(wide.operands.as_ptr(), base, &wide.remote, size) };
             }
             Action::Get => {
@@ -505,8 +507,8 @@ impl How for Apart {
             let at = base.wrapping_add(element as usize * size);
             let [expected, operand] = [wide.expected, wide.operands]
                 .map(|values| values.get(place * size..(place + 1) * size).unwrap_or_default());
-            // SAFETY: an element of the part, as the list fits; what is combined is this function's
-            // own.
+            // SAFETY: this is an element of the part, since the list fits. The combined copy is
+            // this function's own.
             unsafe {
                 atomic::load_bytes(at, was);
                 if action.returns() {

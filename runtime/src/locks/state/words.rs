@@ -1,14 +1,15 @@
 //! [`Words`]: the words of one rank's locks, in memory that other ranks reach.
 //!
-//! A part is divided into regions of equal length, and each has a lock, which epochs hold. Where
-//! elements are not atomic, each region has a second lock, which a shared epoch holds while it
+//! A part is divided into regions of equal length, and each has a lock, which epochs hold. If
+//! elements are not atomic, each region has a second lock, and a shared epoch holds it while it
 //! visits elements. A rank takes the locks of the regions that it needs in ascending order, and
 //! second locks after first ones, so ranks do not wait for each other in a circle.
 //!
 //! Each rank also has a *note* in each part, which only it writes (the attendant of the part writes
 //! it for a rank that does not reach the part). A note states whether the rank is about to take
-//! locks there, or holds all of them until it unlocks, and since which line. Notes decide nothing.
-//! They show who is in the way of a wait that lasts, and that a rank which died held a lock.
+//! locks there, or holds all of them until it unlocks, and since which line. No protocol depends on
+//! notes. They show which rank is in the way of a wait that lasts, and whether a rank that died
+//! held a lock.
 //!
 //! ```text
 //! line 0             whether the owner has opened the part to others, and whether it has dropped
@@ -28,7 +29,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The number of words in a cache line.
 const LINE: usize = 8;
-/// The fewest bytes of a region: to lock several small regions costs more than to wait.
+/// The minimum number of bytes of a region. To lock several small regions costs more than to wait.
 const REGION_MIN: usize = 4096;
 /// The number of bytes of a note that name a line.
 const SITE: usize = (LINE - 1) * 8;
@@ -51,7 +52,7 @@ pub(crate) struct Layout {
     lock_words: usize,
     /// Whether elements are atomic, so that there are no second locks.
     pub(crate) is_atomic: bool,
-    /// Whether one rank only accesses the part, so that there are no locks at all.
+    /// Whether only one rank accesses the part. In that case there are no locks.
     pub(crate) is_sole: bool,
     /// Whether shared epochs visit different elements.
     pub(crate) is_disjoint: bool,
@@ -86,7 +87,7 @@ impl Layout {
         }
     }
 
-    /// Returns the layout with logs in what is left of this number of words, if anything is.
+    /// Returns the layout with logs in the rest of this number of words, if any are left.
     pub(crate) fn within(self, words: usize) -> Self {
         let log_words = words.saturating_sub(self.lock_end());
         Self { log_words, log_entries: Logs::entries(self.ranks, log_words), ..self }
@@ -164,8 +165,8 @@ impl Words {
     /// Returns the words at `first`.
     ///
     /// # Safety
-    /// From `first` on are as many words as the layout has, zero at first and touched by this
-    /// module only, as long as this value or a copy of it is used.
+    /// The layout's number of words begins at `first`. They are zero at first, and only this module
+    /// touches them, as long as this value or a copy of it is used.
     pub(crate) unsafe fn new(first: *const u64, layout: Layout) -> Self {
         Self { first, layout }
     }
@@ -180,15 +181,15 @@ impl Words {
         self.layout.ranks
     }
 
-    /// Returns the number that identifies the attendant of the part in the queue of a lock, which
-    /// is that of no rank.
+    /// Returns the number that identifies the attendant of the part in the queue of a lock. No rank
+    /// has this number.
     pub(crate) fn attendant(&self) -> usize {
         self.layout.ranks
     }
 
     fn at(&self, word: usize) -> &AtomicU64 {
         debug_assert!(self.are_reached() && word < self.layout.words());
-        // SAFETY: one of the words, which are accessed atomically only.
+        // SAFETY: this is one of the words, and all accesses to them are atomic.
         unsafe { AtomicU64::from_ptr(self.first.add(word).cast_mut()) }
     }
 
@@ -199,14 +200,15 @@ impl Words {
         let index = if second { self.layout.regions + region } else { region };
         let word = (1 + self.layout.ranks) * LINE + index * self.layout.lock_words;
         debug_assert!(word + self.layout.lock_words <= self.layout.words());
-        // SAFETY: the words after that of the lock are its slots, two in a word, accessed
-        // atomically only.
+        // SAFETY: the words after the lock's own word are its slots, two in each word, and all
+        // accesses to them are atomic.
         let slots =
             unsafe { from_raw_parts(self.first.add(word + LINE).cast::<AtomicU32>(), self.layout.slots) };
         FairLock::new(self.at(word), slots)
     }
 
-    /// Panics: no model of this package locks a window, since the words of a lock are loom's then.
+    /// Panics: no model of this package locks a window, since in a model the words of a lock are
+    /// loom's.
     #[cfg(loom)]
     pub(crate) fn lock(&self, _: usize, _: bool) -> FairLock<'_> {
         unreachable!("no model locks a window")
@@ -238,8 +240,8 @@ impl Words {
         self.at(0).store(if is_over { OVER } else { CLOSED }, Ordering::Release);
     }
 
-    /// Returns whether `rank` is the only one that accesses the part. It becomes that one if there
-    /// was none before.
+    /// Returns whether `rank` is the only rank that accesses the part. It becomes that rank if
+    /// there was none before.
     #[inline]
     pub(crate) fn is_of(&self, rank: usize) -> bool {
         let (word, own) = (self.at(1), rank as u64 + 1);
@@ -255,8 +257,7 @@ impl Words {
     /// Writes down what `rank` does here.
     #[inline]
     pub(crate) fn note(&self, rank: usize, presence: Presence) {
-        // Release: a rank that sees this one hold the part reads the line that this one wrote
-        // before.
+        // Release: a rank that reads this presence also reads the line that was written before it.
         self.at((1 + rank) * LINE).store(presence as u64, Ordering::Release);
     }
 
@@ -300,7 +301,7 @@ impl Words {
     /// Returns the logs of the part, if conflicts are looked for.
     pub(crate) fn logs(&self) -> Option<Logs> {
         let Layout { ranks, log_words, log_entries, is_disjoint, .. } = self.layout;
-        // SAFETY: the words after those of the locks, as many as there are.
+        // SAFETY: these are all words after those of the locks.
         let logs = || unsafe { Logs::new(self.first.add(self.layout.lock_end()), ranks, log_entries) };
         let are_there = self.are_reached() && log_words >= Logs::least(ranks);
         are_there.then(|| logs().promised(is_disjoint))
@@ -393,7 +394,7 @@ mod tests {
     fn the_first_rank_that_accesses_a_part_of_a_sole_origin_has_it() {
         let layout = Layout::new(3, 8, ElementType::scalar(Scalar::U8), Hints::new().sole_origin());
         let memory: Vec<AtomicU64> = (0..layout.words()).map(|_| AtomicU64::new(0)).collect();
-        // SAFETY: as many words as the layout has, which outlive it.
+        // SAFETY: `memory` has the layout's number of words and outlives the value.
         let words = unsafe { Words::new(memory.as_ptr().cast(), layout) };
         assert_eq!(words.sole_rank(), None);
         assert!(words.is_of(2) && words.is_of(2) && !words.is_of(0) && !words.is_of(1));
@@ -404,7 +405,7 @@ mod tests {
     fn locks_and_notes_do_not_overlap() {
         let layout = Layout::new(5, 100_000, ElementType::opaque(24), Hints::new());
         let memory: Vec<AtomicU64> = (0..layout.words()).map(|_| AtomicU64::new(0)).collect();
-        // SAFETY: as many words as the layout has, which outlive it.
+        // SAFETY: `memory` has the layout's number of words and outlives the value.
         let words = unsafe { Words::new(memory.as_ptr().cast(), layout) };
         for rank in 0..5 {
             words.note_holding(
