@@ -1,5 +1,6 @@
-//! Conflicts of epochs that no fence ends (planner/README.md, 31 to 34). The rank that finds one
-//! returns it at once. All others receive it in the next barrier, or when a window is changed over.
+//! Conflicts of epochs that no fence ends (planner/README.md, 31 to 34). The rank that finds a
+//! conflict returns it at once. All others receive it in the next barrier, or when a window is
+//! changed over.
 
 use super::{exchange, report};
 use crate::check::state::checks::{Blind, Under};
@@ -23,7 +24,7 @@ const ANNOUNCED: [Under; 3] = [Under::Locks, Under::Posts, Under::Run];
 /// Reports the conflicts that this rank has found in an epoch of a window, if any.
 ///
 /// # Errors
-/// `RMA_CONFLICT`, if there are some, and the window's handler does not let them pass.
+/// `RMA_CONFLICT`, if there are conflicts and the window's handler does not let them pass.
 pub(crate) fn found(window: &WindowCore, conflicts: &[Conflict], under: Under, call: &Call) -> Result<()> {
     if conflicts.is_empty() {
         return Ok(());
@@ -51,8 +52,8 @@ pub(super) fn passes(
     handler.passes() && handler.lets_pass(&error())
 }
 
-/// Returns the call as ranks make it that look for conflicts. It differs from the call of ranks
-/// that do not, or that look for them in another way.
+/// Returns the call in the form that ranks which check conflicts make. It differs from the call of
+/// ranks that do not check conflicts, or that check them in another way.
 pub(crate) fn of_checked(world: &WorldCore, call: Call) -> Call {
     if !world.checks.is_on() {
         return call;
@@ -65,7 +66,8 @@ pub(crate) fn of_checked(world: &WorldCore, call: Call) -> Call {
 /// `call`.
 ///
 /// # Errors
-/// If there are some: `RMA_CONFLICT` on the ranks that are part of one, `RMA_SYNC` on the others.
+/// If there are conflicts: `RMA_CONFLICT` on the ranks that are part of one, and `RMA_SYNC` on the
+/// others.
 pub(crate) fn announce(world: &WorldCore, call: &Call) -> Result<()> {
     if !world.checks.is_on() || world.supersteps.is_any_running() {
         return Ok(());
@@ -84,7 +86,7 @@ pub(crate) fn announce(world: &WorldCore, call: &Call) -> Result<()> {
     for bytes in all.iter().filter(|bytes| !bytes.is_empty()) {
         let mut rest = Reader(bytes);
         for (under, mine) in ANNOUNCED.into_iter().zip(&mut mine) {
-            // A rank that sends nonsense is not believed.
+            // Bytes that are not valid are ignored.
             let Some(now) = rest.counted() else { break };
             for conflict in decode(world.size, now).unwrap_or_default() {
                 let known = |other: &Conflict| other.between == conflict.between;

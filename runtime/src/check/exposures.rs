@@ -1,8 +1,8 @@
 //! Detection of conflicts in exposures, with a check (planner/README.md, 31).
 //!
 //! A frame precedes each post and each access. It contains what its sender knows to be over
-//! ([`Clock`](crate::check::state::clock::Clock)), and before an access also its calls with their
-//! lines. The target compares the calls of all sources before it applies anything.
+//! ([`Clock`](crate::check::state::clock::Clock)). The frame before an access also contains the
+//! calls with their lines. The target compares the calls of all sources before it applies anything.
 
 use crate::check::state::checks::Under;
 use crate::check::state::lists::List;
@@ -40,8 +40,8 @@ pub(crate) fn frame_of(window: &WindowCore, batch: Option<&Collected>) -> Option
 /// Checks an operation that is about to be collected for an access.
 ///
 /// # Errors
-/// `RMA_CONFLICT` if conflicts are checked and the operation overwrites itself, or if it conflicts
-/// with an earlier one in this access, unless conflicts pass.
+/// `RMA_CONFLICT` if conflicts are checked and the operation overwrites itself. Also if it
+/// conflicts with an earlier operation in this access and conflicts do not pass.
 pub(crate) fn may_call(
     window: &WindowCore,
     batch: &Collected,
@@ -88,11 +88,11 @@ fn list_of(batch: &Collected) -> List {
     list
 }
 
-/// Takes in `frame` if it is one that precedes a post or an access, and returns the calls that it
-/// describes, encoded.
+/// Takes in `frame` if it precedes a post or an access, and returns the encoded calls that it
+/// describes.
 ///
 /// # Errors
-/// If no rank sends such a frame.
+/// If no correct rank sends such a frame.
 pub(crate) fn take_in(world: &WorldCore, frame: &Frame) -> Option<Result<Vec<u8>, &'static str>> {
     if frame.header.kind != kind::CHECK {
         return None;
@@ -124,7 +124,7 @@ pub(crate) fn waited(window: &WindowCore, call: &Call) {
 /// Looks for conflicts in one exposure, among the calls that its sources have described.
 ///
 /// # Errors
-/// `RMA_CONFLICT`: nothing may be applied. The outer error is a source that has described
+/// `RMA_CONFLICT`: nothing may be applied. The outer error is the source that has described
 /// impossible calls.
 pub(crate) fn judge(
     window: &WindowCore,

@@ -14,7 +14,8 @@ fn digest(window: &WindowCore) -> [u8; 32] {
     *blake3::hash(part(window)).as_bytes()
 }
 
-/// Returns the error of a fence that asserts NOSTORE, if this rank has stored since the one before.
+/// Returns the error of a fence that asserts NOSTORE, if this rank has stored since the fence
+/// before.
 pub(crate) fn stored(
     world: &WorldCore,
     windows: &[&WindowCore],

@@ -19,8 +19,8 @@ use std::panic::Location;
 /// The number of an operation in conflicts with its own rank's stores and loads.
 const OWN: usize = 0;
 
-/// Notes that an operation was called on this window that accesses these elements of this rank, of
-/// this window or of another one, with this kind.
+/// Notes that an operation was called on this window. It accesses, with this kind, these elements
+/// of this rank, of this window or of another one.
 pub(super) fn called(
     window: &WindowCore,
     (key, kind, elements): (Option<WindowKey>, Kind, Touched<'_>),

@@ -1,13 +1,13 @@
 //! Datatypes by number: a datatype travels to a rank that does not reach the sender's memory once
 //! in full, and afterwards as a number.
 //!
-//! The sender assigns the numbers, 256 for each receiver and stream of frames, and decides which
-//! datatype loses its number: the one that was used least recently. The receiver keeps what it
-//! receives, in order, so both always know the same, and what it keeps for one sender is bounded.
-//! Requests are read by an attendant, which may have refused one without reading it. If it does not
-//! know a number it reports that, and the sender begins again without any. Posts and accesses are
-//! all read, once each and in order, by a rank that otherwise ends the world or has dropped the
-//! window: there an unknown number is a frame that no rank sends.
+//! The sender assigns the numbers, 256 for each receiver and stream of frames. If it needs another
+//! number, the datatype that was used least recently loses its number. The receiver keeps the
+//! datatypes that it receives, in order. So both ranks always have the same list, and the memory
+//! for one sender is bounded. Requests are read by an attendant, which may have refused one without
+//! reading it. If it does not know a number it reports that, and the sender begins again without
+//! any. Posts and accesses are all read, once each and in order, by a rank that otherwise ends the
+//! world or has dropped the window: there an unknown number is a frame that no rank sends.
 //!
 //! ```text
 //! 0 form              a datatype, which gets no number
@@ -24,9 +24,9 @@ use std::sync::Arc;
 
 /// The most datatypes that have a number.
 const NUMBERS: usize = 256;
-/// The most bytes of these datatypes that a receiver keeps for a sender.
+/// The maximum number of bytes of these datatypes that a receiver keeps for a sender.
 const KEPT: usize = 1 << 20;
-/// The fewest bytes of a datatype with a number, which itself takes two.
+/// The minimum number of bytes of a datatype with a number. The number itself takes two bytes.
 const LEAST: usize = 8;
 /// The most bytes of a datatype with a number.
 const MOST: usize = KEPT / 4;
@@ -68,7 +68,7 @@ pub(crate) type Read = (Arc<[u8]>, usize);
 pub(crate) enum Unread {
     /// It has a number that is not known here.
     Missing,
-    /// No rank writes it.
+    /// No correct rank writes it.
     Invalid,
 }
 
@@ -245,8 +245,8 @@ mod tests {
         for seed in (0..NUMBERS as u64).rev() {
             assert_eq!(passed(&mut named, &mut numbered, &irregular(seed, 50)), 2);
         }
-        // A short datatype has no number. One more takes the number of the one that was used least
-        // recently, which is the last of all.
+        // A short datatype has no number. A further datatype takes the number of the datatype that
+        // was used least recently, which is the last one here.
         let mut short = Vec::new();
         Datatype::run(3..5).encode(&mut short);
         (0..2).for_each(|_| assert_eq!(passed(&mut named, &mut numbered, &short), short.len() + 1));

@@ -34,8 +34,8 @@ pub(crate) const HEAD: usize = size_of::<FrameHead>();
 /// A word of `gets` for a get of more than one element.
 pub(crate) const FAR: u64 = u64::MAX;
 
-/// The bit of an operation's code for elements that are a section of the sender's memory. The bytes
-/// that otherwise locate the elements in the frame then hold the number of the window. The section
+/// The bit of an operation's code for elements that are a section of the sender's memory. With this
+/// bit, the number of the window replaces the place of the elements in the frame. The section
 /// follows the elements of the target.
 const EXPOSED: u8 = 1 << 7;
 

@@ -1,9 +1,9 @@
 //! [`FastPath`]: the fast path of an operation on one small element to its target.
 //!
-//! Two comparisons decide whether an operation takes it: its displacement against the fast path's
-//! bound, and the place of the next record against the end of the room. Everything else that could
-//! require the slow path (NOSUCCEED, calls that are matched with a plan, memory that is not
-//! reached) sets the bound to 0 beforehand.
+//! Two comparisons decide whether an operation takes it: its displacement with the fast path's
+//! bound, and the place of the next record with the end of the room. Every other reason for the
+//! slow path (NOSUCCEED, calls that are matched with a plan, memory that is not reached) sets the
+//! bound to 0 beforehand.
 
 use crate::collect::log::LogWriter;
 use fencepost_transport::Record;
@@ -36,7 +36,7 @@ impl Default for FastPath {
 
 impl FastPath {
     /// Collects an operation on the element at `at` if it takes the fast path. Returns whether it
-    /// does; if not, nothing has happened.
+    /// was collected; if not, this has no effect.
     #[inline(always)]
     pub(crate) fn push(&self, at: usize, record: Record) -> bool {
         let is_written = at < self.below.get() && self.writer.write(record);

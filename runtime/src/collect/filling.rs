@@ -13,13 +13,13 @@ use std::panic::Location;
 pub(crate) struct Filling {
     /// Which of the two sets of outboxes is being filled.
     pub(crate) set: Cell<usize>,
-    /// Whose elements the records are sources of. They are read as the fence is entered.
+    /// The elements that records have as sources. They are read when the fence is entered.
     pub(crate) sources: Cell<RecordSources>,
-    /// Whether only records wait for the fence: no operation on a datatype, and no get that is not
-    /// on the fast path.
+    /// Whether only records wait for the fence: no operation on a datatype, and only gets of the
+    /// fast path.
     pub(crate) plain: Cell<bool>,
-    /// The most elements of one operation that travel among the records, for a rank whose memory is
-    /// reached.
+    /// The maximum number of elements of one operation that travel among the records, for a rank
+    /// whose memory is reached.
     pub(crate) few: usize,
     /// A buffer in which parts of slices are packed.
     pub(crate) packed: Cell<Vec<u8>>,

@@ -40,7 +40,7 @@ impl Part {
         &self.runs
     }
 
-    /// Returns the first run that ends behind `at`.
+    /// Returns the first run that ends after `at`.
     fn after(&self, at: i64) -> Option<&Range<i64>> {
         self.runs.get(self.runs.partition_point(|run| run.end <= at))
     }
@@ -90,8 +90,8 @@ impl Lent {
         }
     }
 
-    /// Decodes the exposed elements of a window of `len` elements; `read` takes the datatype of a
-    /// part off the front of the bytes. Returns `None` if they are not what a rank sends.
+    /// Decodes the exposed elements of a window of `len` elements. `read` takes the datatype of a
+    /// part off the front of the bytes. Returns `None` if no correct rank sends these bytes.
     pub(crate) fn decode(
         bytes: &[u8],
         len: usize,

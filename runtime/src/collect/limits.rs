@@ -6,8 +6,8 @@
 //!   (`WorldCore::next_made`).
 //! - More operations of one epoch than [`most_operations`] are refused at the fence, on all ranks,
 //!   before anything is sent.
-//! - A notification only needs to report whether there is something, and how much if it is little,
-//!   so its count saturates ([`count_more`]).
+//! - A notification needs to report only whether there is something, and the exact number only if
+//!   it is small. So its count saturates ([`count_more`]).
 
 /// Returns whether the superstep of `word` comes before that of `than`, by the numbers in their
 /// high halves.
@@ -44,9 +44,8 @@ pub(crate) fn most_operations() -> usize {
 pub(crate) const MOST_TIMES: usize = 256;
 
 /// Returns the maximum number of bytes that one rank gets in one epoch from another's window of
-/// `len` elements. A short request can ask for very many bytes, since a datatype may name an
-/// element many times, so there must be a limit: 256 times the whole window, or 16 MiB if that is
-/// more.
+/// `len` elements. A datatype may name an element many times, so a short request can ask for very
+/// many bytes. The limit is 256 times the whole window, or 16 MiB if that is more.
 pub(crate) fn most_answered(len: usize, size: usize) -> usize {
     len.saturating_mul(size).saturating_mul(MOST_TIMES).clamp(16 << 20, isize::MAX as usize)
 }
@@ -128,8 +127,8 @@ mod tests {
             u.put([3]).to(peer, 2)?;
             let waits = |target| u.core().outbox(target, |outbox| outbox.records.len());
             assert_eq!(waits(peer), 2, "the first one has left");
-            // None of the frames before has left: the fence, which reports their number, is refused
-            // by the peer, and the error names it.
+            // The earlier frames were not sent. The fence reports their number, so the peer refuses
+            // it, and the error names the peer.
             u.fence().unwrap_err();
             Ok(())
         });

@@ -55,14 +55,14 @@ impl<R> Log<R> {
         self.store.as_ref().is_some_and(|store| store.are_reached())
     }
 
-    /// Returns the records of `log`, which its owner is not filling and does not change.
+    /// Returns the records of `log`. Its owner is not filling it and does not change it.
     ///
     /// # Safety
-    /// While the slice is used, the owner does neither, and the memory of the records is neither
-    /// given away nor freed.
+    /// While the slice is used, the owner does not fill or change the log, and the memory of the
+    /// records is not given away or freed.
     pub(crate) unsafe fn read<'l>(log: *const Self) -> &'l [R] {
-        // SAFETY: the caller guarantees it. The owner may hold a reference to the log that changes
-        // nothing, so none is made here.
+        // SAFETY: the caller guarantees it. The owner may hold a shared reference to the log, so no
+        // `&mut` reference is made here.
         unsafe {
             let (start, len) = ((&raw const (*log).start).read(), (&raw const (*log).len).read());
             std::slice::from_raw_parts(start.as_ptr(), len)
@@ -148,15 +148,15 @@ impl<R: Pod> Log<R> {
 }
 
 impl<R: Copy> LogWriter<R> {
-    /// Writes one more record if there is room for it. Returns whether there is; if not, nothing
-    /// has happened.
+    /// Writes one more record if there is room for it. Returns whether it was written; if not, this
+    /// has no effect.
     #[inline(always)]
     pub(crate) fn write(&self, record: R) -> bool {
         let next = self.next.get();
         let room = next != self.end.get();
         if room {
-            // SAFETY: `lower` got both from the log, which nobody else touches: there is room for a
-            // record between them.
+            // SAFETY: `lower` got both from the log, which no other code touches, so there is room
+            // for a record between them.
             unsafe {
                 next.write(record);
                 self.next.set(next.add(1));
@@ -216,7 +216,7 @@ impl<R: Copy> LogWriter<R> {
     /// Fills `log` from here on, until it is lifted.
     ///
     /// # Safety
-    /// Until then the log stays where it is, and nobody else touches it.
+    /// Until then the log is not moved, and no other code touches it.
     pub(crate) unsafe fn lower(&self, log: &Log<R>) {
         // SAFETY: both are inside the log's memory or just past it.
         unsafe {
@@ -226,7 +226,7 @@ impl<R: Copy> LogWriter<R> {
         }
     }
 
-    /// Stops filling any log. The writer was lowered on a log that has no room, or on none.
+    /// Stops filling any log. The writer was lowered on a log without room, or on no log.
     pub(crate) fn leave(&self) {
         self.next.set(null_mut());
         self.end.set(null_mut());

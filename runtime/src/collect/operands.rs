@@ -34,7 +34,7 @@ impl Operands<'_> {
 pub(crate) enum Exposed<'a> {
     /// No section is exposed.
     Nothing,
-    /// Where they belong: in the origin's part of the window with this number.
+    /// In their own place: in the origin's part of the window with this number.
     InPlace(&'a dyn Fn(u32) -> *const u8),
     /// Copied one after another, from this address on, in the order in which they are applied.
     Copied(&'a Cell<*const u8>),

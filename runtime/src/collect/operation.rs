@@ -1,4 +1,5 @@
-//! The arguments of a call: sources, target regions and the chains that end in an operation.
+//! The arguments of a call: sources, target regions, and the method chains that end in an
+//! operation.
 //!
 //! `u.put(source).to(target, region)?` reads the same on a [`Window`](crate::Window), where it is
 //! collected for the fence, and on a [`Recorder`](crate::supersteps::recorder::Recorder), where it
@@ -17,8 +18,8 @@ use std::panic::Location;
 /// The line of a call.
 pub(crate) type Site = &'static Location<'static>;
 
-/// The window that a section is of: the world's number for it, or a recorder's. Only a window or a
-/// recorder makes one.
+/// The window that a section is of: the world's number for it, or a recorder's number. Only a
+/// window or a recorder makes such a key.
 #[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WindowKey {
@@ -28,7 +29,8 @@ pub struct WindowKey {
     pub(crate) window: u32,
 }
 
-/// Elements of a named window, as the source of a put or the destination of a get of another one.
+/// Elements of a named window, as the source of a put or the destination of a get on another
+/// window.
 #[derive(Clone, Debug)]
 pub struct WindowSection<T> {
     pub(crate) window: WindowKey,
@@ -69,10 +71,10 @@ impl<'a, T: Element> SourceData<'a, T> {
 
 /// The elements that a put or an accumulate may take.
 ///
-/// Slices, arrays and vectors are copied at the call and may be reused at once. So may a pair of
-/// one of them and a range or [`Datatype`] that names elements of it: `u.put((&values, &column))`.
-/// A range or a [`Datatype`] alone is a section of the window itself, and `v.section(..)` one of
-/// another window: both are read when the fence is entered.
+/// Slices, arrays and vectors are copied at the call and may be reused at once. The same holds for
+/// a pair of a slice and a range or [`Datatype`] that names elements of it: `u.put((&values,
+/// &column))`. A range or a [`Datatype`] alone is a section of the window itself, and
+/// `v.section(..)` is a section of another window. Sections are read when the fence is entered.
 ///
 /// ```
 /// # use fencepost_planner::datatype::Datatype;
@@ -103,7 +105,7 @@ pub trait Source<T: Element> {
     }
 
     /// Returns the element if the source is a section of one element of the window that the call is
-    /// on, and that is known at once.
+    /// on, and this is known without further work.
     #[doc(hidden)]
     #[inline]
     fn element(&self) -> Option<usize> {
@@ -111,7 +113,7 @@ pub trait Source<T: Element> {
     }
 
     /// Returns the window and the element if the source is a section of one element of a named
-    /// window, and that is known at once.
+    /// window, and this is known without further work.
     #[doc(hidden)]
     #[inline]
     fn element_of(&self) -> Option<(WindowKey, usize)> {
@@ -122,7 +124,7 @@ pub trait Source<T: Element> {
 /// The elements that a put or an accumulate of an [`Access`](crate::Access) may take: all
 /// [sources](Source) that are read at the call.
 ///
-/// Sections are excluded: the access holds none of the memory of its window.
+/// Sections are excluded, because the access does not hold the memory of its window.
 /// [`Window::packed`](crate::Window::packed) names elements of it that are read at the call.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the source of a put of `{T}` in an access",
@@ -182,7 +184,7 @@ pub trait Section<T: Element> {
     fn section(&self) -> (Option<WindowKey>, Datatype);
 
     /// Returns the element if the section is one element of the window that the call is on, and
-    /// that is known at once.
+    /// this is known without further work.
     #[doc(hidden)]
     #[inline]
     fn one(&self) -> Option<usize> {
@@ -242,7 +244,7 @@ impl<T: Element> Source<T> for WindowSection<T> {
 /// The elements of the target's window.
 #[derive(Clone, Debug)]
 pub enum TargetRegion {
-    /// As many elements as the other side has, from this displacement on.
+    /// The elements from this displacement on. Their number is that of the other side.
     #[doc(hidden)]
     At(usize),
     /// The elements of this run.
@@ -332,7 +334,7 @@ pub trait Collect<T: Element> {
     fn send(&self, source: SourceData<'_, T>, operation: Operation) -> Result<()>;
 
     /// Collects a put or an accumulate of one element if the collector has a fast path for it and
-    /// finds no error. Returns whether it has; if not, nothing has happened.
+    /// finds no error. Returns whether it was collected; if not, this has no effect.
     #[doc(hidden)]
     #[inline]
     fn send_one(&self, value: T, one: One) -> bool {
@@ -357,7 +359,7 @@ pub trait Collect<T: Element> {
     }
 
     /// Collects a get of one element into one of the window itself if the collector has a fast path
-    /// for it and finds no error. Returns whether it has; if not, nothing has happened.
+    /// for it and finds no error. Returns whether it was collected; if not, this has no effect.
     #[doc(hidden)]
     #[inline]
     fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
@@ -401,7 +403,7 @@ impl<'c, C, S> Put<'c, C, S> {
     /// MPI's PROC_NULL.
     ///
     /// # Errors
-    /// After an error the operation is no part of the epoch:
+    /// After an error the operation is not part of the epoch:
     ///
     /// - `RANK` for a target out of range.
     /// - `DISP` for elements outside the target's window or the origin's slice.
@@ -428,7 +430,7 @@ impl<'c, C, S> Put<'c, C, S> {
         let one = |target, at| One { kind, target, at, site };
         let at = match &region {
             TargetRegion::At(at) => *at,
-            // One element to a range of one: errors of either are found off the fast path.
+            // One element to a range of one element. The slow path finds the errors of both.
             TargetRegion::Run(run)
                 if run.end.wrapping_sub(run.start) == 1
                     && let (Some(from), Some(to)) = (source.element(), target)
@@ -439,8 +441,8 @@ impl<'c, C, S> Put<'c, C, S> {
             }
             _ => return slow_path(collector, source, Operation { kind, target, region, mode, site }),
         };
-        // A displacement has nothing to drop. A known value then stays in registers; off the fast
-        // path the region is put together again.
+        // A displacement has nothing to drop. So a known value stays in registers. The slow path
+        // builds the region again.
         std::mem::forget(region);
         let slow = || Operation { kind, target, region: TargetRegion::At(at), mode, site };
         let Some(value) = source.one() else {

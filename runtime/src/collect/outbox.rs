@@ -1,10 +1,10 @@
 //! [`Outbox`]: the operations that one rank has collected for one target since the last fence of a
 //! window, in program order.
 //!
-//! An operation on one element of at most eight bytes is a [`Record`] and nothing else: no datatype
-//! is built and nothing is allocated. Where the target reads records in place, a few adjacent
-//! elements are a run: a record, and the elements in the room of the records after it. Everything
-//! else is a [`DatatypeOperation`] that a record refers to, so that one list keeps the order.
+//! An operation on one element of at most eight bytes is only a [`Record`]: no datatype is built
+//! and nothing is allocated. If the target reads records in place, a few adjacent elements are a
+//! run: a record, and the elements in the room of the records after it. Every other operation is a
+//! [`DatatypeOperation`] that a record refers to, so that one list keeps the order.
 
 use crate::collect::log::Log;
 use crate::collect::operation::WindowKey;
@@ -29,12 +29,12 @@ pub(crate) struct Head(pub(crate) u64);
 
 /// The code of a put.
 pub(crate) const PUT: u64 = 0;
-/// The bit that is added to the code of a record whose value is the displacement of an element of
-/// this rank's window, which is still to be read.
+/// The bit that is added to the code of a record whose element is still to be read. The value of
+/// the record is then the element's displacement in this rank's window.
 pub(crate) const ELEMENT: u64 = 32;
-/// The code of a record that a run of elements follows, in as many records as it needs; its value
-/// is a [`Run`]. Until the fence is entered, the first word of the elements of a section is the
-/// displacement from which they are read.
+/// The code of a record that a run of elements follows. The elements take the room of the next
+/// records. The value of the record is a [`Run`]. Until the fence is entered, the first word of the
+/// elements of a section is the displacement from which they are read.
 pub(crate) const RUN: u64 = 30;
 /// The code of a record that refers to a datatype operation.
 pub(crate) const DATATYPE: u64 = 63;
@@ -153,18 +153,19 @@ pub(crate) struct DatatypeOperation {
 /// The source of a datatype operation's elements.
 #[derive(Clone, Debug)]
 pub(crate) enum DatatypeSource {
-    /// From this byte of the outbox on, one after another.
+    /// In the outbox, one after another from this byte on.
     Bytes(usize),
-    /// A section of a window in the same fence, named at this line. As the fence is entered it is
-    /// read and becomes `Bytes`, or it is exposed.
+    /// A section of a window in the same fence, named at this line. When the fence is entered, the
+    /// section is read and becomes `Bytes`, or it is exposed.
     Section(WindowKey, Datatype, &'static Location<'static>),
     /// A section of the origin's part of the world's window with this number: the target reads it
     /// in place.
     Exposed(u32, Datatype),
 }
 
-/// The operations that one rank has collected for one target, on cache lines of its own: the target
-/// reads one outbox while the next is filled. The fields that each fence reads come first.
+/// The operations that one rank has collected for one target. It has separate cache lines, since
+/// the target reads one outbox while the next is filled. The fields that each fence reads come
+/// first.
 #[repr(C, align(128))]
 pub(crate) struct Outbox {
     /// The operations, in program order. While a [writer](crate::collect::log::LogWriter) is on
@@ -240,8 +241,8 @@ impl Outbox {
         }
     }
 
-    /// Turns all runs into operations on datatypes. Their elements are then described as those of
-    /// other operations are, in the order of the records.
+    /// Turns all runs into operations on datatypes. Their elements are then described like those of
+    /// other operations, in the order of the records.
     pub(crate) fn describe_runs(&mut self, size: usize) {
         let (mut log, mut before) = (std::mem::take(&mut self.records), std::mem::take(&mut self.wide));
         std::mem::swap(&mut self.wide, &mut self.spare);
@@ -296,7 +297,7 @@ impl Outbox {
     /// Returns the elements of datatype operations.
     ///
     /// # Safety
-    /// A section that was [left](Self::leave_section) is still readable, and nobody writes it
+    /// A section that was [left](Self::leave_section) is still readable, and no rank writes it
     /// meanwhile.
     pub(crate) unsafe fn elements(&self) -> &[u8] {
         // SAFETY: the caller guarantees it.
@@ -319,7 +320,7 @@ impl Outbox {
     /// `base`.
     ///
     /// # Safety
-    /// Their displacements were checked against the window's length, and nobody writes the window
+    /// Their displacements were checked against the window's length, and no rank writes the window
     /// now.
     pub(crate) unsafe fn read_elements(&mut self, base: *const u8, size: usize) {
         let mut records = self.records.as_mut_slice();
@@ -333,7 +334,7 @@ impl Outbox {
                 record.head = head.0;
                 let from = elements[0].head as usize;
                 let to: &mut [u8] = bytemuck::cast_slice_mut(elements);
-                // SAFETY: the caller guarantees it; there is room for as many elements.
+                // SAFETY: the caller guarantees it, and there is room for this number of elements.
                 unsafe {
                     base.add(from * size).copy_to_nonoverlapping(to.as_mut_ptr(), run.count() * size);
                 }

@@ -25,13 +25,13 @@ pub(crate) enum Into {
     Section(WindowKey, Datatype),
     /// A ticket.
     Ticket(Slot),
-    /// A buffer that a scoped epoch has borrowed until after its fence: where it begins, and which
-    /// of its elements are filled.
+    /// A buffer that a scoped epoch has borrowed until after its fence: its first address, and the
+    /// elements of it that are filled.
     Borrowed(*mut u8, Datatype),
 }
 
-/// A get in program order: of one element to the same window or to a borrowed buffer, or of more
-/// than that.
+/// A get in program order. It gets one element into the same window or a borrowed buffer, or it is
+/// a wide get.
 ///
 /// ```text
 /// from  bits  0..40  one element: its displacement; once it was read (`is_read`), what was read
@@ -52,11 +52,11 @@ const AT: u32 = DISPLACEMENTS.ilog2();
 const INTO: u32 = 62;
 const BORROWED: u64 = 1 << INTO;
 const WIDE: u64 = 2 << INTO;
-/// The number of ranks that can have gets of one element; higher ranks have wide ones.
+/// The number of ranks that can have gets of one element. Gets from higher ranks are wide.
 pub(crate) const RANKS: usize = 1 << (64 - AT);
 
-/// From the get `first` on, this window's gets belong to this streak. Among all gets of this rank,
-/// those of an earlier streak come before them.
+/// This window's gets from `first` on belong to this streak. Of all gets of this rank, the gets of
+/// earlier streaks come before them.
 struct Streak {
     number: u64,
     first: usize,
@@ -117,14 +117,14 @@ pub(crate) struct Pending {
     /// While a [writer](crate::collect::log::LogWriter) is on them, some are not counted yet.
     pub(crate) gets: Log<Get>,
     pub(crate) wide: Vec<DatatypeGet>,
-    /// At least one if there are gets: the gets before the first one of another window belong to
+    /// At least one if there are gets. The gets before the first get of another window belong to
     /// one streak.
     streaks: Vec<Streak>,
     pub(crate) staged: Vec<u8>,
-    /// Whether all gets are of one element of eight bytes, and now hold the value that was read,
-    /// and where it lands.
+    /// Whether all gets are of one element of eight bytes, and each now holds the value that was
+    /// read and the place where it lands.
     pub(crate) is_read: bool,
-    /// By target, whether something is got from it; empty if nothing is got.
+    /// For each target, whether something is got from it. Empty if nothing is got.
     asks: Vec<bool>,
 }
 

@@ -2,11 +2,11 @@
 //! collected for its fence.
 //!
 //! A region is freed when every rank has dropped the window. So dropping is local and never waits,
-//! and no destructor is needed for soundness. Where ranks share values, the region is reference
-//! counted among them. Where they only reach its memory, the ranks that reach each other keep two
-//! counts in one region, that of the first of them: how many have dropped the window, and then how
-//! many no longer need that count. So a rank touches the memory of one other rank to drop a window,
-//! and not that of all.
+//! and soundness does not depend on destructors. If ranks share values, the region is reference
+//! counted among them. If ranks only reach its memory, the ranks that reach each other keep two
+//! counts in the region of the first of these ranks: how many have dropped the window, and how many
+//! no longer need that first count. So to drop a window, a rank touches the memory of only one
+//! other rank.
 
 use crate::collect::log::Log;
 use crate::collect::outbox::Outbox;
@@ -22,15 +22,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// The number of bytes before the elements: a cache line, which begins with `Counts`.
 const HEAD: usize = 64;
 
-/// The length from which a part of a window begins at an offset from the beginning of a page.
+/// The minimum length of a part that begins at an offset from the beginning of a page.
 const STAGGERED: usize = 16 << 10;
 
 /// Returns the offset of a part from the beginning of its page, for the window with this number.
 ///
-/// The parts of the first two windows of a program begin at a distance of half a page, and any two
-/// successive ones of at least a quarter. A processor first compares the address of a load with
-/// those of the stores before it by their last 12 bits. So a sweep from one field to another at the
-/// same offset in its pages would wait, in each vector of cells, for stores that it does not read.
+/// The offsets of the first two windows of a program differ by half a page, and those of any two
+/// successive windows by at least a quarter. A processor first compares only the last 12 bits of a
+/// load's address with those of earlier stores. So a sweep between two fields with the same page
+/// offset would wait, in each vector of cells, for stores that it does not read.
 fn stagger(bytes: usize, number: u32) -> usize {
     if bytes < STAGGERED { 0 } else { [0, 2048, 1024, 3072][number as usize % 4] }
 }
@@ -40,29 +40,30 @@ fn stagger(bytes: usize, number: u32) -> usize {
 struct Counts {
     /// The number of ranks that have dropped the window.
     dropped: AtomicU32,
-    /// The number of other ranks that have seen that all have dropped it, and no longer look here.
+    /// The number of other ranks that have seen that all have dropped the window, and no longer
+    /// look here.
     seen: AtomicU32,
 }
 
 /// One rank's part of a window.
 pub(crate) struct Region {
-    /// `None` once it was given away. Only its owner touches it, and the code that drops the
-    /// region.
+    /// `None` once it was given away. Only its owner and the code that drops the region touch it.
     memory: UnsafeCell<Option<Bytes>>,
-    /// Whether the memory is that of a vector: in that case only ranks that share values reach it,
+    /// Whether the memory is that of a vector. In that case only ranks that share values reach it,
     /// and there are no `Counts`.
     is_adopted: bool,
     /// Whether the memory must not be given away, because a transport was lent some of it for good.
     stays: AtomicBool,
     base: NonNull<u8>,
-    /// A second mapping of the elements, if loads of them are to be seen: for the program of the
-    /// owner, which alone accesses them there.
+    /// A second mapping of the elements, if loads of them are observed. Only the program of the
+    /// owner accesses them there.
     watched: Option<Watched>,
     /// `[set][target]`, two sets used in turn. Raw, because other ranks read one set while the
     /// owner fills the other.
     outboxes: NonNull<Outbox>,
-    /// Which outboxes are made: each when something is collected for its target. Of many ranks,
-    /// most have something for few, and pages that nobody touches take no memory.
+    /// Which outboxes are made. An outbox is made when something is collected for its target. With
+    /// many ranks, most ranks have something for only a few others, and untouched pages take no
+    /// memory.
     made: Box<[UnsafeCell<bool>]>,
     /// The outbox in place of those that are not made; nothing is written to it.
     nothing: Box<Outbox>,
@@ -71,10 +72,10 @@ pub(crate) struct Region {
     ranks: usize,
 }
 
-// SAFETY: a region is plain memory. The fence decides which rank touches what, and when: window
-// elements are touched by others only between the owner's entry into a fence and its leaving it
-// (W1), and outboxes of a set are read by others only between the owner's notification and the
-// reader's next notification, while the owner fills the other set (W4).
+// SAFETY: a region is plain memory. The fence decides which rank touches what, and when. Other
+// ranks touch window elements only after the owner has entered a fence and before it leaves the
+// fence (W1). They read outboxes of a set only between the owner's notification and the reader's
+// next notification, while the owner fills the other set (W4).
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
@@ -116,8 +117,8 @@ impl Region {
         Ok(region)
     }
 
-    /// Makes a region of the elements of a vector, for a world of `ranks`: in place if the memory
-    /// allows it.
+    /// Makes a region of the elements of a vector, in place if the memory allows it, for a world of
+    /// `ranks`.
     ///
     /// # Errors
     /// The vector, if its elements have to be copied.
@@ -164,11 +165,11 @@ impl Region {
     }
 
     /// Gives away the vector that holds these elements, if the region was made of a vector and its
-    /// memory need not stay.
+    /// memory may be given away.
     ///
     /// # Safety
-    /// The caller is the owner, and nobody accesses the elements from here on, as if the window had
-    /// been dropped.
+    /// The caller is the owner, and no rank accesses the elements from here on, as if the window
+    /// had been dropped.
     pub(crate) unsafe fn take_vec<T: Element>(&self) -> Option<Vec<T>> {
         // SAFETY: only the owner touches it while the region is shared.
         let memory = unsafe { &mut *self.memory.get() };
@@ -187,14 +188,14 @@ impl Region {
         self.base.as_ptr()
     }
 
-    /// Returns the address of the first byte for the program of the owner, which alone accesses the
-    /// elements there: see [`watch`](Self::watch).
+    /// Returns the address of the first byte for the program of the owner. Only that program
+    /// accesses the elements there: see [`watch`](Self::watch).
     pub(crate) fn lent(&self) -> *mut u8 {
         self.watched.as_ref().map_or(self.base(), Watched::base)
     }
 
-    /// Begins to observe loads of the elements by the program, if they can be observed; none has
-    /// been seen then. Returns whether they can.
+    /// Begins to observe loads of the elements by the program, and forgets those seen before.
+    /// Returns whether loads can be observed.
     pub(crate) fn watch(&self) -> bool {
         self.watched.as_ref().is_some_and(Watched::begin)
     }
@@ -224,8 +225,8 @@ impl Region {
     pub(crate) fn made_outbox(&self, set: usize, target: usize) -> Option<*mut Outbox> {
         debug_assert!(set < 2 && target < self.ranks);
         let at = set * self.ranks + target;
-        // SAFETY: the same holds as for outboxes of a set: only the owner makes some, while it
-        // fills the set.
+        // SAFETY: as for the outboxes of a set: only the owner makes an outbox, while it fills the
+        // set.
         let is_made = unsafe { *self.made[at].get() };
         is_made.then(|| self.place(at))
     }
@@ -240,8 +241,8 @@ impl Region {
     #[cold]
     fn make(&self, at: usize) -> *mut Outbox {
         let outbox = self.place(at);
-        // SAFETY: only the owner touches the set that it fills; the place is one of these, and
-        // holds no outbox yet.
+        // SAFETY: only the owner touches the set that it fills. The place is in that set and holds
+        // no outbox yet.
         unsafe {
             outbox.write(Outbox::new(&self.logs));
             *self.made[at].get() = true;
@@ -265,8 +266,8 @@ impl Region {
     /// Returns the records of `set` for `target`, for that rank to read.
     ///
     /// # Safety
-    /// The owner has counted them, and neither writes nor changes any of them while the slice is
-    /// used; nor does it change the set.
+    /// The owner has counted them. While the slice is used, it does not write or change any of
+    /// them, and does not change the set.
     pub(crate) unsafe fn records<'r>(&self, set: usize, target: usize) -> &'r [Record] {
         // SAFETY: there is such an outbox, and the caller guarantees the rest.
         unsafe { Log::read(&raw const (*self.outbox(set, target)).records) }
@@ -275,7 +276,7 @@ impl Region {
     /// Returns the memory, including that of records and of their elements.
     pub(crate) fn into_memory(mut self) -> Vec<Bytes> {
         let logs = self.all_made().flat_map(|outbox| {
-            // SAFETY: it is made, and nobody else has a reference any more.
+            // SAFETY: the outbox is made, and no other code has a reference any more.
             let outbox = unsafe { &mut *outbox };
             [outbox.records.take_memory(), outbox.bytes.take_memory()]
         });
@@ -289,23 +290,23 @@ impl Region {
 /// # Safety
 /// There is such a region, and it stays while the reference lives.
 unsafe fn counts<'a>(base: *mut u8) -> &'a Counts {
-    // SAFETY: there are `HEAD` bytes before the elements, zero at first and touched by nothing
-    // else.
+    // SAFETY: there are `HEAD` bytes before the elements. They are zero at first, and no other code
+    // touches them.
     unsafe { &*base.sub(HEAD).cast() }
 }
 
 /// Counts that this rank, whose part of a window begins at `own`, has dropped the window.
 ///
-/// The counts are where the part of the first of the `reaching` ranks that reach each other begins.
-/// Returns a function that returns whether this rank's part is no longer needed, and that is not
-/// called again once it has returned true.
+/// Of the `reaching` ranks that reach each other, the first has the counts, at the beginning of its
+/// part. Returns a function that returns whether this rank's part is no longer needed. After it has
+/// returned true, it must not be called again.
 ///
 /// # Safety
 /// The first part is reached from here, and this rank has not dropped the window before. It keeps
 /// its own part until the function returns true, or until all these ranks have left the world.
 pub(crate) unsafe fn let_go(own: *mut u8, first: *mut u8, reaching: usize) -> Done {
-    // SAFETY: the first rank keeps its part until each other one has seen that all have dropped the
-    // window, and this rank counts that last of all that it does there.
+    // SAFETY: the first rank keeps its part until every other rank has seen that all have dropped
+    // the window. This rank counts that as its last access there.
     let of_first = |first: usize| unsafe { counts(first as *mut u8) };
     let (is_first, first, reaching) = (own == first, first as usize, reaching as u32);
     of_first(first).dropped.fetch_add(1, Ordering::Release); // the load below
@@ -324,7 +325,7 @@ pub(crate) unsafe fn let_go(own: *mut u8, first: *mut u8, reaching: usize) -> Do
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: these are made, and nobody else has a reference any more.
+        // SAFETY: these outboxes are made, and no other code has a reference any more.
         self.all_made().for_each(|outbox| unsafe { outbox.drop_in_place() });
         let places = std::ptr::slice_from_raw_parts_mut(self.outboxes.as_ptr(), 2 * self.ranks);
         // SAFETY: made by `Box::into_raw` of a slice of this length in `with`, of places that may
@@ -347,7 +348,7 @@ mod tests {
         let memory = Memory::heap();
         for number in 0..4 {
             let region = Region::new(STAGGERED, number, 1, &memory).expect("memory");
-            // SAFETY: it has as many bytes, which nobody writes.
+            // SAFETY: the region has this number of bytes, and no code writes them.
             let all = unsafe { std::slice::from_raw_parts(region.base().cast_const(), STAGGERED) };
             assert!(region.base().addr().is_multiple_of(HEAD) && all.iter().all(|&byte| byte == 0));
         }

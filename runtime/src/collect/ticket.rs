@@ -97,15 +97,15 @@ impl<T: Element> Ticket<T> {
 
     /// Returns the elements, once.
     ///
-    /// They can be taken after the fence of the window,
-    /// [`Access::complete`](crate::Access::complete), or under a lock the flush or the unlock, has
-    /// returned.
+    /// They can be taken after the fence of the window or
+    /// [`Access::complete`](crate::Access::complete) has returned. Under a lock they can be taken
+    /// after the flush or the unlock has returned.
     ///
     /// # Errors
-    /// - `RMA_SYNC` before that call, and after one that failed: in that case the ticket stays
-    ///   empty, and the elements have to be fetched again.
-    /// - The error of the get, if its target had not exposed what it asked for (`DISP`), or if its
-    ///   access was dropped (`RMA_SYNC`).
+    /// - `RMA_SYNC` before that call, and after a call that failed. After a failure the ticket
+    ///   stays empty, and the elements have to be fetched again.
+    /// - The error of the get, if its target had not exposed the requested elements (`DISP`), or if
+    ///   its access was dropped (`RMA_SYNC`).
     /// - `NO_MEM` if there is no memory for the elements: they stay in the ticket, and may be taken
     ///   later.
     /// - `ARG` if they were taken before.

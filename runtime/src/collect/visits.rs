@@ -1,10 +1,10 @@
 //! [`Visits`]: the operations that one rank has collected for one target under a lock, in program
 //! order.
 //!
-//! The list is the same whether the origin carries it out itself or it travels to the target. It
-//! has a [`Record`] for an operation on one element of at most eight bytes. Any other operation is
-//! *wide*: its record holds where its bytes begin, which are its datatype, what it compares with,
-//! and its operands.
+//! The list has the same form if the origin carries it out itself and if it travels to the target.
+//! It has a [`Record`] for an operation on one element of at most eight bytes. Any other operation
+//! is *wide*: its record holds the place where its bytes begin. These are its datatype, the values
+//! to compare with, and its operands.
 //!
 //! ```text
 //! head  bits 0..8   code: 0..4 operator, 4..7 action, 7 whether it is wide

@@ -31,14 +31,15 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// ARG if `block` is not this rank's block in this world. SIZE if `cells` does not have as many
-    /// elements as `block` stores. NO_MEM on a rank that has no memory for its cells, and on the
-    /// root alone if it has none for all. RMA_SYNC on all ranks if ranks give arrays of different
-    /// cells, or in different grids of ranks. Otherwise as [`World::broadcast`].
+    /// ARG if `block` is not this rank's block in this world. SIZE if the length of `cells` is not
+    /// the number of elements that `block` stores. NO_MEM on a rank that has no memory for its
+    /// cells, and only on the root if it has no memory for all cells. RMA_SYNC on all ranks if
+    /// ranks give arrays of different cells, or in different grids of ranks. Otherwise as
+    /// [`World::broadcast`].
     ///
     /// # Cost
-    /// That of [`World::gather`] of each block's own cells, which are copied once more on both
-    /// sides.
+    /// The cost of [`World::gather`] of each block's own cells. The cells are copied once more on
+    /// both sides.
     #[track_caller]
     pub fn gather_block<T: Element, const D: usize>(
         &self,
@@ -81,15 +82,16 @@ impl World {
     /// not read on other ranks, and may be empty there.
     ///
     /// # Errors
-    /// ARG if `block` is not this rank's block in this world. SIZE if `cells` does not have as many
-    /// elements as `block` stores, or if the root's `all` does not have as many as the array has
-    /// cells. NO_MEM if the root has no memory for a copy. RMA_SYNC on all ranks if ranks give
-    /// arrays of different cells, or in different grids of ranks. Otherwise as
+    /// ARG if `block` is not this rank's block in this world. SIZE if the length of `cells` is not
+    /// the number of elements that `block` stores, or if the length of the root's `all` is not the
+    /// number of cells of the array. NO_MEM if the root has no memory for a copy. RMA_SYNC on all
+    /// ranks if ranks give arrays of different cells, or in different grids of ranks. Otherwise as
     /// [`World::broadcast`].
     ///
     /// # Cost
-    /// That of [`World::all_to_all`] of lists that are all empty except the root's, which are a
-    /// copy of the array. It takes several epochs if all blocks together have more than 4 MiB.
+    /// The cost of [`World::all_to_all`], if only the root has lists that are not empty. The root's
+    /// lists are a copy of the array. It takes several epochs if all blocks together have more than
+    /// 4 MiB.
     #[doc(alias = "MPI_Scatter")]
     #[doc(alias = "MPI_Scatterv")]
     #[track_caller]

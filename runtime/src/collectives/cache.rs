@@ -1,10 +1,10 @@
 //! What a [`World`] keeps for its collectives: windows by element type, and bound plans by their
 //! collective.
 //!
-//! Windows only grow, and the sequence of calls alone determines when, so all ranks make new ones
-//! in the same call. Plans need no agreement either: every rank makes the same one of the same
-//! call, or finds the one that another rank of the process has made. If a rank has no plan for lack
-//! of memory, all ranks find out before any of them begins.
+//! Windows only grow, and only the sequence of calls determines when, so all ranks make new windows
+//! in the same call. Plans need no agreement either: every rank makes the same plan for the same
+//! call, or finds the plan that another rank of the process has made. If a rank has no plan for
+//! lack of memory, all ranks find out before any of them begins.
 
 use crate::collectives::bug;
 use crate::collectives::in_place::Shown;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 /// The maximum number of plans that are kept.
 const PLANS: usize = 64;
-/// The maximum size in bytes of the buffers that all plans together keep, unless one alone needs
+/// The maximum size in bytes of the buffers that all plans together keep. A single plan may need
 /// more.
 const BYTES: u64 = 64 << 20;
 
@@ -78,7 +78,7 @@ impl World {
 }
 
 impl Collectives {
-    /// Returns the window of `T`, with at least `len` elements on every rank. All ranks ask for it
+    /// Returns the window of `T`, with at least `len` elements on every rank. All ranks call this
     /// in the same collective call.
     pub(super) fn window<T: Element>(
         &self,
@@ -101,7 +101,7 @@ impl Collectives {
     }
 
     /// Returns the [`Shown`] of `T`, with room for at least `len` elements on every rank. All ranks
-    /// ask for it in the same collective call.
+    /// call this in the same collective call.
     pub(super) fn shown<T: Element>(
         &self,
         world: &World,
@@ -147,7 +147,7 @@ impl Collectives {
             bytes <= BYTES
         });
         // The plan that was used last stays, since its frames may still be read. All ranks have
-        // left the plans before it.
+        // finished the earlier plans.
         let keep = fits.count().max(1).min(plans.len());
         for (_, plan) in plans.drain(keep..) {
             plan.retire();
@@ -157,8 +157,8 @@ impl Collectives {
     }
 }
 
-/// Returns what is kept for elements of `T`. If that has no room for `len` of them, makes it again,
-/// with at least twice the room that it had.
+/// Returns what is kept for elements of `T`. If that has no room for `len` elements, makes it again
+/// with at least twice the room.
 fn grown<'k, T: Element, K: Any>(
     kept: &'k RefCell<ByType>,
     len: usize,
@@ -184,7 +184,7 @@ fn of_type<T: Element, K: Any>(kept: &mut ByType) -> Option<&mut K> {
 }
 
 impl Bound {
-    /// Frees the plan's buffers, which nobody reads any more.
+    /// Frees the plan's buffers, which no rank reads any more.
     fn retire(&self) {
         for step in &self.steps {
             if let BoundStep::Epoch(ready) = step {

@@ -24,7 +24,7 @@ impl<T: Element> Carry<T, ()> for &mut [T] {
     }
 
     fn take(self, found: &mut Parts<'_, T>) {
-        // A root that brought its elements finds no others.
+        // A root that brought its elements gets no other elements.
         fill(self, found);
     }
 }
@@ -40,7 +40,7 @@ impl<T, R, B: FnMut(&mut [T]), C: FnOnce(&mut Parts<'_, T>) -> R> Carry<T, R> fo
     }
 }
 
-/// Copies what was found to `all`, as far as it goes.
+/// Copies the parts of the result to `all`, one after another.
 pub(super) fn fill<T: Element>(all: &mut [T], found: &mut Parts<'_, T>) {
     let mut at = 0;
     for part in found {

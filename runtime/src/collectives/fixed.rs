@@ -37,9 +37,9 @@ pub(super) fn run<T: Element, R>(
 
 /// Runs a collective in a call whose exchange is over.
 ///
-/// `all_have_it`, which is the same on all ranks, is whether all ranks have the plan. If they do
-/// not, a rank that cannot make it would leave the others waiting in the middle of it, hence
-/// another exchange.
+/// `all_have_it` is whether all ranks have the plan; it is the same on all ranks. If they do not,
+/// there is another exchange, since a rank that cannot make the plan would leave the others waiting
+/// in the middle of it.
 pub(super) fn run_agreed<T: Element, R>(
     world: &World,
     call: &Call,
@@ -71,7 +71,7 @@ fn agreed(world: &World, call: &Call, what: &Collective, algorithm: Algorithm) -
 }
 
 /// Moves all elements as the puts of one dynamic epoch, whose fence is the exchange, or as bytes of
-/// the census that the exchange is.
+/// the census of the exchange.
 fn ride<T: Element, R>(
     world: &World,
     call: &Call,
@@ -106,8 +106,7 @@ fn ride<T: Element, R>(
     Ok(carry.take(&mut [&window[first], &window[second]].into_iter()))
 }
 
-/// Sends the moves of the direct algorithm as bytes of a census, in which what is for all ranks is
-/// sent once.
+/// Sends the moves of the direct algorithm as bytes of a census. Bytes for all ranks are sent once.
 fn give<T: Element>(core: &WorldCore, call: &Call, what: &Collective, window: &mut [T]) -> Result<()> {
     let (me, all) = (core.rank as u32, what.is_for_all());
     let others = what.direct(me).filter(|(to, ..)| *to != me);
@@ -117,7 +116,7 @@ fn give<T: Element>(core: &WorldCore, call: &Call, what: &Collective, window: &m
     let gives: Vec<Give<'_>> = others.take(if all { 1 } else { usize::MAX }).map(one).collect();
     core.give(call, &gives)?;
     let needs = |from: usize| what.direct_to(from as u32, me);
-    // What is for all ranks also arrives at those that do not need it.
+    // Bytes for all ranks also arrive at ranks that do not need them.
     let gives = |from: usize| {
         if all { what.direct(from as u32).next().is_some() } else { needs(from).is_some() }
     };
@@ -134,11 +133,11 @@ fn give<T: Element>(core: &WorldCore, call: &Call, what: &Collective, window: &m
     })
 }
 
-/// The maximum number of elements that are put one by one where that is the fast path.
+/// The maximum number of elements that are put one by one, if that is the fast path.
 const FEW: usize = 4;
 
-/// Puts these elements. Where memory is reached, a few small ones take the fast path, as a record
-/// each.
+/// Puts these elements. If memory is reached, a few small elements take the fast path, as one
+/// record each.
 #[inline]
 pub(super) fn put<T: Element>(window: &Window<T>, elements: &[T], to: usize, at: usize) -> Result<()> {
     if elements.len() <= FEW && size_of::<T>() <= 8 && !window.core().peers.apart {

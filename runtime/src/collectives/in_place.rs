@@ -1,15 +1,15 @@
-//! Collectives whose elements are read in the windows of the ranks that brought them, where all
-//! memory is reached.
+//! Collectives whose elements are read in the windows of the ranks that brought them. This requires
+//! that all memory is reached.
 //!
-//! Each rank has a window with room for what it brings, twice over. It writes its elements into one
-//! half. All ranks meet in the exchange that each collective begins with, and then each reads what
-//! it needs of the others' halves. The next call takes the other half, so no second exchange is
-//! needed: before a rank writes a half again it has been in the exchange of the call between, which
-//! all ranks entered after they had read that half.
+//! Each rank has a window with room for twice what it brings. It writes its elements into one half.
+//! All ranks meet in the exchange at the beginning of the collective, and then each reads what it
+//! needs of the others' halves. The next call takes the other half, so no second exchange is
+//! needed. Before a rank writes a half again, it has been in the exchange of the call in between,
+//! and all ranks entered that exchange after they had read the half.
 //!
-//! In blocks there are two exchanges. Each rank combines its block of what is shown in one half
-//! into the other half, and the others read it there after the second exchange. The next call then
-//! takes the same half.
+//! A collective in blocks has two exchanges. After the first, each rank combines its block of the
+//! elements in one half into the other half. After the second, the others read the result there.
+//! The next call then takes the same half.
 
 use crate::collectives::carry::Carry;
 use crate::collectives::fold::combine;
@@ -65,7 +65,7 @@ pub(super) fn in_place<T: Element, R>(
     let Shown { window, is_second, combined } = shown;
     let window = window.core();
     let brought = what.input(Algorithm::Tree, me as u32).len();
-    // SAFETY: others read this half in the call before the last at most, and have been in an
+    // SAFETY: others read this half last in the call before the last one, and have been in an
     // exchange since.
     carry.bring(unsafe { own(window, half..half + brought) });
     fence(core, &[], call, None)?;
@@ -76,8 +76,8 @@ pub(super) fn in_place<T: Element, R>(
         let block_of = |rank: usize| block(rank as u32, ranks as u32, what.len);
         let mine = block_of(me);
         combined.resize(combined.len().max(spare(ranks, mine.len())), T::zeroed());
-        // SAFETY: others read this half in the last call at most, and have been in the exchange
-        // above since.
+        // SAFETY: others read this half last in the last call, and have been in the exchange above
+        // since.
         let into = unsafe { own(window, other..other + mine.len()) };
         tree(&|from| slot(from, mine.clone()), 0..ranks, into, combined, op);
         fence(core, &[], call, None)?;
@@ -148,7 +148,7 @@ unsafe fn own<T: Element>(window: &WindowCore, at: Range<usize>) -> &mut [T] {
 /// Returns elements of the part of `rank`, whose memory is reached.
 ///
 /// # Safety
-/// Until the slice is dropped, nobody writes its elements.
+/// Until the slice is dropped, no rank writes its elements.
 unsafe fn part<T: Element>(window: &WindowCore, rank: usize, at: Range<usize>) -> &[T] {
     let peer = &window.peers[rank];
     assert!(at.end <= peer.len);
@@ -164,7 +164,7 @@ fn spare(ranks: usize, len: usize) -> usize {
     depth.saturating_sub(1) * len
 }
 
-/// Combines slots over the balanced tree: each half first, then the right one into the left one.
+/// Combines slots over the balanced tree: each half first, then the right half into the left half.
 fn tree<'s, T: Element>(
     slot: &impl Fn(usize) -> &'s [T],
     slots: Range<usize>,

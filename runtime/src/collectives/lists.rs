@@ -1,11 +1,11 @@
 //! Collectives of lists whose lengths only their owners know.
 //!
-//! In the exchange each rank sends every other the length of its list for it, whether all its lists
-//! have one length, how long the longest is, and whether it has a plan for lists of that length.
-//! Short lists travel along. From this all ranks conclude whether anything is left to send, and
-//! whether all lists of the world have one length. If they do, they go as a collective of that
-//! length does. Otherwise they go through slots of one size, in as many dynamic epochs as the
-//! longest list needs.
+//! In the exchange each rank sends every other rank four values: the length of its list for that
+//! rank, whether all its lists have one length, the length of its longest list, and whether it has
+//! a plan for lists of that length. Short lists travel with the exchange. From these values all
+//! ranks conclude whether anything is left to send, and whether all lists of the world have one
+//! length. If they have, the lists are sent by a collective of that length. Otherwise they go
+//! through slots of one size, in the number of dynamic epochs that the longest list needs.
 
 use crate::census::Give;
 use crate::collectives::bug;
@@ -22,9 +22,9 @@ use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::bytes::Reader;
 
-/// The number of words that each rank has for each at every other: `HEAD` words, then a short list.
-/// The first word of the head is the list's length. The second holds the longest length, whether
-/// the rank has the plan, and whether all its lists have one length.
+/// The number of words of the slot that each rank has for every other rank: `HEAD` words, then a
+/// short list. The first word of the head is the list's length. The second holds the longest
+/// length, whether the rank has the plan, and whether all its lists have one length.
 const SLOT: usize = 32;
 const HEAD: usize = 2;
 /// The maximum size in bytes of a list that travels with the exchange.
@@ -33,8 +33,8 @@ const SHORT: usize = (SLOT - HEAD) * 8;
 /// rank needs more.
 const SLOTS: usize = 4 << 20;
 
-/// Sends `mine(rank)` to each rank that `operation` sends anything to, and returns what each rank
-/// sent to this one.
+/// Sends `mine(rank)` to each rank to which `operation` sends anything. Returns what each rank has
+/// sent to this rank.
 pub(super) fn exchange<'a, T: Element>(
     world: &World,
     call: &Call,
@@ -109,7 +109,7 @@ struct Announced {
     longest: usize,
     /// Whether all lists of the world have one length.
     all_equal: bool,
-    /// Whether every rank has the plan for lists that all have the length of its own.
+    /// Whether every rank has the plan for lists that all have the length of its longest list.
     all_have_plan: bool,
     /// The lengths of the lists for this rank.
     lens: Vec<usize>,
@@ -118,7 +118,7 @@ struct Announced {
 /// The lists of this rank, as bytes of elements of `size` bytes.
 struct Lists<'a> {
     size: usize,
-    /// The list for each rank, whether or not that rank gets it.
+    /// The list for each rank, even for a rank that does not get it.
     of: &'a dyn Fn(usize) -> &'a [u8],
     /// Whether a rank gets its list.
     gets: &'a dyn Fn(usize) -> bool,
@@ -150,8 +150,8 @@ impl<'a> Lists<'a> {
 
 /// Exchanges the lengths of lists, and the short lists.
 ///
-/// `take` gets one list from each rank, by rank: its number of elements and their bytes. The list
-/// is empty if it did not travel with the exchange.
+/// Calls `take` with one list of each rank, by rank: its number of elements and their bytes. There
+/// are no bytes if the list did not travel with the exchange.
 fn announce(
     world: &World,
     call: &Call,
@@ -198,7 +198,7 @@ fn give_slots(
     let all = |_| true;
     core.given(call, all, |from, to_all, bytes| {
         let to = &mut window[from * SLOT..][..SLOT];
-        // Accepts only as many bytes as the slot announces.
+        // Accepts only the number of bytes that the slot announces.
         let len: Option<u64> = Reader(bytes).take();
         let listed = len.and_then(|len| usize::try_from(len).ok()?.checked_mul(lists.size));
         let short = listed.filter(|&listed| listed <= SHORT).map_or(0, |listed| listed.div_ceil(8));

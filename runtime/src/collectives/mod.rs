@@ -1,35 +1,37 @@
 //! Collectives of a [`World`]: broadcast, reductions, gathers, scans and total exchanges.
 //!
-//! All but [`World::barrier`], which is the empty fence, are supersteps over windows that the world
-//! keeps for itself. The planner defines what they do ([`fencepost_planner::collective`]), and
-//! chooses among the algorithms by the machine model. Reductions combine over a balanced binary
-//! tree whose shape depends only on the number of ranks, so floating-point results have the same
-//! bits on every rank, run, mode and transport. Scans go left to right.
+//! [`World::barrier`] is the empty fence. All other collectives are supersteps over windows that
+//! the world keeps for itself. The planner defines what they do
+//! ([`fencepost_planner::collective`]), and chooses among the algorithms by the machine model.
+//! Reductions combine over a balanced binary tree whose shape depends only on the number of ranks,
+//! so floating-point results have the same bits on every rank, run, mode and transport. Scans go
+//! left to right.
 //!
 //! # One call
 //!
 //! Each call begins with an *exchange*, direct, sparse or reduced
 //! ([`Census`](fencepost_planner::census::Census)). It carries the collective that the rank is in,
-//! with its root, operator, length and element type. So ranks that are in different calls all find
-//! out at the call, nothing is applied, and the world goes on.
-//! 1. Short arrays travel with the exchange. Where all memory is reached, up to 32 bytes go in the
+//! with its root, operator, length and element type. So if ranks are in different calls, all ranks
+//! find that out at the call. Then nothing is applied, and the world goes on.
+//! 1. Short arrays travel with the exchange. If all memory is reached, up to 32 bytes go in the
 //!    notifications themselves ([`told`]). Otherwise they go as the puts of a dynamic epoch whose
 //!    fence is the notifications ([`ride`](fixed)), in the messages of a sparse census, or as notes
-//!    of a reduced one. They are combined in the same order in each.
-//! 2. Where all memory is reached, ranks write what they bring into windows before the exchange,
-//!    and read each other's after it ([`in_place`]). This holds for broadcasts and allreduces of up
-//!    to 8 MiB, and for all others of up to 16 KiB.
-//! 3. All else is moved after the exchange, by schedules that were compiled and verified when the
-//!    world first saw a collective of this kind, root, operator, length and element type
-//!    ([`cache`]). All ranks make the same plan, so no vote is needed, and the schedule's digest is
-//!    in the word of each frame. Ranks of one process plan once ([`schedule cache`]).
+//!    of a reduced census. They are combined in the same order in all cases.
+//! 2. If all memory is reached, ranks write their elements into windows before the exchange, and
+//!    read each other's windows after it ([`in_place`]). This holds for broadcasts and allreduces
+//!    of up to 8 MiB, and for all other collectives of up to 16 KiB.
+//! 3. All other elements are moved after the exchange, by schedules. A schedule was compiled and
+//!    verified when the world first saw a collective of this kind, root, operator, length and
+//!    element type ([`cache`]). All ranks make the same plan, so no vote is needed, and the
+//!    schedule's digest is in the word of each frame. Ranks of one process plan once ([`schedule
+//!    cache`]).
 //! 4. Arrays whose lengths differ by rank are announced in the exchange, short ones with their
-//!    elements ([`lists`]). Then equal ones take the path of 3, after another exchange if some rank
-//!    has yet to plan it, and others are put in dynamic epochs.
+//!    elements ([`lists`]). Then arrays of equal lengths take the path of 3, after another exchange
+//!    if some rank has yet to plan it. Other arrays are put in dynamic epochs.
 //!
 //! A result is written to the caller's elements only when all of it has arrived: a call that fails
 //! leaves them as they were. A rank that leaves after the exchange, in the middle of 3, ends the
-//! world, and other ranks may have their result.
+//! world. Other ranks may already have their result.
 
 mod blocks;
 mod cache;
@@ -54,21 +56,21 @@ use fixed::run;
 
 /// The costs are for p ranks and n bytes in each rank's elements. In addition, every call has one
 /// exchange, of p - 1 notifications or log2 p messages; an allreduce by blocks in shared memory has
-/// two.
+/// two exchanges.
 impl World {
     /// Sends `root`'s `elements` to all ranks.
     ///
     /// # Errors
-    /// `RANK` for a root that is not a rank, and `RMA_SYNC` on the other ranks then. `RMA_SYNC` on
-    /// all ranks, with nothing applied, if ranks are in different calls or give different roots,
+    /// `RANK` for a root that is not a rank; the other ranks then get `RMA_SYNC`. `RMA_SYNC` on all
+    /// ranks, with nothing applied, if ranks are in different calls or give different roots,
     /// lengths or element types. Otherwise as [`World::barrier`].
     ///
     /// # Cost
-    /// Short arrays travel with the exchange. Where all memory is reached, for up to 8 MiB, the
-    /// root writes n bytes before the exchange and the others read them after it; each rank keeps
-    /// twice as many bytes for that. Other arrays take log2 p rounds of n bytes down a binomial
-    /// tree, or two rounds of about n bytes for each rank. A second call with the same root, length
-    /// and type plans and allocates nothing.
+    /// Short arrays travel with the exchange. If all memory is reached, for up to 8 MiB, the root
+    /// writes n bytes before the exchange and the others read them after it. Each rank keeps 2 n
+    /// bytes for that. Other arrays take log2 p rounds of n bytes down a binomial tree, or two
+    /// rounds of about n bytes for each rank. A second call with the same root, length and type
+    /// plans and allocates nothing.
     #[doc(alias = "MPI_Bcast")]
     #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, elements: &mut [T]) -> Result<()> {
@@ -93,7 +95,7 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// NO_MEM on a rank that has no memory for the elements, and RMA_SYNC on the others then.
+    /// NO_MEM on a rank that has no memory for the elements; the other ranks then get RMA_SYNC.
     /// Otherwise as [`broadcast`](Self::broadcast), except that lengths may differ.
     ///
     /// # Cost
@@ -283,14 +285,14 @@ impl World {
         })
     }
 
-    /// Gathers as [`gather`](Self::gather) does, with equal lengths: at `root`, `all` becomes the
+    /// Gathers like [`gather`](Self::gather), with equal lengths: at `root`, `all` becomes the
     /// `elements` of all ranks, `[rank][element]`.
     ///
     /// On other ranks `all` is left alone and may be empty.
     ///
     /// # Errors
-    /// `SIZE` at the root if `all` does not have p times as many elements. Otherwise as
-    /// [`broadcast`](Self::broadcast).
+    /// `SIZE` at the root if the length of `all` is not p times the length of `elements`. Otherwise
+    /// as [`broadcast`](Self::broadcast).
     ///
     /// # Cost
     /// Short arrays travel with the exchange. Others take one round, (p - 1) n bytes to the root. A
@@ -312,13 +314,13 @@ impl World {
     /// `elements` of all ranks, `[rank][element]`.
     ///
     /// # Errors
-    /// `SIZE` if `all` does not have p times as many elements. Otherwise as
+    /// `SIZE` if the length of `all` is not p times the length of `elements`. Otherwise as
     /// [`broadcast`](Self::broadcast).
     ///
     /// # Cost
     /// Short arrays travel with the exchange. Others take one round of (p - 1) n bytes, or log2 p
-    /// rounds of as many bytes in total. A second call with the same length and type plans and
-    /// allocates nothing.
+    /// rounds with the same number of bytes in total. A second call with the same length and type
+    /// plans and allocates nothing.
     #[doc(alias = "MPI_Allgather")]
     #[track_caller]
     pub fn allgather_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
@@ -406,8 +408,8 @@ impl World {
     }
 }
 
-/// Returns the call of a collective: ranks that ask for different element types, roots, operators
-/// or lengths are in different calls.
+/// Returns the call of a collective. Ranks that give different element types, roots, operators or
+/// lengths are in different calls.
 #[track_caller]
 fn collective<T: Element>(name: &'static str, code: u64, op: Option<Op>, root: usize, len: usize) -> Call {
     let element = element_type::<T>();
@@ -423,8 +425,8 @@ fn collective<T: Element>(name: &'static str, code: u64, op: Option<Op>, root: u
     Call { arguments: Some(Arguments { element, op, root, len, array: None }), ..Call::named(hash, name) }
 }
 
-/// Returns the call of a collective of an array in blocks: ranks that divide it differently are in
-/// different calls.
+/// Returns the call of a collective of an array in blocks. Ranks that divide the array differently
+/// are in different calls.
 #[track_caller]
 fn of_block<T: Element, const D: usize>(
     name: &'static str,

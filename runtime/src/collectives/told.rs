@@ -1,6 +1,6 @@
-//! Collectives of very few elements, where all memory is reached. A rank's elements are in its
-//! notifications of the exchange that each collective begins with, and nothing else is sent, stored
-//! or read.
+//! Collectives of very few elements, if all memory is reached. Each collective begins with an
+//! exchange, and a rank's elements are in its notifications of that exchange. Nothing else is sent,
+//! stored or read.
 
 use crate::collectives::carry::Carry;
 use crate::collectives::in_place::{room, taken};

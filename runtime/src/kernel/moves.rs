@@ -22,7 +22,7 @@ pub unsafe fn unpack(from: *const u8, base: *mut u8, datatype: &Datatype, size: 
 }
 
 /// Copies the elements of `from_type` in the window at `from` to those of `to_type` in the window
-/// at `to`, which has as many.
+/// at `to`. Both datatypes have the same number of elements.
 ///
 /// # Safety
 /// The [contract](super#contract), for reading `from` and writing `to`.
@@ -111,7 +111,7 @@ unsafe fn unit<U: Copy>(from: *const u8, to: *mut u8) {
     unsafe { to.cast::<U>().write_unaligned(from.cast::<U>().read_unaligned()) }
 }
 
-/// Prefetches the memory at `at` for a write that follows soon, so that this processor owns its
+/// Prefetches the memory at `at` for a write that follows soon, so that this processor owns the
 /// cache line. The address need not be valid.
 #[inline(always)]
 pub fn fetch_to_write<T>(at: *const T) {

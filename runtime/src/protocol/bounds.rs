@@ -69,8 +69,7 @@ pub(crate) fn still_open(open: &str) -> String {
 }
 
 impl WindowCore {
-    /// Checks that operations may be collected for the window's fence, which is so unless it is
-    /// open.
+    /// Checks that operations may be collected for the window's fence: the window must not be open.
     ///
     /// # Errors
     /// `RMA_SYNC`, with the line that left it open.

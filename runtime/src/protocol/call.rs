@@ -1,5 +1,5 @@
-//! The view that other ranks have of a call: its description, its hash, its errors, and the handler
-//! that sees them.
+//! The parts of a call that other ranks see: its description, its hash, its errors, and the handler
+//! that sees the errors.
 
 use crate::collect::operation::WindowKey;
 use crate::posts::state::ports::ports_of;
@@ -67,8 +67,7 @@ impl WorldCore {
     /// same on all ranks.
     ///
     /// # Errors
-    /// `NO_MEM` if the world has made as many as there are numbers. Every rank gets it, before any
-    /// exchange.
+    /// `NO_MEM` if the world has used all numbers. Every rank gets this error, before any exchange.
     pub(crate) fn next_made(&self, call: &Call) -> Result<u32> {
         let number = self.calls.made.get();
         if number < u32::MAX {
@@ -83,8 +82,7 @@ impl WorldCore {
     /// Returns the port for what `call` is about to make, which is the same on all ranks.
     ///
     /// # Errors
-    /// `NO_MEM` if the world has made more than there are ports for. Every rank gets it, before any
-    /// exchange.
+    /// `NO_MEM` if the world has used all ports. Every rank gets this error, before any exchange.
     pub(crate) fn next_port(&self, call: &Call) -> Result<Port> {
         let number = self.calls.made.get();
         ports_of(number).map(|[port, ..]| port).ok_or_else(|| {
@@ -95,8 +93,8 @@ impl WorldCore {
         })
     }
 
-    /// Checks that `call`, a call of all ranks, may be made: not after the world has ended, and not
-    /// between the two halves of a superstep.
+    /// Checks that `call`, a call of all ranks, may be made. It may not be made after the world has
+    /// ended, or between the two halves of a superstep.
     ///
     /// # Errors
     /// `PROC_FAILED`, or `RMA_SYNC` with the line of the first half.
@@ -130,8 +128,8 @@ impl WorldCore {
 
 /// Returns the hash of a superstep and its windows.
 ///
-/// All of it is compared wherever ranks meet: in notifications with the epoch's number mixed in
-/// ([`notification_word`]), in frames next to that number.
+/// The whole hash is compared whenever ranks meet. Notifications mix the epoch's number into it
+/// ([`notification_word`]); frames carry the number separately.
 #[inline(always)]
 pub(crate) fn hash(world: &WorldCore, call: &Call, windows: &[&WindowCore]) -> u64 {
     let windows = windows.iter().map(|window| window.key.window);
@@ -140,14 +138,14 @@ pub(crate) fn hash(world: &WorldCore, call: &Call, windows: &[&WindowCore]) -> u
 
 /// Returns the word that notifications of the epoch of `word` carry.
 ///
-/// With equal hashes, these words differ wherever the epochs' numbers do: the number takes the
-/// place of the last coefficient of [`hash`], which is 0.
+/// If the hashes are equal, the words differ exactly if the epochs' numbers differ, because the
+/// number takes the place of the last coefficient of [`hash`], which is 0.
 pub(crate) fn notification_word(word: u64, hash: u64) -> u64 {
     hash + (word >> 32)
 }
 
-/// Returns the handler that sees the errors of a fence or a superstep of these windows: that of the
-/// window if there is only one, otherwise that of the world.
+/// Returns the handler that sees the errors of a fence or a superstep of these windows. For a
+/// single window this is the window's handler, otherwise the world's.
 pub(crate) fn handler_of<'a>(world: &'a WorldCore, windows: &[&'a WindowCore]) -> &'a Handler {
     match windows {
         [window] => &window.handler,

@@ -1,9 +1,9 @@
 //! Operations that are sent before their fence, to ranks whose memory is not reached.
 //!
-//! They arrive among the frames of other fences, windows and schedules, so a rank looks for frames
-//! by `WorldCore::poll` only, which stages them by window. The frame that the sender posts at the
-//! fence contains how many of them belong to the epoch. Those of epochs that the sender has given
-//! up are dropped.
+//! They arrive among the frames of other fences, windows and schedules. So a rank looks for frames
+//! only by `WorldCore::poll`, which stages these operations by window. The frame that the sender
+//! posts at the fence contains how many early frames belong to the epoch. Early frames of epochs
+//! that the sender has given up are dropped.
 
 use crate::protocol::frames::kind;
 use crate::state::window_core::WindowCore;
@@ -13,8 +13,8 @@ use fencepost_transport::{Channels, Endpoint, Frame, Header, Loss, Lost, Port};
 
 /// The low half of the word of an early frame.
 ///
-/// No other frame has it after one flipped bit, so no frame that a rank waits for is staged
-/// instead.
+/// No other frame can have this mark after one flipped bit, so a frame that a rank waits for is
+/// never staged by mistake.
 const MARK: u32 = 0x0ea1_1e57;
 
 /// Returns the header of a frame that is sent before the next fence of `window`, by a rank that has
@@ -27,7 +27,7 @@ impl WorldCore {
     /// Returns the oldest frame from `from` that was not released and is due now, as
     /// [`Channels::poll`] does.
     ///
-    /// On the way, early frames are staged, or dropped if their window was dropped.
+    /// Meanwhile, early frames are staged, or dropped if their window was dropped.
     ///
     /// # Errors
     /// As [`Channels::poll`].

@@ -9,8 +9,8 @@ use fencepost_transport::{Channels, Endpoint, Frame, Header, Liveness, Lost, Pau
 
 /// Waits until `look` finds something.
 ///
-/// Ends the world if `look` never can find it, or once a rank has failed: what had arrived by then
-/// is still found.
+/// Ends the world if `look` can never find it, or once a rank has failed. Whatever had arrived by
+/// then is still found.
 #[inline]
 pub(crate) fn wait<'w, R>(
     endpoint: &mut Endpoint,
@@ -43,7 +43,7 @@ pub(crate) fn wait<'w, R>(
     }
 }
 
-/// Waits, once the world has ended, until `peer` touches none of this rank's windows any more.
+/// Waits, after the world has ended, until `peer` no longer touches this rank's windows.
 pub(crate) fn untouched_by(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -119,8 +119,8 @@ impl WorldCore {
         if kept.len() > 64 {
             kept.retain(|(to, frame, _)| endpoint.released(*to, Port::FENCE) <= *frame);
         }
-        // SAFETY: the bytes stay where they are, in `kept` or in the registry's keep-alive list,
-        // until `to` has released them.
+        // SAFETY: the bytes are not moved or freed until `to` has released them: `kept` or the
+        // registry's keep-alive list has them.
         unsafe { endpoint.post(to, Port::FENCE, Frame::of(header, &payload)) }?;
         let number = self.fence.posted(to);
         if endpoint.shares(to) {

@@ -1,6 +1,6 @@
-//! What the last epoch did and why, as text: collected only on request.
+//! What the last epoch did and why, as text. It is collected only on request.
 //!
-//! While it is collected, the fast path of small operations is closed, so that each call comes by
+//! While it is collected, the fast path of small operations is closed, so that each call is noted
 //! here with its line.
 
 use crate::collect::outbox::DatatypeSource;
@@ -126,8 +126,8 @@ impl WorldCore {
 
     /// Describes all epochs of this rank so far, grouped by the calls that have ended them.
     ///
-    /// Each group has the number of epochs, what they sent, and the last of them with the reasons
-    /// for what it did.
+    /// Each group has the number of its epochs, what they sent, and a description of the last epoch
+    /// with reasons.
     pub(crate) fn explain_all(&self) -> String {
         const MOST: usize = 100;
         let mut text = format!(
@@ -204,7 +204,7 @@ fn dynamic(
     let (mut exposed, mut bytes) = (0u64, 0u64);
     for window in windows {
         for target in 0..world.size {
-            // SAFETY: the set that was filled is touched by its owner only, and read by others.
+            // SAFETY: only its owner changes the set that was filled; others read it.
             let outbox = unsafe { &*window.region.outbox(window.filling.set.get(), target) };
             for wide in &outbox.wide {
                 if let DatatypeSource::Exposed(_, section) = &wide.source {

@@ -41,10 +41,10 @@ pub(crate) mod kind {
     pub(crate) const RECORDS: u32 = 14;
     /// An access that was completed: its operations, described.
     pub(crate) const ACCESS: u32 = 15;
-    /// An access that was dropped, or that asked for what is not exposed to it.
+    /// An access that was dropped, or that requested elements that are not exposed to it.
     pub(crate) const FAILED: u32 = 16;
-    /// Before a post or an access: what its sender knows to be over, and for an access also its
-    /// calls.
+    /// Sent before a post or an access: what its sender knows to be over, and for an access also
+    /// its calls.
     pub(crate) const CHECK: u32 = 19;
     /// To an attendant: a request for what an access gets. `extra` is the window.
     pub(crate) const ASK: u32 = 17;

@@ -58,8 +58,8 @@ impl WorldCore {
     /// Checks that the world goes on as [`alive`](Self::alive) does, and also that no other rank
     /// has failed.
     ///
-    /// This is for calls under locks, which may go on without ever waiting. A rank that has failed
-    /// may have done in part what it did under a lock.
+    /// This is for calls under locks, which may go on without waiting. A rank that has failed may
+    /// have done only a part of its operations under a lock.
     ///
     /// # Errors
     /// `PROC_FAILED`, or the error that ended the world. The state is `Mixed`.
@@ -80,8 +80,8 @@ impl WorldCore {
         }
     }
 
-    /// Ends the world because `lost` keeps this rank from going on, and returns the loss as all
-    /// ranks see it.
+    /// Ends the world because `lost` prevents this rank from going on. Returns the loss in the form
+    /// that all ranks see.
     #[cold]
     pub(crate) fn end_for(&self, endpoint: &mut Endpoint, lost: Lost) -> Lost {
         let what = match lost.how {
@@ -94,7 +94,7 @@ impl WorldCore {
         first.unwrap_or(Lost { rank: lost.rank, how: Loss::Ended(what) })
     }
 
-    /// Describes the mistake if a rank has finished while this one waits for it.
+    /// Describes the mistake if a rank has finished while this rank waits for it.
     fn waits(&self) -> String {
         format!(", and rank {} waits for it: each rank has to make the calls that others wait for", self.rank)
     }
@@ -116,8 +116,8 @@ impl WorldCore {
     /// Ends this world if `error` was caused by another rank in a part of it. Called when the
     /// program of this rank returns `error`.
     ///
-    /// The world then ends for that rank's failure, before this rank leaves as if it had failed
-    /// itself.
+    /// The world then ends because of that rank's failure. Otherwise this rank would leave as if it
+    /// had failed itself.
     pub(crate) fn end_for_part(&self, error: &Error) {
         let of_this = |failed: &&FailedRank| failed.program == self.id && self.life.goes_on();
         let Some(failed) = error.failed_rank().filter(of_this) else { return };
@@ -155,8 +155,8 @@ impl WorldCore {
         call.error(self, class, why).ending_world().passing_on(failed)
     }
 
-    /// Returns the description of another rank whose failure has ended this world, which an error
-    /// passes on.
+    /// Returns the description of another rank whose failure has ended this world. An error passes
+    /// this on.
     pub(crate) fn failed_rank(&self, rank: usize, what: &str) -> Option<FailedRank> {
         (rank != self.rank).then(|| {
             let of_all = self.stalls.borrow().waits.rank(rank);
@@ -166,7 +166,7 @@ impl WorldCore {
         })
     }
 
-    /// Ends the world because `error` keeps this rank from taking part in a call that others are
+    /// Ends the world because `error` prevents this rank from taking part in a call that others are
     /// in.
     #[cold]
     pub(crate) fn give_up(&self, endpoint: &mut Endpoint, error: Error) -> Error {
@@ -194,8 +194,8 @@ impl WorldCore {
     }
 }
 
-/// Returns whether `peer` has left, and had entered this exchange: it has then completed it, since
-/// a rank that leaves an exchange in the middle ends the world.
+/// Returns whether `peer` has left after it had entered this exchange. It has then completed the
+/// exchange, since a rank that leaves in the middle of an exchange ends the world.
 fn is_past(endpoint: &Endpoint, peer: usize, exchange: Option<u32>) -> bool {
     let entered = (endpoint.announced(peer) >> 32) as u32;
     exchange.is_some_and(|exchange| entered.wrapping_sub(exchange) as i32 >= 0)

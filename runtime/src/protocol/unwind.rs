@@ -1,12 +1,12 @@
 //! Panics: no panic of a user's function unwinds through a protocol.
 //!
 //! While a rank is in a fence or a run, others may touch its memory, so it must not leave by
-//! unwinding. Functions and values of the user are called or dropped before, or after, or through
-//! [`contained`](crate::kernel::contained). A panic that unwinds all the same is a defect of this
-//! library, and ends the process: [`AbortOnUnwind`].
+//! unwinding. Functions of the user are called, and values of the user are dropped, before or after
+//! the protocol or through [`contained`](crate::kernel::contained). A panic that unwinds
+//! nevertheless is a defect of this library, and ends the process: [`AbortOnUnwind`].
 
-/// A guard that ends the process if it is dropped instead of being [over](Self::over), which is by
-/// a panic that unwinds out of this protocol.
+/// A guard that ends the process if it is dropped before it is [over](Self::over). That happens
+/// only if a panic unwinds out of this protocol.
 pub(crate) struct AbortOnUnwind(pub(crate) &'static str);
 
 impl AbortOnUnwind {

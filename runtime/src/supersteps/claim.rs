@@ -89,8 +89,8 @@ impl Supersteps {
         let lengths =
             windows.iter().map(|window| window.peers.iter().map(|peer| peer.len).collect()).collect();
         let recording = Recording::of(world.rank as u32, world.size as u32, lengths);
-        // A pattern that fails, panics or does not end claims nothing: the body runs, and has the
-        // better error.
+        // A pattern that fails, panics or does not end makes no claim. The body runs, and its error
+        // is better.
         evaluate(superstep, || claim(&recording)).ok()?;
         let (epochs, _) = recording.finish(windows.len(), superstep.fences).ok()?;
         Some(epochs.into())
@@ -103,7 +103,7 @@ impl Supersteps {
 /// # Errors
 /// The errors of the pattern; `PLAN` if it panics.
 pub(crate) fn evaluate(superstep: &Superstep, record: impl FnOnce() -> Result<()>) -> Result<()> {
-    // A panic leaves only the recording half done, which is not read after an error.
+    // A panic leaves only the recording incomplete, and the recording is not read after an error.
     catch_unwind(AssertUnwindSafe(record)).unwrap_or_else(|payload| {
         let said = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
             (Some(said), _) => (*said).to_owned(),
@@ -131,8 +131,7 @@ fn differs_from(
     let target = |operation: &Operation| operation.target?.from(Rank(world.rank as u32), world.size as u32);
     let set = window.filling.set.get();
     for rank in 0..world.size {
-        // SAFETY: the set being filled is touched by its owner only, and nothing is collected
-        // meanwhile.
+        // SAFETY: only its owner touches the set being filled, and nothing is collected meanwhile.
         let outbox = unsafe { &*window.region.outbox(set, rank) };
         let made = outbox.records.iter().map(|record| {
             let head = Head(record.head);

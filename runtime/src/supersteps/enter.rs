@@ -1,9 +1,9 @@
 //! The calls of `#[superstep]`: entering and leaving a superstep, and the claim that its pattern
 //! makes.
 //!
-//! The pattern of a superstep is a claim about its calls. The first time that a rank runs the
-//! superstep, and each time under the checker, its calls are compared with the claim at each fence,
-//! before anything moves.
+//! The pattern of a superstep is a claim about its calls. When a rank runs the superstep for the
+//! first time, and each time under the checker, its calls are compared with the claim at each
+//! fence, before anything moves.
 
 use crate::fence;
 use crate::protocol::call::handler_of;
@@ -34,7 +34,7 @@ impl Superstep {
         self.known().0
     }
 
-    /// Returns its number among those that this process has entered.
+    /// Returns its number among the supersteps that this process has entered.
     #[inline]
     pub(super) fn number(&self) -> usize {
         self.known().1
@@ -46,7 +46,7 @@ impl Superstep {
         *self.known.0.get_or_init(|| {
             let mut hash = Fnv::default();
             (self.module, self.name).hash(&mut hash);
-            // Relaxed: it only has to be another number for each superstep.
+            // Relaxed: the number only has to differ between supersteps.
             (hash.finish(), NUMBERED.fetch_add(1, Ordering::Relaxed))
         })
     }
@@ -80,7 +80,7 @@ fn begin(
     };
     let world = &first.world;
     let compared = claim.is_some() && world.supersteps.compares(superstep);
-    // A loop, since the function of an iterator is not compiled into this one.
+    // A loop, since the function of an iterator is not inlined here.
     let mut is_hindered = false;
     for window in windows {
         is_hindered |= hinders(world, window);
@@ -105,8 +105,8 @@ fn hinders(world: &WorldCore, window: &WindowCore) -> bool {
     window.key.world != world.id || window.is_pending() || window.is_open()
 }
 
-/// Begins a superstep in the cases that [`begin`] does not cover: it is prepared, compared with its
-/// pattern, or has a mode; something prevents it; or memory is not reached.
+/// Begins a superstep in the cases that [`begin`] does not cover: the superstep is prepared, is
+/// compared with its pattern, or has a mode; something prevents it; or memory is not reached.
 fn begin_specially(
     superstep: &'static Superstep,
     windows: &[&Rc<WindowCore>],
@@ -278,19 +278,19 @@ impl Supersteps {
 #[must_use = "a superstep is left by `leave`"]
 pub struct Scope {
     world: Rc<WorldCore>,
-    /// Its depth among those that the rank is in.
+    /// Its depth among the supersteps that the rank is in.
     depth: usize,
     left: bool,
 }
 
 impl Scope {
-    /// Notes that the last fence of the body is done: an error from here on is one of this rank
-    /// only.
+    /// Notes that the last fence of the body is done. An error from here on concerns only this
+    /// rank.
     pub fn ended(&self) {
         self.world.supersteps.at(self.depth, |running| running.ended = true);
     }
 
-    /// Ends the superstep, with the fence of all its windows if its body has none of its own.
+    /// Ends the superstep, with a fence of all its windows if its body has no fence.
     ///
     /// A superstep that failed discards what it collected, and takes part in the fence, so that
     /// every rank gets an error.
@@ -301,11 +301,11 @@ impl Scope {
     where
         E: From<Error> + Display,
     {
-        // If this unwinds, so has the body.
+        // This unwinds only if the body has unwound.
         let failed = result.as_ref().err().map(|error| self.error(error.to_string()));
         let ended = windows.with(|windows| self.over(windows, failed));
-        // A body's own error is returned unchanged: the error of the fence about it is for the
-        // others.
+        // A body's own error is returned unchanged. The fence's error about it is for the other
+        // ranks.
         let value = result?;
         ended?;
         Ok(value)
@@ -315,7 +315,7 @@ impl Scope {
         self.left = true;
         let own = failed.is_some();
         let ended = self.end(windows, failed);
-        // This comes before the handler sees the error, since it may panic.
+        // This comes before the handler sees the error, since the handler may panic.
         self.out();
         if own { ended } else { handler_of(&self.world, windows).report(ended) }
     }
@@ -390,8 +390,8 @@ impl Scope {
         self.world.calls.leave();
     }
 
-    /// Checks that a body with fences of its own leaves no operation that waits for one. Calls in
-    /// helpers are only seen here.
+    /// Checks that a body with fences of its own leaves no operation that waits for a fence. Calls
+    /// in helpers are seen only here.
     fn nothing_open(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let Some(waiting) = windows.iter().find(|window| window.is_pending()) else { return Ok(()) };
         let message = format!(
@@ -411,7 +411,7 @@ fn prefer(window: &WindowCore, mode: Mode) -> Mode {
 }
 
 impl Drop for Scope {
-    /// Discards what a body that has unwound had collected; every rank gets an error at its fence.
+    /// Discards what a body had collected before it unwound. Every rank gets an error at its fence.
     fn drop(&mut self) {
         if !self.left {
             self.unwound();
@@ -426,7 +426,7 @@ impl Scope {
         let (matched, entered) = self.plans();
         match matched {
             Some(matched) => matched.abandon(&entered, &error),
-            // The error is for the others: this rank is unwinding already.
+            // The error is for the other ranks: this rank is unwinding already.
             None => drop(with(&entered, |windows| self.end(windows, Some(error)))),
         }
         self.out();
@@ -456,7 +456,7 @@ pub fn zero<T: bytemuck::Zeroable>() -> T {
     T::zeroed()
 }
 
-/// Returns as many elements as the range has, whose values do not matter.
+/// Returns one element for each index of the range. Their values do not matter.
 ///
 /// # Panics
 /// Panics if there is no memory for them: the range was not checked yet, and a failed allocation

@@ -1,8 +1,8 @@
 //! [`Matched`]: a body whose calls are matched with the plans of its epochs, one by one.
 //!
-//! The calls on a window are those of the next epoch that a fence of it ends, as the pattern
-//! recorded them. A fence in the body runs the plan of its epoch; a body without one has its only
-//! fence at its end.
+//! The calls on a window must be the recorded calls of the next epoch that a fence of the window
+//! ends. A fence in the body runs the plan of its epoch. A body without a fence has its only fence
+//! at its end.
 
 use crate::state::call::Call;
 use crate::state::window_core::WindowCore;
@@ -22,8 +22,8 @@ pub(crate) struct Matched {
     epochs: Vec<(Rc<Ready>, Vec<WindowId>)>,
     /// The epoch that the next fence ends.
     next: Cell<usize>,
-    /// Whether the last fence only checks that the calls of its epoch were made, and leaves the
-    /// epoch to be begun.
+    /// Whether the last fence only checks that the calls of its epoch were made. The epoch is then
+    /// begun later.
     leaves_last: Cell<bool>,
     /// The call of the fence that has left the last epoch.
     left: Cell<Option<Call>>,
@@ -46,8 +46,8 @@ impl Matched {
         self.epochs.first().map_or(Sync::Fence, |(ready, _)| ready.sync)
     }
 
-    /// Begins again with the first epoch. If `leaves_last`, the last epoch is left by its fence;
-    /// otherwise it is run by it.
+    /// Begins again with the first epoch. The fence of the last epoch runs that epoch, or leaves it
+    /// to be begun if `leaves_last`.
     pub(crate) fn rewind(&self, leaves_last: bool) {
         self.next.set(0);
         self.leaves_last.set(leaves_last);
@@ -96,7 +96,7 @@ impl Plans for Matched {
         Ok(())
     }
 
-    /// Fences an epoch: if all its calls were made, its plan is run, or left to be begun.
+    /// Fences an epoch. If all its calls were made, its plan is run or left to be begun.
     fn fence(&self, world: &WorldCore, fenced: &[&WindowCore], entered: &Held, call: &Call) -> Result<()> {
         let Some((ready, planned)) = self.epochs.get(self.next.get()) else {
             let message =
@@ -137,8 +137,8 @@ impl Plans for Matched {
         Ok(())
     }
 
-    /// Ends the body. `entered` are the windows that it began with; it may have moved others into
-    /// their places.
+    /// Ends the body. `entered` are the windows with which it began. It may have moved other
+    /// windows into their places.
     fn end(
         &self,
         windows: &[&WindowCore],

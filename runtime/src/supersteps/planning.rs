@@ -1,12 +1,12 @@
-//! From each rank's own calls to the schedule of all: which rank describes them, which rank plans,
-//! and what each rank gets of the schedule.
+//! From each rank's own calls to the schedule of all: which rank describes the calls, which rank
+//! plans, and which part of the schedule each rank gets.
 //!
 //! Ranks whose calls differ only by their position describe them by equal bytes, which travel once:
 //! each rank sends the digest of its description, and the first rank of each digest also sends the
-//! bytes. If these are few, every rank plans for itself, which takes no more time than receiving
-//! the result. If they are many, all of it on all ranks would need more memory and time than there
-//! is. Then rank 0 alone plans and verifies, and sends each rank its [`Share`], which that rank
-//! verifies again. The vote that follows compares the digest of the whole.
+//! bytes. If these bytes are few, every rank plans for itself, which takes no more time than
+//! receiving the result. If they are many, the whole schedule on every rank would take too much
+//! memory and time. Then only rank 0 plans and verifies. It sends each rank its [`Share`], which
+//! that rank verifies again. The vote that follows compares the digest of the whole schedule.
 
 use crate::census::Give;
 use crate::state::call::Call;
@@ -29,7 +29,7 @@ use fencepost_transport::bytes::{Reader, Writer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The maximum size of descriptions, in bytes, with which every rank plans for itself.
+/// The maximum size of descriptions, in bytes, for which every rank plans for itself.
 const FEW: u64 = 64 << 10;
 
 /// A rank's own part of the schedule of each epoch, to be agreed on.
@@ -38,7 +38,7 @@ pub(super) type Planned = Vec<Result<Verified<Share>>>;
 /// Exchanges the calls of all ranks, and returns the schedules of all: one for each epoch.
 ///
 /// # Errors
-/// The first error of any rank's calls, or of planning; all ranks return one.
+/// The first error of any rank's calls, or of planning. All ranks return an error.
 pub(super) fn plan_all(
     superstep: &'static Superstep,
     world: &WorldCore,
@@ -56,7 +56,8 @@ pub(super) fn plan_all(
     let own = own.map_err(|error| error.in_superstep(superstep.name))?;
     let failed = |text: String| call.error(world, ErrorClass::Plan, text);
     let mine = described.map_err(failed)?;
-    // `firsts` has the first rank of each description, and `which` the description of each rank.
+    // `firsts` has the first rank of each description, and `which` has the description of each
+    // rank.
     let mut firsts: Vec<usize> = Vec::new();
     let (mut numbers, mut which, mut bytes) = (BTreeMap::new(), Vec::with_capacity(all.len()), 0u64);
     for (rank, word) in all.iter().enumerate() {
@@ -139,8 +140,8 @@ impl Calls<'_> {
         schedule(patterns, self.world.reach.placement, &self.world.machine, &options(self.world))
     }
 
-    /// Distributes the plan of rank 0: each rank gets its share, and ranks that are threads of one
-    /// process take the whole.
+    /// Distributes the plan of rank 0. Each rank gets its share; ranks that are threads of one
+    /// process take the whole plan.
     fn hand_out(
         &self,
         planned: Option<Result<Schedules>>,
@@ -211,14 +212,14 @@ impl Calls<'_> {
     }
 }
 
-/// What rank 0 sends: shares for one rank; that the whole is laid out for threads of its process;
-/// or the reason why there are none.
+/// The kinds of messages of rank 0: shares for one rank, a note that the whole plan is provided for
+/// threads of its process, or the reason why there are no shares.
 const SHARES: u8 = 1;
 const LAID_OUT: u8 = 2;
 const ERROR: u8 = 0;
 
-/// Returns, by rank, the bytes of each rank's share of the schedules of all epochs; nothing for
-/// rank 0.
+/// Returns, by rank, the bytes of each rank's share of the schedules of all epochs. Rank 0 has no
+/// bytes.
 fn shares_of(whole: &[Arc<Verified<Schedule>>]) -> Result<Vec<Vec<u8>>> {
     let ranks = whole.first().map_or(0, |schedule| schedule.class_of.len());
     let mut all = vec![vec![SHARES]; ranks];
@@ -233,7 +234,7 @@ fn shares_of(whole: &[Arc<Verified<Schedule>>]) -> Result<Vec<Vec<u8>>> {
     Ok(all)
 }
 
-/// Splits off as many byte strings as there are epochs, each behind its length.
+/// Splits off one byte string for each epoch. Each follows its length.
 fn parts(bytes: &[u8], epochs: usize) -> Option<Vec<&[u8]>> {
     let mut bytes = Reader(bytes);
     let parts = (0..epochs).map(|_| bytes.counted()).collect::<Option<_>>()?;

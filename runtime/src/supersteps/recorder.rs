@@ -1,4 +1,4 @@
-//! [`Recorder`]: takes a window's place where a superstep is described instead of run.
+//! [`Recorder`]: takes a window's place when a superstep is described instead of run.
 
 use crate::collect::operation::{
     Collect, Get, Operation, Put, Section, Site, Source, SourceData, TargetRegion, WindowKey, WindowSection,
@@ -32,14 +32,14 @@ pub struct Recording {
 
 #[derive(Debug)]
 struct Shared {
-    /// The number of its sections in place of a world's: a section of a world, or of another
-    /// recording, is not a section of this one.
+    /// The number that its sections have in place of a world's number. It distinguishes them from
+    /// sections of a world or of another recording.
     id: u64,
     rank: u32,
     ranks: u32,
     /// The length of each window on every rank, if known.
     lengths: Vec<Vec<usize>>,
-    /// Whether something was asked whose answer differs between ranks.
+    /// Whether the pattern has queried something whose answer differs between ranks.
     observed: Cell<bool>,
     /// Operations since the last fence of their window.
     open: RefCell<Vec<pattern::Operation>>,
@@ -61,8 +61,8 @@ impl Recording {
         Self::of(rank, ranks, Vec::new())
     }
 
-    /// Begins to record the calls of rank `rank` of `ranks`; `lengths` are those of each window on
-    /// every rank.
+    /// Begins to record the calls of rank `rank` of `ranks`. `lengths` has the length of each
+    /// window on every rank.
     pub fn of(rank: u32, ranks: u32, lengths: Vec<Vec<usize>>) -> Self {
         let shared = Shared {
             id: NEXT.fetch_sub(1, Ordering::Relaxed),
@@ -84,14 +84,16 @@ impl Recording {
         Recorder { calls, element: PhantomData }
     }
 
-    /// Notes that something was asked whose answer differs between ranks, or may.
+    /// Notes that the pattern has queried something whose answer differs, or may differ, between
+    /// ranks.
     pub fn observe(&self) {
         self.shared.observed.set(true);
     }
 
-    /// Returns the epochs, and whether something was asked whose answer differs between ranks.
+    /// Returns the epochs, and whether the pattern has queried something whose answer differs
+    /// between ranks.
     ///
-    /// A superstep without a fence ends in one of all its `windows`.
+    /// A superstep without a fence ends in a fence of all its `windows`.
     ///
     /// # Errors
     /// `RMA_SYNC` if operations are left that no fence ends.
@@ -108,7 +110,7 @@ impl Recording {
     }
 }
 
-/// Counts one more, up to `most`. Returns whether the limit allows it.
+/// Adds one to a count, up to `most`. Returns whether the limit allows it.
 fn count(so_far: &Cell<u32>, most: u32) -> bool {
     let more = so_far.get() < most;
     so_far.set(so_far.get() + u32::from(more));
@@ -170,7 +172,8 @@ impl<T: Element> Recorder<T> {
     /// Returns the number of elements of this rank's part.
     ///
     /// # Errors
-    /// `ARG` if it is not known: ahead of time a superstep has no windows.
+    /// `ARG` if it is not known, since a superstep has no windows when it is compiled ahead of
+    /// time.
     #[track_caller]
     pub fn length(&self) -> Result<usize> {
         let (own, site) = (self.calls.shared.rank as usize, Location::caller());
@@ -264,8 +267,8 @@ impl<T: Element> Recorder<T> {
         Ok(())
     }
 
-    /// Counts that a loop of the pattern begins its body. The condition that ends the loop may be a
-    /// check of elements, which a pattern does not have, so the number of turns is limited.
+    /// Counts that a loop of the pattern begins its body. The number of turns is limited, because
+    /// the condition that ends the loop may depend on elements, which a pattern does not have.
     ///
     /// # Errors
     /// `PLAN` after [`PATTERN_TURNS_MAX`] turns of all loops together.

@@ -1,9 +1,9 @@
 //! [`Running`]: a prepared superstep between its two halves.
 //!
 //! It holds the windows by value, since other ranks touch them until the superstep is finished.
-//! This rank's program may use only what is [`Kept`](fencepost_planner::kept::Kept), as the
-//! verifier has shown for the schedule that runs. So a `Running` may be leaked: its windows then
-//! stay where they are for good.
+//! This rank's program may use only what is [`Kept`](fencepost_planner::kept::Kept); the verifier
+//! has shown this set for the schedule that runs. So a `Running` may be leaked: its windows are
+//! then never moved or freed.
 
 use crate::kernel::element::Element;
 use crate::state::call::Call;
@@ -27,16 +27,15 @@ use std::rc::Rc;
 /// writing its windows.
 ///
 /// `begin` of a prepared superstep takes its windows and returns this; [`finish`](Self::finish)
-/// waits for the other ranks, and returns the windows. If a plan has all that the superstep needs,
-/// `begin` takes nothing else. If the body has to run, as for values that are put and for tickets,
-/// `begin` takes all parameters of the superstep's function, and runs the body up to its last
-/// fence; so slices may be used again when it returns. The value that the body returned is passed
-/// on by [`finish`](Running::finish), together with the windows; the type is then `Running<W,
-/// Returns<R>>`.
+/// waits for the other ranks, and returns the windows. If a plan has everything that the superstep
+/// needs, `begin` takes nothing else. Values that are put, and tickets, require that the body runs.
+/// Then `begin` takes all parameters of the superstep's function and runs the body up to its last
+/// fence, so slices may be used again when it returns. [`finish`](Running::finish) returns the
+/// value of the body together with the windows; the type is then `Running<W, Returns<R>>`.
 ///
-/// Between the two calls this rank computes, on whatever it has, and on the part of the windows
+/// Between the two calls this rank may compute on its other data, and on the part of the windows
 /// that it keeps: [`kept`](Self::kept), [`kept_mut`](Self::kept_mut) and [`inside`](Self::inside).
-/// The calls of all ranks determine what a rank keeps (`planner/README.md`); it is the same in
+/// The calls of all ranks determine what a rank keeps (`planner/README.md`). It is the same in
 /// every mode and on every transport.
 ///
 /// ```
@@ -51,25 +50,25 @@ use std::rc::Rc;
 /// ```
 ///
 /// With several windows, [`each`](Self::each) gives access to each of them. If a body continues
-/// after its last fence, other than with an `Ok` of names and literals, `begin` runs the whole body
-/// and waits for the other ranks; what a rank keeps is the same.
+/// after its last fence with more than an `Ok` of names and literals, `begin` runs the whole body
+/// and waits for the other ranks. What a rank keeps is the same then.
 ///
 /// # Errors
 /// Until it is finished, every other collective call of its world (a fence, a superstep, a
-/// collective, a window, a split, another `begin`) is `RMA_SYNC` at the call, with the line of
-/// `begin`; operations that waited for such a fence are gone. Operations on other windows are
+/// collective, a window, a split, another `begin`) returns `RMA_SYNC`, with the line of `begin`.
+/// Operations that waited for such a fence are discarded. Operations on other windows are
 /// collected, and other worlds may be used. A superstep that synchronises by posts and starts
-/// (`#[superstep(sync = pscw)]`) is not a call of all ranks. It refuses nothing but another run of
-/// the same plan. It may be begun before or after any other one, and those that were begun may be
-/// finished in any order, also in different orders on different ranks.
+/// (`#[superstep(sync = pscw)]`) is not a call of all ranks. It refuses only another run of the
+/// same plan. It may be begun before or after any other superstep, and supersteps that were begun
+/// may be finished in any order, also in different orders on different ranks.
 ///
 /// If it is dropped, by an error or a panic between the halves, the world ends: every other rank
-/// gets an error that names this rank and the line. Dropping waits for nobody. If it is leaked, it
-/// is never finished: ranks that wait for this rank get an error when it leaves, and the memory of
-/// the windows is not freed.
+/// gets an error that names this rank and the line. Dropping does not wait for other ranks. If it
+/// is leaked, it is never finished: ranks that wait for this rank get an error when it leaves, and
+/// the memory of the windows is not freed.
 #[must_use = "other ranks wait until it is finished; dropping it ends the world"]
 pub struct Running<W, R = ()> {
-    // Dropped first, since it takes back what was offered of the windows.
+    // Dropped first, since its drop takes back the parts of the windows that were offered.
     run: Run,
     windows: W,
     value: R,
@@ -128,9 +127,10 @@ impl Run {
     ) -> Result<&'r [T]> {
         let first = self.first((window, at), &elements, false, site)?;
         // SAFETY: `first` has checked that the elements are in the window, and that no call writes
-        // them; the verifier has shown that no instruction of any rank does (`keep`), while the
-        // superstep runs, which it does as long as `self` is borrowed. All that writes elements of
-        // the window on this rank takes it by `&mut`; two windows never overlap.
+        // them. The verifier has shown that no instruction of any rank writes them while the
+        // superstep runs (`keep`), and it runs as long as `self` is borrowed. Any code that writes
+        // elements of the window on this rank takes the window by `&mut`. Two windows never
+        // overlap.
         Ok(unsafe { std::slice::from_raw_parts(first, elements.len()) })
     }
 
@@ -145,13 +145,13 @@ impl Run {
         site: &'static Location<'static>,
     ) -> Result<&'r mut [T]> {
         let first = self.first((window, at), &elements, true, site)?;
-        // SAFETY: as in `read`; no instruction reads them either, and nothing else of the window is
-        // lent while it is borrowed by `&mut`.
+        // SAFETY: as in `read`. No instruction reads the elements either, and no other part of the
+        // window is lent while it is borrowed by `&mut`.
         Ok(unsafe { std::slice::from_raw_parts_mut(first, elements.len()) })
     }
 
-    /// Returns the address of the first of these elements of a window, if this rank keeps them; any
-    /// address if there are no elements.
+    /// Returns the address of the first of these elements of a window, if this rank keeps them. If
+    /// there are no elements, returns any address.
     ///
     /// # Errors
     /// As [`keeps`](Self::keeps).
@@ -307,7 +307,7 @@ taken!(A B C D E);
 taken!(A B C D E F);
 
 impl<W: Taken, R> Running<W, R> {
-    /// Makes a running superstep, the plan of whose last epoch was begun with these windows.
+    /// Makes a running superstep. The plan of its last epoch was begun with these windows.
     pub(super) fn new(
         world: &Rc<WorldCore>,
         ready: &Rc<Ready>,
@@ -334,9 +334,9 @@ impl<W: Taken> Running<W> {
     ///
     /// # Cost
     /// The rest of the superstep: the wait for the other ranks, and what lands here. This rank's
-    /// packs and sends are done. So are its direct copies to ranks that had begun, in the order of
-    /// the schedule, when this rank did. The exception is everything that comes, in that order,
-    /// after a buffer that a receiver two supersteps behind still reads.
+    /// packs and sends are done. So are its direct copies to ranks that had begun when this rank
+    /// began. Both are done in the order of the schedule, up to the first buffer that a receiver
+    /// two supersteps behind still reads; the steps after that buffer are left.
     pub fn finish(self) -> Result<W> {
         let Self { mut run, windows, value: () } = self;
         run.finish().map(|()| windows)
@@ -344,7 +344,7 @@ impl<W: Taken> Running<W> {
 }
 
 impl<W: Taken, R> Running<W, Returns<R>> {
-    /// Finishes as [`Running::finish`] does, and also returns the value that the superstep
+    /// Does the same as [`Running::finish`], and also returns the value that the superstep
     /// returned. Tickets then have their elements.
     ///
     /// # Errors
@@ -363,13 +363,13 @@ impl<T: Element, R> Running<Window<T>, R> {
     /// superstep, on any rank, writes.
     ///
     /// # Errors
-    /// `RMA_CONFLICT` if a call does write one, with its rank and line; `DISP` past the end of the
-    /// window.
+    /// `RMA_CONFLICT` if a call writes one of them, with the rank and line of the call. `DISP` past
+    /// the end of the window.
     ///
     /// # Cost
-    /// Depends on the calls that touch this rank's part: some tens of nanoseconds for those of a
-    /// halo. The elements of a list, such as [`Datatype::elements`], are sorted each time if they
-    /// are near the elements asked for.
+    /// Depends on the calls that touch this rank's part: some tens of nanoseconds for the calls of
+    /// a halo. The elements of a list, such as [`Datatype::elements`], are sorted each time if they
+    /// are near the requested elements.
     #[track_caller]
     pub fn kept(&self, elements: Range<usize>) -> Result<&[T]> {
         self.run.read((&self.windows, 0), elements, Location::caller())
@@ -379,8 +379,8 @@ impl<T: Element, R> Running<Window<T>, R> {
     /// superstep, on any rank, touches.
     ///
     /// # Errors
-    /// `RMA_CONFLICT` if a call reads or writes one, with its rank and line; `DISP` past the end of
-    /// the window.
+    /// `RMA_CONFLICT` if a call reads or writes one of them, with the rank and line of the call.
+    /// `DISP` past the end of the window.
     ///
     /// # Cost
     /// As [`kept`](Self::kept).
@@ -390,13 +390,12 @@ impl<T: Element, R> Running<Window<T>, R> {
     }
 
     /// Returns the rows of cells of a block, stored in the window, that a kernel may compute before
-    /// the halo has arrived: those of [`Block::rows_core`], as far as the superstep leaves them
-    /// readable.
+    /// the halo has arrived: the rows of [`Block::rows_core`] that the superstep leaves readable.
     ///
     /// [`Block::rows_rest`] has the others.
     ///
     /// # Errors
-    /// `SIZE` for a window that is not stored as the block is. `RMA_CONFLICT`, as for
+    /// `SIZE` for a window that does not have the layout of the block. `RMA_CONFLICT`, as for
     /// [`kept`](Self::kept), for a superstep that writes own cells of the block.
     ///
     /// # Cost
@@ -480,7 +479,7 @@ fn inside<'r, T: Element, const D: usize>(
 /// It derefs to the row itself: `row.of_mut(&mut next)` returns the same cells of another field.
 ///
 /// # Panics
-/// As [`Row`]: for an offset that is longer than the halo is wide, or for one that a
+/// As [`Row`]: for an offset that is longer than the width of the halo, or for an offset that a
 /// [`star`](Block::star) does not have.
 #[derive(Clone, Copy, Debug)]
 pub struct KeptRow<'r, T, const D: usize> {
@@ -511,9 +510,9 @@ impl<'r, T: Element, const D: usize> KeptRow<'r, T, D> {
     #[track_caller]
     pub fn at(&self, offset: [isize; D]) -> &'r [T] {
         let cells = self.row.range_at(offset);
-        // SAFETY: a row of the core reads own cells of its block only, as far as its halo is wide,
-        // and `range_at` refuses what is further; `inside` has checked that all of these are in the
-        // window, and lent for reading while it is borrowed.
+        // SAFETY: within the width of the halo, a row of the core reads only own cells of its
+        // block, and `range_at` refuses greater offsets. `inside` has checked that all these cells
+        // are in the window and are lent for reading while it is borrowed.
         unsafe { std::slice::from_raw_parts(self.cells.add(cells.start), cells.len()) }
     }
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// Where `name::load` takes the plan of a superstep from: the path of a file that `save` wrote, its
 /// bytes (`include_bytes!("exchange-64.plan")`), or the path of a folder. From a folder it takes
-/// the file that is called as the superstep, with the number of ranks: `exchange-64.plan`. If the
-/// folder has none, the superstep is prepared.
+/// the file with the name of the superstep and the number of ranks: `exchange-64.plan`. If the
+/// folder has no such file, the superstep is prepared.
 pub trait PlanSource {
     /// Returns the path or the bytes.
     fn plan_source(&self) -> Source<'_>;

@@ -515,7 +515,7 @@ impl Logs {
         let indices = Index::of(&calls, &elements);
         for other in (0..self.ranks).filter(|&other| other != rank) {
             let known = entering.known_first(other);
-            // For those that are not in the log any more, whatever their elements.
+            // These times cover operations on any elements that are no longer in the log.
             let unlogged = [UNLOGGED, FORGOTTEN].map(|word| self.of(other, word).load(Ordering::Acquire));
             over[other] = unlogged[0].max(unlogged[1]);
             for number in self.since(other, known) {
@@ -540,7 +540,8 @@ impl Logs {
         over
     }
 
-    /// Returns the entries of a rank that are not over: those whose times are not before this one.
+    /// Returns the entries of a rank that are not over: the entries whose times are not before
+    /// `over`.
     fn since(&self, rank: usize, over: u64) -> Range<u64> {
         if self.entries == 0 {
             return 0..0;
@@ -564,7 +565,7 @@ impl Logs {
     fn read(&self, rank: usize, entry: u64) -> Option<Entry> {
         let words = self.entry(rank, entry).map(|word| word.load(Ordering::Relaxed));
         // Pairs with the fence in `write`: a rank that has read a word of a later entry sees that
-        // this one is forgotten.
+        // this entry is forgotten.
         fence(Ordering::Acquire);
         if self.of(rank, FIRST).load(Ordering::Relaxed) > entry {
             return None;
@@ -583,8 +584,8 @@ impl Logs {
         })
     }
 
-    /// Logs these elements of an operation of a rank, whose log has `number` entries then. Returns
-    /// whether there is room.
+    /// Logs these elements of an operation of a rank. `number` is the number of entries in its log,
+    /// and is updated. Returns whether there is room.
     fn write(&self, rank: usize, number: &mut u64, entering: &Entering, call: &Called, runs: Runs) -> bool {
         let file = &call.site.file;
         let made = || (file.clone(), self.keep(rank, file));
@@ -596,8 +597,8 @@ impl Logs {
         self.append(rank, number, words, entering.met)
     }
 
-    /// Appends an entry to the log of a rank, which has `number` entries then. Returns whether
-    /// there is room. `met` is the time when all ranks met last.
+    /// Appends an entry to the log of a rank. `number` is the number of entries in the log, and is
+    /// updated. Returns whether there is room. `met` is the time when all ranks met last.
     #[inline]
     fn append(&self, rank: usize, number: &mut u64, words: [u64; LINE], met: u64) -> bool {
         if self.entries == 0 {
@@ -606,8 +607,8 @@ impl Logs {
         let count = *number;
         let oldest = count.saturating_sub(self.entries as u64);
         let mut first = self.of(rank, FIRST).load(Ordering::Relaxed).clamp(oldest, count);
-        // The same operation once more, as in a loop, reuses the entry: what is not over then was
-        // not over before.
+        // If an operation is repeated, as in a loop, its entry is reused: what is not over now was
+        // not over at the earlier call.
         if count > first {
             let last = self.entry(rank, count - 1);
             if [0, 2, 3, 4, 5].iter().all(|&word| last[word].load(Ordering::Relaxed) == words[word]) {
@@ -675,8 +676,8 @@ impl Logs {
     }
 }
 
-/// Adds a conflict of these two operations to `found`, or its elements to those of the conflict
-/// that they have there.
+/// Adds a conflict of these two operations to `found`. If they have one there, adds the elements to
+/// that conflict.
 fn add(
     found: &mut Vec<Conflict>,
     window: u32,
@@ -713,7 +714,7 @@ mod tests {
     fn logs(entries: usize) -> (Logs, Vec<AtomicU64>) {
         let words = Logs::least(3) + 3 * entries * LINE;
         let memory: Vec<AtomicU64> = (0..words).map(|_| AtomicU64::new(0)).collect();
-        // SAFETY: as many words, which the caller keeps as long.
+        // SAFETY: `memory` has this number of words, and the caller keeps it as long as the logs.
         let logs = unsafe { Logs::new(memory.as_ptr().cast(), 3, Logs::entries(3, words)) };
         assert_eq!(logs.entries, entries);
         (logs, memory)
@@ -808,7 +809,7 @@ mod tests {
         assert_eq!((a.origin, &a.site, b.origin, &b.site), (0, &site(7), 2, &site(9)));
         assert_eq!((found[0].elements.clone(), found[0].window, found[0].rank), (5..6, 3, 1));
         assert_eq!(found[1].elements, 4..5);
-        // A rank that knows of the first one finds the other one.
+        // A rank that knows that the first operation is over finds the other one.
         let later = logs.enter(2, &one(Kind::Get, Datatype::run(4..6), 9, 0, [5, 0, 0]), (3, 1)).conflicts;
         assert_eq!(later.len(), 1);
         assert_eq!(later[0].between[0].origin, 1);

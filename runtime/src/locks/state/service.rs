@@ -366,7 +366,7 @@ impl Served {
         let held = self.held.contains_key(&from);
         let all = self.words.layout.all();
         if self.words.layout.is_sole {
-            // It held no lock before, and its requests state that.
+            // There are no locks here. `held` only follows what the requests of the origin state.
             if keeps {
                 self.held.insert(from, request.hold);
             } else if request.ends {

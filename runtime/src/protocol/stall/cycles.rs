@@ -95,7 +95,7 @@ fn ranks_without_an_entry_are_in_no_cycle_and_those_with_one_are_known_by_their_
     for cycle in [waits.cycle(1), waits.cycle(3), part.cycle(0)] {
         assert_eq!(ranks(&cycle.expect("a cycle")), [1, 3]);
     }
-    // Rank 3 waits for a rank without an entry: whether that one waits is not known.
+    // Rank 3 waits for a rank without an entry. Whether that rank waits is not known.
     let again = waits.begin(3, 4, "y");
     waits.see(3, waits.number(4));
     waits.see(1, again);
@@ -161,7 +161,7 @@ fn a_rank_that_may_answer_one_of_a_knot_has_seen_its_wait() {
     assert_eq!((waits.knot(0), waits.cycle(1)), (None, None), "rank 0 may find what rank 2 has sent");
     waits.see_other(0, 0, two);
     assert_eq!(ranks(&waits.knot(1).expect("a knot")), [0, 1, 2]);
-    // Whether it may answer one outside does not matter.
+    // It does not matter whether it may answer a rank outside.
     let other = Waits::new(3);
     let (zero, one) = (other.begin_about(0, 1, &[(2, false)], ""), other.begin(1, 0, ""));
     other.see(0, one);

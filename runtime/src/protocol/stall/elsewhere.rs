@@ -6,10 +6,10 @@ use crate::state::world::WorldCore;
 use fencepost_transport::{Endpoint, Liveness, Pause};
 use std::time::{Duration, Instant};
 
-/// The time that a rank waits to find out the other's call.
+/// The time that a rank waits to find out the other rank's call.
 ///
-/// Each of the two wakes at least once a second, and the other rank writes its call down when its
-/// wait has lasted for a second. A write to memory wakes nobody.
+/// Each of the two ranks wakes at least once a second. The other rank writes down its call when its
+/// wait has lasted for a second. A write to memory does not wake a rank.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Describes the call that `peer` is in, if it is not `call` on `windows`.
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The description is the one in the call-site table of this process, or the one that `peer` writes
 /// down when its own wait lasts. This rank writes down its call as well, so two ranks that find
 /// each other elsewhere both find out the other's call. A rank that computes meanwhile writes
-/// nothing: then its call is not known.
+/// nothing, so its call is not known.
 #[cold]
 pub(crate) fn elsewhere(
     world: &WorldCore,

@@ -20,23 +20,23 @@ pub(crate) const LEAVING: &str = "notes that it has finished with this rank's wi
 /// [`Stall::what`] of a wait for [`Awaited::Lock`].
 const TURNS: &str = "turns at a lock";
 
-/// What a wait is for, and how many of it.
+/// What a wait is for, and the number of expected things.
 #[derive(Clone, Copy)]
 pub(crate) enum Awaited<'a> {
     /// The notifications of all other ranks.
     Notifications,
-    /// Something from one rank: what, in the plural.
+    /// Something from one rank; the text names it in the plural.
     One(&'static str),
-    /// Something from any other rank: what, in the plural.
+    /// Something from any other rank; the text names it in the plural.
     FromAny(&'static str),
-    /// Something from any of these ranks, if they are known: what, in the plural.
+    /// Something from any of these ranks, if they are known; the text names it in the plural.
     FromSome(&'static str, &'a dyn Fn() -> Option<Vec<usize>>),
     /// In a sparse census, the message that one rank sends to the leader of its group before it
     /// waits for anything.
     Led,
     /// Frames of a program: the number that has come, and the number expected.
     Frames(&'a dyn Fn() -> (usize, usize)),
-    /// Answers of one rank's attendant, whatever the rank itself waits for.
+    /// Answers of one rank's attendant, which do not depend on what the rank itself waits for.
     Answers,
     /// The end of all accesses to this rank's windows, when the world has ended.
     Leaving,
@@ -46,29 +46,29 @@ pub(crate) enum Awaited<'a> {
 
 /// The queue of a lock that this rank waits in.
 pub(crate) trait LockQueue {
-    /// Returns the rank that holds the lock and does not leave it on its own, if there is one: this
-    /// rank waits for that one.
+    /// Returns the rank that holds the lock and does not leave it on its own, if there is one. This
+    /// rank waits for it.
     fn holder(&self) -> Option<usize>;
 
     /// Returns what is known of a rank that holds the lock: the line since which it holds it, and
     /// the ranks that go before this rank.
     fn since(&self, rank: usize) -> Option<String>;
 
-    /// Called while the wait lasts, with the number of the wait that the holder was read to be in;
-    /// 0 if none is known.
+    /// Called while the wait lasts, with the holder's wait number when this rank last sampled it; 0
+    /// if that is not known.
     fn lasts(&self, number: u64) {
         let _ = number;
     }
 
-    /// Returns whether [`holder`](Self::holder) was found after its wait of this number was read.
+    /// Returns whether [`holder`](Self::holder) was found after this number of its wait was read.
     /// It then holds the lock until that wait is over.
     fn is_found_since(&self, number: u64) -> bool {
         let _ = number;
         true // the holder is read from memory each time
     }
 
-    /// Returns how much of what this rank has sent in this wait was only to find out who holds the
-    /// lock, which nobody waits for.
+    /// Returns how much this rank has sent in this wait only to find out which rank holds the lock.
+    /// No rank waits for that.
     fn asked(&self) -> u64 {
         0
     }
@@ -80,7 +80,7 @@ pub(crate) struct Watch<'a> {
     call: &'a Call,
     windows: &'a [&'a WindowCore],
     peer: usize,
-    /// Whether this rank goes on only when `peer` does something.
+    /// Whether this rank can go on only after `peer` does something.
     is_mutual: bool,
     awaited: Awaited<'a>,
     /// The number of the run, if it is counted by its plan and not by the world.
@@ -107,8 +107,8 @@ struct Lasting {
     same_call: bool,
     /// The number of the awaited rank's wait that was read before this look.
     read: u64,
-    /// The other ranks that the wait in the table is about: whether it ends by what they send, and
-    /// the number of their wait that was read before this look.
+    /// The other ranks of the wait in the table. Each has whether the wait ends by what it sends,
+    /// and the number of its own wait that was read before this look.
     others: Vec<(usize, bool, u64)>,
     /// The wait-for cycle or the knot that this rank is in.
     cycle: Option<Vec<Waiting>>,
@@ -125,7 +125,7 @@ impl<'a> Watch<'a> {
         let is_mutual = match awaited {
             Awaited::Leaving | Awaited::Answers | Awaited::Lock(_) => false,
             Awaited::FromAny(_) | Awaited::FromSome(..) => true,
-            // An access of a rank to its own window, which no other rank ends.
+            // An access of a rank to its own window, which only that rank ends.
             Awaited::One(_) => true,
             _ => peer != world.rank,
         };
@@ -177,8 +177,8 @@ impl<'a> Watch<'a> {
         self.run.unwrap_or_else(|| self.world.calls.supersteps())
     }
 
-    /// Begins a new wait if another rank is in the way than before, and returns whether the wait is
-    /// still the same one.
+    /// Begins a new wait if the rank that is in the way has changed, and returns whether the wait
+    /// is still the same.
     ///
     /// A holder leaves a lock without sending anything to this rank, so a wait for it is over as
     /// soon as it has left.
@@ -202,8 +202,7 @@ impl<'a> Watch<'a> {
 
     /// Returns whether this is a wait for a census.
     ///
-    /// Other ranks may then take another census, which is found out even if long waits are not
-    /// reported.
+    /// Other ranks may then take another census. That is found even if long waits are not reported.
     fn is_of_a_census(&self) -> bool {
         matches!(self.awaited, Awaited::Notifications | Awaited::Led | Awaited::One(CENSUS))
     }
@@ -227,14 +226,14 @@ impl<'a> Watch<'a> {
             return;
         };
         if matches!(self.awaited, Awaited::Notifications) {
-            // A report names the ranks whose notifications have come, and over a stream they come
-            // only when this rank reads.
+            // A report names the ranks whose notifications have come. Over a stream, notifications
+            // come only when this rank reads.
             (0..self.world.size).for_each(|from| drop(endpoint.read(from)));
             compare_census(self.world, endpoint);
         }
         let waited = lasting.since.elapsed();
         let Stalls { settings, waits } = &lasting.stalls;
-        // A rank that may go on with something else may still send what another one waits for.
+        // A rank that may go on with something else may still send what another rank waits for.
         let mutual = self.is_mutual && !self.world.may_advance();
         if mutual
             && lasting.shown.is_none()
@@ -251,7 +250,8 @@ impl<'a> Watch<'a> {
             }
         }
         lasting.same_call = endpoint.announced(peer) == endpoint.announced(rank);
-        // The other's entry is read first, and then whether all that it sent before is here.
+        // First the other rank's entry is read. Only then this rank looks whether everything that
+        // the other sent before has come.
         lasting.read = if lasting.shown.is_some() { waits.number(peer) } else { 0 };
         if lasting.read != 0 && peer != rank && !endpoint.nothing_in_flight(peer) {
             lasting.read = 0;
@@ -267,15 +267,15 @@ impl<'a> Watch<'a> {
         }
         if lasting.next.is_some_and(|next| waited >= next) {
             lasting.next = settings.again(waited);
-            // The look that follows finds and reports a wait that nobody else ends. A wait that
-            // cannot end is reported once.
+            // The next look finds and reports a wait that no other rank ends. A wait that cannot
+            // end is reported once.
             if lasting.cycle.is_none() && (peer != rank || lasting.shown.is_none()) {
                 self.report(endpoint, waited);
             }
         }
     }
 
-    /// Called when the look has found nothing: ends the world if that is asked for and the wait can
+    /// Called when the look has found nothing. Ends the world if that is requested and the wait can
     /// never end.
     #[cold]
     pub(crate) fn missed(&mut self, endpoint: &mut Endpoint) {
@@ -295,7 +295,7 @@ impl<'a> Watch<'a> {
             return;
         }
         if sent(endpoint, self.awaited) != shown {
-            // What this rank has sent while it looked may be what another rank waits for, so a new
+            // Another rank may wait for something that this rank has sent while it looked, so a new
             // wait begins.
             (lasting.shown, lasting.cycle) = (None, None);
             waits.end(rank);
@@ -305,7 +305,8 @@ impl<'a> Watch<'a> {
             Awaited::Lock(queue) => queue.is_found_since(lasting.read),
             _ => true,
         };
-        // Nothing comes from a rank that has left this world, once all that it had sent was found.
+        // Nothing more comes from a rank that has left this world after everything that it had sent
+        // was found.
         let mut is_gone = |other: usize| other != rank && endpoint.poll(other, Port::MESSAGES).is_err();
         if lasting.read != 0 && is_found {
             waits.see(rank, lasting.read);
@@ -336,11 +337,11 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Ends the world if the wait is for an exchange of all ranks, and a rank has left that had not
-    /// come to it.
+    /// Ends the world if the wait is for an exchange of all ranks and a rank has left before it
+    /// came to the exchange.
     ///
-    /// No rank then completes the exchange, whichever of them this one waits for. Called after
-    /// [`woke`](Self::woke).
+    /// No rank can then complete the exchange, even if this rank waits for another one. Called
+    /// after [`woke`](Self::woke).
     #[cold]
     pub(crate) fn find_left(&self, endpoint: &mut Endpoint) {
         if !self.is_of_a_census() {
@@ -364,8 +365,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Ends the world because the wait can never end, and returns the reason: the cycle, if other
-    /// ranks of it have found it sooner, and left.
+    /// Ends the world because the wait can never end, and returns the reason. The reason is the
+    /// cycle if other ranks in it have found it sooner and left.
     #[cold]
     pub(crate) fn blame(&self, endpoint: &mut Endpoint, lost: Lost) -> Lost {
         let ends = self.lasting.as_ref().filter(|lasting| lasting.stalls.settings.ends);
@@ -433,7 +434,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Describes where the awaited rank is, as far as that is known.
+    /// Describes where the awaited rank is, if that is known.
     fn place(&self, endpoint: &Endpoint, waiting: Option<Waiting>) -> String {
         let peer = self.peer;
         if let Awaited::Lock(queue) = self.awaited {
@@ -472,11 +473,11 @@ impl Drop for Watch<'_> {
     }
 }
 
-/// Returns the rank that the wait in the table is for, and the other ranks that the wait is about,
-/// with whether it ends by what they send.
+/// Returns the rank that the wait in the table is for, and the other ranks of the wait, each with
+/// whether the wait ends by what that rank sends.
 ///
-/// The others are any of several that it may end by, and those that this rank may answer, since it
-/// has begun to receive from them. Returns `None` if they are not known, or are too many.
+/// The other ranks are those by which the wait may end, and those that this rank may answer since
+/// it has begun to receive from them. Returns `None` if they are not known or too many.
 fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usize, Vec<(usize, bool)>)> {
     let all = || (0..world.size).filter(|&other| other != world.rank);
     let mut ends = match awaited {
@@ -502,8 +503,8 @@ fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usi
     (others.len() <= OTHERS).then_some((first, others))
 }
 
-/// Ends the world if a rank has sent this one a message of a census that this rank never takes:
-/// that rank does not send what this one waits for.
+/// Ends the world if a rank has sent this rank a message of a census that this rank does not take.
+/// Such a rank does not send what this rank waits for.
 fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
     if world.census.may_switch() {
         return; // the message may be of the next exchange
@@ -518,8 +519,8 @@ fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
     }
 }
 
-/// Ends the world, in which this rank takes one census and another rank another one, and returns
-/// the reason.
+/// Ends the world because this rank and another rank take different censuses, and returns the
+/// reason.
 ///
 /// Each waits for what the other does not send.
 #[cold]
@@ -545,7 +546,7 @@ fn described(call: &Call, windows: &[&WindowCore], about: Option<&dyn Fn() -> St
     call.describe(windows) + &about
 }
 
-/// Returns the amount that this end has sent so far of everything that a rank may wait for.
+/// Returns how much this end has sent so far of what a rank may wait for.
 fn sent(endpoint: &Endpoint, awaited: Awaited<'_>) -> u64 {
     let meter = endpoint.meter();
     let asked = if let Awaited::Lock(queue) = awaited { queue.asked() } else { 0 };

@@ -33,7 +33,7 @@ pub(crate) struct Explained {
     /// Whether it was reported how many ranks share a core.
     pub(crate) cores: bool,
     /// The epochs so far of all worlds of the run, by the texts of their calls, in the order of the
-    /// first of each.
+    /// first epoch of each text.
     pub(crate) calls: Rc<RefCell<Vec<(String, Epochs)>>>,
 }
 

@@ -22,7 +22,7 @@ pub struct Stall {
     /// The number of ranks of the world of the call.
     #[doc(hidden)]
     pub size: usize,
-    /// The waiting rank's number among all that were started, if its world was split off.
+    /// The waiting rank's number among all ranks that were started, if its world was split off.
     #[doc(hidden)]
     pub rank_of_all: Option<usize>,
     /// The time that it has waited.
@@ -56,9 +56,9 @@ pub struct Stall {
     /// A text about the call that the awaited rank is in, as far as this rank knows it.
     #[doc(hidden)]
     pub peer: String,
-    /// If ranks wait for one another, so that the wait cannot end: which rank waits for which in
-    /// which call, in the report of the lowest of these ranks. Reports of the others name the
-    /// ranks. There is one such report for each rank.
+    /// Set if ranks wait for one another, so that the wait cannot end. The report of the lowest of
+    /// these ranks states which rank waits for which in which call. The reports of the others name
+    /// the ranks. Each rank makes one such report.
     pub deadlock: Option<String>,
 }
 
@@ -81,7 +81,7 @@ impl fmt::Display for Stall {
             write!(f, "; nothing from ranks {}", missing.join(", "))?;
         }
         match &self.deadlock {
-            // The cycle of a rank that waits for itself is that wait, which is described above.
+            // The cycle of a rank that waits for itself is its wait, which is described above.
             Some(cycle) if rank != awaited => write!(f, "; {cycle}"),
             _ => write!(f, "; {peer}"),
         }

@@ -16,11 +16,11 @@ pub struct Traffic {
 /// The kind of an epoch that was not prepared, by what is known of its operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EpochKind {
-    /// Some rank's operations were not those of the last epoch that the same line ended there, so
-    /// they were described. Also the kind in a world where some ranks reach each other's memory:
-    /// their operations are read in place there, and not remembered.
+    /// Some rank's operations differed from those of the last epoch that the same line ended there,
+    /// so they were described. This is also the kind in a world in which some ranks reach each
+    /// other's memory, since their operations are read in place and not remembered.
     Dynamic,
-    /// Every rank's operations were those of the last epoch that the same line ended, so nothing
-    /// was described.
+    /// Every rank's operations were the same as in the last epoch that the same line ended, so
+    /// nothing was described.
     Replayed,
 }

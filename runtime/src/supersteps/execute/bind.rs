@@ -19,13 +19,13 @@ use fencepost_transport::{
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-/// Returns how many runs a rank may be ahead of one that it sends to by messages and from which
-/// nothing flows back, if it sends `bytes` in each run.
+/// Returns how many runs a sender may be ahead of a reader, if it sends `bytes` by messages in each
+/// run and nothing flows back.
 ///
-/// The reader reports its releases, without a request, when that is half of this number. So no rank
-/// waits for one that has run as often, and the data that waits to be read is bounded. The number
-/// is at least 2, even if a cap on staging memory leaves one copy: the other copy is the
-/// transport's.
+/// The reader reports its releases, without a request, after half of this number of runs. So no
+/// rank waits for a reader that has made the same number of runs, and the amount of unread data is
+/// bounded. The number is at least 2, even if a cap on staging memory leaves one copy: the other
+/// copy is the transport's.
 pub(crate) fn lead(bytes: usize) -> usize {
     let runs = 2 * UNREPORTED_BYTES / (bytes as u64).max(1);
     runs.clamp(2, 2 * UNREPORTED) as usize
@@ -46,20 +46,20 @@ pub(crate) struct Executable {
     pub(super) has_given: bool,
     /// The open data frame of each rank.
     pub(super) open: Vec<Option<Arrival>>,
-    /// Ranks that may touch this rank's windows in this run and have not reported that they are
+    /// The ranks that may touch this rank's windows in this run and have not reported that they are
     /// done.
     pub(super) exposed: Vec<usize>,
     /// Whether this program touches memory of others.
     pub(super) touches: bool,
-    /// Whether it sends messages, which a transport may keep for a while to send them together.
+    /// Whether it sends messages. A transport may keep messages for a while to send them together.
     pub(super) gathers: bool,
     pub(super) runs: u64,
     /// The port of its frames: that of all fences, or one of its own.
     pub(super) port: Port,
     /// The number of frames that it has posted to each rank, if its port is its own.
     pub(super) posts: Vec<u64>,
-    /// The reason why the run that was begun cannot continue, if it was found while this rank
-    /// waited for something else.
+    /// The reason why the run cannot continue, if that was found while this rank waited for
+    /// something else.
     pub(super) stopped: Option<Stop>,
     /// The progress of this run.
     pub(super) progress: Progress,
@@ -87,15 +87,15 @@ pub(super) struct Progress {
 
 /// A send buffer, with its copies one after another.
 ///
-/// Where frames are copied as they are posted, one copy of the buffer is enough. What its schedule
-/// awaits of the reader then only bounds the [`lead`] of the sender (W5), as if the buffer had that
-/// many copies.
+/// If frames are copied when they are posted, one copy of the buffer is enough. The schedule's
+/// waits for the reader then only bound the [`lead`] of the sender (W5), as if the buffer had that
+/// number of copies.
 pub(super) struct Bound {
     pub(super) peer: usize,
     pub(super) bytes: usize,
     pub(super) copies: usize,
     pub(super) memory: Bytes,
-    /// The last frame of each of the last runs, for as many runs as the reader may be behind.
+    /// The last frame of each recent run, for the number of runs that the reader may be behind.
     pub(super) last: Vec<Option<u64>>,
     /// The number of frames that the reader has released, as of this rank's last query.
     pub(super) released: u64,
@@ -113,8 +113,8 @@ impl Bound {
         self.memory.at(self.copy(run) + at, bytes)
     }
 
-    /// Returns the last frame of this run, if there is one yet; otherwise the last frame of an
-    /// earlier run: as many runs earlier as a sender may be ahead.
+    /// Returns the last frame of this run, if there is one yet. Otherwise returns the last frame of
+    /// the run that is earlier by the number of runs that a sender may be ahead.
     pub(super) fn last(&mut self, run: u64) -> &mut Option<u64> {
         let runs = self.last.len() as u64;
         &mut self.last[(run % runs) as usize]
@@ -124,7 +124,7 @@ impl Bound {
 /// The reason why a run cannot continue.
 pub(super) enum Stop {
     Lost(Lost),
-    /// This rank sent something other than what the program awaits.
+    /// The rank with this number sent something other than what the program awaits.
     Other(usize),
 }
 
@@ -160,7 +160,7 @@ impl Executable {
         let (buffers, steps) = (resolve.buffers(world, far)?, resolve.steps(&starts)?);
         let mut steps = unpacked(steps, |buffer: usize| far(buffers[buffer].peer));
         let is_apart = port != Port::FENCE;
-        // Only frames on the port of fences have a place that is known ahead.
+        // The place of a frame is known ahead only on the port of fences.
         let preposts = if is_apart { Vec::new() } else { preposts(rank, &steps, far) };
         let lends_to = |peer: usize| world.endpoint.borrow().lends_to(peer);
         let borrowers = loans(rank, &mut steps, &preposts, |buffer: usize| buffers[buffer].peer, lends_to);
@@ -207,8 +207,7 @@ impl Executable {
         })
     }
 
-    /// Replaces the program by that of another schedule for the same calls, which nobody has
-    /// verified.
+    /// Replaces the program by that of another, unverified schedule for the same calls.
     #[cfg(test)]
     pub(crate) fn damage(&mut self, schedule: &Schedule, world: &WorldCore) -> Result<()> {
         let program = &schedule.classes[schedule.class_of[self.rank]];
@@ -220,8 +219,8 @@ impl Executable {
         Ok(())
     }
 
-    /// Returns whether its runs have numbers of their own, and not the world's: its port is its
-    /// own.
+    /// Returns whether its plan counts its runs separately from the world. It then has a separate
+    /// port.
     #[inline(always)]
     pub(crate) fn is_apart(&self) -> bool {
         self.port != Port::FENCE
@@ -321,7 +320,7 @@ impl Executable {
     }
 
     /// Returns memory that others may still read, and until when. Frames are released in the order
-    /// posted, so the last one determines it.
+    /// in which they were posted, so the last frame determines the time.
     pub(crate) fn into_kept(mut self) -> impl Iterator<Item = (Bytes, Until)> {
         let port = self.port;
         if self.has_given {
@@ -335,9 +334,9 @@ impl Executable {
     }
 }
 
-/// Merges packing and sending into one step where a run of elements is all of a frame. Such a run
-/// needs no packing if its frame is copied by the post, which is the case where its peer does not
-/// reach this rank's memory: it is sent without another copy.
+/// Merges packing and sending into one step if a single run of elements is the whole frame. If the
+/// post copies the frame, which is the case if the peer does not reach this rank's memory, such a
+/// run is sent without packing.
 fn unpacked(steps: Vec<Step>, copied: impl Fn(usize) -> bool) -> Vec<Step> {
     let mut all: Vec<Step> = Vec::with_capacity(steps.len());
     for step in steps {

@@ -1,20 +1,20 @@
-//! [`loans`]: payloads that a transport may send from their place while the run goes on.
+//! [`loans`]: payloads that a transport may send in place while the run goes on.
 //!
-//! These payloads are not copied as they are posted, so nothing of the run may write them
-//! afterwards (W2): neither a later step, nor a rank to which this one's windows are exposed. When
-//! the run is over, all of them are taken back.
+//! These payloads are not copied when they are posted, so nothing in the run may write them
+//! afterwards (W2): neither a later step, nor a rank to which this rank's windows are exposed. When
+//! the run is over, all payloads are taken back.
 
 use crate::supersteps::execute::preposts::{Prepost, SHORTEST};
 use crate::supersteps::execute::step::Step;
 use std::ops::Range;
 
-/// The maximum number of steps that are checked after a send, so that binding takes time in
-/// proportion to the steps.
+/// The maximum number of steps that are checked after a send. It keeps the time of binding in
+/// proportion to the number of steps.
 const AFTER: usize = 1 << 10;
 
 /// Marks the payloads of `rank` that stay in place until the run is over. Returns, ascending, the
-/// ranks for which a transport may use memory of the run. `reader` is the rank of each buffer, and
-/// `lends_to` is whether payloads for a rank may stay.
+/// ranks for which a transport may use memory of the run. `reader` has the rank of each buffer, and
+/// `lends_to` returns whether payloads for a rank may stay.
 pub(super) fn loans(
     rank: usize,
     steps: &mut [Step],
@@ -73,7 +73,7 @@ mod tests {
     use fencepost_planner::datatype::Datatype;
     use fencepost_planner::element::{ElementType, Scalar};
 
-    /// The number of elements of eight bytes that are just long enough.
+    /// The smallest sufficient number of elements of eight bytes.
     const LONG: usize = SHORTEST / 8;
 
     /// Sends elements of window 0 from `first` on, by the buffer of a rank.
@@ -94,8 +94,8 @@ mod tests {
         Step::Send { buffer, at: 0, bytes: SHORTEST, stays: false }
     }
 
-    /// Returns which of the steps that send leave their payload in place, and for which ranks:
-    /// those below 3 may borrow, and their buffers have the same numbers.
+    /// Returns which of the sending steps leave their payload in place, and for which ranks. Ranks
+    /// below 3 may borrow, and the number of a buffer is that of its rank.
     fn found(mut steps: Vec<Step>) -> (Vec<bool>, Vec<usize>) {
         let borrowers = loans(0, &mut steps, &[], |buffer| buffer, |peer| peer < 3);
         let stay = |step: &Step| match step {

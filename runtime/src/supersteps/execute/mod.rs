@@ -2,9 +2,9 @@
 //! the loop that runs it.
 //!
 //! The loop decides nothing and allocates nothing: peers, buffers and parts were resolved when the
-//! program was bound. The schedule contains what makes it sound to touch others' memory, and the
-//! verifier has shown it (W1 to W4). Only what no schedule can know is handled here: a rank that is
-//! in another superstep, failed or gone.
+//! program was bound. The schedule contains the waits that make it sound to touch others' memory,
+//! and the verifier has shown that they suffice (W1 to W4). This loop handles only what no schedule
+//! can know: a rank that is in another superstep, has failed or has left.
 //!
 //! Every frame carries the word of the superstep and the rest of its hash, and every await compares
 //! both (W1). A run that fails ends the world, because ranks further away may have gone on. It
@@ -12,35 +12,34 @@
 //!
 //! # Posts and starts
 //!
-//! A schedule that synchronises by posts and starts is run by its partners alone. Its frames go by
-//! a port of its own. Its word contains the number of the run, counted by the plan, where that of
-//! other schedules contains the number of the superstep in the world. The waits are those of the
-//! schedule, and hold for these reasons:
+//! A schedule that synchronises by posts and starts is run by its partners alone. Its frames have a
+//! separate port. Its word contains the number of the run, counted by the plan, instead of the
+//! number of the superstep in the world. The waits are those of the schedule, and they suffice for
+//! these reasons:
 //! - W1: an entry's word contains the plan, the run and the windows, and is compared before memory
-//!   is touched. The n-th frames of a pair on the port are those of the n-th run of each, since
-//!   frames are first in, first out and a run takes all of its own. If a rank does something else,
-//!   its other frames cannot reveal that: the wait for it is a stall, and not an error.
-//! - W2, W3: these concern steps of this rank alone, and dones. A run of another plan in between
-//!   changes neither, since it has no window of this one (the windows are owned by the run).
+//!   is touched. The frames of the n-th run of one rank meet those of the n-th run of the other,
+//!   since frames are first in, first out, and a run takes all its frames. If a rank does something
+//!   else, its other frames cannot reveal that. The wait for it is then a stall, and not an error.
+//! - W2, W3: these concern only steps of this rank, and dones. A run of another plan in between
+//!   does not affect them, since a run owns its windows and the other run has none of them.
 //! - W4, W5: releases and frames are counted on the port, so frames of other plans and fences do
 //!   not count.
-//! - W6: a run leaves no frame on its port, and touches no other port; a rank without steps has no
-//!   frames to leave.
+//! - W6: a run leaves no frame on its port, and does not touch other ports. A rank without steps
+//!   has no frames to leave.
 //!
 //! Runs that were begun make progress while the rank waits in any call of the world
-//! ([`Opened`](crate::state::life::Opened)): in the order of their programs, as far as
-//! that is possible without waiting. So two ranks may finish two runs in opposite orders, even if
-//! each has sends and dones left in both.
+//! ([`Opened`](crate::state::life::Opened)): in the order of their programs, without waiting. So
+//! two ranks may finish two runs in opposite orders, even if each has sends and dones left in both.
 //!
 //! # Payloads that stay where they are
 //!
 //! Over MPI a long payload is sent from the window or the buffer that has it, and received at its
 //! destination, while the run goes on. A frame is copied to its reader nevertheless, so releases
 //! and frames count as before (W4, W5), and the word is compared before its payload is unpacked
-//! (W1). What W2 requires of a copied payload must hold until MPI has sent it: [`loans`] leaves
-//! those payloads in place that nothing of the run writes afterwards. Places for payloads are
-//! offered as over TCP ([`preposts`]). The run returns when all is [taken
-//! back](Executable::take_back), so its windows and buffers are then the rank's own again.
+//! (W1). W2 must then hold for a payload until MPI has sent it: [`loans`] leaves only payloads in
+//! place that nothing in the run writes afterwards. Places for payloads are offered as over TCP
+//! ([`preposts`]). The run returns when all is [taken back](Executable::take_back), so its windows
+//! and buffers are then the rank's own again.
 
 mod bind;
 mod loans;
@@ -76,7 +75,7 @@ impl Executable {
         result
     }
 
-    /// Runs the program up to the first step that would have to wait.
+    /// Runs the program up to the first step that has to wait.
     ///
     /// [`finish`](Self::finish) runs the rest, with the same windows. Until then this rank neither
     /// reads nor writes the elements that its program, or a peer's, touches.
@@ -105,8 +104,8 @@ impl Executable {
         result
     }
 
-    /// Continues a run that was begun, up to the first step that would have to wait, while this
-    /// rank waits for something else.
+    /// Continues a run that was begun, up to the first step that has to wait, while this rank waits
+    /// for something else.
     pub(crate) fn advance(
         &mut self,
         world: &WorldCore,
@@ -124,8 +123,8 @@ impl Executable {
         self.stopped.is_none() && self.progress.at < self.steps.len()
     }
 
-    /// Gives up a run that was begun: nothing is written to its windows for this rank any more,
-    /// except to windows that are [lent](Self::leave_lent) in part.
+    /// Gives up a run that was begun. Afterwards no transport writes to its windows, except to
+    /// windows that are [lent](Self::leave_lent) in part.
     pub(crate) fn give_up(&mut self, endpoint: &mut Endpoint) {
         self.preposts[..self.progress.offered]
             .iter()
@@ -133,7 +132,7 @@ impl Executable {
     }
 
     /// Leaves a run that will not end. Returns whether a transport still reads or writes memory of
-    /// it: in that case the buffers stay for good, and so must the windows.
+    /// the run. In that case the buffers are never freed, and the windows must not be freed either.
     pub(crate) fn leave_lent(&mut self, endpoint: &mut Endpoint) -> bool {
         let is_lent = self.borrowers.iter().any(|&peer| endpoint.lent(peer) != Lent::Nothing);
         self.has_given |= is_lent;
@@ -141,8 +140,8 @@ impl Executable {
     }
 
     /// Waits until no transport reads or writes memory of this run. If a rank's process has ended,
-    /// nobody does any more, but the transport was not notified: the memory then stays where it is
-    /// for good.
+    /// the memory is no longer used, but the transport was not notified. The memory is then never
+    /// freed.
     ///
     /// # Errors
     /// A rank that borrowed some of it was lost.
@@ -171,8 +170,8 @@ impl Executable {
                     }
                     Lent::InUse => {}
                 }
-                // A rank that has left still receives what was sent to it; one that is silent may
-                // be alive.
+                // A rank that has left still receives what was sent to it, and a silent rank may be
+                // alive.
                 let is_over = |lost: &Lost| matches!(lost.how, Loss::Died(_) | Loss::Ended(_));
                 if lost.is_none()
                     && let Some(found) = endpoint.lost(peer).filter(is_over)
@@ -202,8 +201,8 @@ impl Executable {
         self.exposed.clear();
         self.stopped = None;
         if self.is_apart() {
-            // Other ranks of the world are elsewhere; they neither count this run nor are notified
-            // of it.
+            // Other ranks of the world do not take part. They neither count this run nor are
+            // notified of it.
             let windows = windows.iter().map(|window| window.key.window);
             let hash = world.calls.key.with(world.calls.key.word_of(call.hash, windows, 0), self.keyed);
             let (number, rest) = (u64::from(self.number()), (hash >> 32) as u32);
@@ -222,8 +221,8 @@ impl Executable {
         self.runs.wrapping_add(1) as u32
     }
 
-    /// Runs the steps that are left: all of them, or if it never `WAITS`, those before the first
-    /// that would have to.
+    /// Runs the steps that are left. If it never `WAITS`, stops before the first step that has to
+    /// wait.
     #[inline(always)]
     fn go<const WAITS: bool>(
         &mut self,
@@ -237,7 +236,7 @@ impl Executable {
         if declared == Some(false) {
             return Err(endpoint.lost(self.rank).map_or(Stop::Other(self.rank), Stop::Lost));
         }
-        // The port of fences is a constant for the compiler, since a frame by it costs no look-up.
+        // The port of fences is a compile-time constant, so that a frame on it costs no look-up.
         let went = if self.is_apart() {
             self.steps::<WAITS, true>(world, endpoint, about)
         } else {
@@ -249,7 +248,7 @@ impl Executable {
         went
     }
 
-    /// Ends the run, which `went` through or cannot continue.
+    /// Ends the run, which is complete or cannot continue, depending on `went`.
     #[inline(always)]
     fn over(
         &mut self,
@@ -270,7 +269,7 @@ impl Executable {
         }
     }
 
-    /// Ends the world, since the run cannot continue, and waits until nobody touches this rank's
+    /// Ends the world, since the run cannot continue, and waits until no rank touches this rank's
     /// windows.
     fn fail(
         &mut self,
@@ -305,7 +304,8 @@ impl Executable {
         error.leaving(State::Mixed)
     }
 
-    /// Gives up this superstep before it moved anything, because of `error`, and with it the world.
+    /// Gives up this superstep because of `error`, before it has moved anything, and ends the
+    /// world.
     pub(crate) fn abandon(&mut self, world: &WorldCore, error: &Error) {
         let what = format!("rank {} left a prepared superstep: {error}", self.rank);
         world.die_of(&mut world.endpoint.borrow_mut(), Cause { rank: self.rank, what });

@@ -1,21 +1,21 @@
-//! [`Prepost`]: a place where a payload may be put as it arrives, so that unpacking it has nothing
+//! [`Prepost`]: a place where a payload may be put as it arrives. Unpacking it then has nothing
 //! left to do.
 //!
-//! This pays for one long run of this rank's window. The place is offered as early as no rank can
-//! notice it, since a payload arrives while this rank still sends: before the first step from which
-//! on the program neither reads nor writes there until it unpacks the frame (W2). A program that
-//! exposes its windows offers no place: the frames that it awaits may be the reports of others that
-//! they are done with them.
+//! This pays for one long run of this rank's window. A payload may arrive while this rank still
+//! sends, so the place is offered as early as possible without an effect that a rank can notice.
+//! That is before the first step after which the program neither reads nor writes there until it
+//! unpacks the frame (W2). A program that exposes its windows offers no place, because the frames
+//! that it awaits may report that other ranks are done with the windows.
 
 use crate::supersteps::execute::step::{Step, Where};
 use fencepost_planner::ir::schedule::Frame;
 use std::ops::Range;
 
-/// The shortest run, in bytes, for which it pays to offer a place.
+/// The shortest run, in bytes, for which offering a place pays.
 pub(super) const SHORTEST: usize = 16 << 10;
 
-/// The maximum number of steps ahead of an await at which the place is offered, so that binding
-/// takes time in proportion to the steps.
+/// The maximum number of steps between an offer and its await. It keeps the time of binding in
+/// proportion to the number of steps.
 const AHEAD: usize = 1 << 8;
 
 /// A place for the payload of one frame.
@@ -24,14 +24,14 @@ pub(super) struct Prepost {
     /// The step before which the place is offered.
     pub(super) before: usize,
     pub(super) peer: usize,
-    /// How many frames of the peer come first, among those that are not released before that step.
+    /// The number of earlier frames of the peer that are not released before that step.
     pub(super) ahead: u64,
     /// The window, and the bytes of this rank's part of it.
     pub(super) window: usize,
     pub(super) bytes: Range<usize>,
 }
 
-/// Returns the offers of these steps of `rank`, in the order in which they are made; `far` is
+/// Returns the offers of these steps of `rank`, in the order in which they are made. `far` returns
 /// whether the frames of a rank are copied.
 pub(super) fn preposts(rank: usize, steps: &[Step], far: impl Fn(usize) -> bool) -> Vec<Prepost> {
     if steps.iter().any(|step| matches!(step, Step::Expose(_))) {
@@ -71,14 +71,14 @@ fn prepost(rank: usize, steps: &[Step], at: usize, peer: usize, whole: u64) -> O
     }
     let awaited = |step: &Step| matches!(step, Step::Await(other, _) if *other == peer);
     let released = |step: &Step| matches!(step, Step::Release(other) if *other == peer);
-    // One frame of a peer is open at a time: the first await or release shows whether one is open
-    // there.
+    // At most one frame of a peer is open at a time. So the first await or release shows whether a
+    // frame is open there.
     let open = steps[before..=at].iter().find(|step| awaited(step) || released(step)).is_some_and(released);
     let ahead = steps[before..at].iter().filter(|step| awaited(step)).count() as u64 + u64::from(open);
     Some(Prepost { before, peer, ahead, window, bytes })
 }
 
-/// Returns the window of this rank and the bytes of it that a part covers, if it is a run.
+/// Returns the window of this rank and the bytes that a part covers in it, if the part is a run.
 fn run(rank: usize, part: &Where, size: usize) -> Option<(usize, Range<usize>)> {
     let Where::Window(owner, window, datatype) = part else { return None };
     let run = datatype.as_run().filter(|_| *owner == rank)?;
@@ -86,8 +86,8 @@ fn run(rank: usize, part: &Where, size: usize) -> Option<(usize, Range<usize>)> 
     Some((*window, at(run.start)?..at(run.end)?))
 }
 
-/// Returns whether a step reads or writes some of these bytes of this rank's window, as far as that
-/// is known without effort.
+/// Returns whether a step reads or writes some of these bytes of this rank's window. A cheap test,
+/// which may report too much.
 fn touches(rank: usize, step: &Step, window: usize, bytes: &Range<usize>) -> bool {
     let meets = |part: &Where, size: usize| part.meets(size, rank, window, bytes);
     match step {
@@ -198,8 +198,8 @@ mod tests {
             |i: usize| [awaits(1), unpack(1, 0, part(i * LONG..(i + 1) * LONG), None), Step::Release(1)];
         let steps: Vec<Step> = (0..3).flat_map(piece).collect();
         assert_eq!(found(&steps), [(0, 1, 0), (0, 1, 1), (0, 1, 2)]);
-        // The place of the last frame is read by a send after the first frame was unpacked, and
-        // before its release.
+        // A send reads the place of the last frame after the first frame was unpacked, and before
+        // it is released.
         let mut steps = steps;
         steps.insert(2, sends(2 * SHORTEST));
         assert_eq!(found(&steps), [(0, 1, 0), (0, 1, 1), (3, 1, 2)]);

@@ -67,8 +67,8 @@ pub(super) enum Where {
 }
 
 impl Where {
-    /// Returns whether it has some of these bytes of this rank's window, as far as that is known
-    /// without effort.
+    /// Returns whether it has some of these bytes of this rank's window. A cheap test, which may
+    /// report too much.
     pub(super) fn meets(&self, size: usize, rank: usize, window: usize, bytes: &Range<usize>) -> bool {
         match self {
             Where::Window(owner, other, datatype) => {

@@ -43,7 +43,8 @@ impl<'a> Run<'a> {
 }
 
 impl Executable {
-    /// Runs the steps that are left, up to the first that would have to wait if this never `WAITS`.
+    /// Runs the steps that are left. If this never `WAITS`, stops before the first step that has to
+    /// wait.
     pub(super) fn steps<const WAITS: bool, const APART: bool>(
         &mut self,
         world: &WorldCore,
@@ -69,8 +70,8 @@ impl Executable {
                 }
                 Step::Pack { from, count, size, buffer, at } => {
                     let to = self.buffers[*buffer].room(self.runs, *at, count * size);
-                    // SAFETY: the buffer is this rank's and was released by its last reader (W4),
-                    // and nobody writes what is packed before this step (W2).
+                    // SAFETY: the buffer is this rank's and was released by its last reader (W4).
+                    // No rank writes the packed elements before this step (W2).
                     unsafe { pack(&self.locals, windows, from, *count, *size, to) };
                 }
                 Step::Combine { from, into, op, element, buffer, at } => {
@@ -92,16 +93,17 @@ impl Executable {
                         return Ok(());
                     }
                 }
-                // SAFETY: as the verifier has shown: both parts are in their windows, the owner has
-                // exposed itself and waits until this rank is done (W1, W3), and every read of what
-                // is written is over (W2).
+                // SAFETY: the verifier has shown that both parts are in their windows, that the
+                // owner has exposed itself and waits until this rank is done (W1, W3), and that
+                // every read of what is written is over (W2).
                 Step::Copy { from, to, op, element } => unsafe {
                     copy(&mut self.locals, windows, from, to, *op, *element)
                 },
                 Step::Unpack { peer, at, to, op, element } => {
                     let Some(arrival) = self.open[*peer] else { return Err(Stop::Other(*peer)) };
-                    // SAFETY: the frame is open and as long as the await requires, which the
-                    // verifier has compared with what is unpacked from it; the rest as above.
+                    // SAFETY: the frame is open and has the length that the await requires. The
+                    // verifier has compared that length with what is unpacked from the frame. The
+                    // rest is as above.
                     unsafe { unpack(&mut self.locals, windows, arrival.payload.add(*at), to, *op, *element) };
                 }
                 &Step::Release(peer) => {
@@ -121,11 +123,11 @@ impl Executable {
         while let Some(Prepost { peer, ahead, window, bytes, .. }) =
             self.preposts.get(self.progress.offered).filter(|prepost| prepost.before == at)
         {
-            // SAFETY: there are as many bytes at that place, as for unpacking. Neither this
-            // program touches them before it unpacks this frame, nor anybody else, as it
-            // exposes nothing, and this rank lends nobody what its program writes while a run
-            // is begun; and they are there until the offer is withdrawn, which it is before the
-            // windows of this run are dropped.
+            // SAFETY: the place has the number of bytes of the frame, as for unpacking. This
+            // program does not touch them before it unpacks this frame. No other rank touches them,
+            // since the program exposes nothing. While a run is begun, other code of this rank gets
+            // no elements that its program writes. The bytes exist until the offer is withdrawn,
+            // which happens before the windows of this run are dropped.
             unsafe {
                 let to = run.windows[*window].region.base().add(bytes.start);
                 let to = std::ptr::slice_from_raw_parts_mut(to, bytes.len());
@@ -161,11 +163,11 @@ impl Executable {
 
     /// Sends bytes of a buffer.
     ///
-    /// A payload that is not copied by its post stays unchanged until `released` counts this frame:
-    /// a `Reclaim`, or a frame of the peer that it sent after releasing, comes before the buffer is
-    /// packed again, as the verifier has shown (W4). When the executable is dropped the endpoint
-    /// keeps the memory until then. A payload that `stays` is not packed again in this run, which
-    /// takes it back at its end.
+    /// A payload that is not copied by its post stays unchanged until `released` counts this frame.
+    /// The verifier has shown (W4) that a `Reclaim`, or a frame that the peer sent after releasing,
+    /// comes before the buffer is packed again. If the executable is dropped earlier, the endpoint
+    /// keeps the memory until then. A payload that `stays` is not packed again in this run, and the
+    /// run takes it back at its end.
     #[inline(always)]
     fn send<const APART: bool>(
         &mut self,
@@ -178,8 +180,7 @@ impl Executable {
         let bound = &self.buffers[buffer];
         let (peer, payload) = (bound.peer, bound.room(self.runs, at, bytes));
         let frame = Frame { header: run.head(kind::PAYLOAD), payload, len: bytes };
-        // SAFETY: as argued above, the payload is readable and unchanged for as long as it may be
-        // read.
+        // SAFETY: as argued above, the payload is readable and unchanged while it may be read.
         unsafe {
             if stays {
                 endpoint.post_in_place(peer, run.port, frame)
@@ -206,8 +207,8 @@ impl Executable {
         // SAFETY: as for packing.
         let payload = unsafe { run.windows[window].region.base().add(first) };
         let frame = Frame { header: run.head(kind::PAYLOAD), payload, len: bytes };
-        // SAFETY: there are as many bytes at that place; they are copied, or stay unchanged until
-        // they are taken back.
+        // SAFETY: the place has this number of bytes. They are copied, or stay unchanged until they
+        // are taken back.
         unsafe {
             if stays {
                 endpoint.post_in_place(peer, run.port, frame)
@@ -227,8 +228,8 @@ impl Executable {
         run.world.reports.count_sent(bytes, 0);
     }
 
-    /// Waits for a frame of `peer`, which is what step `at` awaits, and compares its word and its
-    /// length with what the step expects. Returns whether it is there.
+    /// Waits for the frame of `peer` that step `at` awaits, and compares its word and its length
+    /// with what the step expects. Returns whether it has come.
     #[inline(always)]
     fn receive<const WAITS: bool, const APART: bool>(
         &mut self,
@@ -271,7 +272,7 @@ impl Executable {
         Ok(true)
     }
 
-    /// Stops before step `at`, since this rank does something else first.
+    /// Stops before step `at`, so that this rank can do something else first.
     #[inline(always)]
     fn stay(&mut self, endpoint: &mut Endpoint, at: usize) {
         let went_on = std::mem::replace(&mut self.progress.at, at) != at;
@@ -306,7 +307,7 @@ impl Executable {
     }
 }
 
-/// Looks once for something from `peer`, or, if this rank `WAITS`, until it is there.
+/// Looks for something from `peer`: once, or, if this rank `WAITS`, until it has come.
 #[inline(always)]
 fn look_for<'w, const WAITS: bool, const APART: bool, R>(
     endpoint: &mut Endpoint,
@@ -320,8 +321,8 @@ fn look_for<'w, const WAITS: bool, const APART: bool, R>(
 
 /// Waits for something from `peer`, in the superstep of this word. Notices when the peer is
 /// elsewhere and will not send it, unless the superstep is `APART` from those that ranks announce.
-/// All that this rank has begun makes progress meanwhile. Inlined: as a function of its own it
-/// costs a twentieth of a small halo.
+/// Everything that this rank has begun makes progress meanwhile. This is inlined, since a separate
+/// function costs a twentieth of a small halo.
 #[inline(always)]
 fn wait_for<'w, const APART: bool, R>(
     endpoint: &mut Endpoint,
@@ -344,8 +345,8 @@ fn wait_for<'w, const APART: bool, R>(
             world.notice(endpoint, (!APART).then_some((word >> 32) as u32));
         }
         world.advance(endpoint);
-        // A peer that has entered a later superstep, or another one in place of this one, has
-        // posted all that it ever will for this one.
+        // A peer that has entered a later superstep, or another one in place of this one, posts
+        // nothing more for this one.
         let at = endpoint.announced(peer);
         let elsewhere = !APART && at != word && !earlier(at, word);
         if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
@@ -374,8 +375,8 @@ fn base(windows: &[&WindowCore], owner: usize, window: usize) -> *mut u8 {
 /// Packs a part into a buffer.
 ///
 /// # Safety
-/// The part is in its window, and nobody writes it now; `to` is room for it that nobody else
-/// touches.
+/// The part is in its window, and no rank writes it now. `to` is room for the part, and no other
+/// code touches that room.
 #[inline(always)]
 unsafe fn pack(locals: &[u8], windows: &[&WindowCore], from: &Where, count: usize, size: usize, to: *mut u8) {
     match from {
@@ -386,7 +387,7 @@ unsafe fn pack(locals: &[u8], windows: &[&WindowCore], from: &Where, count: usiz
         },
         Where::Local { start, .. } => {
             let bytes = &locals[*start..*start + count * size];
-            // SAFETY: `to` is room for as many bytes, of another allocation.
+            // SAFETY: `to` is room for this number of bytes, in another allocation.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         }
     }
@@ -420,7 +421,7 @@ unsafe fn combine(
     }
 }
 
-/// Copies a part to another one, or combines it with that.
+/// Copies a part to another part, or combines it with the other part.
 ///
 /// # Safety
 /// Both parts are in memory that may be touched now; the destination is not read by others.
@@ -460,7 +461,7 @@ unsafe fn copy(
 /// Copies the elements at `from` to a part, or combines them with it.
 ///
 /// # Safety
-/// `from` has as many elements as `to`; the rest as [`copy`].
+/// `from` has the number of elements of `to`. The rest is as for [`copy`].
 unsafe fn unpack(
     locals: &mut [u8],
     windows: &[&WindowCore],

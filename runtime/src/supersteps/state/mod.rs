@@ -1,4 +1,4 @@
-//! [`Supersteps`]: which supersteps a rank is in, and what is known of them.
+//! [`Supersteps`]: which supersteps a rank is in, and what the rank knows of them.
 
 pub(crate) mod schedule_cache;
 
@@ -93,7 +93,7 @@ pub struct Superstep {
     pub line: u32,
     /// The column of the function's name.
     pub column: u32,
-    /// Whether its body has fences of its own; otherwise it ends in one of all its windows.
+    /// Whether its body has fences of its own. If not, it ends in a fence of all its windows.
     pub fences: bool,
     /// Whether its body begins with a fence that orders nothing and is left out. NOSUCCEED of the
     /// fence before ends there.
@@ -120,7 +120,7 @@ impl Known {
     }
 }
 
-/// The supersteps that a rank of a world is in, and those that it has been in.
+/// The supersteps that a rank of a world is in or has been in.
 #[derive(Default)]
 pub(crate) struct Supersteps {
     pub(crate) running: RefCell<Stack>,
@@ -148,8 +148,8 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
-    /// Pushes a superstep, with no modes, no claim and no plans yet. Returns how many there were,
-    /// and its entry.
+    /// Pushes a superstep, with no modes, no claim and no plans yet. Returns the number of
+    /// supersteps before, and the new entry.
     #[inline(always)]
     pub(crate) fn push(
         &mut self,
@@ -267,7 +267,7 @@ impl Running {
 }
 
 impl Supersteps {
-    /// Returns which window this is of the superstep whose calls are being matched.
+    /// Returns the number that this window has in the superstep whose calls are being matched.
     pub(crate) fn matching_window(&self, key: WindowKey) -> Option<WindowId> {
         self.matching.borrow().iter().find(|(other, _)| *other == key).map(|(_, id)| *id)
     }
@@ -278,7 +278,8 @@ impl Supersteps {
         self.running.borrow().last().is_some()
     }
 
-    /// Returns whether the rank is in a superstep, and whether that one [follows](Self::follows).
+    /// Returns whether the rank is in a superstep, and whether that superstep
+    /// [follows](Self::follows).
     #[inline(always)]
     pub(crate) fn around(&self) -> (bool, bool) {
         let running = self.running.borrow();

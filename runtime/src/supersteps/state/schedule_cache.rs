@@ -1,8 +1,8 @@
-//! [`ScheduleCache`]: schedules of collectives that some rank of this process has made, for the
+//! [`ScheduleCache`]: schedules of collectives that one rank of this process has made for the
 //! others.
 //!
-//! All ranks reach a collective at about the same time and need the same schedules. The first one
-//! makes them, and the others wait for that rather than make their own. A schedule is in the cache
+//! All ranks reach a collective at about the same time and need the same schedules. The first rank
+//! makes them, and the others wait for that instead of making their own. A schedule is in the cache
 //! as long as some rank keeps it.
 
 use fencepost_planner::collective::{Algorithm, Collective, Slots};
@@ -34,7 +34,7 @@ pub(crate) type Schedules = (usize, Vec<Made>);
 pub(crate) struct ScheduleCache(Mutex<Vec<(Key, Weak<Schedules>)>>);
 
 impl ScheduleCache {
-    /// Returns the schedules of `key`, which `make` makes if there are none.
+    /// Returns the schedules of `key`. Calls `make` if there are none.
     pub(crate) fn get(&self, key: Key, make: impl FnOnce() -> Result<Schedules>) -> Result<Arc<Schedules>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = all.iter().find(|(known, _)| *known == key).and_then(|(_, made)| made.upgrade()) {
