@@ -30,10 +30,10 @@ use std::rc::Rc;
 /// An access to the windows of some ranks, which [`complete`](Self::complete) carries out.
 ///
 /// An access borrows none of the window's own elements: puts read their source at the call, and
-/// gets land in tickets. It may overlap with exposures of this rank in any order, and with other
-/// accesses to other ranks.
+/// gets land in tickets. It may overlap in any order with exposures of this rank, and with accesses
+/// to other ranks.
 ///
-/// An access that is dropped is carried out nowhere: the wait of each of its targets fails with
+/// An access that is dropped is not carried out. The wait of each of its targets fails with
 /// `RMA_SYNC` and the line of its start, and so do its tickets. An access that is leaked stays
 /// open: its targets wait, which is reported as a stall.
 ///
@@ -50,12 +50,12 @@ pub struct Access<T: Element> {
 impl<T: Element> Window<T> {
     /// Opens an access to the windows of these ranks, and never waits.
     ///
-    /// Each of these ranks [posts](Self::post) its window to this rank, before or after: the n-th
-    /// start that names a rank belongs to its n-th post that names this one.
+    /// Each of these ranks [posts](Self::post) its window to this rank, before or after this call.
+    /// The n-th start that names a rank belongs to the n-th post of that rank that names this rank.
     ///
     /// Until the access has ended, no operations can be collected for a fence of the window, and no
-    /// other access can be started to any of its targets. Otherwise the order of two lines would
-    /// decide the result.
+    /// other access can be started to any of its targets. If they could, the order of two lines
+    /// would decide the result.
     ///
     /// # Errors
     /// `ARG` for a group of another world. `RMA_SYNC` if operations on the window wait for its
@@ -140,15 +140,17 @@ impl<T: Element> Access<T> {
     /// When it returns, gets have their elements. Puts and accumulates are applied when their
     /// targets wait.
     ///
-    /// The call waits for the posts of the targets that it gets from. Of other targets it waits
-    /// only for the post before, so at most one access is queued at a target.
+    /// The call waits for the posts of the targets that it gets from. For other targets it waits
+    /// only for the post before this access's own post, so at most one access is queued at a
+    /// target.
     ///
     /// # Errors
-    /// - `DISP` or `ASSERT`, with the line of the post, if an operation of the access asked for
-    ///   what its target has not exposed. That target applies nothing of any source, and all other
-    ///   operations of the access are carried out. If the post has not come yet, the next
-    ///   `complete` of an access to that target reports the error, and carries its own access out.
-    /// - `NO_MEM` if there is no memory for what was asked for.
+    /// - `DISP` or `ASSERT`, with the line of the post, if an operation of the access requested
+    ///   something that its target has not exposed. That target does not apply operations of any
+    ///   source. The operations of the access on other targets are carried out. If the post has not
+    ///   come yet, the next `complete` of an access to that target reports the error, and carries
+    ///   out its own access.
+    /// - `NO_MEM` if there is no memory for the requested elements.
     /// - `SIZE` if the gets from a target whose memory is not reached exceed both 256 times the
     ///   whole of its window and 16 MiB.
     /// - `PROC_FAILED` if an awaited target has left or died, or the world has ended.
@@ -156,8 +158,8 @@ impl<T: Element> Access<T> {
     ///   post, so the call is refused at once, and the world ends.
     ///
     /// # Cost
-    /// A message for each target, with its elements; where memory is reached, the target reads them
-    /// where they were collected. Gets read in place, or take a message each way.
+    /// A message for each target, with its elements. If memory is reached, the target reads the
+    /// elements where they were collected. Gets read in place, or take a message each way.
     ///
     /// # Source
     /// MPI 4.1, section 12.5.2 (MPI_WIN_COMPLETE).

@@ -49,11 +49,11 @@ impl World {
     /// A part of 2 MiB or more is backed by large pages if the kernel has them, since a sweep over
     /// it then needs fewer pages. For threads and over TCP this requires that
     /// `/sys/kernel/mm/transparent_hugepage/enabled` is not `never`. For processes that share
-    /// memory it requires Linux 6.1 and that `shmem_enabled` next to it is not `deny`; there the
-    /// kernel copies each page as the window is made, which takes 7 to 50 ms for 16 MiB. For
-    /// threads and over TCP such a part takes no memory until it is touched. It is `NO_MEM`
-    /// nevertheless if it exceeds what the machine and the control groups of the process leave.
-    /// Several parts that each fit may exceed that limit together.
+    /// memory it requires Linux 6.1 and that `shmem_enabled` next to it is not `deny`. The kernel
+    /// then copies each page when the window is made, which takes 7 to 50 ms for 16 MiB. For
+    /// threads and over TCP such a part takes no memory until it is touched. The call returns
+    /// `NO_MEM` nevertheless if the part exceeds the memory that the machine and the control groups
+    /// of the process leave. Several parts that each fit may exceed that limit together.
     ///
     /// # Source
     /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
@@ -70,10 +70,10 @@ impl World {
     ///
     /// Every rank calls this; lengths may differ.
     ///
-    /// Where ranks do not reach this rank's memory, or are threads of one process, the elements
-    /// stay in the vector's memory. They are copied if its memory is not aligned to 16 bytes, and
-    /// where processes share memory, since a window's memory must then belong to one of their
-    /// segments. [`Window::into_vec`] returns a vector again.
+    /// If other ranks do not reach this rank's memory, or are threads of one process, the elements
+    /// stay in the vector's memory. They are copied if the vector's memory is not aligned to 16
+    /// bytes. They are also copied if processes share memory, since a window's memory must then
+    /// belong to one of their segments. [`Window::into_vec`] returns a vector again.
     ///
     /// ```
     /// # fencepost_runtime::ranks(2).run(|world| {
@@ -184,7 +184,7 @@ fn region_of<T: Element>(len: usize, core: &WorldCore, memory: &Memory) -> io::R
 }
 
 /// Allocates memory for `len` elements that the program will access. Its loads can be watched if
-/// that is asked for and the system allows it.
+/// that is requested and the system allows it.
 fn lent_region<T: Element>(len: usize, core: &WorldCore, memory: &Memory) -> io::Result<Region> {
     if !core.checks.checking.borrow().sees_loads() {
         return region_of::<T>(len, core, memory);
@@ -226,7 +226,7 @@ fn made(
     region: io::Result<Arc<Region>>,
     call: &Call,
 ) -> Result<Rc<WindowCore>> {
-    // Both are equal on all ranks: the window's number, and the position of the call, which
+    // The window's number and the position of the call are equal on all ranks. The position
     // distinguishes two attempts at one number.
     let number = core.next_made(call)?;
     let attempt = (core.id, core.calls.position(), number);
@@ -236,8 +236,8 @@ fn made(
         core.registry.give(attempt, core.rank, core.size, region.clone());
     }
     let call = Call { hash: call.hash ^ codes::MAKES_WINDOW ^ u64::from(number) << 8, ..*call };
-    // The window is known from here on: ranks that leave this call sooner may send it operations at
-    // once.
+    // The window is known from here on, since ranks that leave this call sooner may send it
+    // operations at once.
     core.windows.add(number, (len, kind.element));
     let unmade = Unmade(core, number);
     let all = match core.meet(&call, &mine) {
@@ -265,7 +265,7 @@ fn made(
     Ok(made)
 }
 
-/// Describes this rank's part to the other ranks, or says why there is none.
+/// Describes this rank's part to the other ranks, or gives the reason why it has no part.
 fn described(len: usize, kind: &Kind, region: &io::Result<Arc<Region>>) -> Vec<u8> {
     let mut mine = Vec::new();
     mine.put(Description {
@@ -418,8 +418,8 @@ impl Drop for Unmade<'_> {
     }
 }
 
-/// The description of its part of a new window that each rank sends the others. The name of the
-/// element's type follows, and the reason why the part was not made.
+/// The description that each rank sends the others of its part of a new window. The name of the
+/// element type follows, and the reason if the part was not made.
 #[repr(C)]
 #[derive(Clone, Copy, NoUninit, CheckedBitPattern)]
 struct Description {
@@ -452,7 +452,7 @@ mod tests {
     use fencepost_planner::Result;
     use fencepost_transport::{Cause, Channels, Liveness};
 
-    /// The other ranks may have made the window, and then write into its memory that they have
+    /// The other ranks may have made the window. They then write into its memory that they have
     /// released it.
     #[test]
     fn a_part_of_a_window_that_only_others_may_have_made_is_not_used_again() -> Result<()> {

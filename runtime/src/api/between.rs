@@ -22,8 +22,8 @@ impl<T: Element> Window<T> {
     /// The call starts an access to `targets`, runs the closure, posts the window to `sources`,
     /// completes the access, and waits. Its gets may land in buffers that the epoch borrows.
     ///
-    /// *M*, which the sources get, is what the window holds when the closure has returned; the
-    /// closure only reads it.
+    /// *M*, which the sources get, is what the window holds when the closure has returned. The
+    /// closure can only read it.
     ///
     /// ```
     /// # fencepost_runtime::ranks(3).run(|world| {
@@ -41,7 +41,7 @@ impl<T: Element> Window<T> {
     /// ```
     ///
     /// # Errors
-    /// The error that the closure returns: its access is then dropped, which fails the waits of its
+    /// The error that the closure returns. Its access is then dropped, which fails the waits of its
     /// targets. Otherwise as [`Window::start`], [`Window::post`], [`Access::complete`] and
     /// [`Exposed::wait`](crate::Exposed::wait).
     #[track_caller]
@@ -70,7 +70,8 @@ impl<T: Element> Window<T> {
         };
         posted?;
         let waited = posts::wait(core, &call);
-        // A handler may unwind, so this comes after the wait: the window is no longer posted.
+        // This comes after the wait, because a handler may unwind, and then the window must no
+        // longer be posted.
         let completed = core.handler.report(completed);
         let waited = core.handler.report(waited);
         let value = result?;
@@ -89,7 +90,7 @@ impl<'env, T: Element> Epoch<'_, 'env, T, Access<T>> {
     /// ended.
     ///
     /// # Errors
-    /// As [`Access::fetch`]; also `SIZE` for more or fewer elements than the buffer has.
+    /// As [`Access::fetch`]; also `SIZE` if the number of elements is not that of the buffer.
     #[track_caller]
     pub fn fetch_into(
         &self,

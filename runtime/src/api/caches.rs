@@ -1,5 +1,5 @@
-//! The caches of the machine that a program runs on: their sizes as the system reports them, and
-//! the time that a byte takes when it comes from them or from memory.
+//! The caches of the machine that a program runs on: the sizes that the system reports, and the
+//! time for a byte from a cache or from memory.
 
 use crate::state::world::World;
 use fencepost_planner::Result;
@@ -17,19 +17,19 @@ const MOST: usize = 128 << 20;
 /// The size of the smallest fields that time shared caches, as a multiple of a core's own cache.
 const NEAR: usize = 4;
 
-/// The least ratio of the time of a byte from memory to one from shared caches. Below it, timing
-/// cannot show which fields these caches hold.
+/// The minimum ratio of the time for a byte from memory to the time for a byte from shared caches.
+/// Below it, timing cannot show which fields these caches hold.
 const APART: f64 = 1.25;
 
 /// The number of sweeps over the fields; the least time counts.
 const TIMES: usize = 4;
 
-/// Returns the caches of the host that has least of them, the same on all ranks.
+/// Returns the caches of the host with the smallest caches. The result is the same on all ranks.
 ///
-/// The size of a core's own cache is the one that the system reports. The shared caches may be used
-/// by other machines as well, so their size is timed: sweeps over fields of increasing size take
-/// longer a byte once these caches do not hold the fields. Where the system does not report sizes,
-/// those of `known` take their place.
+/// The size of a core's own cache is the one that the system reports. Other machines may use the
+/// shared caches as well, so the available size is found by timing: sweeps over fields of
+/// increasing size take longer for each byte once these caches do not hold the fields. If the
+/// system does not report sizes, the sizes of `known` take their place.
 ///
 /// # Errors
 /// As [`World::allreduce`].
@@ -67,10 +67,10 @@ fn timed(core: usize, share: usize) -> Vec<usize> {
     shared.chain([largest]).collect()
 }
 
-/// Returns the size of the fields that shared caches just hold. It is between two sizes: a byte of
-/// the smaller one takes a time nearer to that of the smallest fields, and a byte of the larger one
-/// a time nearer to that of the largest. `times` are the sizes and the times of a byte. Returns
-/// `None` if these times hardly differ.
+/// Returns the size of the largest fields that shared caches hold. It is between two sizes. The
+/// time for a byte of the smaller one is nearer to that of the smallest fields, and the time for a
+/// byte of the larger one is nearer to that of the largest fields. `times` are the sizes and the
+/// times of a byte. Returns `None` if these times hardly differ.
 fn held(times: &[(usize, f64)]) -> Option<f64> {
     let (&(_, near), &(_, memory)) = (times.first()?, times.last()?);
     let slow = times.iter().position(|&(_, time)| time > (near * memory).sqrt())?;
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(timed(MIB, 6 * MIB), [3, 6, 16].map(|size| size * MIB));
         // A core without a cache of its own, or with nearly all of them.
         assert_eq!(timed(32 * MIB, 32 * MIB), [64 * MIB]);
-        // Whatever a model of a machine says, the list ends.
+        // The list ends for any machine model.
         for core in [0, 1, MIB, usize::MAX] {
             for share in [0, 1, MIB, usize::MAX] {
                 let sizes = timed(core, share);
@@ -209,8 +209,8 @@ mod tests {
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             std::fs::write(path, format!("{text}\n")).expect("a file");
         };
-        // Two pairs of threads. Each pair has 48K and 1M of its own; together with other cores, one
-        // pair has 16M and the other one 8M.
+        // Two pairs of threads. Each pair has 48K and 1M of its own. Together with other cores, one
+        // pair has 16M and the other pair 8M.
         for cpu in 0..4 {
             let pair = if cpu < 2 { "0-1" } else { "2-3" };
             write(format!("cpu{cpu}/topology/thread_siblings_list"), pair);

@@ -1,4 +1,4 @@
-//! How a call on a [`Window`] is collected: as a record if a record can express all of it,
+//! How a call on a [`Window`] is collected: as a record if a record can express the whole call, and
 //! otherwise described by datatypes.
 
 use crate::check;
@@ -24,8 +24,8 @@ use std::borrow::Cow;
 
 impl WindowCore {
     /// Collects a get of one element into an element of the window itself, which was checked, or to
-    /// a borrowed address, if the fast path is open to it. Returns whether it is; if not, nothing
-    /// has happened.
+    /// a borrowed address, if the fast path is open to it. Returns whether it was collected; if
+    /// not, this has no effect.
     #[inline(always)]
     pub(crate) fn get_one(&self, target: usize, at: usize, into: usize, borrowed: bool) -> bool {
         let fits = self.fast_paths.get(target).is_some_and(|fast_path| fast_path.is_open_to_get(at));
@@ -118,7 +118,8 @@ impl WindowCore {
         }
     }
 
-    /// Fills a slot with the `len` elements of a get without a target, which nobody writes.
+    /// Fills a slot with the `len` elements of a get without a target. No rank writes these
+    /// elements.
     pub(super) fn fill_unwritten(&self, slot: &Slot, len: usize, site: Site) -> Result<()> {
         let bytes = len.checked_mul(self.element.size as usize).filter(|&bytes| slot.reserve(bytes));
         let message = || format!("there is no memory for {len} elements");
@@ -209,11 +210,11 @@ impl WindowCore {
         check::writes_once(self, written, named, check::Under::Fence, site)
     }
 
-    /// Collects a put or an accumulate of one small element as a record, or of adjacent elements as
-    /// a run; all of it was checked.
+    /// Collects a put or an accumulate that was checked completely: one small element as a record,
+    /// or adjacent elements as a run.
     ///
-    /// Elements are given as their bytes, or are those of a window from a displacement on, which
-    /// are read as the fence is entered. The window is this one or another one.
+    /// Elements are given as bytes, or as the elements of this or another window from a
+    /// displacement on. The latter are read when the fence is entered.
     ///
     /// # Errors
     /// As [`ask`](Self::ask).

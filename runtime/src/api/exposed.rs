@@ -21,7 +21,7 @@ pub mod lends {
     /// The whole window.
     #[derive(Debug)]
     pub struct Whole(pub(super) ());
-    /// Some elements of the window; the others can be borrowed meanwhile.
+    /// Some elements of the window. The other elements can be borrowed meanwhile.
     #[derive(Debug)]
     pub struct Part(pub(super) std::sync::Arc<crate::collect::lent::Part>);
     /// The whole window, for gets only; it can be read meanwhile.
@@ -32,9 +32,9 @@ pub mod lends {
 /// A window that was posted: its sources may access it until [`wait`](Self::wait) returns it.
 ///
 /// *M*, which the gets of its sources read, is what the window holds at the post. Nothing changes
-/// it before the wait. The wait applies the puts and accumulates of the sources by source,
-/// ascending, then in program order: the bits are the same in every run and on every transport.
-/// Gets are served without this rank, whatever it does meanwhile.
+/// it before the wait. The wait applies the puts and accumulates in ascending order of the sources,
+/// then in program order, so the bits are the same in every run and on every transport. Gets are
+/// served while this rank does something else.
 ///
 /// An exposure that is dropped is a dropped window: its elements are lost, and gets of its sources
 /// still read M. An exposure that is leaked is never waited for.
@@ -76,9 +76,9 @@ pub enum Tested<T: Element, L = lends::Whole> {
 impl<T: Element> Window<T> {
     /// Exposes the window to these ranks until [`Exposed::wait`] returns it, and never waits.
     ///
-    /// Each of these ranks starts an access to this rank once: its n-th [start](Self::start) that
-    /// names this rank belongs to the n-th post of this window that names it, whichever is called
-    /// first.
+    /// Each of these ranks starts one access to this rank for this post. The n-th
+    /// [start](Self::start) of a rank that names this rank belongs to the n-th post of this window
+    /// that names that rank. Either may be called first.
     ///
     /// # Errors
     /// `ARG` for a group of another world. `RMA_SYNC` if operations on the window wait for its
@@ -96,14 +96,14 @@ impl<T: Element> Window<T> {
         self.posted(sources, Ok((Lent::Whole, lends::Whole(()))), Location::caller())
     }
 
-    /// Exposes these elements of the window only; otherwise as [`post`](Self::post).
+    /// Exposes only these elements of the window. Otherwise as [`post`](Self::post).
     ///
     /// The rank keeps the other elements, and may [read](Exposed::kept) and
     /// [write](Exposed::kept_mut) them meanwhile. An operation on them is `DISP`, for this rank and
     /// for the rank that calls it. An element that the datatype names many times is exposed once.
     ///
     /// # Errors
-    /// As [`post`](Self::post). Also `DISP` for elements that the window does not have, and
+    /// As [`post`](Self::post). Also `DISP` for elements that the window does not have. Also
     /// `NO_MEM`, since the exposure keeps 16 bytes for each run of elements.
     #[track_caller]
     pub fn post_part(
@@ -158,20 +158,21 @@ impl<T: Element, L> Exposed<T, L> {
     /// Waits until each source has completed or dropped its access, applies their puts and
     /// accumulates, and returns the window.
     ///
-    /// They are applied by source, ascending, then in program order, then in typemap order.
+    /// They are applied in ascending order of the sources, then in program order, then in typemap
+    /// order.
     ///
     /// # Errors
-    /// `RMA_SYNC` if a source has dropped its access; `DISP` if one has asked for elements that
-    /// were not exposed; `ASSERT` if one has put or accumulated into a window that was exposed to
-    /// gets only. The error names the lowest such source and its line, and nothing was applied.
-    /// `PROC_FAILED` if a source has left or died, or the world has ended. The error returns the
-    /// window as it was at its post.
+    /// `RMA_SYNC` if a source has dropped its access. `DISP` if a source has requested elements
+    /// that were not exposed. `ASSERT` if a source has put or accumulated into a window that was
+    /// exposed to gets only. The error names the lowest such source and its line, and nothing was
+    /// applied. `PROC_FAILED` if a source has left or died, or the world has ended. The error
+    /// returns the window as it was at its post.
     ///
     /// `RMA_SYNC` also if this rank is a source and has not ended its access. No other rank can end
     /// it, so the wait is refused at once, and the world ends.
     ///
     /// # Cost
-    /// The time of the slowest source, and no message.
+    /// The wait for the slowest source. It sends no message.
     ///
     /// # Source
     /// MPI 4.1, section 12.5.2 (MPI_WIN_WAIT).
@@ -186,7 +187,7 @@ impl<T: Element, L> Exposed<T, L> {
         }
     }
 
-    /// Does what [`wait`](Self::wait) does if that would not wait; otherwise does nothing.
+    /// Does the same as [`wait`](Self::wait) if that would return at once. Otherwise does nothing.
     ///
     /// ```
     /// # use fencepost_runtime::Tested;
@@ -253,7 +254,7 @@ impl<T: Element> Exposed<T, lends::Part> {
     #[track_caller]
     pub fn kept(&self, elements: Range<usize>) -> Result<&[T]> {
         self.keeps(&elements, Location::caller())?;
-        // SAFETY: the elements are in the window, and are not exposed: no other rank accesses them
+        // SAFETY: the elements are in the window and not exposed, so no other rank accesses them
         // before the wait, which takes `self`.
         Ok(unsafe { std::slice::from_raw_parts(self.window.data.add(elements.start), elements.len()) })
     }

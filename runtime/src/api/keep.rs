@@ -13,10 +13,11 @@ use std::rc::Rc;
 impl<T: Element> Window<T> {
     /// Drops the window, and returns the elements of this rank's part.
     ///
-    /// Other ranks need not call it: like a drop, it waits for nothing.
+    /// Other ranks need not call it: like a drop, it does not wait.
     ///
     /// A window that was [made of a vector](crate::World::window_from) without a copy returns that
-    /// vector. The elements of all others are copied, since their memory is not a vector's.
+    /// vector. The elements of all other windows are copied, since their memory is not that of a
+    /// vector.
     ///
     /// # Errors
     /// `RMA_SYNC` if operations were collected for its next fence, or if an access to it is open.
@@ -32,8 +33,8 @@ impl<T: Element> Window<T> {
             return refuse(self, ErrorClass::RmaSync, format!("this rank {open}"));
         }
         // SAFETY: this rank owns the part, and drops the window below. Others access it only while
-        // this rank is in a call that has the window, or has posted it, or has begun a superstep on
-        // it; for the latter two the window is given away.
+        // this rank is in a call that has the window, has posted it, or has begun a superstep on
+        // it. In the latter two cases the rank does not own the window.
         if let Some(vec) = unsafe { core.region.take_vec() } {
             return Ok(vec);
         }
@@ -48,7 +49,7 @@ impl<T: Element> Window<T> {
 
     /// Drops the window, together with all ranks.
     ///
-    /// A drop waits for nothing and reports nothing. This call reports, on every rank, whether some
+    /// A drop does not wait and does not report. This call reports, on every rank, whether some
     /// rank still has something open on the window.
     ///
     /// # Errors
@@ -85,7 +86,7 @@ impl<T: Element> Window<T> {
     ///
     /// # Source
     /// MPI 4.1, section 7.7.3 (MPI_WIN_SET_ATTR). One difference: the type of the value is the key,
-    /// and its drop is what is called when the window goes.
+    /// and the value is dropped with the window.
     #[doc(alias = "MPI_Win_set_attr")]
     pub fn set_attribute<A: 'static>(&self, value: A) -> Option<Rc<A>> {
         self.core().attributes.set(value)
@@ -107,11 +108,12 @@ impl<T: Element> Window<T> {
 impl<T: Element> LockWindow<T> {
     /// Drops the window, together with all ranks.
     ///
-    /// All that was done under locks is then over.
+    /// Everything that was done under locks is then over.
     ///
     /// # Errors
-    /// `RMA_SYNC` on all ranks if any has a lock that is not unlocked (a leaked one), or if another
-    /// rank is in another call. `PROC_FAILED` if the world has ended. The error returns the window.
+    /// `RMA_SYNC` on all ranks if any rank has a lock that is not unlocked (a leaked lock), or if
+    /// another rank is in another call. `PROC_FAILED` if the world has ended. The error returns the
+    /// window.
     ///
     /// # Source
     /// MPI 4.1, section 12.2.5 (MPI_WIN_FREE).

@@ -43,7 +43,7 @@ impl<'w, T: Element> Locked<'w, T> {
     ///   [`LockWindow::local`](crate::LockWindow::local) or by a get.
     /// - `NO_MEM` if there is no memory to keep the elements.
     ///
-    /// After an error the operation is no part of the epoch. The same holds for the other
+    /// After an error the operation is not part of the epoch. The same holds for the other
     /// operations.
     #[track_caller]
     #[inline(always)]
@@ -97,8 +97,8 @@ impl<'w, T: Element> Locked<'w, T> {
 
     /// Combines a value into one element, and gets its previous value.
     ///
-    /// `Op::NoOp` reads the element, whatever the value. A program can wait with it for a flag that
-    /// another rank raises by an accumulate: see [`Op::NoOp`].
+    /// `Op::NoOp` only reads the element, and ignores the value. A program can use it to wait for a
+    /// flag that another rank raises by an accumulate: see [`Op::NoOp`].
     ///
     /// # Errors
     /// As [`accumulate`](Self::accumulate).
@@ -130,12 +130,13 @@ impl<'w, T: Element> Locked<'w, T> {
         data.handler.report(swapped).map(|slot| Ticket::new(slot, 1, site))
     }
 
-    /// Carries out what was collected, and waits until it is done: tickets hold their elements.
+    /// Carries out the collected operations, and waits until they are done. Tickets then hold their
+    /// elements.
     ///
-    /// All that a shared epoch did is then over: it happens before all that this rank calls later.
-    /// An exclusive epoch happens as a whole when it ends. From its first flush that carries
-    /// something out, an epoch holds the whole part, so exclusive epochs of others wait until it
-    /// ends. A flush that finds nothing collected does nothing, and nobody waits for it.
+    /// The operations of a shared epoch so far are then over: they happen before all later calls of
+    /// this rank. An exclusive epoch happens as a whole when it ends. From its first flush that
+    /// carries something out, an epoch holds the whole part, so exclusive epochs of others wait
+    /// until it ends. A flush without collected operations does nothing, and takes no lock.
     ///
     /// # Errors
     /// As [`Lock::unlock`](crate::Lock::unlock). What was collected is discarded then, and after
@@ -152,7 +153,7 @@ impl<'w, T: Element> Locked<'w, T> {
 
     /// Waits until the tickets of this epoch hold their elements.
     ///
-    /// It orders nothing, although in this implementation it does what [`flush`](Self::flush) does.
+    /// It orders nothing, although this implementation does the same as for [`flush`](Self::flush).
     ///
     /// # Errors
     /// As [`flush`](Self::flush).

@@ -20,18 +20,18 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::rc::Rc;
 
-/// A window that ranks lock: one rank accesses the part of another one, which computes meanwhile
-/// and does not take part.
+/// A window that ranks lock: one rank accesses the part of another rank. The other rank computes
+/// meanwhile and does not take part.
 ///
 /// A lock opens an *epoch* on the part of one rank. Its operations are collected, and carried out
 /// when the epoch ends or is flushed. An exclusive epoch happens at one moment. Under shared locks
-/// each access to an element does, whatever its size. The order of two epochs is open, and with it
-/// the last bits of sums of floats.
+/// each access to an element happens at one moment, for elements of any size. The order of two
+/// epochs is not determined, so the last bits of sums of floats may differ.
 ///
 /// A lock window does not deref to its part, since other ranks may access that at any time:
 /// [`local`](Self::local) and [`local_mut`](Self::local_mut) are epochs of the owner. All ranks
-/// change a [`Window`] over to locks, and back, together. A rank that drops its window ends what
-/// others may do to its part, which is `RMA_SYNC` for them. So let all ranks meet first, by
+/// change a [`Window`] over to locks, and back, together. After a rank has dropped its window, the
+/// accesses of others to its part return `RMA_SYNC`. So let all ranks meet first, by
 /// [`into_window`](Self::into_window) or a barrier.
 ///
 /// ```
@@ -64,10 +64,11 @@ pub struct LockWindow<T: Element> {
 /// Its operations are those of [`Locked`].
 ///
 /// A lock that is dropped is unlocked, and an error is then reported only to the window's [error
-/// handler](LockWindow::on_error). If its thread panics, what was not carried out is discarded.
+/// handler](LockWindow::on_error). If the thread panics, operations that were not carried out are
+/// discarded.
 ///
-/// A lock that is leaked may have carried out any of what it collected since its last flush. Other
-/// ranks wait for what it holds until the window is dropped.
+/// If a lock is leaked, any of the operations collected since its last flush may have been carried
+/// out. Other ranks wait for the regions that it holds until the window is dropped.
 #[must_use = "a lock that is dropped is unlocked at once"]
 pub struct Lock<'w, T: Element> {
     locked: Locked<'w, T>,
@@ -97,15 +98,15 @@ impl World {
     /// As [`window`](Self::window).
     ///
     /// # Cost
-    /// Twice that of [`window`](Self::window): the locks are words of a window of their own, with
-    /// 64 bytes for each rank, and as much again for up to 16 regions of the part.
+    /// Twice the cost of [`window`](Self::window): the locks are words of a separate window, with
+    /// 64 bytes for each rank, and the same again for up to 16 regions of the part.
     #[track_caller]
     pub fn lock_window<T: Element>(&self, len: usize) -> Result<LockWindow<T>> {
         self.locks_in(len, Hints::new(), &Call::named(codes::LOCK_WINDOW, "World::lock_window"))
     }
 
-    /// Makes a window as [`lock_window`](Self::lock_window) does, with hints: what the program
-    /// promises of it.
+    /// Makes a window like [`lock_window`](Self::lock_window), with hints: promises of the program
+    /// about the window.
     ///
     /// # Errors
     /// As [`lock_window`](Self::lock_window); also `ARG` if ranks give different hints, or if one
@@ -130,7 +131,7 @@ impl World {
 ///
 /// # Errors
 /// Some rank has no memory for the locks, or the world has ended. In the second case other ranks
-/// may have made the locks, but nobody has accessed this rank's part.
+/// may have made the locks, but no rank has accessed this rank's part.
 fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>, Refused<Window<T>>> {
     let data = window.core();
     let made = window_of::<u64>(&data.world, LockCore::words(data, window.len()), call)
@@ -157,7 +158,7 @@ fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>, R
     }
 }
 
-/// Exchanges with all ranks whether something of theirs is in the way of `call`, and fails if so.
+/// Exchanges with all ranks whether anything of a rank prevents `call`, and fails if it does.
 pub(super) fn agree(world: &WorldCore, call: &Call, mine: Option<String>) -> Result<()> {
     let all = world.meet(call, mine.as_deref().unwrap_or_default().as_bytes())?;
     match all.iter().position(|why| !why.is_empty()) {
@@ -192,13 +193,13 @@ impl<T: Element> Window<T> {
 }
 
 impl<T: Element> LockWindow<T> {
-    /// Changes the window back, together with all ranks. It holds the results of what was done
-    /// under locks.
+    /// Changes the window back, together with all ranks. The window holds the results of the epochs
+    /// of locks.
     ///
     /// # Errors
-    /// `RMA_SYNC` on all ranks if any has a lock that is not unlocked (a leaked one), or if another
-    /// rank is in another call. `PROC_FAILED` if the world has ended. The error returns the window;
-    /// after `PROC_FAILED` it can only be dropped.
+    /// `RMA_SYNC` on all ranks if any rank has a lock that is not unlocked (a leaked lock), or if
+    /// another rank is in another call. `PROC_FAILED` if the world has ended. The error returns the
+    /// window; after `PROC_FAILED` it can only be dropped.
     #[track_caller]
     pub fn into_window(mut self) -> Result<Window<T>, Refused<Self>> {
         let data = self.core.data.clone();
@@ -209,7 +210,7 @@ impl<T: Element> LockWindow<T> {
         if let Err(error) = data.handler.report(agreed) {
             return Err(Refused::new(self, error));
         }
-        // All ranks have released their locks, and those that have returned from this call may use
+        // All ranks have released their locks. Ranks that have returned from this call may use
         // their parts.
         data.begin_checks(call.site);
         Ok(self.window.take().expect("it is taken here only"))
@@ -260,7 +261,7 @@ impl<T: Element> LockWindow<T> {
 
     /// Locks the part of `target`, which may be this rank.
     ///
-    /// The call waits for nothing: the epoch is carried out later.
+    /// The call does not wait, since the epoch is carried out later.
     ///
     /// # Errors
     /// `RANK` for a target out of range. `RMA_SYNC` if this rank has locked that part, or is in
@@ -276,8 +277,8 @@ impl<T: Element> LockWindow<T> {
 
     /// Takes a shared lock of the part of every rank, this one included.
     ///
-    /// The call waits for nothing. The first flush that carries something out holds the parts of
-    /// all ranks, one after the other.
+    /// The call does not wait. The first flush that carries something out takes the parts of all
+    /// ranks, one after the other, and holds them.
     ///
     /// # Errors
     /// As [`lock`](Self::lock); in that case no part is locked.
@@ -326,8 +327,8 @@ impl<T: Element> LockWindow<T> {
         let call = Call::named(0, "LockWindow::local_mut");
         let len = self.len();
         let result = self.core.owned(LockType::Exclusive, &call, |base| {
-            // SAFETY: these are this rank's elements, initialised and aligned, while it holds
-            // exclusive locks of all regions; no other reference to them is made, since this rank
+            // SAFETY: these are this rank's elements, initialised and aligned, and this rank holds
+            // exclusive locks of all regions. No other reference to them is made, since this rank
             // has one epoch of its own part at a time.
             write(unsafe { std::slice::from_raw_parts_mut(base.cast(), len) })
         });
@@ -339,7 +340,7 @@ impl<T: Element> Drop for LockWindow<T> {
     fn drop(&mut self) {
         let windows = (self.window.take(), self.words.take());
         if self.core.is_in_call() {
-            // Dropped inside a call of the world: kept for good, as if it were leaked.
+            // Dropped inside a call of the world, the window is never freed, as if it were leaked.
             return std::mem::forget((self.core.clone(), windows));
         }
         self.core.close(&Call::named(0, "drop of a LockWindow"));
@@ -347,10 +348,10 @@ impl<T: Element> Drop for LockWindow<T> {
 }
 
 impl<T: Element> Lock<'_, T> {
-    /// Ends the epoch: carries out what was collected since the last flush, and waits until it is
-    /// done.
+    /// Ends the epoch: carries out the operations collected since the last flush, and waits until
+    /// they are done.
     ///
-    /// All of the epoch is then visible to each rank that locks the part later, and tickets hold
+    /// The whole epoch is then visible to each rank that locks the part later, and tickets hold
     /// their elements.
     ///
     /// # Errors
@@ -359,9 +360,9 @@ impl<T: Element> Lock<'_, T> {
     /// is over in any case.
     ///
     /// # Cost
-    /// Where the target's memory is reached, the target makes no call and there is no message. The
-    /// cost is that of the operations, and of two atomic operations, to take and to release the
-    /// lock, for each region that was touched; a part has at most 16 regions.
+    /// If the target's memory is reached, the target makes no call and there is no message. The
+    /// cost is that of the operations, plus two atomic operations for each touched region, to take
+    /// and to release its lock. A part has at most 16 regions.
     #[doc(alias = "MPI_Win_unlock")]
     #[track_caller]
     #[inline]
@@ -432,7 +433,7 @@ impl<T: Element> LockAll<'_, T> {
     }
 }
 
-/// Returns all targets, those that were flushed first. They are held, so this order keeps the rank
+/// Returns all targets. Flushed targets come first: the rank holds them, so this order keeps it
 /// from waiting for a lock while it holds others.
 fn held_first(core: &LockCore) -> impl Iterator<Item = usize> {
     let held = (0..core.data.world.size).filter(|&target| core.holds(target));

@@ -17,7 +17,7 @@ use fencepost_planner::{ErrorClass, Result};
 /// A message to a rank, before its elements are sent: see [`World::message`].
 ///
 /// One of [`synchronous`](Self::synchronous), [`buffered`](Self::buffered) and
-/// [`ready`](Self::ready) may change when its send is complete. If several are called, the last one
+/// [`ready`](Self::ready) changes when its send is complete. If several are called, the last call
 /// counts.
 ///
 /// ```
@@ -70,8 +70,8 @@ impl<'w, S> Message<'w, S> {
 
     /// Promises that a receive waits for the message.
     ///
-    /// If none waits when it arrives, the receive that takes it is `ASSERT`, and the message is
-    /// lost; the send does not report that.
+    /// If no receive waits when the message arrives, the receive that takes it returns `ASSERT`,
+    /// and the message is lost. The send does not report that.
     #[doc(alias = "MPI_Rsend")]
     #[doc(alias = "MPI_Irsend")]
     pub fn ready(mut self) -> Self {
@@ -87,8 +87,8 @@ impl Message<'_> {
     /// [attached](World::attach_buffer) until this rank has been notified that the message was
     /// received. The message can still be received after this rank has left.
     ///
-    /// The send is `BUFFER` if no buffer is attached or it has no room: nothing was sent. A buffer
-    /// has room for at most 65,536 messages.
+    /// The send returns `BUFFER` if no buffer is attached or the buffer has no room. Then nothing
+    /// was sent. A buffer has room for at most 65,536 messages.
     #[doc(alias = "MPI_Bsend")]
     #[doc(alias = "MPI_Ibsend")]
     pub fn buffered(mut self) -> Self {
@@ -102,12 +102,13 @@ impl Message<'_> {
     /// The elements are read at the call and can be reused when it returns.
     ///
     /// The call returns at some time between its start and the receive. A rank keeps [some
-    /// messages](crate::Ranks::unexpected) that it has not received. If it keeps as many as it may,
-    /// or if a message is longer than those that are sent [at once](crate::Ranks::eager), the send
-    /// waits until a receive takes the message. A program that would also complete if each send
-    /// were [synchronous](Self::synchronous) does not depend on that. With
+    /// messages](crate::Ranks::unexpected) that it has not received. If this memory is full, or if
+    /// the message is too long to be sent [at once](crate::Ranks::eager), the send waits until a
+    /// receive takes the message. A correct program does not depend on this memory: it also
+    /// completes if each send is [synchronous](Self::synchronous). With
     /// [`Check::Mpi`](crate::Check::Mpi) (`FENCEPOST_CHECK=mpi`) each send waits until a receive
-    /// takes the message, as a synchronous one does, so a program that depends on it is reported.
+    /// takes the message, like a synchronous send, so a program that depends on this memory is
+    /// reported.
     ///
     /// # Errors
     /// `RANK` for a rank that the world does not have, and `DISP` for elements that the slice does
@@ -116,8 +117,8 @@ impl Message<'_> {
     /// [`buffered`](Self::buffered).
     ///
     /// # Cost
-    /// One message with two copies of the elements. A long one takes an envelope, and then a copy
-    /// where memory is reached, otherwise two more messages for each 256 KiB.
+    /// One message with two copies of the elements. A long message takes an envelope and then a
+    /// copy if memory is reached, or else two more messages for each 256 KiB.
     ///
     /// # Source
     /// MPI 4.1, section 3.2.1 (MPI_SEND).
@@ -142,15 +143,14 @@ impl Message<'_> {
 /// Messages between two ranks, outside all windows. `planner/README.md` defines them in paragraphs
 /// 24 to 27.
 ///
-/// Messages of one rank to another are received in the order in which they were sent, as far as
-/// receives name them: a receive takes the first message that it names, by sender and tag. They are
-/// neither ordered with nor mixed with the operations on any window, nor with the messages of
-/// another world.
+/// A receive takes the first message that it names, by sender and tag, in the order in which the
+/// sender sent them. They are neither ordered with nor mixed with the operations on any window, nor
+/// with the messages of another world.
 impl World {
     /// Begins a message to a rank, with a tag; [`send`](Message::send) and
     /// [`isend`](Message::isend) send elements in it.
     ///
-    /// A message to `None` is sent to nobody, and nothing waits for it.
+    /// A message to `None` is not sent, and the call does not wait.
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;
@@ -173,17 +173,17 @@ impl World {
         Message::new(self, to.into(), tag)
     }
 
-    /// Waits for a message from this rank, or from [`Any`](crate::Any), with this tag, or any, and
-    /// returns all its elements.
+    /// Waits for a message from this rank, or from [`Any`](crate::Any), with this tag or any tag,
+    /// and returns all its elements.
     ///
-    /// A receive from `None` returns at once, with nothing.
+    /// A receive from `None` returns at once, without elements.
     ///
     /// # Errors
     /// `RANK` for a rank that the world does not have. In these three cases the message is lost:
-    /// `TYPE` if it has elements of another type, `ASSERT` if it was
-    /// [ready](Message::ready) too early, and `NO_MEM` if there is no memory for it. `PROC_FAILED`
-    /// if the sender has left or died, or the world has ended; for a receive from any, if no other
-    /// rank is left or one has failed.
+    /// `TYPE` if it has elements of another type, `ASSERT` if it was [ready](Message::ready) too
+    /// early, and `NO_MEM` if there is no memory for it. `PROC_FAILED` if the sender has left or
+    /// died, or the world has ended. For a receive from any rank, `PROC_FAILED` if no other rank is
+    /// left or one has failed.
     ///
     /// # Source
     /// MPI 4.1, section 3.2.4 (MPI_RECV).
@@ -197,20 +197,21 @@ impl World {
         let call = Call::named(0, "World::recv");
         let mut elements: Vec<T> = Vec::new();
         let room = Room::List(&raw mut elements);
-        // SAFETY: the list is one of `T`, and is not accessed before this returns.
+        // SAFETY: the list is a list of `T`, and no other code accesses it before this returns.
         let received = unsafe { messages::receive::<T>(self.core(), from.into(), tag.into(), room, &call) };
         Ok((elements, self.core().handler.report(received)?))
     }
 
-    /// Receives as [`recv`](Self::recv) does, into a slice, or into a pair of a slice and a range
-    /// or [`Datatype`] that names elements of it.
+    /// Receives like [`recv`](Self::recv), into a slice, or into a pair of a slice and a range or
+    /// [`Datatype`] that names elements of it.
     ///
     /// A message of fewer elements leaves the others as they were.
     ///
     /// # Errors
     /// As [`recv`](Self::recv). Also `DISP` for elements that the slice does not have, and
-    /// `TRUNCATE` if the message has more elements than there is room for: it is lost, and the room
-    /// is as it was. If the world ends while the elements arrive, the room has some of them.
+    /// `TRUNCATE` if the message has more elements than there is room for. Then the message is
+    /// lost, and the room is unchanged. If the world ends while the elements arrive, the room has
+    /// some of them.
     ///
     /// # Source
     /// MPI 4.1, section 3.2.4 (MPI_RECV).
@@ -230,8 +231,8 @@ impl World {
         self.core().handler.report(received)
     }
 
-    /// Sends as [`Message::send`] does and receives as [`recv_into`](Self::recv_into) does, in
-    /// whichever order the messages come.
+    /// Sends like [`Message::send`] and receives like [`recv_into`](Self::recv_into). The two
+    /// messages may come in either order.
     ///
     /// Ranks that all call it do not wait for each other in a cycle.
     ///
@@ -282,7 +283,8 @@ impl World {
         Ok(self.core().handler.report(found)?.unwrap_or_default())
     }
 
-    /// Does what [`probe`](Self::probe) does if that would not wait; otherwise returns `None`.
+    /// Does the same as [`probe`](Self::probe) if that would return at once. Otherwise returns
+    /// `None`.
     ///
     /// # Errors
     /// As [`probe`](Self::probe).
@@ -354,7 +356,7 @@ impl World {
                     return Err(call.error(core, ErrorClass::NoMem, message));
                 };
                 packed.resize(len, 0);
-                // SAFETY: all elements are in the slice, and there is room for as many.
+                // SAFETY: all elements are in the slice, and there is room for all of them.
                 unsafe { kernel::pack(bytes.as_ptr(), &elements, size, packed.as_mut_ptr()) };
                 Ok(packed)
             }

@@ -4,7 +4,7 @@ use crate::state::handler::Handler;
 use fencepost_planner::Error;
 use std::fmt;
 
-/// The error of a call that has taken a value, which the error returns.
+/// The error of a call that has taken a value. The error returns that value.
 ///
 /// `?` converts it to an [`Error`], and drops the value.
 ///

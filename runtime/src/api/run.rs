@@ -103,7 +103,7 @@ const DEFAULT: Check = if cfg!(debug_assertions) { Check::Calls } else { Check::
 ///
 /// In a job of processes these are the ranks of the job, which must have exactly `size`. Otherwise
 /// they are threads, at most 2048, or whatever `FENCEPOST_TRANSPORT` selects. A program that wants
-/// threads wherever it is started asks for them: `ranks(5).transport(TransportKind::Local)`.
+/// threads in every case requests them: `ranks(5).transport(TransportKind::Local)`.
 pub fn ranks(size: usize) -> Ranks {
     Ranks { size: Some(size), ..Ranks::default() }
 }
@@ -113,7 +113,7 @@ pub fn ranks(size: usize) -> Ranks {
 /// In a job of processes these are the ranks of the job. Otherwise there are `FENCEPOST_RANKS`
 /// ranks, or one for each core.
 ///
-/// The program returns only success or an error; [`collect`] takes one that returns a value.
+/// The program returns only success or an error; [`collect`] takes a program that returns a value.
 ///
 /// ```
 /// # mod fencepost {
@@ -139,8 +139,8 @@ pub fn ranks(size: usize) -> Ranks {
 /// In a job of processes, the worlds of the processes are paired by the order in which each process
 /// enters them. So only one thread of a process may be in `run` at a time. A second thread's `run`
 /// is refused with `ARG`. The first thread's `run` returns `ARG` as well, since its world may have
-/// been paired with the wrong one. A job may enter any number of worlds in a row. Where ranks share
-/// memory, a rank may be up to 16,384 worlds ahead of another one; going further ahead is refused
+/// been paired with the wrong one. A job may enter any number of worlds in a row. If ranks share
+/// memory, a rank may be up to 16,384 worlds ahead of another rank. Going further ahead is refused
 /// with `IO`.
 ///
 /// # Errors
@@ -153,11 +153,11 @@ pub fn run(program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
     Ranks::default().run(program)
 }
 
-/// Runs `program` as [`run()`] does, and returns the values of this process's ranks, in the order
-/// of ranks.
+/// Runs `program` like [`run()`], and returns the values of this process's ranks, in the order of
+/// ranks.
 ///
-/// Where ranks are threads, these are the values of all ranks; where ranks are processes, it is the
-/// value of this one.
+/// If ranks are threads, these are the values of all ranks. If ranks are processes, it is the value
+/// of this rank.
 ///
 /// # Errors
 /// As [`run()`].
@@ -198,7 +198,7 @@ impl Ranks {
         self
     }
 
-    /// Sets the preferred mode of operations that name none of their own.
+    /// Sets the preferred mode of operations that do not name a mode.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
         self
@@ -216,16 +216,16 @@ impl Ranks {
         self
     }
 
-    /// Sets the census: how ranks find out at fences, barriers and short collectives who has
-    /// entered them, and who has something for whom.
+    /// Sets the census: how ranks find out at fences, barriers and short collectives which ranks
+    /// have entered them, and which rank has something for which other.
     ///
     /// The setting holds for this world and its parts. By default the machine model decides.
     /// Results have the same bits and errors have the same names with each census. In a sparse
-    /// census, one rank represents its host where some ranks share memory but not all do; where
-    /// none do, one rank represents up to eight ranks of a machine. If each rank had something for
-    /// most others in one fence, a world with the sparse census takes the reduced one in the next
-    /// fence, provided that the model predicts it to be faster. This setting is for measurements.
-    /// The variable is `FENCEPOST_CENSUS=direct|sparse|reduced`.
+    /// census, one rank represents its host if only some ranks share memory. If no ranks share
+    /// memory, one rank represents up to eight ranks of a machine. If each rank had something for
+    /// most others in one fence, a world with the sparse census takes the reduced census in the
+    /// next fence, provided that the model predicts it to be faster. This setting is for
+    /// measurements. The variable is `FENCEPOST_CENSUS=direct|sparse|reduced`.
     ///
     /// All ranks must choose the same census: if they differ, the first call that all ranks make
     /// ends the world with `RMA_SYNC`.
@@ -237,10 +237,10 @@ impl Ranks {
     /// Sets whether anything is planned.
     ///
     /// Without planning, every operation is a message of its own. Supersteps that are prepared here
-    /// are then compiled aggressive and nothing is joined. In epochs that are not compiled, every
-    /// operation is aggressive, whatever it asks for. Plans that are loaded stay as they are,
-    /// unless they do not fit the placement of the ranks. Where memory is reached, epochs that are
-    /// not compiled have no messages. This setting is for measurements. The variable is
+    /// are then compiled in the aggressive mode, and no messages are joined. In epochs that are not
+    /// compiled, every operation is aggressive, even if it requests another mode. Loaded plans stay
+    /// unchanged if they fit the placement of the ranks. If memory is reached, epochs that are not
+    /// compiled have no messages. This setting is for measurements. The variable is
     /// `FENCEPOST_PLAN=on|off`.
     #[doc(hidden)]
     pub fn plan(mut self, plan: bool) -> Self {
@@ -262,13 +262,13 @@ impl Ranks {
     ///   `RMA_CONFLICT` on the rank that owns the elements and on both origins, with both lines,
     ///   and `RMA_SYNC` on the others.
     /// - **The wait of an exposure** is `RMA_CONFLICT` if two operations of its accesses conflict.
-    ///   **The unlock, flush or load of a shared epoch** is, if the epoch conflicts with another
-    ///   one and nothing orders the two. After either, all ranks are notified in the same way by
-    ///   their next [`barrier`](crate::World::barrier), or when they change a window over to locks
-    ///   or back.
+    ///   **The unlock, flush or load of a shared epoch** is `RMA_CONFLICT` if the epoch conflicts
+    ///   with another epoch and nothing orders the two. After either, all ranks are notified in the
+    ///   same way by their next [`barrier`](crate::World::barrier), or when they change a window
+    ///   over to locks or back.
     /// - **A put that writes an element twice** is `RMA_CONFLICT` at its call, with both lines, and
-    ///   no part of the epoch. So is an operation that conflicts with an earlier one of the same
-    ///   rank in the epoch of a fence or in an access.
+    ///   is not part of the epoch. The same holds for an operation that conflicts with an earlier
+    ///   one of the same rank in the epoch of a fence or in an access.
     ///
     /// Epochs without such a conflict leave the same bits as unchecked ones.
     ///
@@ -276,23 +276,22 @@ impl Ranks {
     /// stored into its part since the window was made or last fenced, and another rank accesses the
     /// part in a way that MPI then leaves undefined. In the second, a rank has stored into the
     /// section of an operation of its own after the call. In addition, a broadcast, a scatter, a
-    /// reduction to one rank, a gather and a scan order epochs of locks only as far as they do in
-    /// MPI.
+    /// reduction to one rank, a gather and a scan order epochs of locks only as in MPI.
     ///
-    /// A superstep with a conflict is neither prepared nor loaded: that is `RMA_CONFLICT` on the
-    /// ranks that know of it. A superstep is not checked while it runs.
+    /// A superstep with a conflict is not prepared or loaded: the call returns `RMA_CONFLICT` on
+    /// the ranks that know the conflict. A superstep is not checked while it runs.
     ///
     /// All ranks must choose the same level: if they differ, the first fence of windows or barrier
     /// is `RMA_SYNC`. Without the feature `check`, no conflicts are looked for.
     ///
     /// # Cost
-    /// Nothing, unless conflicts are looked for. In that case:
+    /// Nothing, unless conflicts are checked. In that case:
     ///
-    /// - An operation on one element is kept in 8 bytes, any other in more.
+    /// - An operation on one element is kept in 8 bytes. Other operations take more.
     /// - Each fence of windows has one more exchange, in which these records and the lines of the
     ///   calls travel to their targets. Each origin marks the elements that it touches, with one
-    ///   bit for each kind of operation. Each target does so too, where several ranks touch its
-    ///   elements.
+    ///   bit for each kind of operation. A target marks its elements as well if several ranks touch
+    ///   them.
     /// - A barrier has one more exchange. Each post, access and message has one more frame, with a
     ///   word for each rank.
     /// - Each epoch of a lock is compared with those epochs of its part that are not known to be
@@ -302,8 +301,8 @@ impl Ranks {
         self
     }
 
-    /// Sets the number of bytes that hold the operations under locks for each part of a window, in
-    /// which conflicts are looked for.
+    /// Sets the number of bytes that hold the operations under locks for each part of a window, for
+    /// the search for conflicts.
     ///
     /// The default is 1 MiB. The variable is `FENCEPOST_CHECK_MEMORY`. Each rank has an equal share
     /// of this memory at each part. An operation on one run of elements takes 64 bytes of the
@@ -347,9 +346,9 @@ impl Ranks {
     /// consequences:
     ///
     /// - **A system call that the program passes elements to** (`file.write_all(bytes_of(&u[..]))`,
-    ///   a read into the window) fails with EFAULT between two fences, since no signal is raised
-    ///   there: copy the elements first. Calls of this crate accept elements.
-    /// - A load that also stores, as in `u[i] += 1`, may be seen as a store alone. After a long
+    ///   a read into the window) fails with EFAULT between two fences, since a system call raises
+    ///   no signal. Copy the elements first. Calls of this crate accept elements.
+    /// - A load that also stores, as in `u[i] += 1`, may be seen only as a store. After a long
     ///   copy, the rest of its pages is not seen. If several threads of the program access
     ///   elements, one may load unseen while another one does.
     /// - No window is watched beyond 1024 windows of a process, nor while SIGSEGV or SIGTRAP is
@@ -361,7 +360,7 @@ impl Ranks {
     /// - A load is what the processor executes. An optimised build may load the target of a
     ///   reference, or an element of an array whose length is part of its type, before the
     ///   condition under which the source reads it. Such a load is reported.
-    /// - If one instruction loads several elements, the first is seen.
+    /// - If one instruction loads several elements, only the first is seen.
     /// - What the program passes to calls of this crate may be read unseen.
     /// - A window that was made for locks is not watched. Neither is any window on a processor
     ///   other than x86-64, or where memory cannot be mapped twice. A rank reports the first of its
@@ -412,9 +411,9 @@ impl Ranks {
     ///
     /// It is reported again each time that its duration has doubled. `None` disables the reports,
     /// and the default is 10 seconds. With a duration of zero, a wait is reported as soon as the
-    /// rank would sleep. The report contains who waits for whom, in which call, how many of the
-    /// awaited things have arrived, and where the awaited rank is, as far as is known. The variable
-    /// is `FENCEPOST_STALL`.
+    /// rank would sleep. The report contains which rank waits for which, in which call, how many of
+    /// the awaited things have arrived, and where the awaited rank is, if that is known. The
+    /// variable is `FENCEPOST_STALL`.
     ///
     /// # Cost
     /// Nothing until a waiting rank would sleep; from then on, one reading of the clock each time
@@ -437,8 +436,8 @@ impl Ranks {
     /// Sets whether ranks that wait for one another in a cycle, or for any of several ranks that
     /// do, end their worlds.
     ///
-    /// If so, each of these ranks returns an error that names who waits for whom and in which call.
-    /// Otherwise the cycle is only reported.
+    /// If so, each of these ranks returns an error that names which rank waits for which and in
+    /// which call. Otherwise the cycle is only reported.
     ///
     /// Ranks of one world that are in different collective calls are notified at once. A cycle is
     /// recognised within some seconds, and never by mistake. Two kinds of ranks are never part of a
@@ -454,9 +453,9 @@ impl Ranks {
     ///
     /// The default is 16,384, and 1,048,576 to a rank of another host or by TCP. It is never more
     /// than an equal part of [`unexpected`](Self::unexpected), less 64; 0 allows only empty
-    /// messages. Of longer messages only the envelope is sent at first; the elements follow when a
-    /// receive has taken it. So a [send](crate::Message::send) of a longer message waits for its
-    /// receive. [`run()`] reads `FENCEPOST_EAGER`.
+    /// messages. For longer messages only the envelope is sent at first; the elements follow when a
+    /// receive has taken the message. So a [send](crate::Message::send) of a longer message waits
+    /// for its receive. [`run()`] reads `FENCEPOST_EAGER`.
     pub fn eager(mut self, bytes: usize) -> Self {
         self.eager = Some(bytes);
         self
@@ -482,10 +481,10 @@ impl Ranks {
     /// [`launch`](crate::launch()). In a job, each transport of processes means that of the job.
     ///
     /// # Errors
-    /// As [`run()`]. Where ranks are threads, a rank that panicked becomes an error that reports
-    /// the panic. A rank that is a process resumes its panic after it has left the world, so the
+    /// As [`run()`]. If ranks are threads, a rank that panicked becomes an error that reports the
+    /// panic. A rank that is a process resumes its panic after it has left the world, so the
     /// process exits with code 101 unless the panic is caught. Every other rank gets an error that
-    /// names it.
+    /// names the rank.
     ///
     /// Returns `ARG` if a thread of a rank's process calls this while another thread is in it: see
     /// [`run()`].
@@ -532,7 +531,7 @@ impl Ranks {
         use environment::{bytes, either, machine, read, size, text, word};
         const ON: [(&str, bool); 2] = [("on", true), ("off", false)];
         let given = TransportKind::from_environment()?;
-        // A program that asks for threads gets them, wherever it was started.
+        // A program that requests threads gets them, even in a job.
         let asked = self.transport.as_ref().or(given.as_ref());
         let threads = asked.is_some_and(|transport| !transport.is_of_processes());
         match asked {

@@ -17,10 +17,11 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::panic::Location;
 
-/// An epoch that ends when its closure does: see [`Window::epoch`] and [`Window::epoch_between`].
+/// An epoch that ends together with its closure: see [`Window::epoch`] and
+/// [`Window::epoch_between`].
 ///
-/// It derefs to the window or the [`Access`](crate::Access) whose epoch it is, so it has all the
-/// calls of one.
+/// It derefs to the window or the [`Access`](crate::Access) whose epoch it is, so it has all calls
+/// of a window or an access.
 pub struct Epoch<'scope, 'env: 'scope, T: Element, C = &'env Window<T>> {
     pub(super) window: &'env Window<T>,
     pub(super) calls: C,
@@ -48,14 +49,14 @@ pub(super) type Ticketed<'env, T> = (Ticket<T>, &'env mut [T]);
 /// # Ok(()) }).unwrap();
 /// ```
 ///
-/// The other elements stay as they are. Elements land in the order of the datatype: an element that
-/// it names twice holds the later value, as in a section of a window.
+/// The other elements stay unchanged. Elements land in the order of the datatype. So an element
+/// that it names twice holds the later value, as in a section of a window.
 #[diagnostic::on_unimplemented(
     message = "elements of `{T}` cannot land in `{Self}`",
     note = "give a mutable reference to a slice, array or `Vec` of elements (`&mut values`, `&mut values[..]`), or a pair of one and a range or `Datatype` that names elements of it"
 )]
 pub trait Destination<'env, T: Element> {
-    /// Returns the buffer, and which of its elements are filled if not all are.
+    /// Returns the buffer, and, if not all of its elements are filled, which elements are.
     #[doc(hidden)]
     fn buffer(self) -> (&'env mut [T], Option<Datatype>);
 }
@@ -130,9 +131,9 @@ impl<'scope, T: Element, C> Epoch<'scope, '_, T, C> {
 }
 
 impl WindowCore {
-    /// Collects a get into a buffer that is borrowed until the epoch is over. The arguments give
-    /// where the buffer begins, its number of elements, and which of them are filled if not all
-    /// are.
+    /// Collects a get into a buffer that is borrowed until the epoch is over. The arguments are the
+    /// first address of the buffer, its number of elements, and, if not all of them are filled,
+    /// which elements are.
     fn borrowed(
         &self,
         (to, len): (*mut u8, usize),
@@ -197,7 +198,7 @@ impl Drop for Unwound<'_> {
         let Self(core, call) = self;
         core.discard();
         let error = call.error(&core.world, ErrorClass::Other, "the closure of the epoch panicked");
-        // The error is for the others: this rank is unwinding.
+        // The error is for the other ranks: this rank is unwinding.
         core.world.calls.begin();
         drop(fence::fail(&core.world, &[core], call, error));
         core.world.calls.leave();

@@ -1,5 +1,5 @@
-//! Splits a world: decides which ranks are in which part, and where the memory of each part is laid
-//! out.
+//! Splits a world: decides which ranks are in which part, and which rank lays out the memory of
+//! each part.
 
 use crate::posts::state::ports;
 use crate::protocol::state::stalls::Stalls;
@@ -93,7 +93,7 @@ fn found(core: &WorldCore, attempt: u64, members: &[usize]) -> Vec<u8> {
     }
 }
 
-/// Joins the new world, given what each rank's [`found`] returned. Returns the world's number, how
+/// Joins the new world, given the result of [`found`] of each rank. Returns the world's number, how
 /// many ranks of this process know it by that number, and the endpoint of this rank, which is
 /// member `index`.
 ///
@@ -128,8 +128,8 @@ fn join(
     Ok(((id, members.len()), end))
 }
 
-/// Gives `part`, whose ranks are the `members` of `core`, the settings of `core`, and its place
-/// among the parts of it.
+/// Gives `part` the settings of `core` and its place among the parts of `core`. The ranks of `part`
+/// are the `members` of `core`.
 fn inherit(part: &Rc<WorldCore>, core: &Rc<WorldCore>, members: &[usize]) {
     part.supersteps.check(core.supersteps.checks());
     part.checks.set(core.checks.checking.borrow().clone());

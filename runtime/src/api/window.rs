@@ -15,11 +15,11 @@ use fencepost_planner::ir::pattern::Mode;
 use std::panic::Location;
 
 impl<T: Element> Window<T> {
-    /// Sets the preferred mode of operations that name none of their own.
+    /// Sets the preferred mode of operations that do not name a mode.
     ///
     /// In an epoch that is not compiled, the effect of a mode depends on how a target is reached.
     ///
-    /// Where ranks only exchange messages:
+    /// If ranks only exchange messages:
     ///
     /// - An *aggressive* operation whose source is a slice leaves at the call.
     /// - *Pipelined* operations leave in frames of about the chunk size of the machine model, each
@@ -28,22 +28,21 @@ impl<T: Element> Window<T> {
     ///   since order is kept. A section is read at the fence and therefore holds back all puts
     ///   after it.
     /// - Everything else, gets included, leaves in one frame at the fence.
-    /// - *Auto* is pipelined if the operations that followed the same line (of a fence, or of a
-    ///   superstep's call) the last time were large enough and differed from those that had
-    ///   followed it before. Otherwise it is aggregated.
+    /// - *Auto* considers the last epoch that began at the same line (of a fence, or of a
+    ///   superstep's call). It is pipelined if the operations of that epoch were large enough and
+    ///   differed from those of the epoch before it at that line. Otherwise it is aggregated.
     /// - *Direct* is not available and is treated as aggregated.
     ///
     /// While calls are compared with a superstep's pattern, nothing leaves early.
     ///
-    /// Where memory is shared, nothing leaves, since the target reads what the origin has
-    /// collected:
+    /// If memory is shared, nothing leaves, since the target reads what the origin has collected:
     ///
-    /// - A section that is a source is *direct* if the target is to read it in place. *Auto*
-    ///   chooses that if, by the machine model, it saves more than waiting for the reader costs. In
-    ///   every other mode the section is copied as the fence is entered.
+    /// - A section that is a source is *direct* if the target reads it in place. *Auto* chooses
+    ///   that if the machine model predicts that it saves more than the wait for the reader costs.
+    ///   In every other mode the section is copied when the fence is entered.
     /// - A get of more than one element is copied directly to its destination in *direct* and
     ///   *auto*, and staged in every other mode.
-    /// - If other ranks read what an epoch writes, the reader stages what is direct.
+    /// - If other ranks read elements that an epoch writes, the reader stages what is direct.
     pub fn set_mode(&mut self, mode: Mode) {
         self.core.fence.mode.set(mode);
         self.core.allow(self.core.is_short());
@@ -72,7 +71,7 @@ impl<T: Element> Window<T> {
     /// Puts `source` into elements of a target: `u.put(&values).to(target, region)?`.
     ///
     /// The next fence replaces the elements at the target. A slice is copied at once and may be
-    /// reused; a section is read as the fence is entered.
+    /// reused. A section is read when the fence is entered.
     #[doc(alias = "MPI_Put")]
     #[inline]
     pub fn put<S: Source<T>>(&self, source: S) -> Put<'_, Self, S> {
@@ -92,9 +91,10 @@ impl<T: Element> Window<T> {
 
     /// Gets elements of a target into a section: `u.get(0..4).from(target, region)?`.
     ///
-    /// The get reads what the target holds as it enters the fence, and lands before any put of the
-    /// epoch is applied. From a rank whose memory is not reached, an epoch may get at most 256
-    /// times the whole of its window, or 16 MiB if that is more; beyond that the fence is `SIZE`.
+    /// The get reads what the target holds when it enters the fence, and lands before any put of
+    /// the epoch is applied. From a rank whose memory is not reached, an epoch may get at most 256
+    /// times the whole of its window, or 16 MiB if that is more. Beyond that the fence returns
+    /// `SIZE`.
     #[doc(alias = "MPI_Get")]
     #[inline]
     pub fn get<S: Section<T>>(&self, into: S) -> Get<'_, Self, S> {
@@ -106,8 +106,8 @@ impl<T: Element> Window<T> {
     /// The elements are those of a range or a datatype, or the one at a displacement.
     ///
     /// # Errors
-    /// As [`Put::to`]. Also `NO_MEM` for more elements than there is memory for, if the target is
-    /// `None`; for a rank, the fence reports it.
+    /// As [`Put::to`]. If the target is `None`, also `NO_MEM` for more elements than there is
+    /// memory for. For a rank, the fence reports that.
     #[track_caller]
     pub fn fetch(
         &self,
@@ -125,22 +125,22 @@ impl<T: Element> Window<T> {
     /// the last fence have happened everywhere that this rank can see.
     ///
     /// # Errors
-    /// Operations that were pending are gone after an error:
+    /// After an error, pending operations are discarded:
     ///
     /// - `RMA_SYNC` if ranks fence different windows or are in different supersteps. Nothing is
     ///   applied, and the world goes on.
-    /// - `NO_MEM` if there is no memory for what this rank puts or gets, and then `RMA_SYNC` on the
-    ///   others. Nothing is applied, and the world goes on.
+    /// - `NO_MEM` if there is no memory for what this rank puts or gets. The other ranks then get
+    ///   `RMA_SYNC`. Nothing is applied, and the world goes on.
     /// - `NO_MEM` if this rank has to stage what others put, and cannot. The world has ended.
     /// - `PROC_FAILED` if a rank has left or died. The world has ended.
     ///
     /// # Cost
-    /// Where all ranks share memory or are few, one exchange of a notification between each two
-    /// ranks; in shared memory a notification is a cache line. Where they are many and exchange
+    /// If all ranks share memory, or are few, one exchange of a notification between each two
+    /// ranks. In shared memory a notification is a cache line. For many ranks that exchange
     /// messages, log2 p rounds of one message for each rank, or for one rank of each group
     /// ([`Ranks::census`](crate::Ranks::census)). If there are operations for a rank whose memory
-    /// is not reached, also one or two messages for each window, and an answer for gets. Where
-    /// memory is read in place, also a wait for the ranks that read it.
+    /// is not reached, also one or two messages for each window, and an answer for gets. If memory
+    /// is read in place, also a wait for the ranks that read it.
     ///
     /// # Source
     /// MPI 4.1, section 12.5.1 (MPI_WIN_FENCE).
@@ -163,8 +163,8 @@ impl<T: Element> Window<T> {
     /// Ends the epoch as [`fence`](Self::fence) does, with the program's assertions.
     ///
     /// # Errors
-    /// `ASSERT` if an assertion is found to be false, on the rank that finds it; the others get
-    /// `RMA_SYNC`, and nothing is applied. Otherwise as [`fence`](Self::fence).
+    /// `ASSERT` on the rank that finds an assertion to be false. The others get `RMA_SYNC`, and
+    /// nothing is applied. Otherwise as [`fence`](Self::fence).
     #[track_caller]
     pub fn fence_with(&mut self, assertions: Assertions) -> Result<()> {
         let call = Call::fence(Location::caller());

@@ -50,11 +50,11 @@ impl World {
         })
     }
 
-    /// Returns the cost of communication by which this world decides: the one that
-    /// `FENCEPOST_MACHINE` names or [`Ranks::machine`](crate::Ranks::machine) has set, otherwise
-    /// [`Machine::default`]. It is the same on all ranks.
+    /// Returns the machine model by which this world decides. `FENCEPOST_MACHINE` or
+    /// [`Ranks::machine`](crate::Ranks::machine) sets it; otherwise it is [`Machine::default`]. It
+    /// is the same on all ranks.
     ///
-    /// A program that predicts what a superstep takes here asks for it:
+    /// A program uses it to predict how long a superstep takes here:
     /// `compiled.with(world.placement(), world.machine(), &options)`.
     #[must_use]
     pub fn machine(&self) -> &Machine {
@@ -66,12 +66,12 @@ impl World {
     /// By default, nothing is done. These calls are all calls on the world itself, and fences and
     /// supersteps of several windows. Calls on one window, its fences and supersteps included, use
     /// the handler of that window ([`Window::on_error`](crate::Window::on_error)). Each error is
-    /// passed once to the handler of the call that found it, on the rank that returns it.
+    /// passed once, to the handler of the call that found it, on the rank that returns it.
     ///
     /// The handler holds for this rank; other ranks may set another one. Windows and worlds that
-    /// are made from now on begin with it. A handler cannot undo an error, and cannot call anything
-    /// of the world, which it does not have. Errors of `run` itself, of compiling without a world,
-    /// and of the program reach no handler.
+    /// are made from now on begin with it. A handler cannot undo an error. It does not have the
+    /// world, so it cannot call anything of it. Errors of `run` itself, of compiling without a
+    /// world, and of the program do not reach a handler.
     ///
     /// # Cost
     /// Nothing, unless there is an error.
@@ -90,7 +90,7 @@ impl World {
     /// [`Compiled::with`](crate::Compiled::with). It is the same on all ranks; a world that was
     /// split off has its own.
     ///
-    /// Ranks that the placement groups do share memory. If the hosts do not hold equally many
+    /// Ranks in one group of the placement share memory. If the hosts have different numbers of
     /// successive ranks, more ranks may share memory than a [`Placement`] can express.
     ///
     /// ```
@@ -111,8 +111,8 @@ impl World {
     /// on all.
     ///
     /// With [`Order::Relaxed`], each element takes each of its operations exactly once, in some
-    /// order. Schedules may make use of that. Epochs that are not compiled keep the canonical
-    /// order, which is one of those allowed. A prepared superstep keeps the order that it was
+    /// order. Schedules may use that freedom. Epochs that are not compiled keep the canonical
+    /// order, which is one of the allowed orders. A prepared superstep keeps the order that it was
     /// prepared for. A world begins with [`Order::Canonical`], or with the order of the world that
     /// it was split from.
     ///
@@ -134,9 +134,9 @@ impl World {
     /// As [`Window::fence`](crate::Window::fence).
     ///
     /// # Cost
-    /// That of an empty fence: one round, in which each two ranks exchange a notification. From
-    /// some number of ranks on, where they exchange messages, there are log2 p rounds instead, with
-    /// one message for each rank, or one for each group of ranks that share a machine
+    /// The cost of an empty fence: one round, in which each two ranks exchange a notification. Many
+    /// ranks that exchange messages take log2 p rounds instead. Each round has one message for each
+    /// rank, or one for each group of ranks that share a machine
     /// ([`Ranks::census`](crate::Ranks::census)).
     #[doc(alias = "MPI_Barrier")]
     #[track_caller]

@@ -57,7 +57,8 @@ impl Message<'_> {
                 let (element, bytes) = (element_type::<T>(), bytemuck::cast_slice(&elements));
                 let outgoing = Outgoing { to, tag, element, bytes, mode };
                 // SAFETY: the request has the list until the send is complete or was taken back, or
-                // leaks it; it moves the list, but not its elements, and shows it to nobody.
+                // leaks it. It moves the list but not its elements, and no other code sees the
+                // list.
                 unsafe { messages::begin_send(core, &outgoing, &call) }
             }
         };
@@ -120,8 +121,8 @@ impl World {
         let call = Call::named(0, "World::irecv_into");
         let elements = Room::Elements(room.as_mut_ptr().cast(), Datatype::run(0..room.len()));
         let wanted = (from.into(), tag.into(), elements);
-        // SAFETY: the request has the list until the receive is complete or forgotten, or leaks it;
-        // it moves the list, but not its elements.
+        // SAFETY: the request has the list until the receive is complete or forgotten, or leaks it.
+        // It moves the list but not its elements.
         match unsafe { messages::begin_receive::<T>(self.core(), wanted, &call) } {
             Ok(begun) => Ok(Request::new(self.core(), begun, Held::Here(room))),
             Err(error) => Err(Refused::new(room, self.core().handler.reported(error))),

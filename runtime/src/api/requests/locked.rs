@@ -15,10 +15,10 @@ use fencepost_transport::Endpoint;
 use std::rc::{Rc, Weak};
 
 impl<T: Element> Locked<'_, T> {
-    /// Puts as [`put`](Self::put) does, and returns a request.
+    /// Puts like [`put`](Self::put), and returns a request.
     ///
-    /// The request is complete at once, since the source was copied. That implies nothing about the
-    /// target.
+    /// The request is complete at once, since the source was copied. The target may not have the
+    /// elements yet.
     ///
     /// # Errors
     /// As [`put`](Self::put).
@@ -55,9 +55,9 @@ impl<T: Element> Locked<'_, T> {
 
     /// Gets as [`get`](Self::get) does, through a request that returns the elements.
     ///
-    /// The call that completes the request flushes the epoch, unless that was flushed or has ended
-    /// since. So that call may wait for the lock. A set may complete the request at any time, so a
-    /// call of the set may wait for the lock as well.
+    /// The call that completes the request flushes the epoch, unless the epoch was flushed or has
+    /// ended since. So that call may wait for the lock. A set may complete the request at any time,
+    /// so a call of the set may wait for the lock as well.
     ///
     /// ```
     /// # use fencepost_planner::{element::Op, ir::calls::LockType};
@@ -100,8 +100,8 @@ impl<T: Element> Other<Vec<T>> for Getting<T> {
     }
 
     fn carry_out(&mut self, _: &Call) {
-        // No other rank waits for what an origin gets, and the flush may wait for a lock, so it
-        // comes last.
+        // This comes last, because no other rank waits for the gets of an origin, and the flush may
+        // wait for a lock.
     }
 
     fn finish(self: Box<Self>, call: &Call) -> Completion<Vec<T>> {

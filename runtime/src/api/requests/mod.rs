@@ -24,15 +24,15 @@ use std::rc::Rc;
 ///
 /// The request owns the buffer until then, and returns it.
 ///
-/// The operation happens, and is complete, at the same times whatever its rank does between the two
-/// calls; `planner/README.md`, paragraph 27, defines when. A rank makes progress with its
+/// What the rank does between the two calls has no effect on when the operation happens and is
+/// complete; `planner/README.md`, paragraph 27, defines these times. A rank makes progress with its
 /// operations in each call in which it waits, and in calls that test or complete requests.
 ///
 /// A request that is dropped is completed first, so the drop of a receive waits for its message:
 /// [cancel](Self::cancel) a receive that may have none. An error in this case is reported only to
 /// the world's error handler. If the thread panics, the request is given up instead, with its
 /// buffer. A request that is leaked stays open: its buffer is never returned or freed, and when its
-/// rank leaves, the world has failed for the others.
+/// rank leaves, the world fails for the others.
 ///
 /// ```
 /// # fencepost_runtime::ranks(2).run(|world| {
@@ -47,7 +47,7 @@ use std::rc::Rc;
 /// # Ok(()) }).unwrap();
 /// ```
 ///
-/// A request belongs to its thread, as its world does:
+/// A request belongs to its thread, like its world:
 ///
 /// ```compile_fail,E0277
 /// # fencepost_runtime::ranks(1).run(|world| {
@@ -73,18 +73,18 @@ enum Operation<B> {
     Message(Option<Begun>, Held<B>),
     /// An operation of another kind.
     Other(Box<dyn Other<B>>),
-    /// No operation any more: a call of its set has completed it, and unwound.
+    /// No operation any more, because a call of its set has completed it and unwound.
     Over(Completion<B>),
 }
 
 /// An operation that is completed in the call that waits for it.
 pub(crate) trait Other<B> {
-    /// Returns a rank that [`carry_out`](Self::carry_out) would wait for, and what for, in the
-    /// plural; `None` if it would not wait.
+    /// Returns a rank that [`carry_out`](Self::carry_out) would wait for, and what it would wait
+    /// for, in the plural. Returns `None` if it would not wait.
     fn awaits(&mut self, endpoint: &mut Endpoint) -> Option<(usize, &'static str)>;
 
-    /// Carries out the operation, if other ranks may wait for that. [`finish`](Self::finish) does
-    /// so as well, unless it was done before.
+    /// Carries out the operation, if other ranks may wait for that. [`finish`](Self::finish) also
+    /// carries it out, unless that was done before.
     fn carry_out(&mut self, call: &Call);
 
     /// Completes the operation. A function of [`Request::map`] runs last.
@@ -137,19 +137,19 @@ impl<A, B, F: FnOnce(A) -> B> Taken<B> for (Held<A>, F) {
 
 impl<B> Held<B> {
     /// # Safety
-    /// Nobody else accesses the value any more.
+    /// No other code accesses the value any more.
     unsafe fn take(self) -> B {
         match self {
             Self::Here(value) => value,
-            // SAFETY: it was a box, which was made into a pointer when the request was, and is
-            // taken back here only.
+            // SAFETY: the pointer was made of a box when the request was made, and only this code
+            // takes it back.
             Self::Boxed(value) => *unsafe { Box::from_raw(value.as_ptr()) },
             // SAFETY: the caller guarantees it.
             Self::Mapped(taken) => unsafe { taken.take() },
         }
     }
 
-    /// Drops the value, where no function of the program may be called for it.
+    /// Drops the value in a place where no function of the program may be called for it.
     ///
     /// # Safety
     /// As [`take`](Self::take).
@@ -189,9 +189,9 @@ impl<B> Request<B> {
     /// The status of a receive describes the message that it received.
     ///
     /// # Errors
-    /// Those of the call that does the same at once, such as [`World::recv`](crate::World::recv) or
-    /// [`Message::send`](crate::Message::send). The error returns the buffer; after `PROC_FAILED`
-    /// the world has ended.
+    /// The errors of the call that does the same at once, such as
+    /// [`World::recv`](crate::World::recv) or [`Message::send`](crate::Message::send). The error
+    /// returns the buffer. After `PROC_FAILED` the world has ended.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.3 (MPI_WAIT).
@@ -206,8 +206,9 @@ impl<B> Request<B> {
     /// Makes progress with what this rank has begun, and returns whether [`wait`](Self::wait) would
     /// return at once.
     ///
-    /// It would if the operation has failed or is complete. The result is always `true` for a get
-    /// under a lock ([`Locked::rget`](crate::Locked::rget)), whose `wait` may wait for that lock.
+    /// That is the case if the operation has failed or is complete. The result is always `true` for
+    /// a get under a lock ([`Locked::rget`](crate::Locked::rget)), whose `wait` may wait for that
+    /// lock.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.3 (MPI_TEST, MPI_REQUEST_GET_STATUS).
@@ -270,8 +271,7 @@ impl<B> Request<B> {
         Request { world, operation, is_scoped: self.is_scoped }
     }
 
-    /// Returns whether the request was completed, as far as that is known without a look at the
-    /// transport.
+    /// Returns whether the request is known to be complete without a look at the transport.
     fn is_complete(&self) -> bool {
         match &self.operation {
             Some(Operation::Message(Some(begun), _)) => begun.completion().is_complete(),
@@ -310,7 +310,7 @@ impl<B> Request<B> {
         matches!(self.operation, Some(Operation::Other(_)))
     }
 
-    /// Has the request added to this queue when it is complete, if it is a message.
+    /// Adds the request to this queue when it is complete, if it is a message.
     fn tell(&self, queue: &Rc<Queue>, place: usize) {
         match &self.operation {
             Some(Operation::Message(Some(begun), _)) => begun.completion().tell(queue, place),
@@ -338,8 +338,8 @@ impl<B> Request<B> {
         }
     }
 
-    /// Waits until the request is complete, or `is_over`. Returns why it cannot be completed, if
-    /// that is so.
+    /// Waits until the request is complete, or `is_over`. If it cannot be completed, returns the
+    /// reason.
     fn wait_until(&self, is_over: &mut dyn FnMut(&mut Endpoint) -> bool, call: &Call) -> Option<Lost> {
         match &self.operation {
             Some(Operation::Message(Some(begun), _)) if !self.is_complete() && self.world.life.goes_on() => {
@@ -349,8 +349,8 @@ impl<B> Request<B> {
         }
     }
 
-    /// Waits until the request is complete or ready, or `is_over`. Returns why it cannot be
-    /// completed, if that is known.
+    /// Waits until the request is complete or ready, or `is_over`. If it cannot be completed,
+    /// returns the reason if that is known.
     fn wait_or(&mut self, is_over: &mut dyn FnMut(&mut Endpoint) -> bool, call: &Call) -> Option<Lost> {
         let Some(Operation::Other(other)) = &mut self.operation else {
             return self.wait_until(is_over, call);
@@ -368,8 +368,8 @@ impl<B> Request<B> {
         self.finished(lost, call)
     }
 
-    /// Returns the result of the request, once it is complete or the world has ended; `lost` is the
-    /// reason for the latter, if the call knows it.
+    /// Returns the result of the request, once it is complete or the world has ended. `lost` is the
+    /// reason for the end of the world, if the call knows it.
     fn finished(mut self, lost: Option<Lost>, call: &Call) -> Completion<B> {
         let outcome = match &self.operation {
             // This panics in a function that the program has passed in and that a protocol calls;
@@ -379,7 +379,7 @@ impl<B> Request<B> {
         };
         match self.operation.take().expect("it is taken where a request ends") {
             Operation::Message(_, held) => {
-                // SAFETY: it is complete, or nobody accesses its elements any more.
+                // SAFETY: the request is complete, or no other code accesses its elements any more.
                 let buffer = unsafe { held.take() };
                 match outcome {
                     Ok(status) => Ok((buffer, status)),
@@ -434,7 +434,7 @@ impl<B> Drop for Request<B> {
         if std::thread::panicking() {
             if let Operation::Message(Some(begun), held) = operation {
                 if messages::give_up(&self.world, &begun) {
-                    // SAFETY: nobody accesses it any more.
+                    // SAFETY: no other code accesses it any more.
                     unsafe { held.discard() };
                 } else {
                     std::mem::forget(held); // others may read it, now or later

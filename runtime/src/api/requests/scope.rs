@@ -36,15 +36,16 @@ const CANCELLED: &str =
 /// A value that is kept until a request is complete.
 trait Kept {}
 
-/// The source of a send, in an allocation of its own, which others may read, and the bytes that
-/// were packed from it.
+/// The source of a send and the bytes that were packed from it. The source is in a separate
+/// allocation, which others may read.
 struct Source<S>(NonNull<S>, Vec<u8>);
 
 impl<S> Kept for Source<S> {}
 
 impl<S> Drop for Source<S> {
     fn drop(&mut self) {
-        // SAFETY: it was a box, and nobody reads it any more: the scope keeps it until then.
+        // SAFETY: the pointer was made of a box, and no other code reads the value any more: the
+        // scope keeps it until then.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
@@ -54,10 +55,10 @@ impl World {
     /// or a datatype names.
     ///
     /// When it returns, all of the requests are complete, even those that were leaked or dropped; a
-    /// drop does not wait here. Then the buffers are free. A request of a scope returns nothing but
-    /// its status. A value that was passed to a send is dropped after the send is complete, at the
-    /// end of a later call of the scope. If that drop panics, the call unwinds after it has begun
-    /// its own request.
+    /// drop does not wait here. Then the buffers are free. A request of a scope returns only its
+    /// status. A value that was passed to a send is dropped after the send is complete, at the end
+    /// of a later call of the scope. If that drop panics, the call unwinds after it has begun its
+    /// own request.
     ///
     /// ```
     /// # use fencepost_planner::datatype::Datatype;
@@ -88,9 +89,9 @@ impl World {
     ///
     /// # Errors
     /// The error that the closure returns. In that case receives that have taken nothing are
-    /// cancelled, which is `OTHER` where their requests are waited for, and the others are
-    /// completed. Otherwise the first error of a request that was not waited for. If the closure
-    /// panics, the world ends.
+    /// cancelled, and waiting for their requests returns `OTHER`; the other requests are completed.
+    /// If the closure succeeds: the first error of a request that was not waited for. If the
+    /// closure panics, the world ends.
     #[track_caller]
     pub fn scope<'env, R>(
         &'env self,
@@ -154,8 +155,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         drop(over);
     }
 
-    /// Completes all that was begun, except receives that have taken nothing if `cancels`: these
-    /// are cancelled. Returns the first error that no request has returned.
+    /// Completes all requests that were begun. If `cancels`, receives that have taken nothing are
+    /// cancelled instead. Returns the first error that no request has returned.
     fn complete(&self, cancels: bool, call: &Call) -> Result<()> {
         let core = self.world.core();
         let mut result = Ok(());
@@ -198,7 +199,7 @@ impl<'scope, 'env> Message<'scope, Scope<'scope, 'env>> {
         let call = Call::named(0, "Message::isend");
         let core = scope.world.core();
         let mut source = Source(NonNull::from(Box::leak(Box::new(elements))), Vec::new());
-        // SAFETY: it is a box that was leaked, and nobody writes it.
+        // SAFETY: the pointer is of a leaked box, and no code writes the value.
         let elements = unsafe { source.0.as_ref() };
         let packed = &mut source.1;
         let begun =
@@ -206,7 +207,7 @@ impl<'scope, 'env> Message<'scope, Scope<'scope, 'env>> {
                 let Some(to) = to else { return core.alive().map(|()| None) };
                 let outgoing = Outgoing { to, tag, element: element_type::<T>(), bytes, mode };
                 // SAFETY: the elements are borrowed for longer than this scope is open, or kept
-                // with it; and the scope completes the send, or takes it back.
+                // with it. The scope completes the send or takes it back.
                 unsafe { messages::begin_send(core, &outgoing, &call) }
             });
         let begun = core.handler.report(begun)?;
@@ -215,8 +216,8 @@ impl<'scope, 'env> Message<'scope, Scope<'scope, 'env>> {
     }
 }
 
-/// Ends a scope whose closure unwinds: the world ends, and nobody accesses the borrowed buffers any
-/// more.
+/// Ends a scope whose closure unwinds. The world ends, and no rank accesses the borrowed buffers
+/// any more.
 struct Ends<'s, 'scope, 'env>(&'s Scope<'scope, 'env>, &'s Call);
 
 impl Drop for Ends<'_, '_, '_> {

@@ -16,9 +16,9 @@ use std::task::Poll;
 
 /// Requests of one world that are completed in any order: any, all, or all that are complete.
 ///
-/// Each request has a place in the set, from 0, which [`push`](Self::push) returns. When it was
+/// Each request has a place in the set, from 0, which [`push`](Self::push) returns. After it was
 /// completed, another request may get its place. Requests are completed in the order in which they
-/// became complete, so none is passed over.
+/// became complete, so no request is passed over.
 ///
 /// A server that passes each client's next request to [`wait_some`](Self::wait_some) starves no
 /// client, since that call completes all requests that are complete:
@@ -55,8 +55,8 @@ use std::task::Poll;
 /// and all other requests are in the set.
 ///
 /// # Cost
-/// A call looks at no request that is not complete, however many there are: a request is added to
-/// the set's queue by the code that completes it.
+/// A call does not look at requests that are not complete: the code that completes a request adds
+/// it to the set's queue.
 ///
 /// # Source
 /// MPI 4.1, section 3.7.5 (multiple completions).
@@ -66,10 +66,11 @@ pub struct RequestSet<B> {
     /// Places without a request.
     free: Vec<usize>,
     queue: Rc<Queue>,
-    /// The places of requests that nothing adds to the queue: the set checks whether they are
+    /// The places of requests that no other code adds to the queue: the set checks whether they are
     /// ready.
     looked_at: Vec<usize>,
-    /// Those of them that are in the queue, and may not have been carried out.
+    /// The places in `looked_at` of requests that are in the queue, and may not have been carried
+    /// out.
     ready: Vec<usize>,
 }
 
@@ -186,7 +187,7 @@ impl<B> RequestSet<B> {
         Ok(place)
     }
 
-    /// Returns the number of requests in the set: those that were not returned yet.
+    /// Returns the number of requests in the set, which are those that were not returned yet.
     pub fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
@@ -196,12 +197,12 @@ impl<B> RequestSet<B> {
         self.len() == 0
     }
 
-    /// Waits until a request is complete, and completes it: the one that became complete first.
+    /// Waits until a request is complete, and completes the request that became complete first.
     ///
     /// Returns `None` if the set is empty.
     ///
     /// # Errors
-    /// That of the request, with its place and its buffer. The other requests stay in the set.
+    /// The error of the request, with its place and its buffer. The other requests stay in the set.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.5 (MPI_WAITANY).
@@ -213,8 +214,8 @@ impl<B> RequestSet<B> {
         self.any(&call)
     }
 
-    /// Does what [`wait_any`](Self::wait_any) does if that would not wait; otherwise returns
-    /// `Pending`: no request is complete.
+    /// Does the same as [`wait_any`](Self::wait_any) if that would return at once. Otherwise no
+    /// request is complete, and this returns `Pending`.
     ///
     /// Returns `Ready(None)` if the set is empty. A get under a lock
     /// ([`Locked::rget`](crate::Locked::rget)) counts as complete in all tests of a set. It is
@@ -251,8 +252,8 @@ impl<B> RequestSet<B> {
         Ok(self.any(&call)?.map_or(Poll::Pending, |completed| Poll::Ready(Some(completed))))
     }
 
-    /// Waits until a request is complete, and completes all that are, in the order in which they
-    /// became complete.
+    /// Waits until a request is complete, and completes all complete requests, in the order in
+    /// which they became complete.
     ///
     /// Returns `None` if the set is empty.
     ///
@@ -296,11 +297,11 @@ impl<B> RequestSet<B> {
 
     /// Waits until all requests are complete, completes them, and returns them by their places.
     ///
-    /// Accesses and exposures are carried out as soon as they can be, whatever their places.
+    /// Accesses and exposures are carried out as soon as possible, in any order of their places.
     ///
     /// # Errors
     /// `IN_STATUS` if some have failed, with the [outcome](Outcome) of each, by their places. A
-    /// request that fails because a rank has left or died ends the wait: requests that are not
+    /// request that fails because a rank has left or died ends the wait. Requests that are not
     /// complete by then are `PENDING`, and stay in the set.
     ///
     /// # Source
@@ -312,8 +313,8 @@ impl<B> RequestSet<B> {
         self.every(&call)
     }
 
-    /// Does what [`wait_all`](Self::wait_all) does if that would not wait; otherwise returns
-    /// `None`, and all requests stay in the set.
+    /// Does the same as [`wait_all`](Self::wait_all) if that would return at once. Otherwise
+    /// returns `None`, and all requests stay in the set.
     ///
     /// In the latter case, accesses and exposures that could be carried out were carried out, since
     /// other ranks may wait for them.
@@ -354,7 +355,7 @@ impl<B> RequestSet<B> {
         }
     }
 
-    /// Makes progress with all that was begun, without waiting.
+    /// Makes progress, without waiting, with all operations that were begun.
     fn look(&mut self) {
         let world = self.world.clone();
         if self.is_empty() || !world.life.goes_on() {
@@ -380,8 +381,8 @@ impl<B> RequestSet<B> {
     }
 
     /// Queues one of the accesses and exposures if none is ready and all wait for calls of this
-    /// rank, which makes none meanwhile (16). It is refused when it is carried out. Returns whether
-    /// one was queued.
+    /// rank, which makes no such call meanwhile (16). It is refused when it is carried out. Returns
+    /// whether one was queued.
     fn look_for_own(&mut self, endpoint: &mut Endpoint) -> bool {
         let Self { places, queue, looked_at, ready, .. } = self;
         let mut awaits_itself =
@@ -485,7 +486,8 @@ impl<B> RequestSet<B> {
         messages::wait_for_some(&world, (&about, &|| None), look, call);
     }
 
-    /// Completes the first request that is complete. If the world has ended, all are.
+    /// Completes the first request that is complete. If the world has ended, all requests are
+    /// complete.
     fn any(&mut self, call: &Call) -> Result<Option<Completed<B>>, Refused<(usize, B)>> {
         self.carry_out(call); // a get may wait for a lock that is left when other ranks have these
         let ended = || self.places.iter().position(Option::is_some).filter(|_| !self.world.life.goes_on());
@@ -499,7 +501,7 @@ impl<B> RequestSet<B> {
         }
     }
 
-    /// Completes all requests that are complete. If the world has ended, all are.
+    /// Completes all requests that are complete. If the world has ended, all requests are complete.
     fn some(&mut self, call: &Call) -> Result<Vec<Completed<B>>, SomeFailed<B>> {
         self.carry_out(call); // a get may wait for a lock that is left when other ranks have these
         let mut order = self.queue.take();
@@ -635,7 +637,7 @@ impl<B> Drop for RequestSet<B> {
             call.site = begun.site();
         }
         drop(self.wait_for_all(&call));
-        // Requests of lost ranks come first: the others fail then, and wait for nothing.
+        // Requests of lost ranks come first. The others fail then without waiting.
         while let Some(place) = self.queue.pop() {
             drop(self.places[place].take());
         }

@@ -111,9 +111,9 @@ impl Outbox {
         owned.collect()
     }
 
-    /// Calls `told` with the chunk that `to` requests of the elements of a message. It must be the
-    /// next chunk. For an invalid request, calls `told` with an empty slice and remembers that `to`
-    /// has made the request. Does not call `told` after this rank has left.
+    /// Passes the chunk that `to` requests of the elements of a message, which must be the next
+    /// chunk, to `told`. For an invalid request, passes an empty slice and remembers that `to` has
+    /// made the request. After this rank has left, does not make this call.
     pub(crate) fn show(&self, to: usize, number: u64, at: u32, told: impl FnOnce(&[u8])) {
         let mut all = self.all();
         if self.left.load(Ordering::Relaxed) {
