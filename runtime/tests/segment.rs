@@ -1,4 +1,4 @@
-//! What windows in a segment cost, and what happens where there is no room for them.
+//! What windows in a segment cost, and what happens if the segment has no room for them.
 
 #![cfg(target_os = "linux")]
 
@@ -86,7 +86,7 @@ fn copies_of_payloads_are_given_back_as_they_are_released() {
     let payload = vec![3u8; 100_000];
     let mut places = BTreeSet::new();
     for round in 0..200 {
-        // SAFETY: readable; it is on the heap, so it is copied.
+        // SAFETY: the payload is readable. It is on the heap, so it is copied.
         unsafe { sender.post(1, Port::FENCE, Frame::of(Default::default(), &payload)) }.unwrap();
         if round > 5 {
             let frame = reader.poll(0, Port::FENCE).unwrap().expect("it was posted");

@@ -313,8 +313,8 @@ impl WindowCore {
     }
 
     /// Returns the window and the first of these elements, if records may have them as sources:
-    /// they must be adjacent and in this rank's part. All such elements of one epoch are of this
-    /// window, or of one other.
+    /// they must be adjacent and in this rank's part. All such elements of one epoch must be of
+    /// this window, or of one other window.
     fn read_later(
         &self,
         window: Option<WindowKey>,
@@ -344,7 +344,8 @@ impl WindowCore {
             RecordSources::Own => true,
             RecordSources::Of(key, _) => key != window,
         };
-        // As for a few elements: a call that will be compared with a plan must be found as one.
+        // As for a few elements: a call that will be compared with a plan must be collected as one
+        // operation.
         if mixed || window.world != self.key.world || self.world.supersteps.comparing() {
             return false;
         }
@@ -354,18 +355,18 @@ impl WindowCore {
     }
 
     /// Returns whether an operation on `count` elements may be among the records: the target must
-    /// read them in place, and the mode must leave the choice.
+    /// read them in place, and the mode must leave this choice open.
     fn is_few(&self, count: usize, target: usize, mode: Mode) -> bool {
         let reached = self.peers.get(target).is_some_and(|peer| !peer.base.is_null());
-        // A call that will be compared with a plan must be found as one.
+        // A call that will be compared with a plan must be collected as one operation.
         (1..=self.filling.few).contains(&count)
             && reached
             && matches!(self.asked(mode), Mode::Auto | Mode::Aggregated)
             && !self.world.supersteps.comparing()
     }
 
-    /// Returns the elements of a slice, given as its bytes, that a datatype names, one after
-    /// another. The memory is kept for the next call.
+    /// Returns the elements of a slice that a datatype names, one after another. The slice is given
+    /// as its bytes. The memory is kept for the next call.
     pub(super) fn packed(&self, slice: &[u8], elements: &Datatype, site: Site) -> Result<Vec<u8>> {
         let size = self.element.size as usize;
         in_slice(elements, slice.len() / size)
@@ -378,7 +379,7 @@ impl WindowCore {
             return Err(self.error(ErrorClass::NoMem, message, site));
         };
         packed.resize(len, 0);
-        // SAFETY: all elements are in the slice, and there is room for as many.
+        // SAFETY: all elements are in the slice, and there is room for all of them.
         unsafe { pack(slice.as_ptr(), elements, size, packed.as_mut_ptr()) };
         Ok(packed)
     }
@@ -408,7 +409,7 @@ impl WindowCore {
         let at = (few || single).then(|| self.in_a_row(target, count, &operation)).flatten();
         let elements = match &source {
             SourceData::Slice(bytes) => Some(Ok(*bytes)),
-            // Without a place for the first element, nothing is checked or remembered.
+            // If there is no place for the first element, nothing is checked or remembered.
             SourceData::Section(window, section) if at.is_some() => {
                 self.read_later(*window, section, site)?.map(Err)
             }
@@ -497,7 +498,7 @@ impl<T: Element> Collect<T> for Window<T> {
         if !is_small::<T>(kind) || !self.core.takes_element_of(of, from) {
             return false;
         }
-        // Where the target is not reached, the section is sent as a description.
+        // If the target is not reached, the section is sent as a description.
         let Some(fast_path) = self.fast_paths.get(target).filter(|path| !path.memory().is_null()) else {
             return false;
         };

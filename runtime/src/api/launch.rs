@@ -11,7 +11,7 @@ pub struct Process {
     pub rank: usize,
     /// The number of ranks.
     pub ranks: usize,
-    /// Which of the ranks share memory; a plan that is made ahead must be compiled for this
+    /// Which of the ranks share memory. A plan that is made ahead must be compiled for this
     /// placement.
     pub placement: Placement,
 }
@@ -47,15 +47,15 @@ pub(crate) fn member() -> Result<Option<&'static fencepost_job::Member>> {
 /// Turns the program into a job: starts `ranks` processes of it, waits until they have ended, and
 /// exits with the job's code.
 ///
-/// The processes get the same arguments and reach each other by `transport`. In such a process, and
-/// where the ranks are to be threads, the call returns at once.
+/// The processes get the same arguments and reach each other by `transport`. In such a process, or
+/// if the ranks are to be threads, the call returns at once.
 ///
 /// Each rank repeats everything that the program does before this call. So call it first, or let
 /// [`Ranks::run`](crate::Ranks::run) call it.
 ///
-/// The exit code is that of the lowest rank that failed by itself: 128 plus the signal that killed
-/// it, or its own code, which is 101 after a panic. It is 124 if the job took longer than
-/// `FENCEPOST_TIMEOUT`, and 125 if the job could not be carried out.
+/// The exit code is that of the lowest rank that failed by itself. It is 128 plus the signal that
+/// killed the rank, or the rank's own code, which is 101 after a panic. It is 124 if the job took
+/// longer than `FENCEPOST_TIMEOUT`, and 125 if the job could not be carried out.
 ///
 /// These environment variables each hold a time such as `250ms`, `30s`, `1.5m` or `2h`; without a
 /// unit it is in seconds:
@@ -82,7 +82,8 @@ pub fn launch(ranks: usize, transport: &TransportKind) -> Result<()> {
 }
 
 impl Process {
-    /// Checks that the program, or else the variable, asks for as many ranks as there are.
+    /// Checks that the program, or else the variable, requests the number of ranks that the job
+    /// has.
     ///
     /// # Errors
     /// `ARG`, naming both numbers.

@@ -23,8 +23,8 @@
 //! 3. All other elements are moved after the exchange, by schedules. A schedule was compiled and
 //!    verified when the world first saw a collective of this kind, root, operator, length and
 //!    element type ([`cache`]). All ranks make the same plan, so no vote is needed, and the
-//!    schedule's digest is in the word of each frame. Ranks of one process share plans ([`schedule
-//!    cache`]).
+//!    schedule's digest is in the word of each frame. Ranks of one process plan only once
+//!    ([`schedule cache`]).
 //! 4. Arrays whose lengths differ by rank are announced in the exchange, short ones with their
 //!    elements ([`lists`]). Then arrays of equal lengths take the path of 3, after another exchange
 //!    if some rank has yet to plan it. Other arrays are put in dynamic epochs.

@@ -208,10 +208,10 @@ unsafe fn apply<V: Values>(
 /// The number of records that are applied together: those of a cache line.
 const LINE: usize = 64 / size_of::<Record>();
 
-/// Applies, by lines of heads and values, the records at the front that have this code and one
-/// element in the window. Returns their number.
+/// Applies the records at the front that have this code and one element in the window, cache line
+/// by cache line of heads and values. Returns their number.
 ///
-/// Long runs of one kind are the rule, so the kind is examined once for all of them.
+/// Usually many successive records have one kind, so the kind is examined once for all of them.
 ///
 /// # Safety
 /// As [`apply`].
@@ -261,7 +261,7 @@ unsafe fn apply_run(base: *mut u8, len: usize, element: ElementType, records: &[
     }
     let from = records[1..].as_ptr().cast::<u8>();
     match op_of(run.code()) {
-        // SAFETY: the elements are in the window, and as many follow the record.
+        // SAFETY: the elements are in the window, and the values for all of them follow the record.
         None => unsafe { from.copy_to_nonoverlapping(base.add(at * size), run.count() * size) },
         // SAFETY: as above, and the operator was checked at the call.
         Some(op) => unsafe {
@@ -306,7 +306,7 @@ unsafe fn apply_datatype(
         }
     };
     match op_of(wide.code) {
-        // SAFETY: the datatype is within the window, and `from` has as many elements.
+        // SAFETY: the datatype is within the window, and `from` has its number of elements.
         None => unsafe { kernel::unpack(from, base, &wide.remote, size) },
         // SAFETY: as above.
         Some(op) => unsafe { kernel::combine(op, element, base, &wide.remote, from) },

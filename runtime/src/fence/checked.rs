@@ -1,4 +1,4 @@
-//! Fences and collectives of worlds in which conflicts are looked for ([`check`]).
+//! Fences and collectives of worlds in which conflicts are checked ([`check`]).
 
 use super::{discard, fail, fence_unchecked};
 use crate::check;
@@ -38,8 +38,7 @@ pub(super) fn fence_checked(
 }
 
 /// Runs a collective whose arguments were `checked` and that has this order. A rank whose arguments
-/// are wrong takes part in the exchange with which the call begins, so that the others see the
-/// failure.
+/// are wrong takes part in the first exchange of the call, so that the others see the failure.
 #[inline]
 pub(crate) fn ordered<R>(
     world: &WorldCore,

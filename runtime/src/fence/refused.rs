@@ -1,5 +1,5 @@
-//! Fences that are refused because of the windows that they name. This rank takes part, so that all
-//! see the failure.
+//! Fences that are refused because of their windows. This rank takes part, so that all ranks see
+//! the failure.
 
 use super::{Fence, discard};
 use crate::state::call::Call;

@@ -1,5 +1,5 @@
-//! Atomic accesses to one element: the accesses of several ranks to an element at the same time,
-//! under shared locks.
+//! Atomic accesses to one element: accesses of several ranks to one element at the same time, under
+//! shared locks.
 //!
 //! An element of 1, 2, 4 or 8 bytes is aligned to its size, since a window is aligned to a cache
 //! line; so it is an atomic integer of that size. All accesses are relaxed: locks, flushes and
@@ -58,8 +58,8 @@ macro_rules! call {
 /// Returns the bits of an element.
 ///
 /// # Safety
-/// `at` is an element of type `V`, of 1, 2, 4 or 8 bytes and aligned to its size; each thread that
-/// accesses it meanwhile does so by this module. The same holds for each function here.
+/// `at` is an element of type `V`, of 1, 2, 4 or 8 bytes and aligned to its size. Every thread that
+/// accesses it meanwhile uses this module. The same holds for each function here.
 #[inline(always)]
 pub unsafe fn load<V: Values>(at: *mut u8) -> u64 {
     call!(V, at, |atom, value| atom.load(Relaxed))
@@ -83,7 +83,7 @@ pub unsafe fn store<V: Values>(at: *mut u8, bits: u64) {
 /// As [`load`], for an element of this size.
 #[inline(always)]
 pub unsafe fn store_bytes(size: usize, at: *mut u8, bits: u64) {
-    // SAFETY: the caller guarantees it: the store requires nothing of the type but its size.
+    // SAFETY: the caller guarantees it: the store depends only on the size of the type.
     unsafe {
         match size {
             1 => store::<u8>(at, bits),
@@ -100,12 +100,13 @@ fn grain(at: *mut u8, size: usize) -> usize {
     [8, 4, 2].into_iter().find(fits).unwrap_or(1)
 }
 
-/// Copies an element of any size, part by part: each part atomically, but not all of them together.
+/// Copies an element of any size, part by part: each part is copied atomically, but not all parts
+/// together.
 ///
 /// # Safety
-/// `at` is an element of as many bytes as `into` has, in memory that each thread which accesses it
-/// meanwhile accesses by this function, by [`store_each`], [`pack_each`] or [`unpack_each`], or by
-/// [`load`] and the other functions for one element.
+/// `at` is an element with the number of bytes of `into`. Every thread that accesses it meanwhile
+/// uses this function, [`store_each`], [`pack_each`] or [`unpack_each`], or [`load`] and the other
+/// functions for one element.
 pub unsafe fn load_bytes(at: *mut u8, into: &mut [u8]) {
     // SAFETY: the caller guarantees it: one run, of one element.
     unsafe { parts::<true>(grain(at, into.len()), at, into.as_mut_ptr(), into.len()) }
@@ -124,8 +125,8 @@ pub unsafe fn store_each(at: *mut u8, bytes: &[u8]) {
 /// by part.
 ///
 /// # Safety
-/// As [`load_bytes`], for each element; `base` is aligned as a window is, and there is room for all
-/// elements at `to`.
+/// As [`load_bytes`], for each element; `base` has the alignment of a window, and there is room for
+/// all elements at `to`.
 pub unsafe fn pack_each(base: *mut u8, datatype: &Datatype, size: usize, to: *mut u8) {
     // SAFETY: the caller guarantees it.
     unsafe { each_run::<true>(base, datatype, size, to) }
@@ -135,7 +136,7 @@ pub unsafe fn pack_each(base: *mut u8, datatype: &Datatype, size: usize, to: *mu
 /// `from`, part by part.
 ///
 /// # Safety
-/// As [`pack_each`]; `from` has as many elements.
+/// As [`pack_each`]; `from` has the number of elements of `datatype`.
 pub unsafe fn unpack_each(from: *const u8, base: *mut u8, datatype: &Datatype, size: usize) {
     // SAFETY: the caller guarantees it; nothing of the buffer is written.
     unsafe { each_run::<false>(base, datatype, size, from.cast_mut()) }
@@ -146,7 +147,7 @@ pub unsafe fn unpack_each(from: *const u8, base: *mut u8, datatype: &Datatype, s
 /// # Safety
 /// As [`pack_each`] or [`unpack_each`].
 unsafe fn each_run<const PACK: bool>(base: *mut u8, datatype: &Datatype, size: usize, buffer: *mut u8) {
-    // Elements follow each other at their own size, so each has the grain of the first.
+    // Elements follow each other without gaps, so each has the grain of the first.
     let (grain, mut buffer) = (grain(base, size), buffer);
     for piece in datatype.pieces() {
         let bytes = piece.run * size;
@@ -183,7 +184,7 @@ unsafe fn parts<const PACK: bool>(grain: usize, at: *mut u8, buffer: *mut u8, by
 ///
 /// # Safety
 /// As [`load_bytes`], for each element of a run; `at` is aligned to the size of a `V`, `bytes` is a
-/// multiple of that size, and the buffer has as many.
+/// multiple of that size, and the buffer has that number of bytes.
 #[inline(always)]
 unsafe fn parts_of<const PACK: bool, V: Values>(at: *mut u8, buffer: *mut u8, bytes: usize) {
     for from in (0..bytes).step_by(size_of::<V>()) {
@@ -232,8 +233,8 @@ pub unsafe fn combine<V: Values>(op: Op, element: ElementType, at: *mut u8, bits
             let mut found = unsafe { load::<V>(at) };
             loop {
                 let mut combined = found;
-                // SAFETY: the first bytes of a word of this rank are an element that nobody else
-                // touches.
+                // SAFETY: the first bytes of a word of this rank are an element, and no other rank
+                // touches it.
                 unsafe { combine_one::<V>(op, (&raw mut combined).cast(), bits) };
                 // SAFETY: the caller guarantees it.
                 let now = unsafe { compare_and_swap::<V>(at, found, combined) };

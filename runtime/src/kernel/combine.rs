@@ -21,7 +21,7 @@ pub unsafe fn combine(op: Op, element: ElementType, base: *mut u8, datatype: &Da
     debug_assert!(done.is_some(), "{op} is not defined for {element:?}");
 }
 
-/// Combines `len` adjacent elements at `from` into as many at `to`.
+/// Combines `len` adjacent elements at `from` into `len` elements at `to`.
 ///
 /// # Safety
 /// As [`combine`], for a run.
@@ -35,7 +35,7 @@ pub unsafe fn combine_run(op: Op, element: ElementType, to: *mut u8, from: *cons
 }
 
 /// Combines the elements of `from_type` in the window at `from` into those of `to_type` in the
-/// window at `to`, which has as many, in typemap order.
+/// window at `to`, in typemap order. Both datatypes have the same number of elements.
 ///
 /// # Safety
 /// The [contract](super#contract), for reading `from` and writing `to`; `op` takes `element`, whose
@@ -66,8 +66,8 @@ pub unsafe fn combine_copy(
 /// Combines one value of at most eight bytes, given as the first bytes of `bits`, into one element.
 ///
 /// # Safety
-/// `to` is one element of type `V` that nobody else touches; `op` takes it, and its size is at most
-/// 8.
+/// `to` is one element of type `V`, and no other code touches it. `op` takes `V`, and its size is
+/// at most 8.
 #[inline(always)]
 pub unsafe fn combine_one<V: Values>(op: Op, to: *mut u8, bits: u64) {
     let from = std::ptr::from_ref(&bits).cast::<u8>();

@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Calls a function of the program in the middle of a protocol. A panic in it was reported by the
-/// panic hook already, and ends here. Returns whether there was none.
+/// Calls a function of the program in the middle of a protocol. The panic hook has reported a panic
+/// in it, and the panic ends here. Returns whether the function returned without a panic.
 pub(crate) fn contained(call: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(call)).map_err(drop_payload).is_ok()
 }

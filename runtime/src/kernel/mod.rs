@@ -1,21 +1,21 @@
 //! The loops that move and combine elements. Only they and the user's code touch elements.
 //!
-//! A *window* pointer is that of element 0. A *buffer* holds elements one after another and may be
+//! A *window* pointer points to element 0. A *buffer* holds elements one after another and may be
 //! unaligned. Each function visits the pieces of a datatype. For the innermost dimension it has a
 //! separate loop for each size of run (1, 2, 4, 8 and 16 bytes) and for each operator and element
-//! type, chosen once a call or once a piece.
+//! type. The loop is chosen once for each call or each piece.
 //!
 //! # Contract
 //!
 //! Every function here is unsafe for the same reasons. The caller guarantees that
 //! - every element of a datatype is within the allocation that its window pointer points into
-//!   (bounds were checked when the operation was called or the plan was bound), and a buffer has as
-//!   many elements as the datatype;
-//! - while the call lasts, nobody else writes what is read, nor touches what is written (W1, W2);
-//! - what is read and what is written are disjoint: elements are read and written alternately, so a
-//!   section that is copied onto one that it overlaps has to go through a buffer.
+//!   (bounds were checked when the operation was called or the plan was bound), and a buffer has
+//!   the number of elements of the datatype;
+//! - while the call lasts, no other code writes what is read, or touches what is written (W1, W2);
+//! - what is read and what is written are disjoint. Elements are read and written alternately, so
+//!   copying a section onto an overlapping section needs a buffer.
 //!
-//! If an element is written several times, then this happens in typemap order.
+//! If an element is written several times, the writes happen in typemap order.
 
 pub(crate) mod atomic;
 mod combine;

@@ -1,4 +1,4 @@
-//! The waits, by the places that keep them. Only tests of this package can take them away.
+//! The waits, by the places in the code that wait. Only tests of this package can take them away.
 //!
 //! Elsewhere [`without`] is the constant `false`, and costs nothing.
 
@@ -16,7 +16,7 @@ pub(crate) enum Wait {
     Leaving,
     /// W3: a rank leaves when its own gets have arrived.
     Landing,
-    /// W4: outboxes are used in turn, and memory of messages is reused after it was read.
+    /// W4: outboxes are used in turn, and memory of messages is reused only after it was read.
     Reuse,
     /// W5: all notifications of an exchange have arrived before the next is published.
     Skew,
@@ -42,7 +42,7 @@ pub(crate) fn without(wait: Wait) -> bool {
     TAKEN.get() == Some(wait)
 }
 
-/// Takes this wait away from this rank, which is a thread of its own, from here on.
+/// Takes this wait away, from here on, from this rank, which is a separate thread.
 #[cfg(test)]
 pub(crate) fn take_away(wait: Option<Wait>) {
     TAKEN.set(wait);

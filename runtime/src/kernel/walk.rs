@@ -1,10 +1,10 @@
-//! Visits the runs of a datatype, the innermost dimension in a loop of its own.
+//! Visits the runs of a datatype. The innermost dimension has a separate loop.
 
 use fencepost_planner::datatype::{Dim, Piece};
 
 /// Calls `f(window, buffer)` for each run of `piece`, and returns where the buffer ends.
 ///
-/// `window` is where the run's first element is, and `buffer` advances by `step` bytes each time.
+/// `window` points to the run's first element, and `buffer` advances by `step` bytes each time.
 ///
 /// # Safety
 /// Every element of the piece, of `size` bytes, is within the allocation of `window`, which points

@@ -131,7 +131,8 @@ pub(super) fn answered(messages: &mut Messages, to: usize, number: u64) -> bool 
     true
 }
 
-/// Lets a receive take a message. The receive is then done, unless the elements have yet to arrive.
+/// Lets a receive take a message. The receive is done afterwards, unless elements have yet to
+/// arrive.
 pub(super) fn take(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -146,8 +147,8 @@ pub(super) fn take(
     if let Some(mut landing) = receive.take(from, envelope, envelope.is_ready && was_kept) {
         let mut is_whole = true;
         // SAFETY: the receive is not done, so its room is there. Elements that are here are those
-        // of the message. Its sender keeps those whose address it sent until it is notified, or
-        // until this rank does not touch them.
+        // of the message. For elements whose address was sent, the sender keeps them until it is
+        // notified, or until this rank no longer touches them.
         unsafe {
             match elements {
                 Came::Here(bytes) => landing.whole(bytes.as_ptr()),
@@ -201,9 +202,9 @@ pub(super) fn ask(
     let coming = &mut messages.peers[from].coming;
     while landing.asked < chunks(landing.envelope.bytes).min(landing.came + AHEAD) {
         let (header, chunk) = (pull(number, landing.asked as u32), elements(number, landing.asked as u32));
-        // SAFETY: the room is there, and nobody accesses it, until the receive is done or
-        // forgotten. It is done when this chunk was read, or the offer was withdrawn; and before it
-        // is forgotten, the offer is withdrawn.
+        // SAFETY: the room exists, and no other code accesses it, until the receive is done or
+        // forgotten. The receive is done when this chunk was read or the offer was withdrawn.
+        // Before it is forgotten, the offer is withdrawn.
         unsafe {
             if let Some(place) = landing.place(landing.asked) {
                 endpoint.prepost(from, Port::ELEMENTS, *coming, chunk, place);
@@ -218,8 +219,8 @@ pub(super) fn ask(
     endpoint.flush();
 }
 
-/// Notifies the sender of a message that was taken, and whose elements have all landed: of its
-/// credit, or of the fact that the message was taken.
+/// Notifies the sender of a message that was taken and whose elements have all landed. The
+/// notification grants credit, or reports that the message was taken.
 pub(super) fn settle(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -246,8 +247,8 @@ pub(super) fn settle(
     }
 }
 
-/// Accounts for a message of this cost that was taken. Its sender is notified when that is worth a
-/// frame.
+/// Accounts for a message of this cost that was taken. Notifies the sender when the granted credit
+/// is worth a frame.
 #[inline]
 fn paid(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, cost: usize) {
     let peer = &mut messages.peers[from];

@@ -1,4 +1,4 @@
-//! [`Attendants`]: what serves the requests of a world, by their kind.
+//! [`Attendants`]: the attendants that serve the requests of a world, by the kind of request.
 
 use fencepost_transport::{Answers, Attendant, Channels, Endpoint, Header};
 use std::cell::Cell;

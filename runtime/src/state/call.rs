@@ -1,11 +1,12 @@
-//! [`Call`]: the call that ends an epoch, what its word hashes and what messages name.
+//! [`Call`]: the call that ends an epoch, with the values that its word hashes and that messages
+//! name.
 
 use crate::state::assertions::Assertions;
 use fencepost_planner::element::{ElementType, Op};
 use std::fmt;
 use std::panic::Location;
 
-/// The call that ends an epoch: what its word hashes, and what messages name.
+/// The call that ends an epoch, with the values that its word hashes and that messages name.
 #[derive(Clone, Copy)]
 pub(crate) struct Call {
     /// The hash of the superstep and its uniform arguments; 0 for a fence outside one.

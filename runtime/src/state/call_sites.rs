@@ -1,5 +1,5 @@
-//! [`CallSites`]: what errors report of other ranks, which is the call that each entered last, and
-//! the error with which the world ended.
+//! [`CallSites`]: the facts about other ranks that errors report: the call that each rank entered
+//! last, and the error with which the world ended.
 //!
 //! Words and frames show ranks that their calls differ, but not which calls they are. So each rank
 //! of a process also writes here which call it enters. Only the text of messages depends on this.

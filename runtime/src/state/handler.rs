@@ -1,4 +1,4 @@
-//! [`ErrorHandler`]: what is done with an error before the call that found it returns it.
+//! [`ErrorHandler`]: the treatment of an error before the call that found the error returns it.
 //!
 //! Public calls end in [`Handler::report`], and nothing is borrowed then. A reported error is
 //! marked, so it is reported once, even if it passes through several calls.

@@ -1,4 +1,4 @@
-//! [`Life`]: how long a world goes on, and [`Opened`], what a rank has begun in it and not
+//! [`Life`]: whether a world goes on; and [`Opened`]: something that a rank has begun in it and not
 //! finished.
 //!
 //! A world does not know what its rank may begin. A protocol that begins something adds it to what

@@ -54,7 +54,8 @@ pub struct WindowCore {
     pub(crate) posts: PostsOfWindow,
     /// The handler of errors.
     pub(crate) handler: Handler,
-    /// The line that made the window, or fenced it last, and that of the first operation since.
+    /// The line that made the window or fenced it last, and the line of the first operation since
+    /// then.
     pub(crate) lines: EpochLines,
     /// The promises and expectations of the program.
     pub(crate) hints: Hints,
@@ -71,12 +72,12 @@ pub(crate) struct Peers {
     pub(crate) far: bool,
 }
 
-/// The data that a rank has of another's part of a window.
+/// The data that a rank has about another rank's part of a window.
 pub struct Peer {
     pub(crate) len: usize,
     /// Its region, if values are shared.
     pub(crate) region: Option<Arc<Region>>,
-    /// Its first element, if that is reached; otherwise null.
+    /// The first element of the part, if it is reached; otherwise null.
     pub(crate) base: *mut u8,
 }
 
@@ -99,19 +100,20 @@ impl Deref for Peers {
 pub(crate) struct Collecting {
     stage: RefCell<Stage>,
     gate: Cell<Gate>,
-    /// Whether each call is kept with its line, to be explained or checked. Then none takes the
-    /// fast path.
+    /// Whether each call is kept with its line, to be explained or checked. If so, no call takes
+    /// the fast path.
     pub(crate) observed: Cell<bool>,
 }
 
-/// What becomes of an operation that is called.
+/// How a window treats an operation that is called.
 pub(crate) enum Stage {
     /// It is collected for the next fence.
     Open,
     /// It is refused: NOSUCCEED was asserted for this epoch.
     Closed,
-    /// It is matched with the plan of the epoch, unless the window takes no part in another epoch
-    /// of the superstep. `closed` is whether NOSUCCEED was asserted at the fence before.
+    /// It is matched with the plan of the epoch. There is no plan if the window does not take part
+    /// in another epoch of the superstep. `closed` is whether NOSUCCEED was asserted at the fence
+    /// before.
     Matching { plan: Option<(Rc<dyn Planned>, WindowId)>, closed: bool },
 }
 
@@ -181,7 +183,7 @@ impl Collecting {
     }
 }
 
-/// The line that made a window, or fenced it last, and that of the first operation since.
+/// The line that made a window or fenced it last, and the line of the first operation since then.
 pub(crate) struct EpochLines {
     pub(crate) since: Cell<&'static Location<'static>>,
     /// It is there if [it is kept](WindowCore::keep_first).
@@ -195,7 +197,7 @@ pub(crate) struct WindowTable {
     parts: RefCell<BTreeMap<u32, (usize, ElementType)>>,
     /// The windows for which operations are collected.
     collecting: RefCell<BTreeMap<u32, Weak<WindowCore>>>,
-    /// Whether operations may name sections of other windows than theirs.
+    /// Whether operations on one window may name sections of another.
     sections: Cell<bool>,
     /// The windows whose gets are being collected.
     pub(crate) streaks: Streaks,

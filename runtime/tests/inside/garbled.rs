@@ -2,7 +2,7 @@
 //! they are valid.
 //!
 //! No frame causes a panic, an access outside the windows, or memory without bound, and no rank
-//! waits forever: every rank gets an error that names the rank whose frame it was.
+//! waits forever: every rank gets an error that names the sender of the frame.
 
 use crate::api::run::ranks;
 use crate::collect::description::{FrameHead, HEAD, describe, fill};
@@ -107,8 +107,8 @@ fn told(
             *seen += 1;
         }
     });
-    // A frame that asks for other elements than its sender meant is answered, and the answer is
-    // found to be wrong.
+    // A frame that requests other elements than its sender meant is answered, and the sender finds
+    // that the answer is wrong.
     let named = |end: &End| {
         let text = end.as_ref().map_or("", |(_, text)| text);
         text.contains("rank 0")
@@ -175,8 +175,8 @@ mod a_frame_that_is_changed_on_its_way_is_an_error_on_all_ranks_or_harmless {
     }
 }
 
-/// Changes each frame in every way, or, as a sample, in every fourth, which differ from frame to
-/// frame.
+/// Changes each frame in every way. As a sample, changes it in every fourth way; the ways differ
+/// from frame to frame.
 ///
 /// With this census there are frames of kind `own`.
 fn every_frame_is_changed(census: Census, own: u32) {

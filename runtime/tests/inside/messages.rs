@@ -1,8 +1,7 @@
 //! Frames of messages that are changed on their way.
 //!
-//! Either a rank finds something wrong, ends the world and names the sender, or nothing is wrong
-//! that a rank can see, and the program ends. No rank panics, waits forever or keeps more than it
-//! may.
+//! Either a rank finds a fault, ends the world and names the sender, or no rank can see a fault and
+//! the program ends. No rank panics, waits forever or keeps more than it may.
 
 use crate::api::run::ranks;
 use crate::messages::state::frames::kind;
@@ -59,8 +58,8 @@ fn leaving(world: &World) -> Result<()> {
     part.recv::<u64>(0, 0).map(drop)
 }
 
-/// Returns the result of each rank of `program` when `tamper` changes the frames of rank 0; those
-/// of each kind are counted from one.
+/// Returns the result of each rank of `program` when `tamper` changes the frames of rank 0. The
+/// frames of each kind are counted from one.
 fn ends(
     program: fn(&World) -> Result<()>,
     tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
@@ -170,8 +169,8 @@ fn elements_that_a_sender_leaves_of_no_message_or_not_in_order_are_refused() {
 
 #[test]
 fn a_message_that_is_longer_than_it_says_where_is_refused_or_does_not_fit() {
-    // The message has as many elements as it announces, or fewer: the receiver asks for these, and
-    // they are not there.
+    // The message announces far more elements than it has. The receiver refuses it, or requests
+    // elements that do not exist.
     let ends = ends(program, |n, header, payload| {
         if header.kind == kind::MESSAGE && n == 2 {
             payload[..8].copy_from_slice(&(1u64 << 40).to_le_bytes());
@@ -207,7 +206,7 @@ fn frames_that_are_one_byte_too_long_are_refused() {
 
 #[test]
 fn more_than_a_rank_keeps_is_refused() {
-    // Grants that come too late or too early are not recognised as such; messages that exceed the
+    // Grants that come too late or too early are not recognised, but messages that exceed the
     // credit are.
     told("it sent more messages than this rank keeps", |_, header, payload| {
         if header.kind == kind::MESSAGE && header.extra == 1 {

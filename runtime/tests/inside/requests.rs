@@ -1,9 +1,8 @@
 //! Requests to attendants, and their answers, that are changed on their way, over `sim` and over
 //! TCP.
 //!
-//! Either a rank finds something wrong, returns an error and names another rank, or nothing is
-//! wrong that a rank can see, and the program ends. No rank panics or waits forever, and nothing
-//! outside windows is touched.
+//! Either a rank finds a fault, returns an error and names another rank, or no rank can see a fault
+//! and the program ends. No rank panics or waits forever, and nothing outside windows is touched.
 
 use crate::api::run::ranks;
 use crate::collect::datatypes::{Named, write_plain};
@@ -105,7 +104,8 @@ fn ends(of: u32, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync +
 
 /// Returns whether each error names a rank.
 ///
-/// A frame is known by where it came from, and both ends of the way have handled it.
+/// It may be either rank: an error about a frame names the rank that the frame came from, and both
+/// ranks have handled it.
 fn named(ends: &[End; 2]) -> bool {
     ends.iter().flatten().all(|(_, text)| text.contains("rank 0") || text.contains("rank 1"))
 }
@@ -162,8 +162,8 @@ fn requests_of_another_number_kind_or_window_are_refused_and_hang_nobody() {
     told(kind::ASK, gets, |n, header, _| header.word += u64::from(n == 2) << 32);
 }
 
-/// Nobody can know where the origin waits for the answer, so the target ends the world, and both
-/// ranks name the origin.
+/// The target cannot know on which port the origin waits for the answer, so it ends the world, and
+/// both ranks name the origin.
 #[test]
 fn requests_of_a_kind_or_of_a_window_that_does_not_exist_end_the_world() {
     type Change = fn(u64, &mut Header);
@@ -243,8 +243,8 @@ fn frames_that_are_cut_are_told_of_the_rank_that_sent_them() {
     }
 }
 
-/// The target looks at its part after its origin got the error: the requests before have changed
-/// the part, and nothing else has.
+/// The target looks at its part after the origin got the error. Only the earlier requests have
+/// changed the part.
 #[test]
 fn requests_that_are_refused_have_changed_nothing() {
     type Change = fn(&mut Header, &mut Vec<u8>);
@@ -325,8 +325,8 @@ fn answers_that_no_attendant_sends_are_refused() {
     });
 }
 
-/// Has the target answer that it does not know a number: the origin begins again, and nothing else
-/// happens.
+/// Makes the target answer that it does not know a number. The origin begins again, and nothing
+/// else happens.
 #[test]
 fn a_number_that_is_not_known_is_asked_for_again() {
     let missing = |n, header: &mut Header, payload: &mut Vec<u8>| {

@@ -1,4 +1,4 @@
-//! [`Counts`]: what a reduced [census](fencepost_planner::census) adds up, and [`Halving`], the
+//! [`Counts`]: the sums of a reduced [census](fencepost_planner::census); and [`Halving`]: the
 //! positions of its ranks.
 //!
 //! A rank that has something for another sends it a note directly. For each rank, the ranks of the

@@ -1,5 +1,5 @@
-//! [`Roles`]: the roles of the ranks of a world in a [census](fencepost_planner::census), and
-//! [`Leg`], the parts of one.
+//! [`Roles`]: the roles of the ranks of a world in a [census](fencepost_planner::census); and
+//! [`Leg`]: a part of a census.
 
 use fencepost_planner::census::{Places, groups, partners};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! [`History`]: what a window observed of the epochs that began at each line, for
+//! [`History`]: a window's observations of the epochs that began at each line, for
 //! [`adaptive`](fencepost_planner::adaptive).
 //!
 //! An epoch begins at a fence or at the call of a superstep. The last few of these lines are

@@ -1,4 +1,4 @@
-//! [`Remembered`]: what a window remembers of frames that were sent and received.
+//! [`Remembered`]: what a window remembers of the frames that it sent and received.
 
 use crate::collect::description::Description;
 use fencepost_transport::{Payload, Record};
