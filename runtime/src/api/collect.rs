@@ -154,7 +154,7 @@ impl WindowCore {
     /// Collects a get that was checked completely.
     ///
     /// # Errors
-    /// `RMA_CONFLICT` if conflicts are looked for and an earlier operation conflicts with it.
+    /// `RMA_CONFLICT` if conflicts are checked and an earlier operation conflicts with it.
     pub(crate) fn ask(
         &self,
         target: usize,
@@ -180,7 +180,7 @@ impl WindowCore {
     /// Checks an operation that is about to be collected, with a section or without.
     ///
     /// # Errors
-    /// `RMA_CONFLICT` if conflicts are looked for and an earlier operation conflicts with it.
+    /// `RMA_CONFLICT` if conflicts are checked and an earlier operation conflicts with it.
     #[inline]
     fn may_call(
         &self,
@@ -192,7 +192,7 @@ impl WindowCore {
         if self.checked.is_on() { check::call(self, operation, section, site) } else { Ok(()) }
     }
 
-    /// Checks, if conflicts are looked for, that an operation may write these elements of a rank's
+    /// Checks, if conflicts are checked, that an operation may write these elements of a rank's
     /// part, of this window or of another one.
     ///
     /// # Errors

@@ -144,8 +144,8 @@ impl Message<'_> {
 /// 24 to 27.
 ///
 /// A receive takes the first message that it names, by sender and tag, in the order in which the
-/// sender sent them. They are neither ordered with nor mixed with the operations on any window, nor
-/// with the messages of another world.
+/// sender sent them. Messages are not ordered with the operations on any window or with the
+/// messages of another world, and do not mix with them.
 impl World {
     /// Begins a message to a rank, with a tag; [`send`](Message::send) and
     /// [`isend`](Message::isend) send elements in it.

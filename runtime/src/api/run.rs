@@ -275,14 +275,14 @@ impl Ranks {
     /// With `Mpi`, a fence is also `RMA_CONFLICT` in two more cases. In the first, a rank has
     /// stored into its part since the window was made or last fenced, and another rank accesses the
     /// part in a way that MPI then leaves undefined. In the second, a rank has stored into the
-    /// section of an operation of its own after the call. In addition, a broadcast, a scatter, a
+    /// section of one of its own operations after the call. In addition, a broadcast, a scatter, a
     /// reduction to one rank, a gather and a scan order epochs of locks only as in MPI.
     ///
     /// A superstep with a conflict is not prepared or loaded: the call returns `RMA_CONFLICT` on
     /// the ranks that know the conflict. A superstep is not checked while it runs.
     ///
     /// All ranks must choose the same level: if they differ, the first fence of windows or barrier
-    /// is `RMA_SYNC`. Without the feature `check`, no conflicts are looked for.
+    /// is `RMA_SYNC`. Without the feature `check`, no conflicts are checked.
     ///
     /// # Cost
     /// Nothing, unless conflicts are checked. In that case:
@@ -351,9 +351,9 @@ impl Ranks {
     /// - A load that also stores, as in `u[i] += 1`, may be seen only as a store. After a long
     ///   copy, the rest of its pages is not seen. If several threads of the program access
     ///   elements, one may load unseen while another one does.
-    /// - No window is watched beyond 1024 windows of a process, nor while SIGSEGV or SIGTRAP is
-    ///   blocked or has a handler that was installed after the one of this crate. Signals that
-    ///   belong to no window go to the handlers that were installed before.
+    /// - At most 1024 windows of a process are watched. No window is watched while SIGSEGV or
+    ///   SIGTRAP is blocked, or has a handler that was installed after the handler of this crate.
+    ///   Signals that belong to no window go to the handlers that were installed before.
     ///
     /// In both kinds of build:
     ///
@@ -362,9 +362,9 @@ impl Ranks {
     ///   condition under which the source reads it. Such a load is reported.
     /// - If one instruction loads several elements, only the first is seen.
     /// - What the program passes to calls of this crate may be read unseen.
-    /// - A window that was made for locks is not watched. Neither is any window on a processor
-    ///   other than x86-64, or where memory cannot be mapped twice. A rank reports the first of its
-    ///   own windows that is not watched.
+    /// - A window that was made for locks is not watched. No window is watched on a processor other
+    ///   than x86-64, or if memory cannot be mapped twice. A rank reports the first of its own
+    ///   windows that is not watched.
     ///
     /// # Cost
     /// In a build for checking, some nanoseconds for each load, of any memory: an epoch of a

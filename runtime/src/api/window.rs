@@ -122,7 +122,7 @@ impl<T: Element> Window<T> {
     /// Ends the epoch of this window.
     ///
     /// Every rank calls this. When it returns, the puts, gets and accumulates on the window since
-    /// the last fence have happened everywhere that this rank can see.
+    /// the last fence have happened in every part that this rank can see.
     ///
     /// # Errors
     /// After an error, pending operations are discarded:

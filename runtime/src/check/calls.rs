@@ -126,7 +126,7 @@ fn among_before(accesses: &[Option<Access<'_>>], site: &'static Location<'static
     all
 }
 
-/// Returns the marks of this rank on the part of a rank, if conflicts are looked for.
+/// Returns the marks of this rank on the part of a rank, if conflicts are checked.
 fn marks(window: &WindowCore, of: usize) -> Option<&Marks> {
     if !window.checked.is_on() {
         return None;

@@ -1,5 +1,5 @@
 //! Methods that keep the operations that a window has collected for its next fence, if conflicts
-//! are looked for.
+//! are checked.
 
 use crate::check::state::touched::Touched;
 use crate::collect::fast_path::FastPath;

@@ -65,7 +65,7 @@ pub(crate) fn send_times(world: &WorldCore, call: &Call) -> Result<()> {
     world.checks.clock.ignoring_exchanges(|| exchange(world, Orders::All, &call))
 }
 
-/// Exchanges the clocks, as far as the collective orders.
+/// Exchanges the clocks in the directions in which the collective orders calls.
 ///
 /// # Errors
 /// The errors of an exchange.

@@ -73,7 +73,7 @@ pub(crate) enum Unread {
 }
 
 impl Named {
-    /// Appends the datatype of this wire form, as it travels.
+    /// Appends the datatype of this wire form: in full, or as its number.
     pub(crate) fn write(&mut self, form: &[u8], out: &mut Vec<u8>) {
         if std::mem::take(&mut self.begins_again) {
             out.push(ALL_GONE);
@@ -111,7 +111,7 @@ impl Named {
         out.extend_from_slice(form);
     }
 
-    /// Appends this datatype, as it travels.
+    /// Appends this datatype: in full, or as its number.
     pub(crate) fn write_datatype(&mut self, datatype: &Datatype, out: &mut Vec<u8>) {
         let mut form = Vec::new();
         datatype.encode(&mut form);

@@ -80,7 +80,7 @@ mod tests {
         let (fast_path, mut log) = (FastPath::default(), Log::default());
         let record = Record { head: 3, value: 4 };
         log.push(record);
-        // SAFETY: the log stays where it is, and is touched only while the writer is lifted.
+        // SAFETY: the log is not moved, and is touched only while the writer is lifted.
         unsafe { fast_path.writer.lower(&log) };
         assert!(!fast_path.push(0, record), "it leads nowhere yet");
         fast_path.lead(null(), 2);

@@ -99,7 +99,7 @@ impl<R: Copy> Log<R> {
 
     /// Returns the records, to be overwritten.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [R] {
-        // SAFETY: the first `len` records are written, and nobody else touches them while the log
+        // SAFETY: the first `len` records are written, and no other code touches them while the log
         // is borrowed.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
@@ -129,7 +129,7 @@ impl<R: Copy> Log<R> {
         let start = NonNull::new(store.base().cast::<R>()).unwrap_or(NonNull::dangling());
         // SAFETY: there are `len` records, and room for more in the new memory.
         unsafe { start.copy_from_nonoverlapping(self.start, self.len) };
-        // The old memory is freed: nobody reads a log while it is filled.
+        // The old memory is freed, since no rank reads a log while it is filled.
         (self.start, self.room, self.store) = (start, room, Some(Box::new(store)));
         true
     }
@@ -142,7 +142,8 @@ impl<R: Pod> Log<R> {
         assert!(more <= self.room - self.len, "room was made before");
         let first = self.len;
         self.len += more;
-        // The memory was zero, and whatever was written since is a record: any bits are.
+        // The memory was zero at first, and was then written with records. Any bits are a valid
+        // record.
         &mut self.as_mut_slice()[first..]
     }
 }
@@ -258,7 +259,7 @@ impl<R> Default for LogWriter<R> {
 impl<R> Deref for Log<R> {
     type Target = [R];
     fn deref(&self) -> &[R] {
-        // SAFETY: the first `len` records are written, and nobody writes them while the log is
+        // SAFETY: the first `len` records are written, and no code writes them while the log is
         // borrowed.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }

@@ -410,9 +410,9 @@ impl<'c, C, S> Put<'c, C, S> {
     /// - `SIZE` for lengths that do not match.
     /// - `OP` for an operator that the element type does not have.
     /// - `NO_MEM` if there is no memory to pack a part of a slice.
-    /// - If conflicts are looked for ([`Ranks::check`](crate::Ranks::check)), `RMA_CONFLICT` for a
-    ///   put that writes an element twice, and for an operation that conflicts with an earlier one
-    ///   of this rank in this epoch or access.
+    /// - If conflicts are checked ([`Ranks::check`](crate::Ranks::check)), `RMA_CONFLICT` for a put
+    ///   that writes an element twice, and for an operation that conflicts with an earlier one of
+    ///   this rank in this epoch or access.
     #[track_caller]
     #[inline(always)]
     pub fn to<T: Element>(

@@ -146,7 +146,7 @@ pub(crate) struct DatatypeOperation {
     pub(crate) remote: Datatype,
     /// The source of its elements.
     pub(crate) source: DatatypeSource,
-    /// The mode that the call or its window asked for.
+    /// The mode that the call or its window requested.
     pub(crate) mode: Mode,
 }
 
@@ -179,7 +179,8 @@ pub(crate) struct Outbox {
     /// The number of datatype operations that wait for a section to be read; in the fence, the
     /// number that are exposed.
     pub(crate) sections: usize,
-    /// The elements of datatype operations; those of each operation are aligned to eight.
+    /// The elements of datatype operations. The elements of each operation are aligned to eight
+    /// bytes.
     pub(crate) bytes: Log<u8>,
     /// The place of the elements, if they are not in `bytes`: a section of this rank's memory that
     /// goes to a rank which does not reach it.

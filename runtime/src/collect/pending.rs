@@ -15,7 +15,7 @@ pub(crate) struct DatatypeGet {
     pub(crate) remote: Datatype,
     pub(crate) landing: Into,
     pub(crate) site: &'static Location<'static>,
-    /// The mode that the call or its window asked for.
+    /// The mode that the call or its window requested.
     pub(crate) mode: Mode,
 }
 

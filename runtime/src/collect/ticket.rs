@@ -23,7 +23,7 @@ use std::rc::Rc;
 pub struct Ticket<T> {
     slot: Slot,
     len: usize,
-    /// The line that asked for them.
+    /// The line that requested the elements.
     asked: &'static Location<'static>,
     element: PhantomData<T>,
 }
@@ -84,12 +84,12 @@ impl<T: Element> Ticket<T> {
         Self { slot, len, asked, element: PhantomData }
     }
 
-    /// Returns the number of elements that were asked for.
+    /// Returns the number of requested elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns whether no elements were asked for.
+    /// Returns whether no elements were requested.
     #[doc(hidden)]
     pub fn is_empty(&self) -> bool {
         self.len == 0

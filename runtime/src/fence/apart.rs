@@ -131,8 +131,8 @@ impl Fence<'_> {
         }))
     }
 
-    /// Ends the world, because ranks have run different prepared supersteps: frames that nobody
-    /// awaits are in the channels.
+    /// Ends the world, because ranks have run different prepared supersteps: the channels contain
+    /// frames that no rank awaits.
     pub(super) fn strayed(&mut self, rank: usize) -> Error {
         let world = self.world;
         let what = format!(

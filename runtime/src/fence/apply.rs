@@ -134,7 +134,7 @@ pub(crate) fn apply_to(element: ElementType) -> Apply {
 /// # Safety
 /// `base` is the memory of `len` elements of type `element`, and no other rank touches it now. `V`
 /// is the type of `element`. Every displacement is within that memory. Exposed sections are at the
-/// addresses that [`Exposed`] gives, and nobody writes them.
+/// addresses that [`Exposed`] gives, and no rank writes them.
 unsafe fn apply<V: Values>(
     base: *mut u8,
     len: usize,

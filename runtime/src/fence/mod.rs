@@ -359,7 +359,7 @@ impl Fence<'_> {
         self.conclude(hash, failed, word, all)
     }
 
-    /// Does what follows the notifications, whose contents are `all`.
+    /// Carries out the steps after the notifications, whose contents are `all`.
     #[inline(always)]
     fn conclude(
         &mut self,
@@ -456,7 +456,7 @@ impl Fence<'_> {
         Exchange { world: self.world, windows: self.windows, call: self.call, endpoint: self.endpoint }
     }
 
-    /// Does what [`Exchange::quit`] does.
+    /// Does the same as [`Exchange::quit`].
     #[cold]
     fn quit(&mut self, lost: &Lost) -> Error {
         self.exchange_of().quit(lost)

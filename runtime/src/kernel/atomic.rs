@@ -348,7 +348,8 @@ mod tests {
                 let (mut plain, mut ours) = (before.clone(), before);
                 let (mut packed, mut expected) = (vec![0; count], vec![0; count]);
                 let (to_plain, to_ours) = (plain.as_mut_ptr().cast::<u8>(), ours.as_mut_ptr().cast::<u8>());
-                // SAFETY: memory of this thread, which has all elements; buffers of as many bytes.
+                // SAFETY: the memory is of this thread and has all elements, and the buffers have
+                // the same number of bytes.
                 unsafe {
                     pack_each(to_ours, &datatype, size, packed.as_mut_ptr());
                     kernel::pack(to_plain, &datatype, size, expected.as_mut_ptr());

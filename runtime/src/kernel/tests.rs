@@ -297,13 +297,13 @@ fn every_operator_on_every_type_treats_special_values_as_defined() {
         for op in Op::ALL.into_iter().filter(|op| op.takes(element)) {
             let values = values(element);
             for old in &values {
-                // Combines all values at once into as many copies of the old one, from an odd
-                // address.
+                // Combines all values at once into the same number of copies of the old one, from
+                // an odd address.
                 let mut window = old.repeat(values.len());
                 let mut source = vec![0_u8];
                 source.extend(values.concat());
                 let all = Datatype::run(0..values.len());
-                // SAFETY: window and buffer have as many elements.
+                // SAFETY: window and buffer have one element for each value.
                 unsafe { combine(op, element, window.as_mut_ptr(), &all, source[1..].as_ptr()) };
                 if size <= 8 && op != Op::Replace {
                     let mut each = old.repeat(values.len());
@@ -343,7 +343,8 @@ fn combining_goes_to_each_element_of_any_shape_and_nowhere_else() {
                 let before = noise(LEN * size, 4);
                 let mut to = before.clone();
                 let mut wanted = before.clone();
-                // SAFETY: the shape is within the window, and the buffer has as many elements.
+                // SAFETY: the shape is within the window, and the buffer has its number of
+                // elements.
                 unsafe { combine(op, element, to.as_mut_ptr(), b, from[1..].as_ptr()) };
                 for (i, at) in places(b).into_iter().enumerate() {
                     let value =

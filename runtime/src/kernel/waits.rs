@@ -20,7 +20,7 @@ pub(crate) enum Wait {
     Reuse,
     /// W5: all notifications of an exchange have arrived before the next is published.
     Skew,
-    /// W6: every fence is complete, whatever preceded it.
+    /// W6: every fence is complete, after any earlier calls.
     Composition,
 }
 

@@ -126,7 +126,7 @@ pub(super) fn read_all(
     read_all_but(world, endpoint, messages, None)
 }
 
-/// Does what [`read_all`] does, except for the messages of rank `but`.
+/// Does the same as [`read_all`], except for the messages of rank `but`.
 ///
 /// # Errors
 /// As [`read_all`].

@@ -418,7 +418,7 @@ fn post_short(
     Ok(())
 }
 
-/// The remark about a standard send that waits for its receive because that is asked for.
+/// The remark about a standard send that waits for its receive because the check requests that.
 const ONLY_A_BUFFER: &str = " and only a buffer would complete before";
 
 /// Returns whether standard sends are complete only when their messages were taken
@@ -532,7 +532,7 @@ fn may_buffer(
 /// Waits until a send is complete, and makes progress with a receive meanwhile.
 ///
 /// # Errors
-/// `PROC_FAILED`, also if the receive can no longer be done, or the error of a deadlock. Nobody
+/// `PROC_FAILED`, also if the receive can no longer be done, or the error of a deadlock. No rank
 /// reads the elements any more.
 fn complete(
     world: &WorldCore,

@@ -79,7 +79,7 @@ pub(super) fn frame_of(number: u64, (word, records): (u64, *const Record)) -> Fr
 /// such an access.
 ///
 /// # Safety
-/// The records can be read, and nobody accesses the window.
+/// The records can be read, and no rank accesses the window.
 #[inline]
 pub(super) unsafe fn apply_short(
     window: &WindowCore,
@@ -95,7 +95,7 @@ pub(super) unsafe fn apply_short(
         return false;
     }
     let (base, len) = (window.region.base(), window.peers[window.world.rank].len);
-    // SAFETY: the caller promises that nobody accesses the window, and all displacements and
+    // SAFETY: the caller promises that no rank accesses the window, and all displacements and
     // operators were checked.
     unsafe { (window.filling.apply)(base, len, window.element, Items::Records(records), &Operands::none()) };
     true
@@ -318,8 +318,8 @@ impl Came {
     /// Applies an access that fits to this rank's part of the window.
     ///
     /// # Safety
-    /// This access has come with `frame`, which was not released, and with `description`; and
-    /// nobody accesses the window.
+    /// This access has come with `frame`, which was not released, and with `description`. No rank
+    /// accesses the window.
     pub(super) unsafe fn apply(&self, window: &WindowCore, frame: &Frame, description: &Description) {
         let (items, operands) = match self {
             Self::Failed(..) => return,
@@ -333,7 +333,7 @@ impl Came {
             }
         };
         let (base, len) = (window.region.base(), window.peers[window.world.rank].len);
-        // SAFETY: the caller promises that nobody accesses the window; `access_of` has checked
+        // SAFETY: the caller promises that no rank accesses the window. `access_of` has checked
         // every displacement and operator.
         unsafe { (window.filling.apply)(base, len, window.element, items, &operands) };
     }

@@ -7,13 +7,12 @@
 //! because the frames of a pair and a port are in order, and a rank ends its accesses to another
 //! rank in the order of their starts.
 //!
-//! Where memory is reached, two things are written in the
-//! [`PairLines`](fencepost_transport::PairLines) of the pair instead of a frame, if the peer
-//! already knows the file of their source line: a post of the whole window, and an access of at
-//! most two records. Posts and accesses have numbers, and a rank looks for the number that it
-//! expects in the lines and in the frames. So the posts and accesses of a pair stay in order. The
-//! documentation of `PairLines` explains why no line is written while another rank reads it. It
-//! assumes that:
+//! If memory is reached, a post of the whole window and an access of at most two records are
+//! written in the [`PairLines`](fencepost_transport::PairLines) of the pair instead of a frame.
+//! This requires that the peer already knows the file of their source line. Posts and accesses have
+//! numbers, and a rank looks for the number that it expects in the lines and in the frames. So the
+//! posts and accesses of a pair stay in order. The documentation of `PairLines` explains why no
+//! line is written while another rank reads it. It assumes that:
 //!
 //! - access `n` is sent after post `n - 1` has been taken (16), and post `n - 1` came after the
 //!   wait for access `n - 2`;
@@ -142,7 +141,7 @@ fn send(
             let what = format!("rank {rank} has no memory for {bytes} bytes of a frame: {error}");
             Lost { rank, how: Loss::Ended(what) }
         })?;
-        // SAFETY: `kept` has `bytes.len()` bytes, and nobody else knows of them yet.
+        // SAFETY: `kept` has `bytes.len()` bytes, and no other rank knows their address yet.
         unsafe { kept.base().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Some(kept)
     };

@@ -6,9 +6,9 @@
 //! after that. So the consequences of a failure never hide it. The exception is TCP: two failures
 //! that different ranks find at the same moment may give these ranks different causes.
 //!
-//! A rank that left with an error may have completed the call that others are still in, and then
-//! that call completes on all of them. Such a rank is a failure only to calls that it has not
-//! completed. A rank that died is a failure to all, since nobody knows how far it came.
+//! A rank that left with an error may have completed the call that others are still in. If it has,
+//! that call completes on all ranks. Only calls that the rank has not completed fail. If a rank
+//! died, all calls fail, since no other rank knows how far it came.
 
 use crate::state::call::Call;
 use crate::state::world::WorldCore;

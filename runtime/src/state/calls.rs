@@ -3,15 +3,15 @@
 //! Ranks meet in exchanges of notifications: the n-th exchange of one rank is the n-th of every
 //! other. Suppose a rank left a call without its exchange. From then on its exchanges would meet
 //! those of other calls, and each rank would take the other's data for that of its own call. So
-//! every rank counts its collective calls as they begin, whatever becomes of them, and each
+//! every rank counts its collective calls as they begin, even calls that fail, and each
 //! notification carries the count. [`Fence`](crate::fence) compares the counts first. A call that
 //! is behind fails, and a call that is ahead exchanges again until the others have reached it.
 //! Frames of prepared runs carry the count in their word.
 //!
-//! A superstep is one call. So is a scoped epoch, and so is a prepared superstep, unless its plan
-//! synchronises by posts and starts: then only some ranks may run it, and it is not counted. Calls
-//! in their bodies, closures and patterns have a separate count, from 0 in each outermost one. A
-//! rank that leaves a body early is in step again with its next call.
+//! A superstep is one call. A scoped epoch is one call too, and so is a prepared superstep. If the
+//! plan of a prepared superstep synchronises by posts and starts, only some ranks may run it, and
+//! it is not counted. Calls in their bodies, closures and patterns have a separate count, from 0 in
+//! each outermost one. A rank that leaves a body early is in step again with its next call.
 
 use crate::state::call_sites::CallSites;
 use crate::state::key::Key;

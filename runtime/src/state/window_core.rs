@@ -48,7 +48,7 @@ pub struct WindowCore {
     pub(crate) fence: FenceOfWindow,
     /// The operations called since the last fence, if they are to be explained.
     pub(crate) notes: RefCell<Vec<Note>>,
-    /// The calls since the last fence, if conflicts are looked for.
+    /// The calls since the last fence, if conflicts are checked.
     pub(crate) checked: Checked,
     /// Posts and accesses.
     pub(crate) posts: PostsOfWindow,
@@ -437,7 +437,7 @@ impl WindowCore {
         Some(format!("window {window} is {what} since {file}:{line}"))
     }
 
-    /// Begins to fill the outboxes of `set`, which nobody reads. What was collected before was
+    /// Begins to fill the outboxes of `set`, which no rank reads. What was collected before was
     /// [counted](Self::count).
     pub(crate) fn fill(&self, set: usize) {
         self.fill_outboxes(set);

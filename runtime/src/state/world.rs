@@ -76,7 +76,7 @@ pub(crate) struct Choices {
     pub(crate) mode: Cell<Mode>,
     /// Whether order is kept in epochs from here on.
     pub(crate) order: Cell<Order>,
-    /// Whether epochs are planned. If not, every operation is a message of its own.
+    /// Whether epochs are planned. If not, every operation is a separate message.
     pub(crate) plans: Cell<bool>,
 }
 

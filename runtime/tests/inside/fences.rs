@@ -2,7 +2,7 @@
 //! have.
 //!
 //! Such fences run over the links of `sim`, seed after seed, until one seed shows the missing wait,
-//! by wrong bits or by an error. With the same seeds, the whole protocol does what it should.
+//! by wrong bits or by an error. With the same seeds, the whole protocol works.
 //!
 //! # What there is to take away
 //!
@@ -31,7 +31,7 @@ use std::thread;
 const RANKS: usize = 3;
 const LEN: usize = 16;
 const EPOCHS: usize = 24;
-/// The number of epochs before anything is taken away: after them, outboxes have their room.
+/// The number of epochs before a wait is taken away. After them, outboxes have their room.
 const WHOLE: usize = 4;
 
 /// Returns the value that rank `rank` puts to the right in epoch `epoch`.
@@ -41,8 +41,8 @@ fn sent(rank: usize, epoch: usize, at: usize) -> u64 {
 
 /// Executes one epoch, and describes what is wrong after it.
 ///
-/// Each rank gets three elements from the left, puts to the first two of those and three others to
-/// the right, and puts to the third of its own.
+/// Each rank gets three elements from the left. It puts to the first two of these elements, and to
+/// three others, on the right, and to the third of its own elements.
 fn epoch(u: &mut Window<u64>, epoch: usize, dice: &mut Dice) -> Result<Option<String>> {
     let (me, left, right) = (u.rank(), (u.rank() + RANKS - 1) % RANKS, (u.rank() + 1) % RANKS);
     dice.linger();
@@ -114,7 +114,7 @@ fn fences_do_what_they_should() {
     }
 }
 
-/// Fences two windows on three ranks, where one rank swaps them: the errors of all ranks name both
+/// Fences two windows on three ranks, and one rank swaps them. The errors of all ranks name both
 /// windows, and nothing is applied.
 fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     on_each(reach, reach.config(seed), |world| {
@@ -192,8 +192,8 @@ fn w4_an_outbox_is_not_filled_before_its_readers_are_done() {
     }
 }
 
-/// Exchanges notifications and nothing else: each that a rank reads must be of the exchange that it
-/// published last.
+/// Only exchanges notifications. Each notification that a rank reads must be of the exchange that
+/// the rank published last.
 fn exchanges(one_set: bool, seed: u64) -> Result<(), String> {
     let mut config = Reach::Messages.config(seed);
     config.altered.one_notification_set = one_set;
@@ -236,8 +236,8 @@ fn w4_a_notification_does_not_take_the_place_of_one_that_may_not_have_been_read(
     assert!(wrong.contains("is read in"), "{wrong}");
 }
 
-/// Executes fences and nothing else. A rank that does not wait for notifications gets an error from
-/// the ranks that it overtakes.
+/// Only executes fences. A rank that does not wait for notifications gets an error from the ranks
+/// that it overtakes.
 fn bare(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     let mut config = reach.config(seed);
     config.altered.unread = wait.is_some();
@@ -271,7 +271,7 @@ fn w5_nobody_is_more_than_one_superstep_ahead() {
     }
 }
 
-/// Executes fences where every rank but the first has nothing for every other fence, which might be
+/// Executes fences. In every second fence only the first rank has operations, so a fence might be
 /// left out because "nothing happens" in it.
 fn now_and_then(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     on_each(reach, reach.config(seed), |world| {

@@ -79,7 +79,7 @@ fn ends(tamper: impl Fn([usize; 2], u64, &mut Header, &mut Vec<u8>) + Send + Syn
     ends_of(Census::Sparse, kind::CENSUS, tamper)
 }
 
-/// Does what [`ends`] does for another census, or for other frames of it.
+/// Does the same as [`ends`] for another census, or for other frames of it.
 fn ends_of(
     census: Census,
     kind: u32,
@@ -139,7 +139,7 @@ fn messages_that_nobody_has_changed_are_taken() {
     }
 }
 
-/// Makes a message look as if the one before had been doubled and this one been lost.
+/// Makes it appear that the message before was doubled and this message was lost.
 #[test]
 fn a_message_of_the_census_before_is_not_taken_for_one_of_this() {
     for way in WAYS {

@@ -1,8 +1,8 @@
 //! The functions that fuzzers call with arbitrary bytes.
 //!
-//! Each of them must return without a panic, without touching memory that it was not given, and
-//! without taking much memory. `fuzz/` calls them by libFuzzer, and this package's tests call them
-//! with bytes that were changed in every small way; nothing else uses them.
+//! Each function must return without a panic, must not touch memory that it was not given, and must
+//! not take much memory. `fuzz/` calls the functions by libFuzzer, and this package's tests call
+//! them with bytes that were changed in every small way.
 
 use crate::collect::lent::Lent;
 use crate::collect::limits::most_answered;
@@ -67,9 +67,9 @@ thread_local! {
 /// Reads frames with operations of dynamic epochs, as they come from another rank, and returns how
 /// many of them are accepted.
 ///
-/// The first byte selects the window. Before the bytes of each frame are a byte and two bytes of
-/// length. The lowest bit of that byte distinguishes a frame that was sent early from one that ends
-/// an epoch.
+/// The first byte selects the window. A byte and two bytes of length precede the bytes of each
+/// frame. The lowest bit of the first byte distinguishes a frame that was sent early from a frame
+/// that ends an epoch.
 pub fn operations(data: &[u8]) -> usize {
     TARGET.with_borrow_mut(|target| {
         let Some(target) = target else { return 0 };
@@ -98,10 +98,10 @@ pub fn operations(data: &[u8]) -> usize {
 /// Carries out requests of four ranks to the attendant of one of them, and returns how many are
 /// carried out.
 ///
-/// The lowest bits of the first byte choose the elements and the hints of the window. Each request
-/// has a byte before its two bytes of length: the lowest bit distinguishes a request of a lock from
-/// one for what an access gets, the next two are the rank that asks, and the fourth changes the
-/// number that the request should have.
+/// The lowest bits of the first byte choose the elements and the hints of the window. A byte and
+/// two bytes of length precede each request. The lowest bit of the first byte distinguishes a
+/// request of a lock from a request for the gets of an access. The next two bits are the rank that
+/// asks, and the fourth bit changes the number that the request should have.
 pub fn requests(data: &[u8]) -> usize {
     const RANKS: usize = 4;
     const WINDOW: u32 = 5;
@@ -125,8 +125,8 @@ pub fn requests(data: &[u8]) -> usize {
     let base = room.as_mut_ptr().cast::<u8>().wrapping_add(GUARD);
     let (service, lendings) = (Service::default(), Lendings::default());
     let part = Part { base, len: LEN, element };
-    // SAFETY: there are as many words as the layout has; both stay until this function returns, and
-    // nothing else touches them before.
+    // SAFETY: the memory has the layout's number of words. Both stay until this function returns,
+    // and no other code touches them before.
     unsafe {
         service.serve(WINDOW, Served::new(0, part, Words::new(words.as_mut_ptr(), layout)));
         let sources = (0..RANKS).map(|rank| (rank, 0)).collect();

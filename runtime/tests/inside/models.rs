@@ -5,8 +5,8 @@
 //! `local`, which are loom's. `park` has no limit here, so a lost wake-up is a deadlock. Run them
 //! with `RUSTFLAGS="--cfg loom" cargo test -p fencepost-runtime --lib models::`.
 //!
-//! The waits of a sender and of an attendant are taken away in turn, and loom must see it: by
-//! elements that are wrong, or by a rank that sleeps forever.
+//! The waits of a sender and of an attendant are taken away in turn, and loom must find each
+//! missing wait, by wrong elements or by a rank that sleeps forever.
 
 use crate::kernel::element::element_type;
 use crate::kernel::waits::{Wait, take_away, without};
@@ -36,7 +36,7 @@ use std::sync::Arc;
 /// The maximum number of elements that are sent together with their message. If there are more than
 /// three, they are copied, for their receiver to read in place.
 const EAGER: usize = 4;
-/// The number of elements of a message that stay where they are until they were read.
+/// The number of elements of a message whose elements stay in place until they were read.
 const LONG: usize = EAGER + 1;
 
 /// Runs a program on each rank, which is a thread.
@@ -52,7 +52,7 @@ fn ranks(programs: &[fn(&World)]) {
             Machine::default(),
             chosen,
         );
-        // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
+        // An end leaves when it is dropped, and it cannot leave while a rejected model unwinds.
         let world = ManuallyDrop::new(world);
         world.core().limits.set(Limits { eager: Some(8 * EAGER), ..Limits::default() });
         let never = Settings { after: None, ..Settings::default() };
@@ -91,7 +91,7 @@ fn receive<const LEN: usize>(world: &World, from: usize, tag: u32, expected: [u6
     let room = Room::Elements(elements.as_mut_ptr().cast(), Datatype::run(0..LEN));
     let (from, tag) = (Sources::Rank(from), Tags::Tag(tag));
     let call = Call::named(0, "a receive");
-    // SAFETY: the elements are there until this returns.
+    // SAFETY: the elements exist until this returns.
     let status = unsafe { messages::receive::<u64>(world.core(), from, tag, room, &call) };
     match status {
         // A sender that does not wait may leave earlier, with a send that is open.
@@ -150,7 +150,7 @@ fn completion() {
             for (tag, room) in rooms.iter_mut().enumerate() {
                 let room = Room::Elements(room.as_mut_ptr().cast(), Datatype::run(0..LONG));
                 let wanted = (Sources::Rank(0), Tags::Tag(tag as u32), room);
-                // SAFETY: the room is there until the receive is complete.
+                // SAFETY: the room exists until the receive is complete.
                 let begun = unsafe { messages::begin_receive::<u64>(core, wanted, &call) };
                 begun.expect("its sender is here").expect("from a rank").completion().tell(&queue, tag);
             }
@@ -174,7 +174,7 @@ fn next(world: &World, queue: &Queue) -> usize {
 /// Has the attendant of a rank hand out the elements of a message, while the world ends and the
 /// rank takes them back.
 fn attendant(takes_back: bool) {
-    // The elements stay mapped: the test is about who accesses them when.
+    // The elements stay mapped: the test is about which thread accesses them when.
     let elements: &'static UnsafeCell<[u8; 8]> = Box::leak(Box::new(UnsafeCell::new([1; 8])));
     let outbox = Arc::new(Outbox::default());
     // SAFETY: the bytes are there, and written when they were removed, unless a test takes that
@@ -184,7 +184,7 @@ fn attendant(takes_back: bool) {
     let attendant = thread::spawn(move || {
         shows.show(1, 0, 0, |shown| {
             if !shown.is_empty() {
-                // SAFETY: nobody writes them while they are shown. Otherwise loom reports it.
+                // SAFETY: no thread writes them while they are shown. Otherwise loom reports it.
                 elements.with(|bytes| assert_eq!(unsafe { *bytes }, [1; 8]));
             }
         });
@@ -192,7 +192,7 @@ fn attendant(takes_back: bool) {
     if takes_back {
         outbox.remove(1, 0);
     }
-    // SAFETY: nobody reads them any more. Otherwise loom reports it.
+    // SAFETY: no thread reads them any more. Otherwise loom reports it.
     elements.with_mut(|bytes| unsafe { *bytes = [99; 8] });
     attendant.join().expect("a panic ends the model");
 }
@@ -253,7 +253,7 @@ fn elements_that_are_written_while_an_attendant_may_hand_them_out_are_caught() {
     assert!(complaint.contains("Causality violation"), "{complaint}");
 }
 
-/// Checks that loom rejects a model in which ranks do without a wait.
+/// Checks that loom rejects a model in which ranks omit a wait.
 fn reject_without(wait: Wait, run: fn()) -> String {
     take_away(Some(wait));
     let complaint = rejected(2, run);

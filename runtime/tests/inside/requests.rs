@@ -207,7 +207,7 @@ fn frames_that_are_one_byte_too_long_are_refused() {
     }
 }
 
-/// Makes frames look as if one had been doubled and the next one been lost, or as if two had
+/// Makes it appear that one frame was doubled and the next frame was lost, or that two frames have
 /// changed places.
 #[test]
 fn doubled_and_reordered_frames_are_refused() {

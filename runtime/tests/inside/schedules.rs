@@ -2,14 +2,14 @@
 //! `sim`.
 //!
 //! It runs them seed after seed, until one seed shows the missing wait, by wrong bits or by an
-//! error. With the same seeds, the whole schedule does what the reference does. The waits are taken
-//! out of the bound program, after its schedule was verified and agreed on: only this package's own
-//! tests have a way past the verifier.
+//! error. With the same seeds, the whole schedule has the results of the reference. The waits are
+//! taken out of the bound program, after its schedule was verified and agreed on: only this
+//! package's own tests have a way past the verifier.
 //!
 //! # What there is to take away
 //!
-//! If ranks only exchange messages, each touches its own windows only, and a payload is copied as
-//! it is posted. These waits remain:
+//! If ranks only exchange messages, each rank touches only its own windows, and a payload is copied
+//! when it is posted. These waits remain:
 //! - W1: a frame is taken for this epoch only if its word belongs to this epoch. Nothing is touched
 //!   before the owner enters, and this needs no wait, since the owner unpacks;
 //! - W2: packs before unpacks;
@@ -198,8 +198,8 @@ fn run(supersteps: &[&Superstep], reach: Reach, seed: u64) -> Result<usize, Stri
     Ok(left.iter().map(|(_, lead)| *lead).max().unwrap_or(0))
 }
 
-/// Finds a seed that shows that `damaged` is damaged, and with which, as with all before it, `good`
-/// succeeds. Does the same by posts and starts.
+/// Finds a seed that shows the damage of `damaged`. With that seed and all seeds before it, `good`
+/// must succeed. Does the same by posts and starts.
 #[track_caller]
 fn caught(good: &Superstep, damaged: &Superstep, reach: Reach) -> String {
     let caught = |good: &Superstep, damaged: &Superstep| {
@@ -268,7 +268,7 @@ fn an_entry_or_a_done_that_has_a_byte_is_refused() {
     }
 }
 
-/// Checks the elements and the error of each of three ranks when one of them has swapped its
+/// Checks the elements and the error of each of three ranks after one of them has swapped its
 /// windows.
 fn one_swaps(reach: Reach, sync: Sync, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     let to = |rank: i64, by: i64, at| operation(Kind::Put, (rank + by) % 3 - rank, at..at + 2, 0..2, 1);
@@ -323,7 +323,7 @@ fn w1_a_frame_of_another_epoch_is_not_taken_for_one_of_this() {
 /// Returns a superstep in which rank 1 reads elements of rank 0 that rank 2 overwrites, both
 /// directly.
 ///
-/// It is sound, although the planner packs here.
+/// This is sound, although the planner packs here.
 fn read_and_overwritten_directly() -> Superstep {
     let get = vec![operation(Kind::Get, -1, 0..2, 4..6, 0)];
     let patterns = epoch(1, vec![vec![], get, put(-2, 0..2, 0..2)]);
@@ -431,7 +431,7 @@ fn w5_a_shift_along_a_chain_does_not_run_ahead() {
     let runs_ahead = |superstep: &Superstep| {
         superstep.without("RunsAhead", |_, i| matches!(i, Instruction::Reclaim { .. }))
     };
-    // By messages no bit can be wrong: the fault shows in an unbounded lead.
+    // With messages only, no bit can be wrong. The fault shows in an unbounded lead.
     let good = Superstep::new(chain(), Reach::Messages);
     let most = lead(16);
     let bounded = |superstep: &Superstep, seed| match run(&[superstep], Reach::Messages, seed)? {

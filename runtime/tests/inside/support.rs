@@ -13,16 +13,16 @@ use std::sync::Arc;
 pub(super) enum Reach {
     /// By messages only.
     Messages,
-    /// Memory too: payloads, windows and outboxes stay with their owners, while all words travel
-    /// over the links.
+    /// By memory as well: payloads, windows and outboxes stay with their owners, and all words
+    /// travel over the links.
     Memory,
     /// By messages only, with a sparse census.
     SparseMessages,
-    /// Memory too, with a sparse census.
+    /// By memory as well, with a sparse census.
     SparseMemory,
     /// By messages only, with a reduced census.
     ReducedMessages,
-    /// Memory too, with a reduced census.
+    /// By memory as well, with a reduced census.
     ReducedMemory,
 }
 
@@ -102,7 +102,7 @@ const GOOD: u64 = 20;
 
 /// Finds the seed with which `damaged` fails, and returns the failure.
 ///
-/// Checks that `good` succeeds with that seed and all before it.
+/// Checks that `good` succeeds with that seed and with all seeds before it.
 #[track_caller]
 pub(super) fn shown(
     good: impl Fn(u64) -> Result<(), String>,

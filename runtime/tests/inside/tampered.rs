@@ -1,5 +1,5 @@
-//! Links on which a test changes frames: simulated ones, and [`Tampered`], TCP between two ranks,
-//! where it changes them in the sockets' bytes. And [`ends`], the results of the ranks then.
+//! Links on which a test changes frames: simulated links, and [`Tampered`], which changes the bytes
+//! of sockets between two ranks. Also [`ends`]: the results of the ranks.
 
 use crate::api::run::Ranks;
 use crate::state::transport_kind::TransportKind;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 /// The result of a rank: `None` if it is not an error.
 pub(super) type End = Option<(ErrorClass, String)>;
 
-/// Runs `program` on `N` ranks, none of which may panic, and returns the result of each.
+/// Runs `program` on `N` ranks and returns the result of each. No rank may panic.
 pub(super) fn ends<const N: usize>(world: &Ranks, program: impl Fn(&World) -> Result<()> + Sync) -> [End; N] {
     let ends = [(); N].map(|()| Mutex::new(None));
     let whole = world.run(|world| {
@@ -30,7 +30,7 @@ pub(super) fn ends<const N: usize>(world: &Ranks, program: impl Fn(&World) -> Re
     ends.map(|end| end.into_inner().expect("no panic"))
 }
 
-/// Returns simulated links without delays, where `tamper` changes each frame on its way.
+/// Returns simulated links without delays, on which `tamper` changes each frame.
 pub(super) fn simulated(
     tamper: impl Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
 ) -> TransportKind {

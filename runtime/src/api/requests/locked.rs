@@ -73,9 +73,9 @@ impl<T: Element> Locked<'_, T> {
     /// ```
     ///
     /// # Errors
-    /// As [`get`](Self::get). The errors of [`flush`](Self::flush) are errors of the request. So is
-    /// `RMA_SYNC` if the epoch has failed, or if the window was given up before the get was carried
-    /// out; in that case the list is empty.
+    /// As [`get`](Self::get). The errors of [`flush`](Self::flush) are errors of the request. The
+    /// request is also `RMA_SYNC` if the epoch has failed, or if the window was given up before the
+    /// get was carried out. Then the list is empty.
     ///
     /// # Source
     /// MPI 4.1, section 12.3.5 (MPI_RGET).

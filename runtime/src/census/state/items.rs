@@ -61,7 +61,7 @@ pub(crate) struct Items {
     notifications: Vec<(u32, Notification, Range<usize>)>,
     /// Frames of this rank that are sent with its notifications.
     pub(crate) rides: Rides,
-    /// In a reduced census, how many notes each rank is to expect, as far as this one knows.
+    /// In a reduced census, this rank's knowledge of how many notes each rank is to expect.
     pub(crate) counts: Counts,
     /// Frames that came before the census had ended.
     pub(crate) aside: Aside,
@@ -276,7 +276,7 @@ impl Items {
 }
 
 /// Reads these bytes of an item as a notification. Returns it with the frames that came with it, or
-/// none if it contains records of its own.
+/// `None` if it contains records of its own.
 fn notification(bytes: &[u8]) -> Option<(Notification, &[u8])> {
     let mut bytes = Reader(bytes);
     let Notified { flags, count, address } = bytes.take()?;

@@ -53,7 +53,7 @@ impl Check {
         }
     }
 
-    /// Returns whether conflicts are looked for.
+    /// Returns whether conflicts are checked.
     pub(crate) fn finds_conflicts(self) -> bool {
         cfg!(feature = "check") && self >= Check::Conflicts
     }
@@ -113,12 +113,12 @@ pub(crate) struct Checking {
     pub(crate) report: Option<Arc<Report>>,
     /// The number of bytes in which operations under locks are kept, for each part of a window.
     pub(crate) memory: usize,
-    /// Whether loads are looked for in addition to stores.
+    /// Whether loads are checked in addition to stores.
     pub(crate) loads: bool,
 }
 
 impl Checking {
-    /// Returns whether loads are looked for.
+    /// Returns whether loads are checked.
     pub(crate) fn sees_loads(&self) -> bool {
         cfg!(feature = "check") && self.check == Check::Mpi && self.loads
     }
@@ -138,7 +138,7 @@ impl Default for Checking {
 #[derive(Default)]
 pub(crate) struct Checks {
     pub(crate) checking: RefCell<Checking>,
-    /// Whether conflicts are looked for.
+    /// Whether conflicts are checked.
     on: Cell<bool>,
     /// The conflicts on elements of this rank, as they are sent to other ranks.
     found: RefCell<Vec<u8>>,
@@ -194,7 +194,7 @@ impl Checks {
         *self.checking.borrow_mut() = checking;
     }
 
-    /// Returns whether conflicts are looked for.
+    /// Returns whether conflicts are checked.
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
         cfg!(feature = "check") && self.on.get()

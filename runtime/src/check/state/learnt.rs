@@ -1,4 +1,4 @@
-//! [`Learnt`]: what an origin finds out at a part, where conflicts are looked for.
+//! [`Learnt`]: what an origin finds out at a part, if conflicts are checked.
 
 use crate::check::state::clock;
 use crate::check::state::conflicts::{decode, encode};

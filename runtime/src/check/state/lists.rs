@@ -160,7 +160,7 @@ impl List {
     }
 }
 
-/// The calls on a window and the marks of its elements, kept if conflicts are looked for.
+/// The calls on a window and the marks of its elements, kept if conflicts are checked.
 #[derive(Default)]
 pub(crate) struct Checked {
     on: Cell<bool>,
@@ -269,7 +269,7 @@ impl Checked {
         self.lists.borrow().sections.iter().for_each(|(window, list)| act(*window, list));
     }
 
-    /// Returns whether conflicts are looked for.
+    /// Returns whether conflicts are checked.
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
         cfg!(feature = "check") && self.on.get()

@@ -13,7 +13,7 @@ pub(crate) struct Remembered {
     pub(crate) sent: Vec<Memory<Sendings>>,
     pub(crate) got: Vec<Memory<Description>>,
     pub(crate) arrived: Vec<Vec<Arrived>>,
-    /// The elements that each rank sent in a frame of their own or in place, until their operations
+    /// The elements that each rank sent in a separate frame or in place, until their operations
     /// arrive.
     pub(crate) lent: Vec<Option<Elements>>,
     /// Applied payloads, by the ranks that sent them. Their memory goes back to the transport.
@@ -118,7 +118,7 @@ pub(crate) struct Arrived {
     pub(crate) lent: Option<Elements>,
 }
 
-/// The elements of datatype operations that came in a frame of their own.
+/// The elements of datatype operations that came in a separate frame.
 pub(crate) enum Elements {
     /// This number of bytes in memory of the sender.
     InPlace(*const u8, usize),

@@ -25,7 +25,7 @@ const HOLDS: u8 = 2;
 const ENDS: u8 = 4;
 /// The origin waits, and asks which rank is in its way.
 pub(crate) const HOLDER: u8 = 8;
-/// Conflicts are looked for.
+/// Conflicts are checked.
 const CHECKED: u8 = 16;
 
 /// The head of a request.

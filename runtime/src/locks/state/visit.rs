@@ -218,7 +218,7 @@ unsafe fn narrow<V: Values, H: How>(part: &Part, action: Action, records: &[Reco
         part.base.wrapping_add(at * size_of::<V>())
     };
     let mut keep = |bits: u64| found.extend_from_slice(&bits.to_ne_bytes()[..size_of::<V>()]);
-    // SAFETY: each record is about an element of the part, as it fits.
+    // SAFETY: each record is about an element of the part, since the list fits.
     unsafe {
         match action {
             Action::Put | Action::Accumulate(Op::Replace) => {
@@ -408,7 +408,7 @@ impl How for Together {
 
     unsafe fn wide<V: Values>(part: &Part, action: Action, wide: &Wide<'_>, found: &mut Vec<u8>) {
         let size = size_of::<V>();
-        // SAFETY: there are as many operands as elements, each of `size` bytes.
+        // SAFETY: there is one operand of `size` bytes for each element.
         let nth = |values: &[u8], place: usize| unsafe { word::<V>(values[place * size..][..size].as_ptr()) };
         for (place, element) in wide.remote.element_iter().enumerate() {
             let at = part.base.wrapping_add(element as usize * size);

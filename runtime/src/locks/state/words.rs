@@ -298,7 +298,7 @@ impl Words {
         }
     }
 
-    /// Returns the logs of the part, if conflicts are looked for.
+    /// Returns the logs of the part, if conflicts are checked.
     pub(crate) fn logs(&self) -> Option<Logs> {
         let Layout { ranks, log_words, log_entries, is_disjoint, .. } = self.layout;
         // SAFETY: these are all words after those of the locks.

@@ -19,7 +19,7 @@ pub(crate) struct Queue {
 pub(crate) struct Completion {
     is_complete: Cell<bool>,
     is_lost: Cell<bool>,
-    /// Whether its error was returned, so that nobody accesses its elements any more.
+    /// Whether its error was returned, so that no rank accesses its elements any more.
     is_returned: Cell<bool>,
     told: RefCell<Option<(Rc<Queue>, usize)>>,
 }

@@ -210,7 +210,7 @@ impl Messages {
     }
 
     /// Forgets a receive of this rank that has ended without a message, or without all elements of
-    /// the one that it took.
+    /// the message that it took.
     pub(crate) fn forget(&mut self, receive: &Rc<Receive>, endpoint: &mut Endpoint) {
         self.posted.remove(receive);
         self.landing.retain(|(from, _), landing| {

@@ -57,7 +57,7 @@ pub(crate) enum Failure {
 pub(crate) enum Room {
     /// These elements of a slice, in their order.
     Elements(*mut u8, Datatype),
-    /// A list, which gets as many elements as come.
+    /// A list, which gets all elements that come.
     List(*mut dyn List),
 }
 

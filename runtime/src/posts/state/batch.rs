@@ -27,7 +27,7 @@ pub(crate) struct Collected {
     pub(crate) lines: Vec<(u32, Site)>,
     pub(crate) gets: Vec<Get>,
     /// The marks of the elements of the target's part that the operations touch, if conflicts are
-    /// looked for.
+    /// checked.
     pub(crate) marks: OnceCell<Box<Marks>>,
 }
 

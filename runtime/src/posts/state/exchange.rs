@@ -139,7 +139,7 @@ pub(crate) struct Source {
     pub(crate) posts: u64,
     /// Accesses of this rank to its own window that have ended.
     pub(crate) own: VecDeque<(Header, Bytes)>,
-    /// The calls that the source has sent before its next access, if conflicts are looked for.
+    /// The calls that the source has sent before its next access, if conflicts are checked.
     pub(crate) calls: Vec<u8>,
     /// The description in the frame that is being examined.
     pub(crate) description: Description,

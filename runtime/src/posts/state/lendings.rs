@@ -135,12 +135,12 @@ impl Lendings {
     ///
     /// # Safety
     /// Until it is [taken back](Self::take_back), or its elements [copied](Self::copy), the window
-    /// is not moved, and nobody writes its exposed elements.
+    /// is not moved, and no rank writes its exposed elements.
     pub(crate) unsafe fn expose(&self, window: u32, lending: Lending) {
         self.lock().exposures.insert(window, lending);
     }
 
-    /// Ends the exposure. When this returns, nobody reads the window.
+    /// Ends the exposure. When this returns, no rank reads the window.
     pub(crate) fn take_back(&self, window: u32) {
         self.lock().exposures.remove(&window);
     }
