@@ -3,11 +3,11 @@
 //!
 //! A message has a part for each window on which its sender has called an operation for its
 //! receiver, and for each window whose sections it has named. A part contains the number of the
-//! window; the lines; the lines of records, with the bits of them that records keep; whether each
-//! operation was compared at its call with all earlier ones of its sender; and a
-//! [list](crate::check::state::lists). Numbers have eight bytes. If the receiver reads records of
-//! the sender in place, an entry of the list may represent several records. An operation is
-//! identified by its sender, and by its number among those of the sender on the part.
+//! window, the lines, and the lines of records with the bits of them that records keep. It also
+//! contains whether each operation was compared at its call with all earlier ones of its sender,
+//! and a [list](crate::check::state::lists). Numbers have eight bytes. If the receiver reads
+//! records of the sender in place, an entry of the list may represent several records. An operation
+//! is identified by its sender, and by its number among those of the sender on the part.
 //!
 //! If only one rank has touched elements, and it has compared its operations, no conflict is left
 //! to find. Otherwise each element is marked ([`Marks`](crate::check::state::marks)). Usually the

@@ -1,8 +1,8 @@
 //! The end of a world in which a rank is lost, or sends an invalid frame.
 //!
 //! A world ends once, with one cause, and all its ranks return that cause. A rank that finds a
-//! failure ends the world for all in three situations: while it waits, whichever ranks it waits for
-//! ([`notice`](WorldCore::notice)); if it cannot go on since another rank is lost; and if it leaves
+//! failure ends the world for all in three situations: while it waits for any rank
+//! ([`notice`](WorldCore::notice)), if it cannot go on since another rank is lost, and if it leaves
 //! after that. So the consequences of a failure never hide it. The exception is TCP: two failures
 //! that different ranks find at the same moment may give these ranks different causes.
 //!

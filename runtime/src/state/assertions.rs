@@ -30,8 +30,8 @@ impl Assertions {
     /// Nothing is promised.
     pub const NONE: Self = Self(0);
     /// This rank did not store to its part since the last fence. No behaviour depends on it. The
-    /// check compares digests of the part between two fences that assert this, if all ranks made no
-    /// other call in between.
+    /// check compares digests of the part between two fences that assert this, if no other call of
+    /// all ranks was in between.
     pub const NOSTORE: Self = Self(1);
     /// No other rank puts to this rank's part or accumulates into it in the epoch that follows. No
     /// behaviour depends on it.

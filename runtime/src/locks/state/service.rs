@@ -3,9 +3,9 @@
 //!
 //! The attendant takes the same locks as ranks that reach the part, on behalf of the origin of a
 //! request. It never waits. A request that has to wait is kept, at most one for each origin and
-//! window, and goes on when a lock is left here. The attendant may leave it. This rank may leave
-//! it, and then advances the request itself. Or a rank of this host may leave it, and then wakes
-//! the attendant. An origin that waits for long asks which rank is in its way; that question does
+//! window, and goes on when a lock is left here. The attendant itself may leave the lock. This rank
+//! may leave it, and then advances the request. A rank of this host may leave it, and then wakes
+//! the attendant. An origin that waits for long asks which rank is in its way. That question does
 //! not advance any request.
 
 use crate::check::state::clock;
