@@ -65,8 +65,8 @@ pub(super) fn in_place<T: Element, R>(
     let Shown { window, is_second, combined } = shown;
     let window = window.core();
     let brought = what.input(Algorithm::Tree, me as u32).len();
-    // SAFETY: others read this half last in the call before the last one, and have been in an
-    // exchange since.
+    // SAFETY: others read this half no later than in the call before the last one, and have been in
+    // an exchange since.
     carry.bring(unsafe { own(window, half..half + brought) });
     fence(core, &[], call, None)?;
     // SAFETY: the elements were written before the exchange, by a rank that writes them again only
@@ -76,8 +76,8 @@ pub(super) fn in_place<T: Element, R>(
         let block_of = |rank: usize| block(rank as u32, ranks as u32, what.len);
         let mine = block_of(me);
         combined.resize(combined.len().max(spare(ranks, mine.len())), T::zeroed());
-        // SAFETY: others read this half last in the last call, and have been in the exchange above
-        // since.
+        // SAFETY: others read this half no later than in the last call, and have been in the
+        // exchange above since.
         let into = unsafe { own(window, other..other + mine.len()) };
         tree(&|from| slot(from, mine.clone()), 0..ranks, into, combined, op);
         fence(core, &[], call, None)?;
