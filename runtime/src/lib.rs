@@ -14,6 +14,7 @@
 
 #[cfg(not(loom))]
 mod api;
+#[cfg(not(loom))]
 mod census;
 #[cfg(not(loom))]
 mod check;
@@ -32,6 +33,10 @@ mod protocol;
 mod state;
 #[cfg(not(loom))]
 mod supersteps;
+#[cfg(loom)]
+mod census {
+    pub(crate) mod state;
+}
 #[cfg(loom)]
 mod check {
     pub(crate) mod state;

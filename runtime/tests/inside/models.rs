@@ -54,7 +54,7 @@ fn ranks(programs: &[fn(&World)]) {
         );
         // An end leaves when it is dropped, and it cannot leave while a rejected model unwinds.
         let world = ManuallyDrop::new(world);
-        world.core().limits.set(Limits { eager: Some(8 * EAGER), ..Limits::default() });
+        world.core().messages.limits.set(Limits { eager: Some(8 * EAGER), ..Limits::default() });
         let never = Settings { after: None, ..Settings::default() };
         world.core().stalls.borrow_mut().settings = Arc::new(never);
         program(&world);
