@@ -378,7 +378,7 @@ pub mod explain {
     };
     pub use fencepost_runtime::explained::Explained;
     #[doc(hidden)]
-    pub use fencepost_runtime::explained::{ExplainedEpoch, Of};
+    pub use fencepost_runtime::explained::{ExplainedEpoch, ExplainedShare};
 }
 
 /// Calls that borrow their buffers: see [`Window::epoch`], [`Window::epoch_between`] and

@@ -1,7 +1,7 @@
 //! Plan files: opened without a world, loaded from what programs have, saved by the ranks of a
 //! world.
 
-use fencepost::explain::{Of, Route};
+use fencepost::explain::{ExplainedShare, Route};
 use fencepost::prelude::*;
 use fencepost::{Compiled, Machine, Mode, Options, Placement, World, ranks};
 use fencepost_tests_worlds::transports::transports;
@@ -90,7 +90,7 @@ fn a_file_of_plans_that_do_not_belong_together_is_refused() {
     std::fs::write(&both, bytes).unwrap();
     let error = Compiled::open(&both).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Plan);
-    assert!(error.message().contains("exchange on 6 ranks, and plan 1"), "{error}");
+    assert!(error.message().contains("exchange on 6 ranks, and plan 1 is of another"), "{error}");
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -188,7 +188,7 @@ fn an_explanation_has_values_and_prints_them() {
     let compiled = compiled();
     let explained = compiled.explain();
     let [epoch] = &explained.epochs[..] else { panic!("one epoch: {explained}") };
-    let Of::All(plan) = &epoch.of else { panic!("of all ranks: {explained}") };
+    let ExplainedShare::Whole(plan) = &epoch.share else { panic!("of all ranks: {explained}") };
     assert_eq!(
         (&plan.name[..], plan.ranks, plan.members.iter().map(|member| member.ranks).sum()),
         ("exchange", 6, 6)
@@ -207,7 +207,7 @@ fn an_explanation_has_values_and_prints_them() {
                 row.site.file.ends_with("files.rs") && row.target.is_some() && row.bytes.0 > 0,
                 "{row:?}"
             );
-            let Route::Sent { mode, shared: true, costs, .. } = row.way else { panic!("{row:?}") };
+            let Route::Sent { mode, shared: true, costs, .. } = row.route else { panic!("{row:?}") };
             let (packed, direct) =
                 (costs.pack.0 + costs.message.0 + costs.unpack.0, costs.copy.0 + costs.entry_and_done.0);
             assert!(mode != Mode::Auto && packed > 0.0 && direct > 0.0, "{row:?}");

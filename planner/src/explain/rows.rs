@@ -88,7 +88,7 @@ pub struct Row {
     /// The line of the call; line 0 if it is not known.
     pub site: Site,
     /// How its elements travel.
-    pub way: Route,
+    pub route: Route,
 }
 
 /// How the elements of an operation travel.
@@ -243,7 +243,7 @@ fn row(
     let target = operation.target.and_then(|delta| delta.from(rank, schedule.class_of.len() as u32));
     let element = schedule.windows[operation.window];
     let bytes = operation.remote.size() as u64 * u64::from(element.size);
-    let way = match program.routes.get(id).copied().flatten() {
+    let route = match program.routes.get(id).copied().flatten() {
         None => Route::Nothing(nothing(operation)),
         Some(route) => {
             let shared = target.is_some_and(|target| schedule.placement.share(rank.0, target.0));
@@ -264,7 +264,7 @@ fn row(
         bytes: Bytes(bytes),
         target,
         site: operation.site.clone(),
-        way,
+        route,
     }
 }
 
@@ -345,7 +345,7 @@ impl fmt::Display for Member {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { operation, kind, bytes, target, site, way } = self;
+        let Self { operation, kind, bytes, target, site, route } = self;
         write!(f, "{operation} {kind} of {} B with ", bytes.0)?;
         match target {
             Some(target) => write!(f, "rank {target}")?,
@@ -354,7 +354,7 @@ impl fmt::Display for Row {
         if site.line > 0 {
             write!(f, ", {site}")?;
         }
-        write!(f, ": {way}")
+        write!(f, ": {route}")
     }
 }
 

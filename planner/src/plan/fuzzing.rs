@@ -2,7 +2,7 @@
 //! modified plans.
 
 use super::layout::{self, SECTIONS};
-use super::{Plan, from_bytes, to_bytes};
+use super::{Plan, file_of, from_bytes};
 use crate::ids::{Id, Rank};
 use crate::ir::pattern::Patterns;
 use crate::ir::schedule::Schedule;
@@ -18,10 +18,12 @@ use crate::verify::{verify, verify_share};
 pub fn plan(data: &[u8]) -> bool {
     let Some((&kind, rest)) = data.split_first() else { return false };
     let file = if kind == 0 { rest.to_vec() } else { assembled(rest) };
-    let Ok(Plan { schedule, digest, .. }) = from_bytes(&file) else { return false };
+    let Ok(plan) = from_bytes(&file) else { return false };
+    let again = file_of(&plan.schedule, plan.made_for.as_ref()).and_then(|bytes| from_bytes(&bytes));
+    let is_same = |again: Plan| again.schedule == plan.schedule && again.made_for == plan.made_for;
+    assert!(again.is_ok_and(is_same), "a plan is not read as it was written");
+    let Plan { schedule, digest, .. } = plan;
     assert_eq!(digest, schedule.digest());
-    let again = to_bytes(&schedule).and_then(|bytes| from_bytes(&bytes));
-    assert!(again.is_ok_and(|again| again.schedule == schedule), "a plan is not read as it was written");
     // Plans for a very large number of ranks are skipped, since verifying them takes long.
     if schedule.class_of.len() <= 4096 {
         drop(verify(&asked_by(&schedule), schedule));

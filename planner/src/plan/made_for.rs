@@ -35,7 +35,7 @@ impl MadeFor {
         to.byte(u8::from(*coalesce));
         for bytes in [chunk, cap] {
             to.byte(u8::from(bytes.is_some()));
-            to.number(bytes.map_or(0, |bytes| bytes.0));
+            bytes.iter().for_each(|bytes| to.number(bytes.0));
         }
         to.string(recipe);
         to.number(values.len());
@@ -45,14 +45,11 @@ impl MadeFor {
         }
     }
 
-    /// Reads a section, which is empty if nothing is known.
+    /// Reads a section.
     ///
     /// # Errors
     /// FILE if it is anything that [`write`](Self::write) does not write.
-    pub(super) fn read(mut from: Reader<'_>, is_empty: bool) -> Result<Option<Self>> {
-        if is_empty {
-            return Ok(None);
-        }
+    pub(super) fn read(mut from: Reader<'_>) -> Result<Self> {
         let text = from.string()?;
         let machine: Machine = text.parse().map_err(|error: crate::Error| from.bad(error.message()))?;
         if machine.to_string() != text {
@@ -60,19 +57,11 @@ impl MadeFor {
         }
         let mode: Mode = from.string()?.parse().map_err(|error: crate::Error| from.bad(error.message()))?;
         let coalesce = from.flag()?;
-        let (chunk, cap) = (bytes(&mut from)?, bytes(&mut from)?);
+        let mut bytes = || -> Result<_> { Ok(if from.flag()? { Some(Bytes(from.number()?)) } else { None }) };
+        let (chunk, cap) = (bytes()?, bytes()?);
         let recipe = from.string()?.to_owned();
         let values = from.all(|from| Ok((from.string()?.to_owned(), from.string()?.to_owned())))?;
         from.end()?;
-        Ok(Some(Self { machine, options: Options { mode, coalesce, chunk, cap }, recipe, values }))
-    }
-}
-
-/// Reads a number of bytes that may be absent, and is 0 then.
-fn bytes(from: &mut Reader<'_>) -> Result<Option<Bytes>> {
-    match (from.flag()?, from.number()?) {
-        (true, bytes) => Ok(Some(Bytes(bytes))),
-        (false, 0) => Ok(None),
-        (false, bytes) => Err(from.bad(format_args!("{bytes} bytes where none are expected"))),
+        Ok(Self { machine, options: Options { mode, coalesce, chunk, cap }, recipe, values })
     }
 }

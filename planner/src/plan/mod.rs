@@ -380,8 +380,9 @@ pub fn from_bytes(file: &[u8]) -> Result<Plan> {
     let [head, classes, files, datatypes, programs, made_for, made_by] = sections;
     let mut known = Known::default();
 
-    let is_empty = made_for.is_empty();
-    let made_for = MadeFor::read(Reader::new(SECTIONS[5], made_for, &known), is_empty)?;
+    let made_for = Some(made_for).filter(|bytes| !bytes.is_empty());
+    let made_for =
+        made_for.map(|bytes| MadeFor::read(Reader::new(SECTIONS[5], bytes, &known))).transpose()?;
 
     let mut from = Reader::new(SECTIONS[6], made_by, &known);
     let made_by = from.string()?.to_owned();

@@ -254,8 +254,9 @@ fn is_of_one(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
     }
 }
 
-/// Returns whether there are few accesses to elements of the window. If each access touches a
-/// column, as in an exchange of halos, to compare them takes a tenth of the time of marking them.
+/// Returns whether there are few accesses to elements of the window. In an exchange of halos by
+/// columns, marking each element takes longer than comparing the accesses
+/// (`benches/log/checker.md`).
 fn are_few(window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
     const FEW: usize = 8;
     let parts = all.iter().flatten().filter(|part| part.window == u64::from(window.key.window));

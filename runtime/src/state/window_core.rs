@@ -106,7 +106,7 @@ pub(crate) struct Collecting {
 }
 
 /// How a window treats an operation that is called.
-pub(crate) enum Stage {
+enum Stage {
     /// It is collected for the next fence.
     Open,
     /// It is refused: NOSUCCEED was asserted for this epoch.
@@ -127,7 +127,7 @@ enum Gate {
 }
 
 impl Collecting {
-    /// Begins to collect. The fast paths are open, unless calls are observed.
+    /// Collects for the next fence. The window [opens](WindowCore::allow) its fast paths.
     pub(crate) fn new(observed: bool) -> Self {
         Self { stage: RefCell::new(Stage::Open), gate: Cell::new(Gate::Open), observed: Cell::new(observed) }
     }
@@ -410,7 +410,7 @@ impl WindowCore {
     /// Returns whether the window is posted, or an access to it open.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
-        self.posts.is_open()
+        self.posts.posted.get() || self.posts.accesses.get() > 0
     }
 
     /// Returns a text about the post or start that has left the window open, if one has.

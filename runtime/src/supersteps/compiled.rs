@@ -1,8 +1,8 @@
 //! [`Compiled`]: supersteps compiled ahead of time, for any number of ranks, without a world.
 
 use crate::supersteps::claim::evaluate;
-use crate::supersteps::explained::{Explained, ExplainedEpoch, Of};
-use crate::supersteps::prepared::patterns_of;
+use crate::supersteps::explained::{Explained, ExplainedEpoch, ExplainedShare};
+use crate::supersteps::prepared::verified;
 use crate::supersteps::recorder::Recording;
 use crate::supersteps::state::RecordedEpoch;
 use crate::supersteps::state::Superstep;
@@ -18,7 +18,6 @@ use fencepost_planner::machine::Machine;
 use fencepost_planner::plan::{self, Digest, MadeFor, Plan};
 use fencepost_planner::table::Table;
 use fencepost_planner::units::Nanos;
-use fencepost_planner::verify::verify;
 use fencepost_planner::{Error, ErrorClass, Options, Result, Verified};
 use std::cell::RefCell;
 use std::path::Path;
@@ -166,7 +165,7 @@ impl Compiled {
     pub fn explain(&self) -> Explained {
         let epochs = self.schedules.iter().zip(&self.patterns).map(|(schedule, patterns)| ExplainedEpoch {
             is_replanned: false,
-            of: Of::All(explain(schedule, &self.machine)),
+            share: ExplainedShare::Whole(explain(schedule, &self.machine)),
             conflicts: conflicts(patterns),
         });
         Explained { origin: String::new(), epochs: epochs.collect() }
@@ -215,9 +214,8 @@ impl Compiled {
     /// Reads the plan in the file `path`, of all epochs, without a world and without the program
     /// that made it. Its schedules are verified against the calls in the file.
     ///
-    /// The result is what was saved: with the same machine and options, and the same calls as far
-    /// as the schedules have them. A file that does not contain a machine is taken to be for
-    /// [`Machine::default`].
+    /// The result has the machine, the options and the calls that were saved. If the file contains
+    /// no machine, it is [`Machine::default`].
     ///
     /// ```
     /// # use fencepost_planner::ir::pattern::Mode;
@@ -225,51 +223,39 @@ impl Compiled {
     /// # fn show(path: &str) -> fencepost_planner::Result<()> {
     /// let plan = Compiled::open(path)?;
     /// println!("{} on {} ranks: {}", plan.name(), plan.ranks(), plan.predicted());
-    /// println!("all in one message each: {}", plan.in_mode(Mode::Aggregated)?.predicted());
+    /// println!("one message to each target: {}", plan.in_mode(Mode::Aggregated)?.predicted());
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// `IO` if the file system reports an error; `FILE` if the file is no plan or damaged; `PLAN`
     /// if a schedule in it does not do what its calls ask for, or if its plans are of different
-    /// supersteps.
+    /// supersteps; `NO_MEM` for one that takes more to verify than the verifier examines.
     ///
     /// # Cost
     /// That of verifying the schedules.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let wrong = |what: String| Error::new(ErrorClass::Plan, format!("{}: {what}", path.display()));
-        let plans = plan::load_all(path)?;
-        let (first, made_for) = (plans[0].schedule.clone(), plans[0].made_for.clone());
-        let made_for = made_for.unwrap_or_else(|| MadeFor::new(&Machine::default(), &Options::default()));
+        let (path, plans) = (path.as_ref().display().to_string(), plan::load_all(&path)?);
+        let of = |Plan { schedule, made_for, .. }: &Plan| {
+            (schedule.name.clone(), schedule.class_of.len(), schedule.placement, made_for.clone())
+        };
+        let first = of(&plans[0]);
         let (mut patterns, mut schedules) = (Vec::new(), Vec::new());
-        for (epoch, Plan { schedule, .. }) in plans.into_iter().enumerate() {
-            let of_first = schedule.name == first.name
-                && schedule.class_of.len() == first.class_of.len()
-                && schedule.placement == first.placement;
-            if !of_first {
-                return Err(wrong(format!(
-                    "its first plan is of the superstep {} on {} ranks, and plan {epoch} of another or for other ranks; compile it again",
-                    first.name,
-                    first.class_of.len()
-                )));
+        for (epoch, plan) in plans.into_iter().enumerate() {
+            if of(&plan) != first {
+                let (name, ranks, ..) = first;
+                let message = format!(
+                    "{path}: its first plan is of the superstep {name} on {ranks} ranks, and plan {epoch} is of another one, or for other ranks or another machine; compile it again"
+                );
+                return Err(Error::new(ErrorClass::Plan, message));
             }
-            let asked = patterns_of(&schedule);
-            let verified = verify(&asked, schedule).map_err(|error| {
-                wrong(format!("the schedule failed verification: {error}")).because(error)
-            })?;
+            let (asked, schedule) = verified(plan.schedule, &path)?;
             patterns.push(asked);
-            schedules.push(verified);
+            schedules.push(schedule);
         }
-        let MadeFor { machine, options, .. } = made_for;
-        Ok(Self {
-            name: first.name.into(),
-            patterns,
-            schedules,
-            placement: first.placement,
-            machine,
-            options,
-        })
+        let (name, _, placement, made_for) = first;
+        let (machine, options) = made_for.map_or_else(Default::default, |made| (made.machine, made.options));
+        Ok(Self { name: name.into(), patterns, schedules, placement, machine, options })
     }
 
     /// Returns the name of the superstep.

@@ -3,6 +3,7 @@
 use crate::supersteps::prepared::patterns_of;
 use fencepost_planner::conflicts::{Conflict, conflicts};
 use fencepost_planner::explain::{ExplainedPlan, Member, explain, explain_rank};
+use fencepost_planner::ids::Id;
 use fencepost_planner::machine::Machine;
 use fencepost_planner::share::Share;
 use std::fmt;
@@ -23,19 +24,18 @@ pub struct ExplainedEpoch {
     /// Whether the plan was for ranks that share memory, which exchange messages here, so that it
     /// was compiled again.
     pub is_replanned: bool,
-    /// The operations of all ranks, or of one.
-    pub of: Of,
+    /// What is explained of it: the whole, or the part of one rank.
+    pub share: ExplainedShare,
     /// The operations that conflict, as far as they are known here.
     pub conflicts: Vec<Conflict>,
 }
 
-/// Whose operations are explained.
+/// The part of a plan that a rank has.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Of {
-    /// Those of all ranks.
-    All(ExplainedPlan),
-    /// Those of this rank alone, in a superstep of this name and number of ranks: another rank has
-    /// planned for all.
+pub enum ExplainedShare {
+    /// The operations of all ranks.
+    Whole(ExplainedPlan),
+    /// The operations of this rank alone, since another rank has planned for all.
     Rank {
         /// The name of the superstep.
         name: String,
@@ -49,13 +49,13 @@ pub enum Of {
 impl ExplainedEpoch {
     /// Explains the part of a schedule that a rank has.
     pub(crate) fn of_share(share: &Share, machine: &Machine, is_replanned: bool) -> Self {
-        let of = if share.is_whole() {
-            Of::All(explain(share, machine))
+        let explained = if share.is_whole() {
+            ExplainedShare::Whole(explain(share, machine))
         } else {
             let member = explain_rank(share, share.rank(), machine);
-            Of::Rank { name: share.name.clone(), ranks: share.class_of.len(), member }
+            ExplainedShare::Rank { name: share.name.clone(), ranks: share.class_of.len(), member }
         };
-        Self { is_replanned, of, conflicts: known_conflicts(share) }
+        Self { is_replanned, share: explained, conflicts: known_conflicts(share) }
     }
 }
 
@@ -63,7 +63,7 @@ impl ExplainedEpoch {
 /// it is the whole schedule.
 pub(crate) fn known_conflicts(share: &Share) -> Vec<Conflict> {
     let mut all = conflicts(&patterns_of(share));
-    all.retain(|conflict| share.is_whole() || conflict.rank == share.rank().0 as usize);
+    all.retain(|conflict| share.is_whole() || conflict.rank == share.rank().index());
     all
 }
 
@@ -81,9 +81,9 @@ impl fmt::Display for ExplainedEpoch {
                 "the plan takes ranks to share memory that exchange messages here: compiled again for this world\n",
             )?;
         }
-        match &self.of {
-            Of::All(all) => write!(f, "{all}")?,
-            Of::Rank { name, ranks, member } => {
+        match &self.share {
+            ExplainedShare::Whole(all) => write!(f, "{all}")?,
+            ExplainedShare::Rank { name, ranks, member } => {
                 write!(f, "{name}: rank {} of {ranks}\n{member}", member.rank)?
             }
         }

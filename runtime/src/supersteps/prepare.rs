@@ -446,7 +446,7 @@ fn read(
         (None, Some(plans)) => plans,
         (missing, _) => {
             let rank = missing.unwrap_or(world.rank);
-            let mut prepared = agree_on(superstep, world, windows, Ok(own), call)?;
+            let mut prepared = agree_on(superstep, world, windows, Ok(own), &world.ordered(call))?;
             prepared.origin = format!("there is no {name} on rank {rank}: prepared\n");
             return Ok(prepared);
         }

@@ -68,6 +68,20 @@ pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
     }
 }
 
+/// Verifies the schedule of a file of this `name` against its own calls, and returns both.
+///
+/// # Errors
+/// `PLAN` if the schedule does not do what the calls ask for; `NO_MEM` if that takes more to find
+/// out than the verifier examines.
+pub(crate) fn verified(schedule: Schedule, name: &str) -> Result<(Patterns, Verified<Schedule>)> {
+    let patterns = patterns_of(&schedule);
+    let verified = verify(&patterns, schedule).map_err(|error| {
+        let class = if error.is_bound() { ErrorClass::NoMem } else { ErrorClass::Plan };
+        Error::new(class, format!("{name}: the schedule failed verification: {error}")).because(error)
+    })?;
+    Ok((patterns, verified))
+}
+
 /// Verifies a plan that was read from the file of this `name`, and compares it with this rank's own
 /// pattern.
 ///
@@ -105,11 +119,7 @@ pub(crate) fn load(
                 format!("{name} is not the plan of this superstep with these arguments: {difference}; compile it again"),
             ));
         }
-        let patterns = patterns_of(&schedule);
-        let verified = verify(&patterns, schedule).map_err(|error| {
-            let class = if error.is_bound() { ErrorClass::NoMem } else { ErrorClass::Plan };
-            Error::new(class, format!("{name}: the schedule failed verification: {error}")).because(error)
-        })?;
+        let (patterns, verified) = verified(schedule, name)?;
         if fits(verified.placement, world) {
             return Ok(verified);
         }

@@ -5,7 +5,7 @@ use fencepost_planner::ir::pattern::Kind;
 
 /// Returns the number of a kind, which is below 32.
 #[inline(always)]
-pub(crate) fn code(kind: Kind) -> u64 {
+pub(crate) const fn code(kind: Kind) -> u64 {
     match kind {
         Kind::Get => 0,
         Kind::Put => 1,

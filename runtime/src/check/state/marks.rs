@@ -7,9 +7,9 @@
 //! nothing is cleared when an epoch ends.
 //!
 //! While all accesses are accumulates with one operator, nothing is marked, since no two of them
-//! conflict. A single access of many runs is not marked either, since marking it costs more than
-//! computing a row of a stencil. After that, another access does not fit until all accesses before
-//! it are [marked](Marks::renew).
+//! conflict. The first access of an epoch is not marked either if it has many runs, since it is
+//! often the only one, as in an exchange of halos. After that, another access does not fit until
+//! all accesses before it are [marked](Marks::renew).
 
 use crate::check::state::kinds::code;
 use crate::check::state::touched::Touched;
@@ -31,7 +31,7 @@ const FEW_RUNS: usize = 32;
 /// The bit of puts among those of all kinds.
 const PUTS: u32 = 1 << PUT;
 /// The place of puts among the kinds.
-const PUT: usize = 1;
+const PUT: usize = code(Kind::Put) as usize;
 
 /// The marks of adjacent elements.
 struct Page {

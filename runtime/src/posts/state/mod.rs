@@ -31,10 +31,4 @@ impl PostsOfWindow {
             known_ports: Ports::of(window).ok(),
         }
     }
-
-    /// Returns whether the window is posted, or an access to it open.
-    #[inline]
-    pub(crate) fn is_open(&self) -> bool {
-        self.posted.get() || self.accesses.get() > 0
-    }
 }
