@@ -29,6 +29,14 @@ struct Options {
 const CELLS: [usize; 2] = [512, 512];
 const MANY: [usize; 2] = [316, 317];
 
+// The plans in `examples/plans` are of this exchange: `fencepost plan` writes and checks them.
+fencepost::plan!(
+    exchange = |ask| {
+        let (ranks, cells) = (ask.ranks(), ask.value("cells", CELLS)?);
+        exchange::compile(ranks, |rank| Block::at(rank, ranks, cells)?.halo(GROUP))
+    }
+);
+
 /// The exchange after an edit that changes its pattern: only faces are exchanged.
 mod edited {
     use super::*;

@@ -361,11 +361,61 @@ pub use fencepost_runtime::{
     Windows, World, collect, launch, lends, process, ranks, run,
 };
 
+/// Registers a plan, so that a recipe can ask for it.
+///
+/// ```
+/// use fencepost::prelude::*;
+///
+/// /// Sends the next rank a part of a window.
+/// #[superstep]
+/// fn pass_on(u: &mut Window<f64>, next: usize, count: usize) -> Result<()> {
+///     u.put(0..count).to(next, count..2 * count)
+/// }
+///
+/// fencepost::plan!(pass_on = |ask| {
+///     let (ranks, count) = (ask.ranks(), ask.value("count", 64)?);
+///     pass_on::compile(ranks, |rank| Ok(((rank + 1) % ranks, count)))
+/// });
+/// # fn main() {}
+/// ```
+///
+/// The name is that by which recipes refer to the plan; it need not be that of the superstep. The
+/// expression has an [`Ask`](plans::Ask), and returns `Result<`[`Compiled`]`>`. It is called only
+/// if a recipe asks for the plan: by `fencepost plan`, or by `fencepost_tool::plans::check` in a
+/// test. A recipe is a table of the file `plans/plans.toml`:
+///
+/// ```toml
+/// [pass_on-64]
+/// plan = "pass_on"
+/// ranks = 64
+/// values.count = 1000
+/// ```
+///
+/// Each recipe makes one file, here `plans/pass_on-64.plan`. `name::load(world, "plans", ..)` loads
+/// the one whose name is that of the superstep and the number of ranks.
+#[macro_export]
+macro_rules! plan {
+    ($name:ident = |$ask:ident| $compile:expr) => {
+        $crate::__private::inventory::submit! {
+            $crate::__private::Registered::new(
+                stringify!($name),
+                (file!(), line!()),
+                |$ask: &$crate::plans::Ask| -> $crate::Result<$crate::Compiled> { $compile },
+            )
+        }
+    };
+}
+
 /// Arrays that are spread over all ranks in a grid: blocks with halos, their rows, and several
 /// steps of a kernel between two exchanges.
 pub mod grid {
     pub use fencepost_planner::grid::{Advice, Block, Neighbour, Row, Tiles, Visit};
     pub use fencepost_runtime::KeptRow;
+}
+
+/// What [`plan!`](crate::plan) hands to the expression that compiles a plan.
+pub mod plans {
+    pub use fencepost_runtime::{Ask, PlanValue};
 }
 
 /// How the operations of a superstep travel, and why: what [`Compiled::explain`] and `explain` of a

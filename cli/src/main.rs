@@ -1,11 +1,19 @@
-//! `fencepost`: starts programs as jobs of processes, on this machine or on several.
+//! `fencepost`: starts programs as jobs of processes, on this machine or on several, and makes,
+//! checks and shows their plans.
 //!
-//! Running a job is deliberately absent: the crate `fencepost-job` does that. This crate has the
-//! command line, the lists of hosts, and the assignment of ranks to hosts.
+//! Running a job and comparing plans are deliberately absent: the crates `fencepost-job` and
+//! `fencepost-tool` do that. This crate has the command line, the lists of hosts, and the
+//! assignment of ranks to hosts.
 
+mod cargo;
+mod compare;
 mod forms;
 mod hosts;
 mod mpi;
+mod plans;
+mod predict;
+mod probe;
+mod report;
 mod run;
 mod variables;
 
@@ -14,7 +22,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Start programs that use Fencepost as jobs of processes.
+/// Start programs that use Fencepost as jobs of processes, and make, check and show their plans.
 #[derive(Parser)]
 #[command(name = "fencepost", version, after_help = EXAMPLES)]
 struct Cli {
@@ -29,6 +37,24 @@ enum Command {
     /// Start and watch the ranks of one host; `fencepost run` starts this on other hosts
     #[command(hide = true)]
     Host,
+    /// Write the plans of a program that a folder has recipes for, or check them
+    Plan(plans::Plan),
+    /// Print what a plan does: operations, targets, modes and rounds
+    Show(plans::Show),
+    /// Print why each operation of a plan travels as it does, and what it costs
+    Explain(plans::Show),
+    /// Verify that plans do what their calls ask for
+    Verify(plans::Verify),
+    /// Print in what two plans differ: exit code 1 if they do
+    Diff(plans::Diff),
+    /// Print predicted times over ranks, values, placements, machines and modes
+    Predict(Box<predict::Predict>),
+    /// Measure a plan here in all modes, next to what is predicted
+    Compare(Box<compare::Compare>),
+    /// Write plans and measured times as one page of HTML
+    Report(report::Report),
+    /// Measure what communication costs here, and print it as a machine model
+    Probe(probe::Probe),
     /// List the environment variables that programs and this command read, with what is set
     Env,
     /// Show the MPI library over which ranks meet that mpirun, mpiexec or srun starts
@@ -40,8 +66,7 @@ enum Command {
     },
     /// Print the manual page of this command, or of one of its subcommands
     Man {
-        /// The subcommand: run, env, mpi, completions or man [default: the page of fencepost
-        /// itself]
+        /// The subcommand, such as run or plan [default: the page of fencepost itself]
         subcommand: Option<String>,
     },
 }
@@ -49,6 +74,7 @@ enum Command {
 const EXAMPLES: &str = "Examples:
   fencepost run -n 8 ./heat2d                8 processes on this machine, over shared memory
   fencepost run --hosts a:4,b:4 ./heat2d     4 processes on each of two hosts, over TCP between them
+  fencepost plan --check ./heat2d            are the plans in plans/ those of the program?
   srun -n 8 ./heat2d                         8 processes that Slurm starts: they meet over its MPI
   fencepost completions bash > ~/.local/share/bash-completion/completions/fencepost
   fencepost man run | man -l -";
@@ -64,6 +90,15 @@ fn main() -> ExitCode {
     match Cli::parse_from(words).command {
         Command::Run(run) => run.run(),
         Command::Host => ExitCode::from(fencepost_job::host()),
+        Command::Plan(plan) => plan.run(),
+        Command::Show(show) => show.show(),
+        Command::Explain(show) => show.explain(),
+        Command::Verify(verify) => verify.run(),
+        Command::Diff(diff) => diff.run(),
+        Command::Predict(predict) => predict.run(),
+        Command::Probe(probe) => probe.run(),
+        Command::Compare(compare) => compare.run(),
+        Command::Report(report) => report.run(),
         Command::Env => print(variables::listed(&std::env::vars_os().collect::<Vec<_>>()).as_bytes()),
         Command::Mpi => {
             let named = std::env::var_os("FENCEPOST_MPI").map(PathBuf::from);
@@ -89,9 +124,7 @@ fn man(subcommand: Option<&str>) -> ExitCode {
     };
     let Some(page) = page else {
         let name = subcommand.unwrap_or_default();
-        return usage(&format!(
-            "there is no subcommand `{name}`: give `run`, `env`, `mpi`, `completions` or `man`"
-        ));
+        return usage(&format!("there is no subcommand `{name}`: `fencepost --help` lists them"));
     };
     let mut text = Vec::new();
     match clap_mangen::Man::new(page).render(&mut text) {

@@ -4,6 +4,7 @@ use crate::hosts::{self, Named};
 use crate::{fail, print};
 use clap::{Args, ValueHint};
 use fencepost_job::{Host, Reach, Settings, Start};
+use fencepost_planner::Machine;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,9 @@ pub struct Run {
     /// address of the host's name]
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<String>,
+    /// A file with the machine model by which ranks choose modes; its text is given to all ranks
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    machine: Option<PathBuf>,
     /// The time limit, such as 90s, 15m, 2h or off; a job that exceeds it is ended with exit code
     /// 124
     #[arg(long, value_name = "TIME", value_parser = fencepost_job::duration)]
@@ -143,7 +147,7 @@ impl From<String> for NotStarted {
     }
 }
 
-fn reach(text: &str) -> Result<Reach, String> {
+pub(crate) fn reach(text: &str) -> Result<Reach, String> {
     match text {
         "shm" => Ok(Reach::Shm),
         "tcp" => Ok(Reach::Tcp),
@@ -329,6 +333,9 @@ impl Run {
             }
             all.push((name.into(), value));
         }
+        if let Some(path) = &self.machine {
+            all.push(("FENCEPOST_MACHINE".into(), machine(path)?.to_string().into()));
+        }
         Ok(all)
     }
 }
@@ -338,7 +345,7 @@ impl Run {
 ///
 /// # Errors
 /// The program is a name that no folder of PATH has, although the current folder has it.
-fn find(program: &Path) -> Result<PathBuf, String> {
+pub(crate) fn find(program: &Path) -> Result<PathBuf, String> {
     let is_file = |path: &PathBuf| path.is_file();
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     if program.components().count() > 1 || program.has_root() || program.starts_with(".") {
@@ -351,6 +358,16 @@ fn find(program: &Path) -> Result<PathBuf, String> {
         return Err(format!("no folder of PATH has the program {name}: did you mean ./{name}?"));
     }
     Ok(found.map_or_else(|| program.to_owned(), absolute))
+}
+
+/// Reads a machine model from a file.
+///
+/// # Errors
+/// Names the file that cannot be read, or the line of it that is no line of a model.
+pub fn machine(path: &Path) -> Result<Machine, String> {
+    let wrong = |why: &str| format!("{}: {why}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error.to_string()))?;
+    text.parse().map_err(|error: fencepost_planner::Error| wrong(error.message()))
 }
 
 /// Lists what is started on which host, one line each.

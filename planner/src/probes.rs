@@ -27,6 +27,7 @@ use crate::machine::{Link, Machine};
 use crate::options::Options;
 use crate::units::Nanos;
 use crate::verify::Verified;
+use std::fmt;
 use std::ops::Range;
 
 /// The number of elements of a long section.
@@ -88,6 +89,25 @@ impl Probe {
     /// Returns the distance from each element that is sent to the next, in elements.
     pub fn stride(&self) -> usize {
         if matches!(self.tells, Tells::Runs | Tells::DirectRuns) { STRIDE } else { 1 }
+    }
+
+    /// Returns the time that the exchange is predicted to take on this machine.
+    pub fn predicted(&self, machine: &Machine) -> Nanos {
+        cost(&self.schedule, machine).predicted
+    }
+}
+
+impl fmt::Display for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.tells {
+            Tells::Message => "8 bytes".into(),
+            Tells::Second => "two messages of 8 bytes".into(),
+            Tells::Bytes => format!("{} KiB", SECTION * 8 / 1024),
+            Tells::Runs => format!("{RUNS} runs of 8 bytes"),
+            Tells::DirectBytes => format!("{} KiB, copied directly", SECTION * 8 / 1024),
+            Tells::DirectRuns => format!("{RUNS} runs of 8 bytes, copied directly"),
+        };
+        write!(f, "{what}, {}", if self.shared { "in shared memory" } else { "between hosts" })
     }
 }
 
@@ -226,18 +246,18 @@ fn fit(machine: &mut Machine, measured: &[(Probe, Nanos)]) {
     let near = measured.iter().any(|(probe, _)| probe.shared);
     for (probe, time) in measured {
         let shared = probe.shared;
-        let told = |machine: &Machine| predicted(probe, machine);
+        let told = |machine: &Machine| probe.predicted(machine).0;
         let first =
             measured.iter().find(|(other, _)| other.tells == Tells::Message && other.shared == shared);
         match (probe.tells, first) {
             (Tells::Second, Some((message, first))) => {
-                let more = |machine: &Machine| told(machine) - predicted(message, machine);
+                let more = |machine: &Machine| told(machine) - message.predicted(machine).0;
                 let second = (time.0 - first.0).min((1.0 - LEAST) * first.0);
                 scale(machine, more, second, |machine| {
                     let link = link(machine, shared);
                     vec![&mut link.overhead, &mut link.payload]
                 });
-                let alone = |machine: &Machine| predicted(message, machine);
+                let alone = |machine: &Machine| message.predicted(machine).0;
                 scale(machine, alone, first.0, |machine| vec![&mut link(machine, shared).latency]);
             }
             (tells, _) => scale(machine, told, time.0, |machine| figures(machine, tells, shared, near)),
@@ -268,10 +288,6 @@ fn figures(machine: &mut Machine, tells: Tells, shared: bool, near: bool) -> Vec
 
 fn link(machine: &mut Machine, shared: bool) -> &mut Link {
     if shared { &mut machine.shared } else { &mut machine.network }
-}
-
-fn predicted(probe: &Probe, machine: &Machine) -> f64 {
-    cost(&probe.schedule, machine).predicted.0
 }
 
 /// Scales `figures`, on which the predicted time depends linearly, until that prediction is `time`.
@@ -381,13 +397,13 @@ mod tests {
         for placement in [Placement::Together, Placement::Apart] {
             let probes = probes(4, placement, &nothing).unwrap();
             let time = |probe: Probe| {
-                let time = Nanos(predicted(&probe, &Machine::default()));
+                let time = probe.predicted(&Machine::default());
                 (probe, time)
             };
             let measured: Vec<_> = probes.into_iter().map(time).collect();
             let found = fitted(&nothing, &measured);
             for (probe, time) in &measured {
-                assert!((predicted(probe, &found) / time.0 - 1.0).abs() < 0.01, "{found}");
+                assert!((probe.predicted(&found).0 / time.0 - 1.0).abs() < 0.01, "{found}");
             }
         }
     }
@@ -401,12 +417,12 @@ mod tests {
             before in machines(),
         ) {
             let measured: Vec<_> = probes(ranks, placement, &before).unwrap().into_iter().map(|probe| {
-                let time = Nanos(predicted(&probe, &machine));
+                let time = probe.predicted(&machine);
                 (probe, time)
             }).collect();
             let found = fitted(&before, &measured);
             for (probe, time) in &measured {
-                let found = predicted(probe, &found);
+                let found = probe.predicted(&found).0;
                 prop_assert!((found / time.0 - 1.0).abs() < 0.01, "{probe:?}: {found} for {time}");
             }
         }

@@ -94,6 +94,9 @@ mod names {
     pub use crate::state::world::World;
     pub use crate::supersteps::compiled::Compiled;
     pub use crate::supersteps::explained;
+    #[doc(hidden)]
+    pub use crate::supersteps::recipe;
+    pub use crate::supersteps::recipe::{Ask, PlanValue};
     pub use crate::supersteps::running::{KeptRow, Lent, Returns, Running, Taken};
     pub use fencepost_planner::ir::calls::LockType;
     #[doc(hidden)]
@@ -115,10 +118,12 @@ pub mod __private {
     pub use crate::supersteps::compiled::{TellArgument, TellNothing, Told, compile};
     pub use crate::supersteps::enter::{Scope, enter, error_of, left, zero, zeros};
     pub use crate::supersteps::prepare::{Prepared, Replays, adopt, load, prepare};
+    pub use crate::supersteps::recipe::Registered;
     pub use crate::supersteps::recorder::{PATTERN_CALLS_MAX, PATTERN_TURNS_MAX, Recorder, Recording};
     pub use crate::supersteps::source::PlanSource;
     pub use crate::supersteps::state::{Known, Superstep};
     pub use crate::supersteps::uniform::{Uniform, UniformHash};
     pub use bytemuck::{self, Pod, Zeroable};
     pub use fencepost_planner::ir::pattern::Sync;
+    pub use inventory;
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 /// Public functions that may fail without the attribute, and why.
-pub const WITHOUT_LINES: [(&str, &str); 17] = [
+pub const WITHOUT_LINES: [(&str, &str); 18] = [
     ("run", "all ranks are started and joined in it: its errors name what failed in a rank"),
     ("collect", "as `run`"),
     ("launch", "its errors are of the environment"),
@@ -18,6 +18,7 @@ pub const WITHOUT_LINES: [(&str, &str); 17] = [
     ("save", "its errors name the file"),
     ("open", "its errors name the file"),
     ("compile", "its errors name lines of the superstep"),
+    ("read_written", "its errors name the line of the text"),
     ("finish", "its errors name the line that began the run, or one of the superstep"),
     ("leave", "called by the macro, of a superstep whose line is known"),
     ("bind", "called by the macro, before the superstep is entered at its line"),

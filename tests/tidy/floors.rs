@@ -36,7 +36,7 @@ const FLOORS: [&[&str]; 21] = [
 ];
 
 /// All crates.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "src",
     "macros/src",
     "planner/src",
@@ -44,6 +44,7 @@ const CRATES: [&str; 7] = [
     "runtime/transport/src",
     "runtime/job/src",
     "cli/src",
+    "tool/src",
 ];
 
 /// Files that use each other, and why they may.

@@ -78,6 +78,33 @@ fn every_path_that_a_page_names_exists() {
     assert!(named > 50, "{named} paths: are pages still read?");
 }
 
+/// Returns the files that a page includes, as mdbook has it: `{{#include FILE:ANCHOR}}`.
+fn included(page: &str) -> Vec<(String, Option<String>)> {
+    let all = page.split("{{#include ").skip(1).filter_map(|rest| rest.split("}}").next());
+    all.map(|file| match file.split_once(':') {
+        Some((file, anchor)) => (file.into(), Some(anchor.into())),
+        None => (file.into(), None),
+    })
+    .collect()
+}
+
+#[test]
+fn every_file_and_anchor_that_a_page_includes_exists() {
+    let mut count = 0;
+    for page in with_extension(&root().join("docs/src"), "md") {
+        for (file, anchor) in included(&read(&page)) {
+            let path = page.parent().unwrap().join(&file);
+            assert!(path.is_file(), "{} includes {file}", page.display());
+            let text = read(&path);
+            let ends =
+                ["ANCHOR", "ANCHOR_END"].map(|end| anchor.as_ref().map(|name| format!("// {end}: {name}\n")));
+            assert!(ends.iter().flatten().all(|end| text.contains(end.as_str())), "{file} has no {anchor:?}");
+            count += 1;
+        }
+    }
+    assert!(count > 4, "{count} files: are includes still read?");
+}
+
 #[test]
 fn paths_are_seen_in_links_and_in_backticks_and_not_in_code() {
     let page = "See [`that`](src/no.rs#line), `tests/none.rs`, `a/b`, `src/`.\n```sh\n`x/y.rs`\n```\n[web](https://x.org)";

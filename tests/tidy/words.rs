@@ -106,8 +106,10 @@ const PHRASES: [(&str, &str); 43] = [
 ];
 
 /// Folders whose sources and pages keep to them.
-const KEPT: [&str; 10] =
-    ["src", "planner", "macros", "runtime", "cli", "examples", "benches", "tests", "fuzz", ".ci"];
+const KEPT: [&str; 12] = [
+    "src", "planner", "macros", "runtime", "cli", "tool", "docs", "examples", "benches", "tests", "fuzz",
+    ".ci",
+];
 
 /// A file and a folder within these that name the words themselves, or are a record of what was.
 const EXCEPT: [&str; 2] = ["tests/tidy/words.rs", "benches/log"];

@@ -73,6 +73,38 @@ pub enum Placement {
     },
 }
 
+impl std::str::FromStr for Placement {
+    type Err = crate::Error;
+
+    /// Reads `together`, `apart`, or the number of successive ranks that each host has.
+    ///
+    /// # Errors
+    /// `ARG` for anything else.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match (text, text.parse()) {
+            ("together", _) => Ok(Placement::Together),
+            ("apart", _) => Ok(Placement::Apart),
+            (_, Ok(ranks_each)) if ranks_each > 0 => Ok(Placement::Hosts { ranks_each }),
+            _ => Err(crate::Error::new(
+                crate::ErrorClass::Arg,
+                format!(
+                    "`{text}` is not a placement: give together, apart, or a number of ranks on each host"
+                ),
+            )),
+        }
+    }
+}
+
+impl std::fmt::Display for Placement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Placement::Together => f.write_str("together"),
+            Placement::Apart => f.write_str("apart"),
+            Placement::Hosts { ranks_each } => write!(f, "{ranks_each}"),
+        }
+    }
+}
+
 impl Placement {
     /// Returns whether ranks `a` and `b` share memory.
     #[doc(hidden)]

@@ -66,7 +66,7 @@ const CHECKS: [(&str, &str); 4] = [
 ];
 
 /// All variables, in the order in which they are listed.
-pub const VARIABLES: [Variable; 26] = [
+pub const VARIABLES: [Variable; 28] = [
     program(
         "FENCEPOST_RANKS",
         "a number",
@@ -87,9 +87,9 @@ pub const VARIABLES: [Variable; 26] = [
     ),
     program(
         "FENCEPOST_MACHINE",
-        "a path",
+        "a path, or several lines of text",
         "a two-core server",
-        "The machine model by which `auto` and collectives choose: lines `key = value`. The example `measure` prints that of this machine. Every rank must read the same text",
+        "The machine model by which `auto` and collectives choose: lines `key = value`. `fencepost probe` prints that of this machine, and `fencepost run --machine FILE` gives a file's text to all ranks. Every rank must read the same text",
     ),
     program(
         "FENCEPOST_CENSUS",
@@ -160,6 +160,18 @@ pub const VARIABLES: [Variable; 26] = [
         "16777216",
         "The memory in which a rank keeps messages for receives to come. The same on every rank",
     ),
+    program(
+        "FENCEPOST_COMPILE",
+        "a folder",
+        "set by `fencepost plan`",
+        "The program compiles the plans that the recipes in this folder ask for where it would enter its first world, and ends",
+    ),
+    program(
+        "FENCEPOST_BLESS",
+        "anything",
+        "plans are checked",
+        "`fencepost_tool::plans::check`, in a test, writes the plans instead of checking them",
+    ),
     job(
         "FENCEPOST_HEARTBEAT",
         "a time",
@@ -218,7 +230,7 @@ const PREFIX: &str = "FENCEPOST_";
 
 /// The names that tests of this project read, without the prefix; then the beginnings of such
 /// names.
-const OF_TESTS: [&str; 3] = ["CASES", "BLESS", "SAMPLE"];
+const OF_TESTS: [&str; 2] = ["CASES", "SAMPLE"];
 const BEGINNINGS_OF_TESTS: [&str; 3] = ["TEST_", "BENCH_", "FUZZ_"];
 
 /// Returns the names that begin with `FENCEPOST_` and that nothing reads, in ascending order. Each
@@ -235,17 +247,18 @@ pub fn unknown(names: impl IntoIterator<Item = OsString>) -> Vec<(String, Option
     let mut found: Vec<String> = names.into_iter().filter_map(unknown).collect();
     found.sort_unstable();
     let with_nearest = |name: String| {
-        let near = nearest(&name);
+        let near = nearest(&name, VARIABLES.iter().map(|variable| variable.name));
         (name, near)
     };
     found.into_iter().map(with_nearest).collect()
 }
 
-/// Returns the variable whose name is nearest, if at most three letters must be added, removed,
-/// changed or exchanged.
-fn nearest(name: &str) -> Option<&'static str> {
-    let distance = |variable: &Variable| (strsim::osa_distance(name, variable.name), variable.name);
-    VARIABLES.iter().map(distance).min().filter(|&(distance, _)| distance <= 3).map(|(_, name)| name)
+/// Returns the known name that is nearest to `name`, if at most three letters, and at most half of
+/// them, must be added, removed, changed or exchanged.
+pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let distance = |known: &'k str| (strsim::osa_distance(name, known), known);
+    let most = 3.min(name.chars().count() / 2);
+    known.into_iter().map(distance).min().filter(|&(distance, _)| distance <= most).map(|(_, name)| name)
 }
 
 /// Returns the sentence that reports an unknown variable.

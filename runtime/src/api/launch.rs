@@ -1,5 +1,6 @@
 //! [`launch`] and [`process`]: a program as the processes of a job.
 
+use crate::api::answer::answer_if_asked;
 use crate::state::transport_kind::TransportKind;
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -26,6 +27,7 @@ pub struct Process {
 /// `PROC_FAILED` if this process was started as a rank and cannot join. `ARG` if its environment is
 /// that of another launcher and is not enough to join.
 pub fn process() -> Result<Option<Process>> {
+    answer_if_asked();
     if let Some(member) = member()? {
         let job = member.job();
         let placement = match job.reach {
@@ -72,6 +74,7 @@ pub(crate) fn member() -> Result<Option<&'static fencepost_job::Member>> {
 /// `ARG` if this process is a rank of a job with another number of ranks, or if a setting is not
 /// valid; otherwise as [`process`].
 pub fn launch(ranks: usize, transport: &TransportKind) -> Result<()> {
+    answer_if_asked();
     if !transport.is_of_processes() {
         return Ok(());
     }

@@ -84,6 +84,24 @@ impl World {
     /// MiB. Memory takes some 150 ms, with fields of up to 128 MiB.
     #[track_caller]
     pub fn measure_machine(&self) -> Result<Machine> {
+        let (machine, _) = self.probed(TIMES, ENOUGH)?;
+        Ok(machine)
+    }
+
+    /// Measures as [`measure_machine`](Self::measure_machine) does, but for this time, and also
+    /// returns what each exchange took, with its name and with the time that the result predicts.
+    ///
+    /// # Errors
+    /// As [`measure_machine`](Self::measure_machine).
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn measure_machine_for(&self, time: Duration) -> Result<(Machine, Vec<Probed>)> {
+        self.probed(usize::MAX, time)
+    }
+
+    /// Times each exchange up to `times` times, until all of them together have taken `enough`.
+    #[track_caller]
+    fn probed(&self, times: usize, enough: Duration) -> Result<(Machine, Vec<Probed>)> {
         let core = self.core();
         let found = probes(self.size() as u32, self.placement(), &core.machine);
         let probes = core.handler.report(found)?;
@@ -94,11 +112,11 @@ impl World {
             timed.push(Timed::of(probe, self, &mut u)?);
         }
         let mut spent = Duration::ZERO;
-        for _ in 0..TIMES {
+        for _ in 0..times {
             for timed in &mut timed {
                 spent += timed.again(self, &mut u)?;
             }
-            if spent > ENOUGH {
+            if spent > enough || timed.is_empty() {
                 break;
             }
         }
@@ -106,10 +124,16 @@ impl World {
             let took = timed.took();
             (timed.probe, took)
         });
-        let fitted = fitted(&core.machine, &measured.collect::<Vec<_>>());
-        Ok(Machine { caches: caches::measured(self, &fitted.caches)?, ..fitted })
+        let measured = measured.collect::<Vec<_>>();
+        let fitted = fitted(&core.machine, &measured);
+        let machine = Machine { caches: caches::measured(self, &fitted.caches)?, ..fitted };
+        let named = |(probe, took): &(Probe, Nanos)| (probe.to_string(), [*took, probe.predicted(&machine)]);
+        Ok((machine, measured.iter().map(named).collect()))
     }
 }
+
+/// The name of an exchange, and the time that it took and that the measured machine predicts.
+pub type Probed = (String, [Nanos; 2]);
 
 /// A probe, and the least time of each kind of loop so far.
 struct Timed {

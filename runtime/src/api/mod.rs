@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 mod allocate;
+mod answer;
 pub(crate) mod between;
 mod caches;
 mod collect;

@@ -1,5 +1,6 @@
 //! [`run()`], [`collect`] and [`ranks`]: how a program enters a world.
 
+use crate::api::answer::answer_if_asked;
 use crate::api::launch::{launch, process};
 use crate::check::state::checks::{Check, Checking, Report};
 use crate::messages::state::limits::Limits;
@@ -505,6 +506,7 @@ impl Ranks {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn collect<R: Send>(&self, program: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
+        answer_if_asked();
         let entry = self.resolved()?;
         if entry.size == 0 {
             return Err(Error::new(ErrorClass::Arg, "a world has at least one rank"));

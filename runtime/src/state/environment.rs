@@ -110,13 +110,18 @@ pub(crate) fn limit(name: &str) -> Result<Option<Option<Duration>>> {
 /// The most bytes of the text of a machine model.
 const MACHINE: u64 = 1 << 16;
 
-/// Returns the machine model in the file whose path a variable contains; `None` if it is not set.
+/// Returns the machine model in a variable, which contains the path of its file or, in several
+/// lines, its text. Returns `None` if it is not set.
 ///
 /// # Errors
 /// `ARG` for a file that cannot be read. `FILE`, with the line, for a file that is not a machine
 /// model.
 pub(crate) fn machine(name: &str) -> Result<Option<Machine>> {
     let Some(path) = text(name)? else { return Ok(None) };
+    if path.contains('\n') {
+        let refused = |error: Error| Error::new(ErrorClass::File, format!("{name}: {}", error.message()));
+        return path.parse().map(Some).map_err(refused);
+    }
     let refused = |class, why: String| Error::new(class, format!("{name} is `{path}`: {why}"));
     let read = || -> std::io::Result<String> {
         let mut model = String::new();

@@ -87,22 +87,16 @@ pub struct Compiled {
     patterns: Vec<Patterns>,
     schedules: Vec<Verified<Schedule>>,
     placement: Placement,
-    machine: Machine,
-    options: Options,
+    made_for: MadeFor,
 }
 
 impl Compiled {
-    fn new(
-        name: Arc<str>,
-        patterns: Vec<Patterns>,
-        placement: Placement,
-        machine: &Machine,
-        options: &Options,
-    ) -> Result<Self> {
+    fn new(name: Arc<str>, patterns: Vec<Patterns>, placement: Placement, made_for: MadeFor) -> Result<Self> {
+        let MadeFor { machine, options, .. } = &made_for;
         let schedules = patterns.iter().map(|patterns| schedule(patterns, placement, machine, options));
         let schedules =
             schedules.collect::<Result<_>>().map_err(|error: Error| error.in_superstep(&*name))?;
-        Ok(Self { name, patterns, schedules, placement, machine: *machine, options: *options })
+        Ok(Self { name, patterns, schedules, placement, made_for })
     }
 
     /// Compiles the same calls for another placement of the ranks
@@ -111,7 +105,21 @@ impl Compiled {
     /// # Errors
     /// As the superstep's `compile`.
     pub fn with(&self, placement: Placement, machine: &Machine, options: &Options) -> Result<Self> {
-        Self::new(self.name.clone(), self.patterns.clone(), placement, machine, options)
+        let made_for = MadeFor { machine: *machine, options: *options, ..self.made_for.clone() };
+        Self::new(self.name.clone(), self.patterns.clone(), placement, made_for)
+    }
+
+    /// Compiles the same calls for what a plan is to be made for. If the schedules are the same,
+    /// nothing is compiled.
+    ///
+    /// # Errors
+    /// As the superstep's `compile`.
+    pub(crate) fn made_for_another(self, placement: Placement, made_for: MadeFor) -> Result<Self> {
+        let MadeFor { machine, options, .. } = self.made_for;
+        if (placement, made_for.machine, made_for.options) == (self.placement, machine, options) {
+            return Ok(Self { made_for, ..self });
+        }
+        Self::new(self.name, self.patterns, placement, made_for)
     }
 
     /// Compiles the same calls with every operation in `mode`, where that is available.
@@ -121,7 +129,7 @@ impl Compiled {
     /// # Errors
     /// As the superstep's `compile`.
     pub fn in_mode(&self, mode: Mode) -> Result<Self> {
-        self.with(self.placement, &self.machine, &Options { mode, ..self.options })
+        self.with(self.placement, &self.made_for.machine, &Options { mode, ..self.made_for.options })
     }
 
     /// Compiles the same calls for epochs that keep order or do not.
@@ -134,13 +142,13 @@ impl Compiled {
     #[doc(hidden)]
     pub fn in_order(&self, order: Order) -> Result<Self> {
         let patterns = self.patterns.iter().map(|patterns| Patterns { order, ..patterns.clone() });
-        Self::new(self.name.clone(), patterns.collect(), self.placement, &self.machine, &self.options)
+        Self::new(self.name.clone(), patterns.collect(), self.placement, self.made_for.clone())
     }
 
     /// Returns the time that the schedules are predicted to take, one after another, on the machine
     /// that they were compiled for.
     pub fn predicted(&self) -> Nanos {
-        self.schedules.iter().map(|schedule| cost(schedule, &self.machine).predicted).sum()
+        self.schedules.iter().map(|schedule| cost(schedule, &self.made_for.machine).predicted).sum()
     }
 
     /// Returns the time that the same messages are predicted to take in epochs that are not
@@ -149,14 +157,14 @@ impl Compiled {
     /// Each of these epochs also has a census, in which ranks find out who is in the fence and who
     /// has something for whom.
     pub fn predicted_at_fence(&self) -> Nanos {
-        self.schedules.iter().map(|schedule| cost_at_fence(schedule, &self.machine).0).sum()
+        self.schedules.iter().map(|schedule| cost_at_fence(schedule, &self.made_for.machine).0).sum()
     }
 
     /// Returns the time that every schedule of these messages needs at least, on the machine that
     /// they were compiled for.
     #[doc(hidden)]
     pub fn bound(&self) -> Nanos {
-        self.schedules.iter().map(|schedule| cost(schedule, &self.machine).bound).sum()
+        self.schedules.iter().map(|schedule| cost(schedule, &self.made_for.machine).bound).sum()
     }
 
     /// Explains where each operation goes and why: mode, message, round, cost terms and the line of
@@ -165,7 +173,7 @@ impl Compiled {
     pub fn explain(&self) -> Explained {
         let epochs = self.schedules.iter().zip(&self.patterns).map(|(schedule, patterns)| ExplainedEpoch {
             is_replanned: false,
-            share: ExplainedShare::Whole(explain(schedule, &self.machine)),
+            share: ExplainedShare::Whole(explain(schedule, &self.made_for.machine)),
             conflicts: conflicts(patterns),
         });
         Explained { origin: String::new(), epochs: epochs.collect() }
@@ -207,8 +215,7 @@ impl Compiled {
     /// `IO` if the file system reports an error; `FILE` for a plan that is too long to be read
     /// again.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let made_for = MadeFor::new(&self.machine, &self.options);
-        plan::save_all(self.schedules.iter().map(Verified::get), &made_for, path)
+        plan::save_all(self.schedules.iter().map(Verified::get), &self.made_for, path)
     }
 
     /// Reads the plan in the file `path`, of all epochs, without a world and without the program
@@ -254,8 +261,28 @@ impl Compiled {
             schedules.push(schedule);
         }
         let (name, _, placement, made_for) = first;
-        let (machine, options) = made_for.map_or_else(Default::default, |made| (made.machine, made.options));
-        Ok(Self { name: name.into(), patterns, schedules, placement, machine, options })
+        let made_for = made_for.unwrap_or_else(|| MadeFor::new(&Machine::default(), &Options::default()));
+        Ok(Self { name: name.into(), patterns, schedules, placement, made_for })
+    }
+
+    /// Returns the plan with this name of its recipe.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn named_by_recipe(mut self, recipe: &str) -> Self {
+        self.made_for.recipe = recipe.into();
+        self
+    }
+
+    /// Returns which ranks share memory in these schedules.
+    #[doc(hidden)]
+    pub fn placement(&self) -> Placement {
+        self.placement
+    }
+
+    /// Returns what the plan was made for: machine, options, recipe, and the recipe's values.
+    #[doc(hidden)]
+    pub fn made_for(&self) -> &MadeFor {
+        &self.made_for
     }
 
     /// Returns the name of the superstep.
@@ -320,8 +347,7 @@ pub fn compile<A>(
         superstep.name.into(),
         patterns,
         Placement::Together,
-        &Machine::default(),
-        &Options::default(),
+        MadeFor::new(&Machine::default(), &Options::default()),
     )
 }
 

@@ -9,6 +9,8 @@ pub(crate) mod matched;
 mod planning;
 pub(crate) mod prepare;
 pub(crate) mod prepared;
+#[doc(hidden)]
+pub mod recipe;
 pub(crate) mod recorder;
 pub(crate) mod running;
 pub(crate) mod source;

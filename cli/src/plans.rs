@@ -1,0 +1,240 @@
+//! `fencepost plan`, `show`, `explain`, `verify` and `diff`: plans as files.
+
+use crate::cargo::Target;
+use crate::run::find;
+use crate::{fail, print, usage};
+use clap::{Args, ValueHint};
+use fencepost_runtime::Compiled;
+use fencepost_tool::difference::Comparison;
+use fencepost_tool::documents::{CheckDocument, Content, DifferenceDocument, PlanDocument};
+use fencepost_tool::plans::{Finding, Report};
+use fencepost_tool::recipes::Recipes;
+use fencepost_tool::show::{Part, Shown};
+use fencepost_tool::{plans, programs, show};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The exit code if what was checked does not hold.
+const DIFFERS: u8 = 1;
+
+/// The part of a plan that is shown.
+#[derive(Args)]
+struct Wanted {
+    /// One rank, instead of the first rank of each class of ranks that do the same
+    #[arg(long, value_name = "RANK")]
+    rank: Option<u32>,
+    /// One class
+    #[arg(long, value_name = "CLASS")]
+    class: Option<u32>,
+    /// The operations that are called in this line; the end of the path is enough
+    #[arg(long, value_name = "FILE:LINE", value_parser = line)]
+    line: Option<(String, u32)>,
+    /// Print a document of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn line(text: &str) -> Result<(String, u32), String> {
+    let parsed = text.rsplit_once(':').and_then(|(file, line)| Some((file.to_owned(), line.parse().ok()?)));
+    parsed.filter(|(file, _)| !file.is_empty()).ok_or_else(|| "give a file and a line, as main.rs:12".into())
+}
+
+/// A file of a plan, and its part.
+#[derive(Args)]
+pub struct Show {
+    /// The file of the plan
+    #[arg(value_name = "PLAN", value_hint = ValueHint::FilePath)]
+    plan: PathBuf,
+    #[command(flatten)]
+    wanted: Wanted,
+}
+
+impl Show {
+    /// Prints what the plan does.
+    pub fn show(&self) -> ExitCode {
+        self.print(|compiled, part| Shown { compiled, part, has_lines: true }.to_string())
+    }
+
+    /// Prints why each operation travels as it does.
+    pub fn explain(&self) -> ExitCode {
+        self.print(show::explained)
+    }
+
+    fn print(&self, text: impl Fn(&Compiled, &Part) -> String) -> ExitCode {
+        let Wanted { rank, class, line, json } = &self.wanted;
+        let part = Part { rank: *rank, class: *class, line: line.clone() };
+        let compiled = match open(&self.plan) {
+            Ok(compiled) => compiled,
+            Err(why) => return usage(&why),
+        };
+        if let Err(why) = part.within(&compiled) {
+            return usage(&why);
+        }
+        let text = if *json {
+            Content::Plan(PlanDocument::new(&compiled, &part)).to_json()
+        } else {
+            text(&compiled, &part)
+        };
+        print(text.as_bytes())
+    }
+}
+
+/// Opens the file of a plan.
+pub fn open(path: &Path) -> Result<Compiled, String> {
+    Compiled::open(path).map_err(|error| error.message().to_owned())
+}
+
+/// Files of plans to verify.
+#[derive(Args)]
+pub struct Verify {
+    /// The files
+    #[arg(value_name = "PLAN", required = true, value_hint = ValueHint::FilePath)]
+    plans: Vec<PathBuf>,
+}
+
+impl Verify {
+    /// Verifies each plan, and prints a line for it.
+    pub fn run(&self) -> ExitCode {
+        let mut code = ExitCode::SUCCESS;
+        for path in &self.plans {
+            match open(path) {
+                Ok(plan) => {
+                    let epochs = plan.schedules().len();
+                    let epochs = if epochs == 1 { String::new() } else { format!(", {epochs} epochs") };
+                    let text = format!(
+                        "{}: verified: {} on {} ranks{epochs}, digest {}\n",
+                        path.display(),
+                        plan.name(),
+                        plan.ranks(),
+                        plan.digest()
+                    );
+                    print(text.as_bytes());
+                }
+                Err(why) => code = fail(DIFFERS, &why),
+            }
+        }
+        code
+    }
+}
+
+/// Two files of plans.
+#[derive(Args)]
+pub struct Diff {
+    /// The file of the first plan
+    #[arg(value_name = "OLD", value_hint = ValueHint::FilePath)]
+    old: PathBuf,
+    /// The file of the second plan
+    #[arg(value_name = "NEW", value_hint = ValueHint::FilePath)]
+    new: PathBuf,
+    /// Print a document of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Diff {
+    /// Prints in what the plans differ.
+    pub fn run(&self) -> ExitCode {
+        let both = open(&self.old).and_then(|old| Ok((old, open(&self.new)?)));
+        let (old, new) = match both {
+            Ok(both) => both,
+            Err(why) => return usage(&why),
+        };
+        let comparison = Comparison::new(&old, &new);
+        let printed = if self.json {
+            print(Content::Difference(DifferenceDocument::new(&comparison)).to_json().as_bytes())
+        } else {
+            print(comparison.to_string().as_bytes())
+        };
+        if comparison.is_empty() { printed } else { ExitCode::from(DIFFERS) }
+    }
+}
+
+/// The options of `fencepost plan`.
+#[derive(Args)]
+#[command(after_help = AFTER)]
+pub struct Plan {
+    /// Check the plans, and write nothing: exit code 1 if one is not what the program compiles now
+    #[arg(long)]
+    check: bool,
+    /// The folder with plans.toml, and with the plans
+    #[arg(long, value_name = "FOLDER", default_value = "plans", value_hint = ValueHint::DirPath)]
+    folder: PathBuf,
+    /// With --check, print a document of JSON
+    #[arg(long, requires = "check")]
+    json: bool,
+    #[command(flatten)]
+    target: Target,
+    /// The program [default: that of the package in the current folder, built by cargo]
+    #[arg(value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
+    program: Option<OsString>,
+    /// The program's arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    arguments: Vec<OsString>,
+}
+
+const AFTER: &str = "\
+The program registers each plan with `fencepost::plan!`, and the file plans.toml has a recipe, a table, for each file \
+to make. The program is started once, and compiles the plans where it would enter its first world.
+
+A recipe:
+  [exchange-64]
+  plan = \"exchange\"           the name that the program registers
+  ranks = 64
+  placement = \"together\"      or \"apart\", or a number of ranks on each host
+  machine = \"cluster.txt\"     a machine model, relative to the folder
+  mode = \"auto\"               the mode of all operations
+  cap = 65536                 the largest staging memory of a rank, in bytes
+  values.cells = [512, 512]   what the plan asks for
+
+Only plan and ranks are required. The recipe makes exchange-64.plan, and exchange-64.txt for reviews.
+
+Examples:
+  cargo fencepost plan --check            the plans of the package in this folder
+  fencepost plan target/release/heat2d    those of a program that is built
+
+Exit codes:
+  0    the plans are written, or up to date
+  1    a plan is not up to date, or is not compiled
+  2    the command line, plans.toml or the program is not valid";
+
+impl Plan {
+    /// Writes the plans, or checks them.
+    pub fn run(&self) -> ExitCode {
+        let compiled = Recipes::read(&self.folder).and_then(|recipes| {
+            let program = match &self.program {
+                Some(program) => find(Path::new(program))?,
+                None => self.target.build()?,
+            };
+            let compiled = programs::compile(&program, &self.arguments, &recipes.all)?;
+            Ok((recipes, compiled))
+        });
+        let (recipes, compiled) = match compiled {
+            Ok(both) => both,
+            Err(why) => return usage(&why),
+        };
+        if !self.check {
+            return match plans::write(&recipes, &compiled) {
+                Err(why) => fail(DIFFERS, &why),
+                Ok(changed) => {
+                    let lines = changed.iter().map(|path| format!("wrote {}\n", path.display()));
+                    let text: String = lines.collect();
+                    let all = format!("{} plans, all up to date\n", recipes.all.len());
+                    print(if text.is_empty() { all } else { text }.as_bytes())
+                }
+            };
+        }
+        let findings = plans::compare(&recipes, &compiled);
+        let is_up_to_date = findings.iter().all(Finding::is_harmless);
+        let text = match (self.json, is_up_to_date) {
+            (true, _) => Content::Check(CheckDocument::new(&findings)).to_json(),
+            (false, true) => format!("{}{} plans, all up to date\n", Report(&findings), recipes.all.len()),
+            (false, false) => format!(
+                "{}\nif this is intended, the same command without --check writes them; read the difference, and commit it\n",
+                Report(&findings)
+            ),
+        };
+        let printed = print(text.as_bytes());
+        if is_up_to_date { printed } else { ExitCode::from(DIFFERS) }
+    }
+}

@@ -1,0 +1,257 @@
+//! `fencepost predict`: predicted times of plans that need not run.
+
+use crate::plans::open;
+use crate::run::{find, machine};
+use crate::{print, usage};
+use clap::{Args, ValueEnum, ValueHint};
+use comfy_table::{CellAlignment, Table, presets};
+use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::ir::schedule::Placement;
+use fencepost_planner::machine::Machine;
+use fencepost_runtime::recipe::Recipe;
+use fencepost_tool::documents::{Content, PredictionDocument};
+use fencepost_tool::predict::{Named, Question, table};
+use fencepost_tool::programs;
+use fencepost_tool::recipes::Recipes;
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The options of `fencepost predict`.
+#[derive(Args)]
+#[command(after_help = AFTER)]
+pub struct Predict {
+    /// The plan that the program registers, instead of the recipes in --folder
+    #[arg(long, value_name = "NAME")]
+    plan: Option<String>,
+    /// Only this recipe
+    #[arg(long, value_name = "NAME", conflicts_with = "plan")]
+    recipe: Option<String>,
+    /// The folder with plans.toml
+    #[arg(long, value_name = "FOLDER", default_value = "plans", value_hint = ValueHint::DirPath)]
+    folder: PathBuf,
+    /// The numbers of ranks, comma-separated, or FROM..TO, which doubles
+    #[arg(short = 'n', long, value_name = "RANKS")]
+    ranks: Option<String>,
+    /// Values that the plan asks for: NAME=VALUE, or NAME=FROM..TO, which doubles; several values
+    /// are separated by semicolons
+    #[arg(long, visible_alias = "sweep", value_name = "NAME=VALUES")]
+    set: Vec<String>,
+    /// The placements, comma-separated: together, apart, or a number of ranks on each host
+    #[arg(long, value_name = "PLACEMENTS", value_delimiter = ',')]
+    placement: Vec<Placement>,
+    /// Files of machine models, comma-separated; default is the default model
+    #[arg(long, value_name = "FILES", value_delimiter = ',', value_hint = ValueHint::FilePath)]
+    machine: Vec<PathBuf>,
+    /// The modes, comma-separated: auto, aggressive, aggregated, pipelined or direct
+    #[arg(long, value_name = "MODES", value_delimiter = ',')]
+    mode: Vec<Mode>,
+    /// What to print
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
+    format: Format,
+    /// Print a document of JSON, as --format json
+    #[arg(long)]
+    json: bool,
+    /// The file of a plan, which ends in .plan, or a program
+    #[arg(value_name = "PLAN or PROGRAM", value_hint = ValueHint::FilePath)]
+    subject: OsString,
+    /// The program's arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    arguments: Vec<OsString>,
+}
+
+/// What is printed.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table for people
+    Text,
+    /// Comma-separated values
+    Csv,
+    /// A document of JSON
+    Json,
+}
+
+const AFTER: &str = "\
+The times are those of one run of the superstep, of the slowest rank: prepared, and at a fence that is not prepared, \
+where the ranks first find out who has something for whom. No schedule of the same messages takes less than `at least`.
+
+Examples:
+  fencepost predict exchange-64.plan --mode auto,aggregated,direct --placement together,16,apart
+  fencepost predict --plan exchange -n 4..4096 --set cells=1024 ./heat
+  fencepost predict --machine here.txt,cluster.txt --format csv ./heat >times.csv";
+
+/// The most numbers of a range that doubles.
+const NUMBERS_MAX: usize = 64;
+
+impl Predict {
+    /// Prints the table.
+    pub fn run(&self) -> ExitCode {
+        let document = match self.predicted() {
+            Ok(document) => document,
+            Err(why) => return usage(&why),
+        };
+        let format = if self.json { Format::Json } else { self.format };
+        let text = match format {
+            Format::Json => Ok(Content::Prediction(document).to_json()),
+            Format::Csv => csv(&document),
+            Format::Text => Ok(text(&document)),
+        };
+        match text {
+            Ok(text) => print(text.as_bytes()),
+            Err(why) => usage(&why),
+        }
+    }
+
+    fn predicted(&self) -> Result<PredictionDocument, String> {
+        let question = self.question()?;
+        let subject = Path::new(&self.subject);
+        let compiled = if subject.extension().is_some_and(|extension| extension == "plan") {
+            if !question.ranks.is_empty() || !question.values.is_empty() || self.plan.is_some() {
+                return Err(format!(
+                    "{}: a plan is of its ranks and values: give the program to vary them, or omit --ranks, --set and --plan",
+                    subject.display()
+                ));
+            }
+            vec![Ok(open(subject)?)]
+        } else {
+            let recipes = question.recipes(&self.recipes(&question)?);
+            programs::compile(&find(subject)?, &self.arguments, &recipes)?
+        };
+        let mut rows = Vec::new();
+        for plan in &compiled {
+            rows.extend(question.rows(plan)?);
+        }
+        Ok(PredictionDocument { rows })
+    }
+
+    /// Returns the recipes to begin with.
+    fn recipes(&self, question: &Question) -> Result<Vec<Recipe>, String> {
+        if let Some(plan) = &self.plan {
+            if question.ranks.is_empty() {
+                return Err("--plan needs the numbers of ranks: add --ranks, such as -n 64".into());
+            }
+            return Ok(vec![Recipe { name: plan.clone(), plan: plan.clone(), ..Recipe::default() }]);
+        }
+        let mut recipes = Recipes::read(&self.folder)
+            .map_err(|why| format!("{why}; or name a plan that the program registers, with --plan"))?
+            .all;
+        if let Some(name) = &self.recipe {
+            let names: Vec<String> = recipes.iter().map(|recipe| recipe.name.clone()).collect();
+            recipes.retain(|recipe| recipe.name == *name);
+            if recipes.is_empty() {
+                return Err(format!("there is no recipe {name}: there are {}", names.join(", ")));
+            }
+        }
+        Ok(recipes)
+    }
+
+    fn question(&self) -> Result<Question, String> {
+        let ranks = match &self.ranks {
+            None => Vec::new(),
+            Some(text) => numbers(text)?
+                .iter()
+                .map(|number| number.parse().map(NonZeroUsize::get))
+                .collect::<Result<_, _>>()
+                .map_err(|_| format!("--ranks {text}: give numbers from 1 up, as 4,64 or 4..4096"))?,
+        };
+        let named = |path: &PathBuf| {
+            let name = path.display().to_string();
+            if name == "default" {
+                return Ok(Named { name, machine: Machine::default() });
+            }
+            let machine = machine(path)?;
+            Ok(Named { name, machine })
+        };
+        Ok(Question {
+            ranks,
+            values: self.set.iter().map(|text| value(text)).collect::<Result<_, _>>()?,
+            placements: self.placement.clone(),
+            machines: self.machine.iter().map(named).collect::<Result<_, String>>()?,
+            modes: self.mode.clone(),
+        })
+    }
+}
+
+/// Reads a name and its values.
+pub fn value(text: &str) -> Result<(String, Vec<String>), String> {
+    let (name, values) = text
+        .split_once('=')
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or_else(|| format!("--set {text}: give a name and a value, as cells=512"))?;
+    let all = match values.split_once("..") {
+        Some(_) => numbers(values)?,
+        None => values.split(';').map(|value| value.trim().to_owned()).collect(),
+    };
+    Ok((name.into(), all))
+}
+
+/// Returns the numbers of a list, or of a range that doubles and ends at its end.
+fn numbers(text: &str) -> Result<Vec<String>, String> {
+    let Some((first, last)) = text.split_once("..") else {
+        return Ok(text.split(',').map(|number| number.trim().to_owned()).collect());
+    };
+    let wrong = || format!("{text}: give a range of numbers from 1 up, as 16..4096");
+    let (first, last): (u64, u64) =
+        (first.trim().parse().map_err(|_| wrong())?, last.trim().parse().map_err(|_| wrong())?);
+    if first == 0 || last < first {
+        return Err(wrong());
+    }
+    let doubled = std::iter::successors(Some(first), |number| number.checked_mul(2));
+    let mut all: Vec<u64> = doubled.take_while(|&number| number < last).take(NUMBERS_MAX).collect();
+    all.push(last);
+    Ok(all.iter().map(u64::to_string).collect())
+}
+
+fn text(document: &PredictionDocument) -> String {
+    let (head, rows) = table(document);
+    aligned(&head, rows, &["plan", "placement", "machine", "mode"])
+}
+
+/// Returns a table in which all columns are aligned to the right, except these.
+pub fn aligned(head: &[String], rows: Vec<Vec<String>>, left: &[&str]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(head).add_rows(rows);
+    for (column, name) in table.column_iter_mut().zip(head) {
+        if !left.contains(&name.as_str()) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n") + "\n"
+}
+
+fn csv(document: &PredictionDocument) -> Result<String, String> {
+    let (head, rows) = table(document);
+    let mut to = csv::Writer::from_writer(Vec::new());
+    let wrong = |error: csv::Error| error.to_string();
+    to.write_record(&head).map_err(wrong)?;
+    for row in &rows {
+        to.write_record(row).map_err(wrong)?;
+    }
+    let bytes = to.into_inner().map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_lists_or_ranges_that_double() {
+        let of = |text| value(text).map(|(name, values)| (name, values.join("|")));
+        let cases = [
+            ("cells=512", "512"),
+            ("cells=512, 256", "512, 256"),
+            ("cells=16; 32", "16|32"),
+            ("cells=16..100", "16|32|64|100"),
+            ("cells=4..4", "4"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(of(text), Ok(("cells".to_owned(), expected.to_owned())), "{text}");
+        }
+        for text in ["cells", "=4", "cells=0..4", "cells=8..4", "cells=a..b"] {
+            assert!(of(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `fencepost probe`: the machine model of the machine at hand.
+
+use crate::{fail, print, usage};
+use clap::Args;
+use fencepost_job::{Reach, Start};
+use fencepost_planner::ir::schedule::Placement;
+use fencepost_planner::units::Nanos;
+use fencepost_planner::{Machine, Result};
+use fencepost_runtime::World;
+use rustix::system::uname;
+use std::fmt::Write;
+use std::num::NonZeroU32;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The options of `fencepost probe`.
+#[derive(Args)]
+#[command(after_help = AFTER)]
+pub struct Probe {
+    /// The number of ranks; each is a process that is pinned to a core
+    #[arg(short = 'n', long, visible_alias = "np", value_name = "RANKS", default_value = "2")]
+    ranks: NonZeroU32,
+    /// How ranks communicate: shm or tcp
+    #[arg(long, value_name = "TRANSPORT", default_value = "shm", value_parser = crate::run::reach)]
+    transport: Reach,
+    /// How long to time exchanges; the least time of each counts
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = fencepost_job::duration)]
+    time: Duration,
+}
+
+const AFTER: &str = "\
+Prints the model as text that FENCEPOST_MACHINE, `fencepost run --machine` and recipes of plans accept. Comments state \
+where it was measured, and what each exchange took and is predicted to take with it. Nothing else should run meanwhile.
+
+Several hosts are measured as a job, with --transport and -n as `run` has them:
+  fencepost run --pin --hosts a:2,b:2 fencepost probe --time 10s >cluster.txt
+
+Examples:
+  fencepost probe -n 2 --transport tcp --time 10s >machine.txt
+  fencepost run -n 2 --transport tcp --machine machine.txt ./heat2d";
+
+/// The largest ratio of a measured time to a predicted one, or the other way round, that is not
+/// reported.
+const NEAR: f64 = 1.1;
+
+/// What is printed of an exchange: its name, and its measured and its predicted time.
+type Row = (String, [Nanos; 2]);
+
+impl Probe {
+    /// Measures, as a job or as a rank of one, and prints the model.
+    pub fn run(&self) -> ExitCode {
+        let job = match fencepost_runtime::process() {
+            Ok(job) => job,
+            Err(error) => return usage(error.message()),
+        };
+        if job.is_none() {
+            return match Start::this_program(self.ranks.get(), self.transport) {
+                Ok(start) => ExitCode::from(Start { pin: true, ..start }.run()),
+                Err(error) => usage(&error.to_string()),
+            };
+        }
+        match fencepost_runtime::collect(|world| self.measure(world)) {
+            Ok(texts) => print(texts.concat().as_bytes()),
+            Err(error) => fail(fencepost_job::FAILED, &error.to_string()),
+        }
+    }
+
+    /// Measures, and returns what this rank prints.
+    fn measure(&self, world: &World) -> Result<String> {
+        let core = rustix::thread::sched_getcpu() as u64;
+        let (machine, rows) = world.measure_machine_for(self.time)?;
+        let cores = world.gather(0, &[core])?;
+        let Some(cores) = cores else { return Ok(String::new()) };
+        let cores: Vec<String> = cores.iter().flatten().map(u64::to_string).collect();
+        Ok(written(&place(world, &cores), &machine, &rows))
+    }
+}
+
+/// Describes where the model was measured.
+fn place(world: &World, cores: &[String]) -> String {
+    let host = uname();
+    let transport = match world.placement() {
+        Placement::Together => "shared memory".to_owned(),
+        Placement::Apart => "connections".to_owned(),
+        Placement::Hosts { ranks_each } => {
+            format!("shared memory of {ranks_each} ranks and connections")
+        }
+    };
+    format!(
+        "{}, {:.0}; {} ranks on cores {}, over {transport}",
+        host.nodename().to_string_lossy(),
+        jiff::Timestamp::now(),
+        world.size(),
+        cores.join(", ")
+    )
+}
+
+fn written(place: &str, machine: &Machine, rows: &[Row]) -> String {
+    let mut text =
+        format!("# Measured by `fencepost probe` on {place}.\n# In nanoseconds, and bytes of caches.\n");
+    let widest = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    // A `String` takes every text.
+    let mut line = |arguments: std::fmt::Arguments<'_>| {
+        let _: std::fmt::Result = writeln!(text, "{arguments}");
+    };
+    for (name, [measured, predicted]) in rows {
+        let ratio = measured.0 / predicted.0;
+        let far =
+            if (1.0 / NEAR..=NEAR).contains(&ratio) { "" } else { "  (they differ by more than 10 percent)" };
+        line(format_args!(
+            "# {name:widest$}  measured {:>9.0}  predicted {:>9.0}{far}",
+            measured.0, predicted.0
+        ));
+    }
+    if rows.is_empty() {
+        line(format_args!("# One rank exchanges nothing: only the caches are measured."));
+    }
+    text + &machine.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_is_a_model_and_marks_what_the_model_does_not_predict() {
+        let rows = [
+            ("near".to_owned(), [Nanos(100.0), Nanos(105.0)]),
+            ("far".to_owned(), [Nanos(100.0), Nanos(120.0)]),
+        ];
+        let text = written("here", &Machine::default(), &rows);
+        assert_eq!(text.parse::<Machine>().unwrap(), Machine::default());
+        assert_eq!(text.matches("differ").count(), 1, "{text}");
+    }
+}

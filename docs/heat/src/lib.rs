@@ -1,0 +1,47 @@
+//! A plate whose heat spreads, on blocks with halos.
+
+use fencepost::prelude::*;
+
+// ANCHOR: superstep
+/// Fills each block's halo from the blocks around it.
+#[superstep]
+pub fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+    for n in block.neighbours() {
+        u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+    }
+    Ok(())
+} // a superstep ends in a fence
+// ANCHOR_END: superstep
+
+// ANCHOR: plan
+fencepost::plan!(
+    exchange = |ask| {
+        let (ranks, cells) = (ask.ranks(), ask.value("cells", [512, 512])?);
+        exchange::compile(ranks, |rank| Block::at(rank, ranks, cells)?.halo(1))
+    }
+);
+// ANCHOR_END: plan
+
+// ANCHOR: run
+/// Computes steps of a plate of `cells`, and returns this rank's cells.
+///
+/// # Errors
+/// As the exchange.
+pub fn run(world: &World, cells: [usize; 2], steps: usize) -> Result<Vec<f64>> {
+    let block = Block::new(world, cells)?.halo(1)?;
+    let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
+    block.fill(&mut u, |[i, j]| (i + j) as f64);
+    let mut exchange = exchange::load(world, "plans", &block)?;
+    for _ in 0..steps {
+        exchange.replay(&mut u)?;
+        for row in block.rows_inside(1) {
+            let (up, down, left, right) = (row.up(&u), row.down(&u), row.left(&u), row.right(&u));
+            for (j, mean) in row.of_mut(&mut v).iter_mut().enumerate() {
+                *mean = 0.25 * ((up[j] + down[j]) + (left[j] + right[j]));
+            }
+        }
+        std::mem::swap(&mut u, &mut v);
+    }
+    Ok(u.to_vec())
+}
+// ANCHOR_END: run

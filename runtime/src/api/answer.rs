@@ -1,0 +1,52 @@
+//! [`answer_if_asked`]: a program that `fencepost plan` has started compiles its plans, and ends.
+
+use crate::state::environment::{print, text};
+use crate::supersteps::recipe::{self, Recipe};
+use fencepost_planner::{Error, ErrorClass, Result};
+use std::path::Path;
+
+/// The variable that names the folder in which a program finds what it is asked for.
+const VARIABLE: &str = "FENCEPOST_COMPILE";
+
+/// Compiles the plans that the recipes in the folder of [`VARIABLE`] ask for, writes them to that
+/// folder, and ends the program. Returns at once if the variable is not set.
+///
+/// The file `recipes` has the recipes. For each of them the program writes the plan, or the file
+/// `NAME.error` with an error, and last the empty file `answered`.
+pub(crate) fn answer_if_asked() {
+    let folder = match text(VARIABLE) {
+        Ok(None) => return,
+        Ok(Some(folder)) => Ok(folder),
+        Err(error) => Err(error),
+    };
+    let code = match folder.and_then(|folder| answer(Path::new(&folder))) {
+        Ok(()) => 0,
+        Err(error) => {
+            print(&error.to_string());
+            1
+        }
+    };
+    std::process::exit(code)
+}
+
+fn answer(folder: &Path) -> Result<()> {
+    let io = |file: &Path, error: std::io::Error| {
+        let message = format!("{VARIABLE}: {}: {error}", file.display());
+        Error::new(ErrorClass::Io, message).because(error)
+    };
+    let file = folder.join("recipes");
+    let text = std::fs::read_to_string(&file).map_err(|error| io(&file, error))?;
+    for recipe in recipe::read_written(&text)? {
+        let file = folder.join(format!("{}.plan", recipe.name));
+        if let Err(error) = compiled(&recipe, &file) {
+            let file = file.with_extension("error");
+            std::fs::write(&file, error.to_string()).map_err(|error| io(&file, error))?;
+        }
+    }
+    let file = folder.join("answered");
+    std::fs::write(&file, "").map_err(|error| io(&file, error))
+}
+
+fn compiled(recipe: &Recipe, file: &Path) -> Result<()> {
+    recipe.compile()?.save(file)
+}

@@ -1,0 +1,304 @@
+//! [`candidates`] and [`measure`]: the same plan in all modes, timed in a world, without its
+//! program.
+
+use crate::documents::{MeasurementRow, PredictionRow};
+use crate::predict;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::{ElementKind, Op, Scalar};
+use fencepost_planner::ids::{Id, Rank};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Pattern, Sync};
+use fencepost_planner::ir::schedule::Placement;
+use fencepost_planner::machine::Machine;
+use fencepost_planner::options::Options;
+use fencepost_planner::units::Bytes;
+use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_runtime::__private::{Known, Prepared, Superstep, adopt};
+use fencepost_runtime::{AnyWindow, Compiled, Window, World};
+use std::collections::BTreeSet;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+static MEASURED: Superstep = Superstep {
+    name: "fencepost compare",
+    module: module_path!(),
+    file: file!(),
+    line: line!(),
+    column: column!(),
+    fences: false,
+    opens: false,
+    mode: None,
+    sync: Sync::Fence,
+    dynamic: None,
+    known: Known::new(),
+};
+
+/// The chunks of pipelined messages that are tried, besides that of the machine model.
+const CHUNKS: [u64; 3] = [4 << 10, 16 << 10, 64 << 10];
+
+/// The least time that the runs of a candidate take in one turn.
+const TURN: Duration = Duration::from_millis(5);
+/// The fewest turns of each candidate.
+const TURNS_MIN: usize = 4;
+/// The most turns of each candidate.
+const TURNS_MAX: usize = 1 << 16;
+
+/// A plan in one mode.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The plan.
+    pub plan: Compiled,
+    /// The mode.
+    pub mode: Mode,
+    /// The chunk of pipelined messages, unless it is that of the machine model.
+    pub chunk: Option<u64>,
+}
+
+/// Returns the plan in every mode, and pipelined with chunks of several sizes, for ranks that are
+/// placed in this way. Schedules that are equal are listed once.
+///
+/// # Errors
+/// Those of [`Compiled::with`].
+pub fn candidates(plan: &Compiled, placement: Placement, machine: &Machine) -> Result<Vec<Candidate>> {
+    let modes = Mode::ALL.into_iter().map(|mode| (mode, None));
+    let chunks = CHUNKS.into_iter().map(|chunk| (Mode::Pipelined, Some(chunk)));
+    let mut met = BTreeSet::new();
+    let mut all = Vec::new();
+    for (mode, chunk) in modes.chain(chunks) {
+        let options = Options { mode, chunk: chunk.map(Bytes), ..plan.made_for().options };
+        let plan = plan.with(placement, machine, &options)?;
+        // `auto` is listed even if it chooses as another mode does.
+        if met.insert(plan.digest()) || mode == Mode::Auto {
+            all.push(Candidate { plan, mode, chunk });
+        }
+    }
+    Ok(all)
+}
+
+/// Times the candidates of one plan in this world, which has its ranks. All ranks call this, and
+/// all get the same result: the predicted and the measured times of one run, of the slowest rank.
+///
+/// Each run gives the elements that are sent new values, one in each cache line, and reads those
+/// that came, as a program does. The candidates take turns until `time` is over, and the median of
+/// the turns counts.
+///
+/// # Errors
+/// `PLAN` if the plan takes elements from values or brings them to tickets, or has elements that
+/// are not numbers: such a superstep can only be measured by its program. `ARG` if the plan has
+/// other ranks. Otherwise the errors of windows and of replays.
+pub fn measure(
+    world: &World,
+    candidates: &[Candidate],
+    transport: &str,
+    time: Duration,
+) -> Result<Vec<MeasurementRow>> {
+    let Some(first) = candidates.first() else { return Ok(Vec::new()) };
+    if first.plan.ranks() != world.size() {
+        let message = format!("a plan of {} ranks, in a world of {}", first.plan.ranks(), world.size());
+        return Err(Error::new(ErrorClass::Arg, message));
+    }
+    let mut windows = windows(world, candidates)?;
+    let touched = touched(&first.plan, world.rank(), windows.len())?;
+    let mut turns = Vec::with_capacity(candidates.len());
+    for Candidate { plan, .. } in candidates {
+        let schedules = plan.schedules().iter().map(|schedule| Arc::new(schedule.clone()));
+        let prepared = adopt(&MEASURED, world, schedules)?;
+        turns.push(Turns { prepared, runs: 1, times: Vec::new() });
+    }
+    for turns in &mut turns {
+        while turns.slowest(world, &mut windows, &touched)? < TURN {
+            turns.runs *= 2;
+        }
+    }
+    let mut spent = Duration::ZERO;
+    for turn in 0..TURNS_MAX {
+        for turns in &mut turns {
+            let took = turns.slowest(world, &mut windows, &touched)?;
+            turns.times.push(took.as_nanos() as f64 / turns.runs as f64);
+            spent += took;
+        }
+        if turn + 1 >= TURNS_MIN && spent >= time {
+            break;
+        }
+    }
+    Ok(candidates.iter().zip(turns).map(|(candidate, turns)| turns.row(candidate, transport)).collect())
+}
+
+/// The runs of a candidate.
+struct Turns {
+    prepared: Prepared,
+    /// The number of runs in each turn.
+    runs: u32,
+    /// The time of a run in each turn, in nanoseconds.
+    times: Vec<f64>,
+}
+
+impl Turns {
+    /// Runs the candidate as often as one turn does, and returns the time of the slowest rank.
+    fn slowest(
+        &mut self,
+        world: &World,
+        windows: &mut [Box<dyn Typed>],
+        touched: &[Touched],
+    ) -> Result<Duration> {
+        world.barrier()?;
+        let clock = Instant::now();
+        for run in 0..self.runs {
+            for (window, touched) in windows.iter_mut().zip(touched) {
+                window.write(&touched.sent, run);
+            }
+            let windows_now: Vec<&mut dyn AnyWindow> =
+                windows.iter_mut().map(|window| window.as_any()).collect();
+            self.prepared.replay(windows_now)?;
+            for (window, touched) in windows.iter().zip(touched) {
+                window.read(&touched.came);
+            }
+        }
+        let slowest = world.allreduce_one(clock.elapsed().as_nanos() as u64, Op::Max)?;
+        Ok(Duration::from_nanos(slowest))
+    }
+
+    fn row(self, Candidate { plan, mode, chunk }: &Candidate, transport: &str) -> MeasurementRow {
+        let half = |first: usize| median(self.times.iter().skip(first).step_by(2).copied().collect());
+        let (all, one, other) = (median(self.times.clone()), half(0), half(1));
+        let prediction = PredictionRow { ..predict::row(plan, "the model", *mode) };
+        MeasurementRow {
+            prediction,
+            chunk: *chunk,
+            transport: transport.into(),
+            measured: all,
+            noise: (one - other).abs() / all,
+        }
+    }
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// A window of numbers.
+trait Typed {
+    /// Gives elements a value.
+    fn write(&mut self, elements: &[usize], value: u32);
+    /// Reads elements.
+    fn read(&self, elements: &[usize]);
+    fn as_any(&mut self) -> &mut dyn AnyWindow;
+}
+
+macro_rules! typed {
+    ($($name:ident $type:ty),*) => {
+        $(impl Typed for Window<$type> {
+            fn write(&mut self, elements: &[usize], value: u32) {
+                elements.iter().for_each(|&element| self[element] = value as $type);
+            }
+
+            fn read(&self, elements: &[usize]) {
+                for &element in elements {
+                    black_box(self[element]);
+                }
+            }
+
+            fn as_any(&mut self) -> &mut dyn AnyWindow {
+                self
+            }
+        })*
+
+        /// Makes a window of numbers of this type.
+        fn window(world: &World, scalar: Scalar, len: usize) -> Result<Box<dyn Typed>> {
+            Ok(match scalar {
+                $(Scalar::$name => Box::new(world.window::<$type>(len)?),)*
+            })
+        }
+    };
+}
+typed!(I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64, F32 f32, F64 f64);
+
+/// Makes the windows that the candidates need on this rank.
+fn windows(world: &World, candidates: &[Candidate]) -> Result<Vec<Box<dyn Typed>>> {
+    let schedules = || candidates.iter().flat_map(|candidate| candidate.plan.schedules());
+    let Some(first) = schedules().next() else { return Ok(Vec::new()) };
+    let mut all = Vec::new();
+    for (window, element) in first.windows.iter() {
+        let lens = schedules().map(|schedule| {
+            let program = &schedule.classes[schedule.class_of[world.rank()]];
+            program.least_len.get(window).copied().unwrap_or(0)
+        });
+        let len = lens.max().unwrap_or(0);
+        let ElementKind::Scalar(scalar) = element.kind else {
+            let message = format!(
+                "the window {window} has elements of {} bytes that are not numbers: measure the superstep in its program",
+                element.size
+            );
+            return Err(Error::new(ErrorClass::Plan, message));
+        };
+        all.push(self::window(world, scalar, len)?);
+    }
+    Ok(all)
+}
+
+/// The elements of a window that a program would write before each run, and read after it: one of
+/// each cache line.
+#[derive(Default)]
+struct Touched {
+    sent: Vec<usize>,
+    came: Vec<usize>,
+}
+
+/// Returns the elements of each window of a rank that runs send, and those that they bring.
+fn touched(plan: &Compiled, rank: usize, windows: usize) -> Result<Vec<Touched>> {
+    let mut sets: Vec<[BTreeSet<usize>; 2]> = (0..windows).map(|_| Default::default()).collect();
+    for patterns in plan.patterns() {
+        let size = |window: usize| patterns.windows.values().as_slice()[window].size as usize;
+        let mut add = |window: usize, datatype: &Datatype, came: bool| {
+            let line = (64 / size(window)).max(1);
+            let mut last = None;
+            for element in datatype.element_iter() {
+                let element = element as usize;
+                if last != Some(element / line) {
+                    last = Some(element / line);
+                    sets[window][usize::from(came)].insert(element);
+                }
+            }
+        };
+        for (origin, class) in patterns.class_of.iter().enumerate() {
+            let Pattern { operations } = &patterns.classes[*class];
+            for operation in operations.values() {
+                let target =
+                    operation.target.and_then(|delta| delta.from(Rank(origin as u32), patterns.ranks()));
+                let is_get = operation.kind == Kind::Get;
+                if origin == rank && target.is_some() {
+                    match &operation.local {
+                        Local::Section { window, datatype } => add(window.index(), datatype, is_get),
+                        Local::Buffer => {
+                            let message = format!(
+                                "the call at {} takes its elements from values, or brings them to a ticket: measure the superstep in its program",
+                                operation.site
+                            );
+                            return Err(Error::new(ErrorClass::Plan, message));
+                        }
+                    }
+                }
+                if target == Some(Rank(rank as u32)) {
+                    add(operation.window.index(), &operation.remote, !is_get);
+                }
+            }
+        }
+    }
+    let all = |[sent, came]: [BTreeSet<usize>; 2]| Touched {
+        sent: sent.into_iter().collect(),
+        came: came.into_iter().collect(),
+    };
+    Ok(sets.into_iter().map(all).collect())
+}
+
+/// Returns the fastest row, and by which part of its time the next one is slower. Rows that differ
+/// by less than their noise are as fast.
+#[must_use]
+pub fn best(rows: &[MeasurementRow]) -> Option<(&MeasurementRow, f64)> {
+    let mut sorted: Vec<&MeasurementRow> = rows.iter().collect();
+    sorted.sort_by(|a, b| a.measured.total_cmp(&b.measured));
+    let first = *sorted.first()?;
+    let margin = sorted.get(1).map_or(0.0, |second| second.measured / first.measured - 1.0);
+    Some((first, margin))
+}

@@ -1,0 +1,628 @@
+//! [`Document`]: what the command prints with `--json`. `documents.schema.json` is its schema.
+
+use crate::difference::{ChangeKind, Comparison, Effect};
+use crate::plans::{Finding, FindingKind};
+use crate::show::Part;
+use fencepost_planner::conflicts::{Conflict, conflicts};
+use fencepost_planner::explain::{Costs, Member, Route, cost, cost_at_fence, explain_rank};
+use fencepost_planner::ids::{Id, Rank};
+use fencepost_planner::ir::pattern::{Local, Operation, Site};
+use fencepost_runtime::Compiled;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The number of the format: it changes with every change after which a reader may misunderstand a
+/// document. New keys do not change it.
+pub const FORMAT: u32 = 1;
+
+/// A document: the number of its format, its kind, and what is of that kind. Times are in
+/// nanoseconds, lengths in bytes.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct Document {
+    /// The number of the format.
+    pub format: u32,
+    /// The content.
+    #[serde(flatten)]
+    pub content: Content,
+}
+
+/// The content of a document, by kind.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Content {
+    /// A plan: what it was made for, and how each of its operations travels, and why.
+    Plan(PlanDocument),
+    /// In what two plans differ.
+    Difference(DifferenceDocument),
+    /// What the check of a folder of plans has found.
+    Check(CheckDocument),
+    /// Predicted times.
+    Prediction(PredictionDocument),
+    /// Measured times, next to predicted ones.
+    Measurement(MeasurementDocument),
+}
+
+impl Content {
+    /// Returns the document with this content, as text.
+    ///
+    /// # Panics
+    /// Never: every document can be written.
+    #[must_use]
+    pub fn to_json(self) -> String {
+        let document = Document { format: FORMAT, content: self };
+        let text = serde_json::to_string_pretty(&document).expect("a document has only texts and numbers");
+        text + "\n"
+    }
+}
+
+/// Returns the schema of all documents, as text.
+///
+/// # Panics
+/// Never: a schema can be written.
+#[must_use]
+pub fn schema() -> String {
+    let schema = schemars::schema_for!(Document);
+    serde_json::to_string_pretty(&schema).expect("a schema has only texts and numbers") + "\n"
+}
+
+/// A plan.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct PlanDocument {
+    /// The name of the superstep.
+    pub name: String,
+    /// The number of ranks.
+    pub ranks: usize,
+    /// The identity of its schedules.
+    pub digest: String,
+    /// Which ranks share memory: `together`, `apart`, or the number of ranks on each host.
+    pub placement: String,
+    /// The name of the recipe, or nothing.
+    pub recipe: String,
+    /// The values of the recipe.
+    pub values: BTreeMap<String, String>,
+    /// The figures of the machine that it was made for.
+    pub machine: BTreeMap<String, f64>,
+    /// The mode that was asked for.
+    pub mode: String,
+    /// The largest staging memory of a rank that was allowed, if there was a limit.
+    pub cap: Option<u64>,
+    /// Its epochs.
+    pub epochs: Vec<EpochDocument>,
+}
+
+/// An epoch of a plan.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct EpochDocument {
+    /// The predicted time, of the slowest rank.
+    pub predicted: f64,
+    /// The slowest rank.
+    pub slowest: u32,
+    /// The time that every schedule of these messages takes at least.
+    pub bound: f64,
+    /// The predicted time of the same messages at a fence that is not prepared.
+    pub at_fence: f64,
+    /// The largest staging memory of a rank.
+    pub staging: u64,
+    /// The classes of ranks that do the same.
+    pub classes: Vec<ClassDocument>,
+    /// The operations that conflict.
+    pub conflicts: Vec<ConflictDocument>,
+}
+
+/// A rank, as a member of its class.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct ClassDocument {
+    /// The number of the class.
+    pub class: u32,
+    /// The rank.
+    pub rank: u32,
+    /// The number of ranks that it is shown for, itself included.
+    pub ranks: usize,
+    /// Its predicted time, by cause.
+    pub terms: TermsDocument,
+    /// The number of messages that it sends.
+    pub messages: u64,
+    /// The bytes in them.
+    pub bytes: u64,
+    /// The number of rounds.
+    pub rounds: u64,
+    /// Its buffers.
+    pub staging: Vec<StagingDocument>,
+    /// Its operations, in program order.
+    pub operations: Vec<OperationDocument>,
+}
+
+/// A predicted time, by cause.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct TermsDocument {
+    /// Packing, unpacking and copying.
+    pub moving: f64,
+    /// Frames that are sent and received.
+    pub frames: f64,
+    /// Bytes on the wire, in the direction that has more.
+    pub wire: f64,
+    /// The latency of the slowest frame that is awaited.
+    pub latency: f64,
+}
+
+/// A buffer from which a rank sends messages.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct StagingDocument {
+    /// The bytes of one copy.
+    pub bytes: u64,
+    /// The number of copies.
+    pub copies: u64,
+    /// The receiver, as the number of ranks behind the sender.
+    pub peer: i64,
+}
+
+/// An operation.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct OperationDocument {
+    /// Its number among those of its rank.
+    pub number: usize,
+    /// Whether it is a put, a get or an accumulate.
+    pub kind: String,
+    /// The number of the window that it accesses, among the parameters of the superstep.
+    pub window: usize,
+    /// The elements of the target's window.
+    pub remote: String,
+    /// The elements of the origin's own window; nothing for a buffer.
+    pub local: Option<String>,
+    /// The rank that it accesses, if there is one.
+    pub target: Option<u32>,
+    /// The bytes of its elements.
+    pub bytes: u64,
+    /// Where it is called, if that is known.
+    pub call: Option<CallDocument>,
+    /// How its elements travel.
+    pub travels: TravelsDocument,
+}
+
+/// A place in the source.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct CallDocument {
+    /// The file, as the compiler names it.
+    pub file: String,
+    /// The line.
+    pub line: u32,
+    /// The column.
+    pub column: u32,
+}
+
+/// How the elements of an operation travel.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum TravelsDocument {
+    /// Not at all.
+    Nothing {
+        /// Why.
+        why: String,
+    },
+    /// Within the memory of their rank.
+    Own {
+        /// Whether they are copied at once, instead of through a buffer.
+        copied: bool,
+        /// Whether another mode was asked for, which is not safe or not possible here.
+        instead: bool,
+        /// The terms of the cost.
+        costs: CostsDocument,
+    },
+    /// To or from another rank.
+    Sent {
+        /// The mode.
+        mode: String,
+        /// The round.
+        round: u32,
+        /// Whether another mode was asked for, which is not safe or not possible here.
+        instead: bool,
+        /// Whether the two ranks share memory, so that there was a choice.
+        shares_memory: bool,
+        /// The number of operations that share the frames, this one included.
+        together: usize,
+        /// The terms of the cost.
+        costs: CostsDocument,
+    },
+}
+
+/// The terms by which a mode is chosen. Packed, an operation costs `pack` + `message` + `unpack`;
+/// copied directly, `copy` + `entry_and_done`.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct CostsDocument {
+    /// Packing.
+    pub pack: f64,
+    /// A message of its own.
+    pub message: f64,
+    /// Unpacking.
+    pub unpack: f64,
+    /// A direct copy.
+    pub copy: f64,
+    /// The two frames of a direct copy.
+    pub entry_and_done: f64,
+}
+
+/// Two operations that touch the same elements in ways whose order matters, or one that overwrites
+/// itself.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct ConflictDocument {
+    /// The rank that owns the elements.
+    pub rank: usize,
+    /// The number of ranks that have this conflict, each relative to its own position.
+    pub ranks: usize,
+    /// The number of the window.
+    pub window: usize,
+    /// The first element.
+    pub first: i64,
+    /// The element behind the last one.
+    pub end: i64,
+    /// The conflict in words.
+    pub text: String,
+}
+
+fn call(site: &Site) -> Option<CallDocument> {
+    let Site { file, line, column } = site;
+    (*line > 0).then(|| CallDocument { file: file.to_string(), line: *line, column: *column })
+}
+
+impl PlanDocument {
+    /// Describes a part of a plan.
+    #[must_use]
+    pub fn new(compiled: &Compiled, part: &Part) -> Self {
+        let made_for = compiled.made_for();
+        let figures = made_for.machine.to_string();
+        let figures = figures.lines().filter_map(|line| {
+            let (key, value) = line.split_once(" = ")?;
+            Some((key.to_owned(), value.parse().ok()?))
+        });
+        Self {
+            name: compiled.name().into(),
+            ranks: compiled.ranks(),
+            digest: compiled.digest(),
+            placement: compiled.placement().to_string(),
+            recipe: made_for.recipe.clone(),
+            values: made_for.values.iter().cloned().collect(),
+            machine: figures.collect(),
+            mode: made_for.options.mode.to_string(),
+            cap: made_for.options.cap.map(|cap| cap.0),
+            epochs: (0..compiled.schedules().len())
+                .map(|epoch| EpochDocument::new(compiled, part, epoch))
+                .collect(),
+        }
+    }
+}
+
+impl EpochDocument {
+    fn new(compiled: &Compiled, part: &Part, epoch: usize) -> Self {
+        let (schedule, machine) = (&compiled.schedules()[epoch], &compiled.made_for().machine);
+        let all = cost(schedule, machine);
+        let classes = part.ranks(schedule).into_iter().map(|(rank, class, ranks)| {
+            let operations = schedule.classes[class].pattern.operations.values();
+            ClassDocument::new(&explain_rank(schedule, Rank(rank), machine), ranks, operations, part)
+        });
+        Self {
+            predicted: all.predicted.0,
+            slowest: all.slowest,
+            bound: all.bound.0,
+            at_fence: cost_at_fence(schedule, machine).0.0,
+            staging: all.peak.0,
+            classes: classes.collect(),
+            conflicts: conflicts(&compiled.patterns()[epoch]).iter().map(ConflictDocument::new).collect(),
+        }
+    }
+}
+
+impl ConflictDocument {
+    fn new(conflict: &Conflict) -> Self {
+        let Conflict { rank, ranks, window, elements, .. } = conflict;
+        Self {
+            rank: *rank,
+            ranks: *ranks,
+            window: *window,
+            first: elements.start,
+            end: elements.end,
+            text: conflict.to_string(),
+        }
+    }
+}
+
+impl ClassDocument {
+    fn new<'o>(
+        member: &Member,
+        ranks: usize,
+        operations: impl Iterator<Item = &'o Operation>,
+        part: &Part,
+    ) -> Self {
+        let Member { class, rank, terms, sent, staging, rows, .. } = member;
+        let shown = operations.zip(rows).filter(|(operation, _)| part.has_line(&operation.site));
+        Self {
+            class: class.0,
+            rank: *rank,
+            ranks,
+            terms: TermsDocument {
+                moving: terms.moving.0,
+                frames: terms.overhead.0,
+                wire: terms.wire.0,
+                latency: terms.latency.0,
+            },
+            messages: sent.messages,
+            bytes: sent.bytes.0,
+            rounds: sent.rounds,
+            staging: staging
+                .iter()
+                .map(|one| StagingDocument { bytes: one.bytes.0, copies: one.copies, peer: one.peer.0 })
+                .collect(),
+            operations: shown
+                .map(|(operation, row)| OperationDocument {
+                    number: row.operation.index(),
+                    kind: row.kind.to_string(),
+                    window: operation.window.index(),
+                    remote: operation.remote.to_string(),
+                    local: match &operation.local {
+                        Local::Buffer => None,
+                        Local::Section { window, datatype } => Some(format!("{window} {datatype}")),
+                    },
+                    target: row.target,
+                    bytes: row.bytes.0,
+                    call: call(&row.site),
+                    travels: travels(row.route),
+                })
+                .collect(),
+        }
+    }
+}
+
+fn travels(route: Route) -> TravelsDocument {
+    let of = |costs: Costs| CostsDocument {
+        pack: costs.pack.0,
+        message: costs.message.0,
+        unpack: costs.unpack.0,
+        copy: costs.copy.0,
+        entry_and_done: costs.entry_and_done.0,
+    };
+    match route {
+        Route::Nothing(why) => TravelsDocument::Nothing { why: why.into() },
+        Route::Own { copied, instead, costs } => TravelsDocument::Own { copied, instead, costs: of(costs) },
+        Route::Sent { mode, round, instead, shared, together, costs } => TravelsDocument::Sent {
+            mode: mode.to_string(),
+            round,
+            instead,
+            shares_memory: shared,
+            together,
+            costs: of(costs),
+        },
+    }
+}
+
+/// In what two plans differ.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct DifferenceDocument {
+    /// What all ranks send, before and now.
+    pub totals: [EffectDocument; 2],
+    /// The classes whose operations differ.
+    pub classes: Vec<ClassDifferenceDocument>,
+}
+
+/// What is sent, and the predicted time.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct EffectDocument {
+    /// The number of messages.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The bytes of buffers; for several ranks, the largest of one rank.
+    pub staging: u64,
+    /// The predicted time.
+    pub predicted: f64,
+}
+
+/// In what two classes differ.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct ClassDifferenceDocument {
+    /// The epoch.
+    pub epoch: usize,
+    /// The first rank that is of these classes.
+    pub rank: u32,
+    /// The number of such ranks.
+    pub ranks: usize,
+    /// What each of them sends, before and now.
+    pub effects: [EffectDocument; 2],
+    /// The operations that differ.
+    pub changes: Vec<ChangeDocument>,
+}
+
+/// An operation that differs.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct ChangeDocument {
+    /// `added`, `removed`, or `travels` if its mode or its round differs.
+    pub change: String,
+    /// The operation in words.
+    pub operation: String,
+    /// Where it is called, if that is known.
+    pub call: Option<CallDocument>,
+    /// Its mode and round before, if it moved something.
+    pub before: Option<ModeDocument>,
+    /// Its mode and round now, if it moves something.
+    pub now: Option<ModeDocument>,
+}
+
+/// How an operation travels.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct ModeDocument {
+    /// The mode.
+    pub mode: String,
+    /// The round.
+    pub round: u32,
+}
+
+impl EffectDocument {
+    fn new(effect: Effect) -> Self {
+        let Effect { messages, bytes, staging, predicted } = effect;
+        Self { messages, bytes, staging, predicted: predicted.0 }
+    }
+}
+
+impl DifferenceDocument {
+    /// Describes a comparison.
+    #[must_use]
+    pub fn new(comparison: &Comparison) -> Self {
+        let mode = |(mode, round): (fencepost_planner::ir::pattern::Mode, u32)| ModeDocument {
+            mode: mode.to_string(),
+            round,
+        };
+        let classes = comparison.classes.iter().map(|class| ClassDifferenceDocument {
+            epoch: class.epoch,
+            rank: class.rank,
+            ranks: class.ranks,
+            effects: class.effects.map(EffectDocument::new),
+            changes: class
+                .changes
+                .iter()
+                .map(|change| {
+                    let (name, before, now) = match change.kind {
+                        ChangeKind::Added => ("added", None, None),
+                        ChangeKind::Removed => ("removed", None, None),
+                        ChangeKind::Travels { before, now } => ("travels", before, now),
+                    };
+                    ChangeDocument {
+                        change: name.into(),
+                        operation: change.operation.clone(),
+                        call: call(&change.site),
+                        before: before.map(mode),
+                        now: now.map(mode),
+                    }
+                })
+                .collect(),
+        });
+        let totals =
+            [&comparison.totals[0], &comparison.totals[1]].map(|total| EffectDocument::new(total.effect));
+        Self { totals, classes: classes.collect() }
+    }
+}
+
+/// What the check of a folder of plans has found.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct CheckDocument {
+    /// Whether every plan is up to date.
+    pub up_to_date: bool,
+    /// The findings.
+    pub findings: Vec<FindingDocument>,
+}
+
+/// A finding of a check.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct FindingDocument {
+    /// The name of the recipe, or of a file that no recipe makes.
+    pub name: String,
+    /// `not_compiled`, `missing`, `unreadable`, `pattern`, `schedule`, `made_for`, `text`, `stray`
+    /// or `moved`; only with the last one is the plan up to date.
+    pub finding: String,
+    /// The finding in words.
+    pub text: String,
+}
+
+impl CheckDocument {
+    /// Describes findings.
+    #[must_use]
+    pub fn new(findings: &[Finding]) -> Self {
+        let document = |finding: &Finding| FindingDocument {
+            name: finding.name.clone(),
+            finding: match finding.kind {
+                FindingKind::NotCompiled => "not_compiled",
+                FindingKind::Missing => "missing",
+                FindingKind::Unreadable => "unreadable",
+                FindingKind::Pattern => "pattern",
+                FindingKind::Schedule => "schedule",
+                FindingKind::MadeFor => "made_for",
+                FindingKind::Text => "text",
+                FindingKind::Stray => "stray",
+                FindingKind::Moved => "moved",
+            }
+            .into(),
+            text: finding.text.clone(),
+        };
+        Self {
+            up_to_date: findings.iter().all(Finding::is_harmless),
+            findings: findings.iter().map(document).collect(),
+        }
+    }
+}
+
+/// Predicted times.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct PredictionDocument {
+    /// One row for each plan.
+    pub rows: Vec<PredictionRow>,
+}
+
+/// The predicted times of one plan.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PredictionRow {
+    /// The name of the superstep.
+    pub name: String,
+    /// The number of ranks.
+    pub ranks: usize,
+    /// The values of the recipe.
+    pub values: BTreeMap<String, String>,
+    /// Which ranks share memory: `together`, `apart`, or the number of ranks on each host.
+    pub placement: String,
+    /// The file of the machine, or `default`.
+    pub machine: String,
+    /// The mode.
+    pub mode: String,
+    /// The predicted time, prepared.
+    pub prepared: f64,
+    /// The predicted time of the same messages at a fence that is not prepared.
+    pub at_fence: f64,
+    /// The time that every schedule of these messages takes at least.
+    pub bound: f64,
+    /// The messages that all ranks send.
+    pub messages: u64,
+    /// The bytes in them.
+    pub bytes: u64,
+}
+
+/// Measured times.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct MeasurementDocument {
+    /// One row for each plan and mode.
+    pub rows: Vec<MeasurementRow>,
+}
+
+/// The measured time of one plan in one mode.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct MeasurementRow {
+    /// The plan, the mode, and the predicted times.
+    #[serde(flatten)]
+    pub prediction: PredictionRow,
+    /// The chunk of pipelined messages, unless it is that of the machine model.
+    pub chunk: Option<u64>,
+    /// How the ranks communicated: `local`, `shm` or `tcp`.
+    pub transport: String,
+    /// The median time of a run, on the slowest rank.
+    pub measured: f64,
+    /// The part of that time by which the medians of every other turn differ.
+    pub noise: f64,
+}
+
+impl MeasurementDocument {
+    /// Reads a document of measured times.
+    ///
+    /// # Errors
+    /// Says why the text is no such document.
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        let whole: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let is_format = whole.get("format").and_then(serde_json::Value::as_u64) == Some(FORMAT.into());
+        let kind = whole.get("kind").and_then(serde_json::Value::as_str);
+        match kind {
+            Some("measurement") if is_format => {
+                serde_json::from_value(whole).map_err(|error| error.to_string())
+            }
+            Some("measurement") => Err(format!("this document is not of format {FORMAT}")),
+            Some(kind) => Err(format!(
+                "this is a document of the kind {kind}: give one that `fencepost compare --json` printed"
+            )),
+            None => Err("this is no document that `fencepost compare --json` printed".into()),
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Plans of Fencepost as files that are committed, checked, shown and compared.
+//!
+//! A test that has this crate among its `dev-dependencies` checks the plans of a folder:
+//! [`plans::check`]. The command `fencepost` is made of the rest.
+
+#[cfg(feature = "command")]
+pub mod compare;
+pub mod difference;
+#[cfg(feature = "command")]
+pub mod documents;
+pub mod plans;
+#[cfg(feature = "command")]
+pub mod predict;
+#[cfg(feature = "command")]
+pub mod programs;
+pub mod recipes;
+#[cfg(feature = "command")]
+pub mod report;
+pub mod show;
+mod source;

@@ -1,0 +1,373 @@
+//! [`check`]: whether the plans of a folder are those that the program compiles now; [`compare`]
+//! and [`write`], on which it is built.
+
+use crate::difference::first_difference;
+use crate::recipes::Recipes;
+use crate::show::{Part, Shown};
+use crate::source;
+use fencepost_planner::explain::{Sent, explain, number_of};
+use fencepost_planner::ir::pattern::{Pattern, Site};
+use fencepost_planner::ir::schedule::Schedule;
+use fencepost_planner::plan::{self, Plan};
+use fencepost_runtime::Compiled;
+use fencepost_runtime::recipe::Recipe;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Checks the plans of `folder` against what this program compiles, in a test. With
+/// `FENCEPOST_BLESS=1` in the environment it writes them instead.
+///
+/// ```no_run
+/// #[test]
+/// fn the_committed_plans_are_those_of_the_program() {
+///     fencepost_tool::plans::check("plans");
+/// }
+/// ```
+///
+/// The folder has a file `plans.toml` with a [recipe](Recipes) for each plan. The program registers
+/// with `plan!` what recipes ask for. In a test of a package with a library, name an item of the
+/// library, so that it is linked: otherwise the test does not have its plans.
+///
+/// A plan whose calls have only moved to other lines is up to date.
+///
+/// # Panics
+/// If a plan is missing, or is not what the program compiles now. The message has every
+/// [finding](Finding), with the call and its source.
+#[track_caller]
+pub fn check(folder: impl AsRef<Path>) {
+    let recipes = Recipes::read(folder).unwrap_or_else(|why| panic!("{why}"));
+    let compiled: Vec<Compilation> = recipes.all.iter().map(here).collect();
+    if std::env::var_os("FENCEPOST_BLESS").is_some() {
+        write(&recipes, &compiled).unwrap_or_else(|why| panic!("{why}"));
+        return;
+    }
+    let findings = compare(&recipes, &compiled);
+    assert!(
+        findings.iter().all(Finding::is_harmless),
+        "{}\n{}",
+        Report(&findings),
+        "if this is intended, FENCEPOST_BLESS=1 cargo test writes the plans; read the difference, and commit it"
+    );
+}
+
+/// What became of a recipe: the plan, or why there is none.
+pub type Compilation = Result<Compiled, String>;
+
+/// Compiles a recipe in this program.
+fn here(recipe: &Recipe) -> Compilation {
+    recipe.compile().map_err(|error| error.to_string())
+}
+
+/// What the comparison of a folder with its program has found in one place.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Finding {
+    /// The name of the recipe, or of a file that no recipe makes.
+    pub name: String,
+    /// What was found.
+    pub kind: FindingKind,
+    /// What to print: a line, or several with the source.
+    pub text: String,
+}
+
+/// What was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FindingKind {
+    /// The plan was not compiled.
+    NotCompiled,
+    /// There is no file of the plan.
+    Missing,
+    /// The file of the plan cannot be read.
+    Unreadable,
+    /// The calls are other ones.
+    Pattern,
+    /// The calls are the same, and the schedule is another one.
+    Schedule,
+    /// Calls and schedule are the same, and the recipe asks for something else.
+    MadeFor,
+    /// The text file of the plan has another text.
+    Text,
+    /// No recipe makes this file.
+    Stray,
+    /// Only the lines of calls have moved. The plan is up to date.
+    Moved,
+}
+
+impl Finding {
+    /// Returns whether the plan is up to date nevertheless.
+    #[must_use]
+    pub fn is_harmless(&self) -> bool {
+        self.kind == FindingKind::Moved
+    }
+}
+
+/// Findings, one after another, with the number of those that are not harmless.
+#[derive(Clone, Copy, Debug)]
+pub struct Report<'f>(pub &'f [Finding]);
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut wrong = Vec::new();
+        for finding in self.0 {
+            writeln!(f, "{}", finding.text.trim_end())?;
+            if !finding.is_harmless() {
+                wrong.push(finding.name.as_str());
+            }
+        }
+        wrong.dedup();
+        match wrong.len() {
+            0 => Ok(()),
+            1 => write!(f, "1 plan is not up to date: {}", wrong[0]),
+            count => write!(f, "{count} plans are not up to date: {}", wrong.join(", ")),
+        }
+    }
+}
+
+/// Writes the plans and their texts, and removes those that no recipe makes. Returns the paths of
+/// the files that are new, changed or removed.
+///
+/// # Errors
+/// The first plan that was not compiled, before anything is written; or the file that cannot be
+/// written.
+pub fn write(recipes: &Recipes, compiled: &[Compilation]) -> Result<Vec<PathBuf>, String> {
+    let all: Vec<&Compiled> = recipes
+        .all
+        .iter()
+        .zip(compiled)
+        .map(|(recipe, one)| one.as_ref().map_err(|why| not_compiled(recipe, why)))
+        .collect::<Result<_, _>>()?;
+    let mut changed = Vec::new();
+    for (recipe, one) in recipes.all.iter().zip(all) {
+        let io = |path: &Path, why: &dyn fmt::Display| format!("{}: {why}", path.display());
+        let path = recipes.plan(recipe);
+        let before = std::fs::read(&path).ok();
+        one.save(&path).map_err(|error| error.to_string())?;
+        if before != std::fs::read(&path).ok() {
+            changed.push(path);
+        }
+        let (path, text) = (recipes.text(recipe), text_of(one));
+        if std::fs::read_to_string(&path).ok().as_deref() != Some(&text) {
+            std::fs::write(&path, &text).map_err(|error| io(&path, &error))?;
+            changed.push(path);
+        }
+    }
+    for path in strays(recipes) {
+        std::fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        changed.push(path);
+    }
+    Ok(changed)
+}
+
+/// Compares the plans of a folder with what was compiled, in the order of the recipes.
+#[must_use]
+pub fn compare(recipes: &Recipes, compiled: &[Compilation]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (recipe, compiled) in recipes.all.iter().zip(compiled) {
+        let found = |(kind, text)| Finding { name: recipe.name.clone(), kind, text };
+        match compiled {
+            Err(why) => findings.push(found((FindingKind::NotCompiled, not_compiled(recipe, why)))),
+            Ok(now) => findings.extend(compare_one(recipes, recipe, now).map(found)),
+        }
+    }
+    findings.extend(strays(recipes).into_iter().map(|path| Finding {
+        name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        kind: FindingKind::Stray,
+        text: format!("{}: no recipe makes this file; remove it, or add its recipe", path.display()),
+    }));
+    findings
+}
+
+fn not_compiled(recipe: &Recipe, why: &str) -> String {
+    format!("{}: the plan `{}` was not compiled: {why}", recipe.name, recipe.plan)
+}
+
+/// Returns the text for reviews of a plan.
+fn text_of(compiled: &Compiled) -> String {
+    Shown { compiled, part: &Part::default(), has_lines: false }.to_string()
+}
+
+/// Returns the plans, and the texts of plans, that no recipe makes.
+fn strays(recipes: &Recipes) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(&recipes.folder) else { return Vec::new() };
+    let is_made = |path: &PathBuf| {
+        recipes.all.iter().any(|recipe| *path == recipes.plan(recipe) || *path == recipes.text(recipe))
+    };
+    let paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let is_plan = |path: &Path| path.extension().is_some_and(|extension| extension == "plan");
+    let is_text_of_plan = |path: &PathBuf| {
+        path.extension().is_some_and(|extension| extension == "txt")
+            && paths.contains(&path.with_extension("plan"))
+    };
+    let is_stray = |path: &&PathBuf| (is_plan(path) || is_text_of_plan(path)) && !is_made(path);
+    let mut strays: Vec<PathBuf> = paths.iter().filter(is_stray).cloned().collect();
+    strays.sort();
+    strays
+}
+
+fn compare_one(recipes: &Recipes, recipe: &Recipe, now: &Compiled) -> Option<(FindingKind, String)> {
+    let path = recipes.plan(recipe);
+    if !path.exists() {
+        return Some((FindingKind::Missing, format!("{}: there is no such plan yet", path.display())));
+    }
+    let before = match plan::load_all(&path) {
+        Ok(plans) => plans,
+        Err(error) => return Some((FindingKind::Unreadable, error.message().to_owned())),
+    };
+    let shown = path.display().to_string();
+    let differs = |what: String| Some((FindingKind::Pattern, format!("{shown}: {what}")));
+    let (name, ranks) = (&before[0].schedule.name, before[0].schedule.class_of.len());
+    if (name.as_str(), ranks) != (now.name(), now.ranks()) {
+        let what = format!(
+            "it is of {name} on {}, and the recipe now makes one of {} on {}",
+            number_of(ranks as u64, "rank"),
+            now.name(),
+            number_of(now.ranks() as u64, "rank")
+        );
+        return differs(what);
+    }
+    if before.len() != now.schedules().len() {
+        let what = format!(
+            "it has {}, and the superstep now has {}",
+            number_of(before.len() as u64, "epoch"),
+            number_of(now.schedules().len() as u64, "epoch")
+        );
+        return differs(what);
+    }
+    let epochs = || before.iter().map(|plan| &plan.schedule).zip(now.schedules().iter().map(|one| one.get()));
+    for (epoch, (old, new)) in epochs().enumerate() {
+        if let Some(text) = patterns_differ(&shown, (old, new), epoch, before.len() > 1) {
+            return Some((FindingKind::Pattern, text));
+        }
+    }
+    let without = |schedule: &Schedule| without_sites(schedule.clone());
+    let is_same = |(old, new): (&Schedule, &Schedule)| old == new;
+    if !epochs().all(|(old, new)| without(old) == without(new)) {
+        return Some((FindingKind::Schedule, schedules_differ(&shown, &before, now)));
+    }
+    if before.iter().any(|plan| plan.made_for.as_ref() != Some(now.made_for())) {
+        let text = format!(
+            "{shown}: calls and schedule are the same, and the recipe asks for something else: {}",
+            made_for_differs(&before[0], now)
+        );
+        return Some((FindingKind::MadeFor, text));
+    }
+    let file = recipes.text(recipe);
+    if std::fs::read_to_string(&file).ok().as_deref() != Some(&text_of(now)) {
+        return Some((
+            FindingKind::Text,
+            format!("{}: this file is not the text of the plan", file.display()),
+        ));
+    }
+    (!epochs().all(is_same)).then(|| (FindingKind::Moved, moved(&shown, epochs())))
+}
+
+/// Returns the schedule without the lines of its calls.
+fn without_sites(mut schedule: Schedule) -> Schedule {
+    for program in schedule.classes.values_mut() {
+        program.pattern.operations.values_mut().for_each(|operation| operation.site = Site::default());
+    }
+    schedule
+}
+
+/// Returns the pairs of an old and a new pattern that some rank has, each with the first such rank.
+fn pairs<'s>(old: &'s Schedule, new: &'s Schedule) -> Vec<(usize, &'s Pattern, &'s Pattern)> {
+    let mut met = std::collections::HashSet::new();
+    let both = old.class_of.iter().zip(&new.class_of).enumerate();
+    both.filter(|(_, pair)| met.insert(*pair))
+        .map(|(rank, (before, now))| (rank, &old.classes[*before].pattern, &new.classes[*now].pattern))
+        .collect()
+}
+
+fn patterns_differ(
+    path: &str,
+    (old, new): (&Schedule, &Schedule),
+    epoch: usize,
+    has_several: bool,
+) -> Option<String> {
+    let in_epoch = if has_several { format!(" in epoch {epoch}") } else { String::new() };
+    for (rank, before, now) in pairs(old, new) {
+        if let Some(difference) = plan::difference(now, before) {
+            let title = format!("{path}: the calls of rank {rank}{in_epoch} are not those of the plan");
+            return Some(first_difference(&title, &difference));
+        }
+    }
+    let head = |schedule: &Schedule| (schedule.windows.clone(), schedule.order, schedule.sync);
+    (head(old) != head(new)).then(|| {
+        format!(
+            "{path}: the windows of the superstep have other elements{in_epoch}, or its operations another order, or it is synchronised in another way"
+        )
+    })
+}
+
+/// Describes two schedules of the same calls.
+fn schedules_differ(path: &str, before: &[Plan], now: &Compiled) -> String {
+    let machine = &now.made_for().machine;
+    let describe = |schedules: &mut dyn Iterator<Item = &Schedule>| {
+        let (mut sent, mut time) = (Sent::default(), 0.0);
+        for schedule in schedules {
+            let plan = explain(schedule, machine);
+            time += plan.cost.predicted.0;
+            for member in &plan.members {
+                sent.messages += member.sent.messages * member.ranks as u64;
+                sent.bytes.0 += member.sent.bytes.0 * member.ranks as u64;
+            }
+        }
+        format!(
+            "{}, {} bytes, predicted {:.2} us",
+            number_of(sent.messages, "message"),
+            sent.bytes.0,
+            time / 1e3
+        )
+    };
+    let old = describe(&mut before.iter().map(|plan| &plan.schedule));
+    let new = describe(&mut now.schedules().iter().map(|schedule| schedule.get()));
+    let (made_by, made_for) = (&before[0].made_by, made_for_differs(&before[0], now));
+    format!(
+        "{path}: the calls are the same, and the schedule is another one\n  in the file, by {made_by}: {old}\n  now: {new}\n  {made_for}"
+    )
+}
+
+/// Says in which way a plan was made for something else.
+fn made_for_differs(before: &Plan, now: &Compiled) -> String {
+    let Some(old) = &before.made_for else { return "the file does not say for what it was made".into() };
+    let new = now.made_for();
+    let mut parts = Vec::new();
+    let mut part = |what: &str, old: String, new: String| {
+        if old != new {
+            parts.push(format!("{what} was {old}, and is {new}"));
+        }
+    };
+    let cap = |cap: Option<fencepost_planner::units::Bytes>| cap.map_or("none".into(), |cap| cap.to_string());
+    let values = |values: &[(String, String)]| {
+        let all: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        if all.is_empty() { "none".into() } else { all.join("; ") }
+    };
+    part("the placement", before.schedule.placement.to_string(), now.placement().to_string());
+    part("the mode", old.options.mode.to_string(), new.options.mode.to_string());
+    part("the cap", cap(old.options.cap), cap(new.options.cap));
+    part("the recipe", old.recipe.clone(), new.recipe.clone());
+    part("the values", values(&old.values), values(&new.values));
+    let (old, new) = (old.machine.to_string(), new.machine.to_string());
+    for (old, new) in old.lines().zip(new.lines()) {
+        part("the machine", old.into(), new.into());
+    }
+    if parts.is_empty() { "it was made for the same".into() } else { parts.join("; ") }
+}
+
+/// Lists the calls that have moved, with their lines.
+fn moved<'s>(path: &str, epochs: impl Iterator<Item = (&'s Schedule, &'s Schedule)>) -> String {
+    let mut all = Vec::new();
+    for (old, new) in epochs {
+        for (_, before, now) in pairs(old, new) {
+            for (before, now) in before.operations.values().zip(now.operations.values()) {
+                if before.site != now.site {
+                    all.push(format!("{} is now {}", before.site, source::short(&now.site, &before.site)));
+                }
+            }
+        }
+    }
+    all.sort();
+    all.dedup();
+    let rest = all.split_off(all.len().min(4));
+    let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
+    format!("{path}: up to date; lines have moved: {}{more}", all.join(", "))
+}

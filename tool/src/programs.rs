@@ -1,0 +1,56 @@
+//! [`compile`]: asks a program for the plans of recipes.
+
+use crate::plans::Compilation;
+use fencepost_runtime::Compiled;
+use fencepost_runtime::recipe::{self, Recipe};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Starts a program, which compiles the plans of `recipes` where it would enter its first world,
+/// and ends. Returns what became of each recipe.
+///
+/// The program's standard output goes to standard error, since the output of a command that asks
+/// for plans is its own.
+///
+/// # Errors
+/// Says why the program cannot be started, or how it ended without an answer.
+pub fn compile<A: AsRef<OsStr>>(
+    program: &Path,
+    arguments: &[A],
+    recipes: &[Recipe],
+) -> Result<Vec<Compilation>, String> {
+    let folder = tempfile::tempdir().map_err(|error| format!("a folder for plans: {error}"))?;
+    let io = |error: std::io::Error| format!("{}: {error}", folder.path().display());
+    // The files have numbers, so that no name of a recipe leads out of the folder.
+    let numbered = |(number, recipe): (usize, &Recipe)| Recipe { name: number.to_string(), ..recipe.clone() };
+    let numbered: Vec<Recipe> = recipes.iter().enumerate().map(numbered).collect();
+    std::fs::write(folder.path().join("recipes"), recipe::written(&numbered)).map_err(io)?;
+    let mut command = Command::new(program);
+    command.args(arguments).env("FENCEPOST_COMPILE", folder.path()).stdin(Stdio::null());
+    command.stdout(std::io::stderr());
+    let status = command.status().map_err(|error| format!("{}: {error}", program.display()))?;
+    let answer = |(number, recipe): (usize, &Recipe)| -> Option<Compilation> {
+        let file = folder.path().join(format!("{number}.plan"));
+        if file.exists() {
+            let named = |plan: Compiled| plan.named_by_recipe(&recipe.name);
+            return Some(Compiled::open(&file).map(named).map_err(|error| error.message().to_owned()));
+        }
+        std::fs::read_to_string(file.with_extension("error")).ok().map(Err)
+    };
+    let answers: Vec<Option<Compilation>> = recipes.iter().enumerate().map(answer).collect();
+    if folder.path().join("answered").exists() {
+        let missing = || Err("the program has not answered for it".to_owned());
+        return Ok(answers.into_iter().map(|answer| answer.unwrap_or_else(missing)).collect());
+    }
+    let shown = program.display();
+    Err(match recipes.iter().zip(&answers).find(|(_, answer)| answer.is_none()) {
+        _ if status.success() => format!(
+            "{shown} ended without entering a world, where it would compile plans: it must call `fencepost::run`, `collect`, `launch` or `process` with these arguments, and must be built with this release"
+        ),
+        Some((recipe, _)) if answers.iter().any(Option::is_some) || !status.success() => {
+            format!("{shown}: {status} before the plan {} was compiled", recipe.name)
+        }
+        _ => format!("{shown}: {status}"),
+    })
+}

@@ -1,0 +1,278 @@
+//! [`Recipes`]: the file `plans.toml`, which has a table for each plan of its folder.
+
+use fencepost_planner::ir::schedule::Placement;
+use fencepost_planner::machine::Machine;
+use fencepost_planner::plan::RANKS_MAX;
+use fencepost_planner::units::Bytes;
+use fencepost_runtime::recipe::Recipe;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The keys of a recipe.
+const KEYS: [&str; 7] = ["plan", "ranks", "placement", "machine", "mode", "cap", "values"];
+
+/// The recipes of a folder of plans.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Recipes {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The recipes, in the order of their names.
+    pub all: Vec<Recipe>,
+}
+
+impl Recipes {
+    /// Reads the file `plans.toml` of `folder`. The paths of machine models in it begin at that
+    /// folder.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read, or, with line and column, what of it no recipe can have,
+    /// and what is allowed.
+    pub fn read(folder: impl AsRef<Path>) -> Result<Self, String> {
+        let folder = folder.as_ref().to_path_buf();
+        let file = folder.join("plans.toml");
+        let text = std::fs::read_to_string(&file).map_err(|error| {
+            format!(
+                "{}: {error}; a folder of plans has a file plans.toml with a table for each plan",
+                file.display()
+            )
+        })?;
+        let all = Reading { file: &file, text: &text, folder: &folder }.recipes()?;
+        Ok(Self { folder, all })
+    }
+
+    /// Returns the path of the plan of a recipe.
+    #[must_use]
+    pub fn plan(&self, recipe: &Recipe) -> PathBuf {
+        self.folder.join(format!("{}.plan", recipe.name))
+    }
+
+    /// Returns the path of the text of a recipe's plan.
+    #[must_use]
+    pub fn text(&self, recipe: &Recipe) -> PathBuf {
+        self.folder.join(format!("{}.txt", recipe.name))
+    }
+}
+
+/// A file of recipes that is read.
+struct Reading<'f> {
+    file: &'f Path,
+    text: &'f str,
+    folder: &'f Path,
+}
+
+type Entry<'e, 'f> = (&'e Spanned<std::borrow::Cow<'f, str>>, &'e Spanned<DeValue<'f>>);
+
+impl Reading<'_> {
+    fn recipes(&self) -> Result<Vec<Recipe>, String> {
+        let whole = DeTable::parse(self.text)
+            .map_err(|error| self.wrong(error.span().unwrap_or_default(), error.message()))?;
+        let mut all = Vec::new();
+        for (name, table) in whole.get_ref() {
+            let Some(entries) = table.get_ref().as_table() else {
+                let why = format!(
+                    "`{}` is no table: each plan has one, as [{}-64]",
+                    name.get_ref(),
+                    name.get_ref()
+                );
+                return Err(self.wrong(name.span(), why));
+            };
+            let plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+            if name.get_ref().is_empty()
+                || name.get_ref().starts_with('.')
+                || !name.get_ref().chars().all(plain)
+            {
+                let why = "the name of a recipe is that of its files: letters, digits, `-`, `_` and `.`";
+                return Err(self.wrong(name.span(), why));
+            }
+            all.push(self.recipe(name.get_ref(), table.span(), entries)?);
+        }
+        if all.is_empty() {
+            return Err(format!("{}: it has no table, so there is no plan to make", self.file.display()));
+        }
+        Ok(all)
+    }
+
+    fn recipe(&self, name: &str, span: Range<usize>, entries: &DeTable<'_>) -> Result<Recipe, String> {
+        let mut recipe = Recipe { name: name.to_owned(), ..Recipe::default() };
+        for entry @ (key, value) in entries {
+            match key.get_ref().as_ref() {
+                "plan" => recipe.plan = self.string(entry)?.to_owned(),
+                "ranks" => {
+                    let ranks = self.count(entry)?;
+                    if !(1..=u64::from(RANKS_MAX)).contains(&ranks) {
+                        let why = format!("{ranks} ranks: a plan has 1 to {RANKS_MAX}");
+                        return Err(self.wrong(value.span(), why));
+                    }
+                    recipe.ranks = ranks as usize;
+                }
+                "placement" => {
+                    let text = self.scalar(entry)?;
+                    let placement: Placement = text.parse().map_err(|error: fencepost_planner::Error| {
+                        self.wrong(value.span(), error.message())
+                    })?;
+                    recipe.placement = Some(placement);
+                }
+                "machine" => recipe.machine = Some(self.machine(entry)?),
+                "mode" => {
+                    let mode = self.string(entry)?.parse();
+                    recipe.mode = Some(mode.map_err(|error: fencepost_planner::Error| {
+                        self.wrong(value.span(), error.message())
+                    })?);
+                }
+                "cap" => recipe.cap = Some(Bytes(self.count(entry)?)),
+                "values" => {
+                    let Some(values) = value.get_ref().as_table() else {
+                        return Err(
+                            self.wrong(value.span(), "`values` is a table, as values.cells = [512, 512]")
+                        );
+                    };
+                    for entry @ (name, _) in values {
+                        recipe.values.push((name.get_ref().to_string(), self.value(entry)?));
+                    }
+                }
+                other => {
+                    let hint = match fencepost_job::variables::nearest(other, KEYS) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!(
+                            "a recipe has {}; what the plan asks for is in `values`, as values.{other}",
+                            KEYS.join(", ")
+                        ),
+                    };
+                    return Err(self.wrong(key.span(), format!("no recipe has a key `{other}`: {hint}")));
+                }
+            }
+        }
+        let missing = [
+            ("plan", recipe.plan.is_empty(), "plan = \"exchange\""),
+            ("ranks", recipe.ranks == 0, "ranks = 64"),
+        ];
+        match missing.iter().find(|(_, is_missing, _)| *is_missing) {
+            Some((key, _, example)) => {
+                Err(self.wrong(span, format!("the recipe `{name}` has no `{key}`: add one, as {example}")))
+            }
+            None => Ok(recipe),
+        }
+    }
+
+    fn machine(&self, entry: Entry<'_, '_>) -> Result<Machine, String> {
+        let path = self.folder.join(self.string(entry)?);
+        let wrong = |why: &str| self.wrong(entry.1.span(), format!("{}: {why}", path.display()));
+        let text = std::fs::read_to_string(&path).map_err(|error| wrong(&error.to_string()))?;
+        text.parse().map_err(|error: fencepost_planner::Error| wrong(error.message()))
+    }
+
+    fn string<'e>(&self, (key, value): Entry<'e, '_>) -> Result<&'e str, String> {
+        let text = value.get_ref().as_str();
+        text.ok_or_else(|| self.wrong(value.span(), format!("`{}` is a text in quotes", key.get_ref())))
+    }
+
+    fn count(&self, entry @ (key, value): Entry<'_, '_>) -> Result<u64, String> {
+        let whole = || self.wrong(value.span(), format!("`{}` is a whole number from 0 up", key.get_ref()));
+        self.scalar(entry)?.parse().map_err(|_| whole())
+    }
+
+    /// Returns a text or a number as text.
+    fn scalar(&self, (key, value): Entry<'_, '_>) -> Result<String, String> {
+        let refused = |why| Err(self.wrong(value.span(), format!("`{}` is {why}", key.get_ref())));
+        match value.get_ref() {
+            DeValue::String(text) if text.chars().any(char::is_control) => {
+                refused("a text with a line break or another control character; leave that out")
+            }
+            DeValue::String(text) => Ok(text.to_string()),
+            DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
+                Ok(number) => Ok(number.to_string()),
+                Err(_) => refused("too large a number"),
+            },
+            DeValue::Float(number) => Ok(number.as_str().to_owned()),
+            DeValue::Boolean(flag) => Ok(flag.to_string()),
+            _ => refused("a number, true, false or a text in quotes"),
+        }
+    }
+
+    /// Returns a value of `values` as text.
+    fn value(&self, entry @ (key, value): Entry<'_, '_>) -> Result<String, String> {
+        let DeValue::Array(items) = value.get_ref() else { return self.scalar(entry) };
+        let items: Result<Vec<String>, _> = items
+            .iter()
+            .map(|item| match self.scalar((key, item))? {
+                text if text.contains(',') => Err(self.wrong(item.span(), "an item of a list has no comma")),
+                text => Ok(text),
+            })
+            .collect();
+        Ok(items?.join(", "))
+    }
+
+    /// Returns an error at a place of the file.
+    fn wrong(&self, span: Range<usize>, why: impl std::fmt::Display) -> String {
+        let before = self.text.get(..span.start).unwrap_or(self.text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
+        format!("{}:{line}:{column}: {why}", self.file.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fencepost_planner::ir::pattern::Mode;
+
+    fn read(text: &str) -> Result<Vec<Recipe>, String> {
+        Reading { file: Path::new("plans.toml"), text, folder: Path::new("/none") }.recipes()
+    }
+
+    #[test]
+    fn a_recipe_has_every_key_that_is_described() {
+        let text = "\n[exchange-64]\nplan = \"exchange\"\nranks = 0x40\nplacement = 16\nmode = \"aggregated\"\n\
+                    cap = 65_536\nvalues.cells = [512, 1_024]\nvalues.name = \"a\"\nvalues.is_periodic = true\n\
+                    [halo]\nplan = \"halo\"\nranks = 2\nplacement = \"apart\"\n";
+        let all = read(text).unwrap();
+        let values = [("cells", "512, 1024"), ("is_periodic", "true"), ("name", "a")];
+        let mut found = all[0].values.clone();
+        found.sort();
+        assert_eq!(found, values.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let Recipe { name, plan, ranks, placement, machine, mode, cap, .. } = &all[0];
+        assert_eq!((name.as_str(), plan.as_str(), *ranks), ("exchange-64", "exchange", 64));
+        assert_eq!(*placement, Some(Placement::Hosts { ranks_each: 16 }));
+        assert_eq!((*machine, *mode, *cap), (None, Some(Mode::Aggregated), Some(Bytes(65_536))));
+        assert_eq!((all[1].placement, all[1].ranks), (Some(Placement::Apart), 2));
+    }
+
+    #[test]
+    fn what_no_recipe_has_is_refused_with_its_place_and_what_is_allowed() {
+        let cases = [
+            ("", "it has no table"),
+            ("x = 1", "plans.toml:1:1: `x` is no table"),
+            (
+                "[a]\nplan = 'p'\nrank = 4",
+                "plans.toml:3:1: no recipe has a key `rank`: did you mean `ranks`?",
+            ),
+            (
+                "[a]\nplan = 'p'\nranks = 4\ncells = 4",
+                "plans.toml:4:1: no recipe has a key `cells`: a recipe has plan, ranks",
+            ),
+            ("[a]\nplan = 'p'", "plans.toml:1:1: the recipe `a` has no `ranks`"),
+            ("[a]\nranks = 4", "plans.toml:1:1: the recipe `a` has no `plan`"),
+            ("[a]\nplan = 'p'\nranks = 0", "plans.toml:3:9: 0 ranks: a plan has 1 to"),
+            ("[a]\nplan = 'p'\nranks = -4", "plans.toml:3:9: `ranks` is a whole number from 0 up"),
+            ("[a]\nplan = 'p'\nranks = 99999999999", "ranks: a plan has 1 to"),
+            ("[a]\nplan = 4", "plans.toml:2:8: `plan` is a text in quotes"),
+            ("[a]\nplacement = 'near'", "plans.toml:2:13: `near` is not a placement"),
+            ("[a]\nplacement = 0", "plans.toml:2:13: `0` is not a placement"),
+            ("[a]\nmode = 'fast'", "plans.toml:2:8: `fast` is not a mode"),
+            ("[a]\nmachine = 'm.txt'", "plans.toml:2:11: /none/m.txt: "),
+            ("[a]\nvalues = 4", "plans.toml:2:10: `values` is a table"),
+            ("[a]\nvalues.x = 1979-05-27", "plans.toml:2:12: `x` is a number, true, false or a text"),
+            ("[a]\nvalues.x = ['a,b']", "plans.toml:2:13: an item of a list has no comma"),
+            ("[a]\nvalues.x = \"a\\nb\"", "plans.toml:2:12: `x` is a text with a line break"),
+            ("['../a']\nplan = 'p'\nranks = 1", "plans.toml:1:2: the name of a recipe"),
+            ("[a]\nplan = 'p'\nplan = 'q'", "plans.toml:3:1: duplicate key"),
+            ("[a\nplan = 'p'", "plans.toml:1:"),
+        ];
+        for (text, expected) in cases {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(expected), "{text:?}: {error}");
+        }
+    }
+}

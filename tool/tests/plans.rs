@@ -1,0 +1,218 @@
+//! Plans that are committed: written, checked, and reported where the program has changed.
+
+use fencepost::prelude::*;
+use fencepost_runtime::recipe::Recipe;
+use fencepost_tool::plans::{Compilation, Finding, FindingKind, compare, write};
+use fencepost_tool::recipes::Recipes;
+use std::fs;
+use std::path::Path;
+
+/// Sends the next rank elements of a window.
+#[superstep]
+fn pass_on(u: &mut Window<f64>, next: usize, count: usize) -> Result<()> {
+    u.put(0..count).to(next, count..2 * count)
+}
+
+/// The same calls, in other lines.
+mod moved {
+    use super::*;
+
+    #[superstep]
+    pub fn pass_on(u: &mut Window<f64>, next: usize, count: usize) -> Result<()> {
+        u.put(0..count).to(next, count..2 * count)
+    }
+}
+
+/// Other calls.
+mod changed {
+    use super::*;
+
+    #[superstep]
+    pub fn pass_on(u: &mut Window<f64>, next: usize, count: usize) -> Result<()> {
+        u.put(0..count).to(next, count + 1..2 * count + 1)
+    }
+}
+
+/// One call more.
+mod longer {
+    use super::*;
+
+    #[superstep]
+    pub fn pass_on(u: &mut Window<f64>, next: usize, count: usize) -> Result<()> {
+        u.put(0..count).to(next, count..2 * count)?;
+        u.put(0..1).to(next, 2 * count)
+    }
+}
+
+macro_rules! ring {
+    ($plan:ident = $($path:tt)*) => {
+        fencepost::plan!($plan = |ask| {
+            let (ranks, count) = (ask.ranks(), ask.value("count", 4)?);
+            $($path)*::compile(ranks, |rank| Ok(((rank + 1) % ranks, count)))
+        });
+    };
+}
+ring!(pass_on = pass_on);
+ring!(pass_on_moved = moved::pass_on);
+ring!(pass_on_changed = changed::pass_on);
+ring!(pass_on_longer = longer::pass_on);
+fencepost::plan!(twice = |ask| pass_on::compile(ask.ranks(), |_| Ok((0, 1))));
+fencepost::plan!(twice = |ask| pass_on::compile(ask.ranks(), |_| Ok((0, 2))));
+fencepost::plan!(of_three = |_ask| pass_on::compile(3, |_| Ok((0, 1))));
+fencepost::plan!(failing = |_ask| Err(Error::new(ErrorClass::Other, "there is no grid")));
+
+/// The recipes that tests begin with.
+const RECIPES: &str = "
+[pass_on-4]
+plan = 'pass_on'
+ranks = 4
+
+[pass_on-100172]
+plan = 'pass_on'
+ranks = 100172
+placement = 16
+values.count = 1000
+";
+
+fn folder(recipes: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("plans.toml"), recipes).unwrap();
+    folder
+}
+
+fn compiled(folder: &Path) -> (Recipes, Vec<Compilation>) {
+    let recipes = Recipes::read(folder).unwrap();
+    let here = |recipe: &Recipe| recipe.compile().map_err(|error| error.to_string());
+    let all = recipes.all.iter().map(here).collect();
+    (recipes, all)
+}
+
+fn findings(folder: &Path) -> Vec<Finding> {
+    let (recipes, all) = compiled(folder);
+    compare(&recipes, &all)
+}
+
+/// Writes the plans of `RECIPES`, and then checks them against the recipes with another plan.
+fn against(plan: &str) -> Vec<Finding> {
+    let folder = folder(RECIPES);
+    let (recipes, all) = compiled(folder.path());
+    write(&recipes, &all).unwrap();
+    let other = RECIPES.replace("plan = 'pass_on'", &format!("plan = '{plan}'"));
+    fs::write(folder.path().join("plans.toml"), other).unwrap();
+    findings(folder.path())
+}
+
+fn kinds(findings: &[Finding]) -> Vec<FindingKind> {
+    findings.iter().map(|finding| finding.kind).collect()
+}
+
+#[test]
+fn plans_that_were_written_are_up_to_date() {
+    let folder = folder(RECIPES);
+    assert_eq!(kinds(&findings(folder.path())), [FindingKind::Missing; 2]);
+    let (recipes, all) = compiled(folder.path());
+    assert_eq!(write(&recipes, &all).unwrap().len(), 4);
+    assert_eq!(findings(folder.path()), []);
+    assert_eq!(write(&recipes, &all).unwrap().len(), 0);
+    fencepost_tool::plans::check(folder.path());
+    let text = fs::read_to_string(folder.path().join("pass_on-100172.txt")).unwrap();
+    assert!(
+        text.starts_with("pass_on: 100172 ranks, 16 ranks to a host\nrecipe: pass_on-100172\ncount: 1000\n"),
+        "{text}"
+    );
+    assert!(!text.contains("plans.rs"), "{text}");
+}
+
+#[test]
+fn a_plan_whose_lines_have_moved_is_up_to_date() {
+    let findings = against("pass_on_moved");
+    assert_eq!(kinds(&findings), [FindingKind::Moved; 2]);
+    assert!(findings.iter().all(Finding::is_harmless));
+    assert!(findings[0].text.contains("plans.rs:13 is now line 22"), "{}", findings[0].text);
+}
+
+#[test]
+fn another_call_is_found_and_named_with_its_source() {
+    for (plan, expected) in
+        [("pass_on_changed", "its target datatype is"), ("pass_on_longer", "this call is not in the plan")]
+    {
+        let findings = against(plan);
+        assert_eq!(kinds(&findings), [FindingKind::Pattern; 2]);
+        let text = &findings[0].text;
+        assert!(text.contains("u.put(0..") && text.contains(expected), "{text}");
+        assert!(text.contains("tests/plans.rs:"), "{text}");
+    }
+}
+
+#[test]
+fn another_schedule_of_the_same_calls_is_found_with_what_it_costs() {
+    let folder = folder(RECIPES);
+    let (recipes, all) = compiled(folder.path());
+    write(&recipes, &all).unwrap();
+    let other = RECIPES.replace("ranks = 4", "ranks = 4\nmode = 'direct'");
+    fs::write(folder.path().join("plans.toml"), other).unwrap();
+    let findings = findings(folder.path());
+    assert_eq!(kinds(&findings), [FindingKind::Schedule]);
+    let text = &findings[0].text;
+    assert!(text.contains("the mode was auto, and is direct") && text.contains("predicted"), "{text}");
+}
+
+#[test]
+fn a_recipe_that_asks_for_something_else_is_found() {
+    let folder = folder(RECIPES);
+    let (recipes, all) = compiled(folder.path());
+    write(&recipes, &all).unwrap();
+    let other = RECIPES.replace("ranks = 4", "ranks = 4\ncap = 1000000");
+    fs::write(folder.path().join("plans.toml"), other).unwrap();
+    let found = findings(folder.path());
+    assert_eq!(kinds(&found), [FindingKind::MadeFor]);
+    assert!(found[0].text.contains("the cap was none, and is"), "{}", found[0].text);
+}
+
+#[test]
+fn damaged_plans_texts_and_strays_are_found() {
+    let folder = folder(RECIPES);
+    let (recipes, all) = compiled(folder.path());
+    write(&recipes, &all).unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("pass_on-4.plan"), "no plan").unwrap();
+    fs::write(path("pass_on-100172.txt"), "something").unwrap();
+    fs::copy(path("pass_on-100172.plan"), path("old-2.plan")).unwrap();
+    fs::write(path("old-2.txt"), "of it").unwrap();
+    fs::write(path("notes.txt"), "mine").unwrap();
+    let found = findings(folder.path());
+    // Recipes are in the order of their names.
+    let expected = [FindingKind::Text, FindingKind::Unreadable, FindingKind::Stray, FindingKind::Stray];
+    assert_eq!(kinds(&found), expected);
+    write(&recipes, &all).unwrap();
+    assert_eq!(findings(folder.path()), []);
+    assert!(path("notes.txt").exists() && !path("old-2.txt").exists());
+}
+
+#[test]
+fn a_plan_that_is_not_compiled_is_found_and_nothing_is_written() {
+    let cases = [
+        ("pass_onn", "", "did you mean `pass_on`?"),
+        ("xyz", "", "it registers failing, of_three, pass_on"),
+        ("twice", "", "two plans are registered as `twice`"),
+        ("of_three", "", "is compiled for 3 ranks, and 4 are asked for"),
+        ("failing", "", "there is no grid"),
+        ("pass_on", "values.cuont = 3", "does not ask for a value `cuont`: did you mean `count`?"),
+        ("pass_on", "values.count = [1, 2]", "the value `count` is `1, 2`"),
+    ];
+    for (plan, more, expected) in cases {
+        let folder = folder(&format!("[a-4]\nplan = '{plan}'\nranks = 4\n{more}"));
+        let found = findings(folder.path());
+        assert_eq!(kinds(&found), [FindingKind::NotCompiled], "{plan}");
+        assert!(found[0].text.contains(expected), "{}", found[0].text);
+        let (recipes, all) = compiled(folder.path());
+        assert!(write(&recipes, &all).unwrap_err().contains(expected));
+        assert!(!folder.path().join("a-4.plan").exists());
+    }
+}
+
+#[test]
+#[should_panic(expected = "2 plans are not up to date: pass_on-100172, pass_on-4")]
+fn a_check_in_a_test_panics_with_what_it_has_found() {
+    fencepost_tool::plans::check(folder(RECIPES).path());
+}
