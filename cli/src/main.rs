@@ -15,6 +15,7 @@ mod predict;
 mod probe;
 mod report;
 mod run;
+mod simulate;
 mod variables;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -49,6 +50,8 @@ enum Command {
     Diff(plans::Diff),
     /// Print predicted times over ranks, values, placements, machines and modes
     Predict(Box<predict::Predict>),
+    /// Simulate many steps of a plan, with uneven work and noise: who waits, and what for
+    Simulate(simulate::Simulate),
     /// Measure a plan here in all modes, next to what is predicted
     Compare(Box<compare::Compare>),
     /// Write plans and measured times as one page of HTML
@@ -97,6 +100,7 @@ fn main() -> ExitCode {
         Command::Diff(diff) => diff.run(),
         Command::Predict(predict) => predict.run(),
         Command::Probe(probe) => probe.run(),
+        Command::Simulate(simulate) => simulate.run(),
         Command::Compare(compare) => compare.run(),
         Command::Report(report) => report.run(),
         Command::Env => print(variables::listed(&std::env::vars_os().collect::<Vec<_>>()).as_bytes()),

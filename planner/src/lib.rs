@@ -23,6 +23,7 @@ pub mod passes;
 pub mod plan;
 pub mod probes;
 pub mod share;
+pub mod simulate;
 pub mod table;
 pub mod text;
 pub mod units;

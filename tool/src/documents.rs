@@ -41,6 +41,8 @@ pub enum Content {
     Prediction(PredictionDocument),
     /// Measured times, next to predicted ones.
     Measurement(MeasurementDocument),
+    /// Many steps of a plan, simulated.
+    Simulation(SimulationDocument),
 }
 
 impl Content {
@@ -260,7 +262,7 @@ pub struct ConflictDocument {
     pub text: String,
 }
 
-fn call(site: &Site) -> Option<CallDocument> {
+pub(crate) fn call(site: &Site) -> Option<CallDocument> {
     let Site { file, line, column } = site;
     (*line > 0).then(|| CallDocument { file: file.to_string(), line: *line, column: *column })
 }
@@ -625,4 +627,69 @@ impl MeasurementDocument {
             None => Err("this is no document that `fencepost compare --json` printed".into()),
         }
     }
+}
+
+/// Many steps of a plan, simulated. Times are whole nanoseconds.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct SimulationDocument {
+    /// The name of the superstep.
+    pub name: String,
+    /// The number of ranks.
+    pub ranks: usize,
+    /// The number of steps.
+    pub steps: u64,
+    /// The number of steps that were followed; the others take as long as the last of these.
+    pub followed: u64,
+    /// The time at which the last rank ends.
+    pub end: u64,
+    /// That rank.
+    pub last: u32,
+    /// What determines the end.
+    pub path: PathDocument,
+    /// The ranks that wait longest.
+    pub waits: Vec<WaitDocument>,
+    /// The latency with which the run takes longer by the tolerance, if there is one: between
+    /// hosts, or in shared memory if there is only one host.
+    pub latency_tolerated: Option<f64>,
+}
+
+/// The work and the frames that determine the end of a run. Two values are of links in shared
+/// memory, and between hosts.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct PathDocument {
+    /// The number of steps that it goes back.
+    pub steps: u64,
+    /// Work.
+    pub work: u64,
+    /// Packing, unpacking and copying.
+    pub moving: u64,
+    /// Overheads of frames.
+    pub overhead: [u64; 2],
+    /// Bytes on the wire.
+    pub wire: [u64; 2],
+    /// Latencies.
+    pub latency: [u64; 2],
+    /// The number of latencies: by how much the end changes with each nanosecond of it.
+    pub latencies: [u64; 2],
+    /// The number of overheads.
+    pub overheads: [u64; 2],
+    /// The number of bytes.
+    pub bytes: [u64; 2],
+}
+
+/// The waits of a rank.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct WaitDocument {
+    /// The rank.
+    pub rank: u32,
+    /// The time that it waits in all steps that were followed.
+    pub total: u64,
+    /// The longest wait.
+    pub longest: u64,
+    /// The rank that it waits for then.
+    pub awaited: u32,
+    /// The step of that wait.
+    pub step: u64,
+    /// Where an operation between the two ranks is called, if that is known.
+    pub call: Option<CallDocument>,
 }

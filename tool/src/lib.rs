@@ -17,4 +17,6 @@ pub mod recipes;
 #[cfg(feature = "command")]
 pub mod report;
 pub mod show;
+#[cfg(feature = "command")]
+pub mod simulation;
 mod source;

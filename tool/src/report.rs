@@ -2,7 +2,7 @@
 
 mod picture;
 
-use crate::documents::{MeasurementDocument, PredictionRow};
+use crate::documents::{MeasurementDocument, MeasurementRow, PredictionRow};
 use crate::show::{Part, placed};
 use crate::source;
 use askama::Template;
@@ -26,7 +26,7 @@ const BINS_MAX: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Report {
     plans: Vec<Section>,
-    measured: Option<Table>,
+    measured: Option<View>,
 }
 
 /// A plan on the page.
@@ -461,8 +461,17 @@ fn lines(plan: &Compiled, id: &str) -> View {
 }
 
 /// Measured times next to predicted ones.
-fn measurements(documents: &[MeasurementDocument]) -> Table {
-    let row = |row: &crate::documents::MeasurementRow| {
+fn measurements(documents: &[MeasurementDocument]) -> View {
+    let rows = || documents.iter().flat_map(|document| &document.rows);
+    let bar = |row: &MeasurementRow| {
+        let (measured, predicted) = (Nanos(row.measured), Nanos(row.prediction.prepared));
+        Bar {
+            name: format!("{}, {}", row.prediction.mode, row.transport),
+            parts: vec![measured.0],
+            label: format!("{} us, predicted {} us", micros(measured), micros(predicted)),
+        }
+    };
+    let cells = |row: &MeasurementRow| {
         let PredictionRow { name, ranks, placement, mode, prepared, .. } = &row.prediction;
         vec![
             Cell::text(name.clone()),
@@ -476,7 +485,6 @@ fn measurements(documents: &[MeasurementDocument]) -> Table {
             Cell { text: format!("{:.0} %", 100.0 * row.noise), value: Some(row.noise) },
         ]
     };
-    let rows = documents.iter().flat_map(|document| &document.rows).map(row).collect();
     let head = vec![
         "plan",
         "ranks",
@@ -488,5 +496,14 @@ fn measurements(documents: &[MeasurementDocument]) -> Table {
         "ratio",
         "noise",
     ];
-    Table::of(head, rows, 6)
+    let name = "Measured times".to_owned();
+    View {
+        id: "measured".into(),
+        picture: bars(&rows().take(BARS_MAX).map(bar).collect::<Vec<_>>(), &["measured us"], &name),
+        name,
+        about: "The time of one run, of the slowest rank. The noise is the part by which two halves of the \
+                same measurement differ."
+            .into(),
+        table: Table::of(head, rows().map(cells).collect(), 6),
+    }
 }

@@ -23,6 +23,7 @@ mod many;
 mod meeting;
 mod mpi;
 mod noticed;
+mod plans;
 mod points;
 mod rank;
 mod remote;
@@ -69,6 +70,11 @@ const ALONE: &[Test] = &[
     ("variables_hold_for_every_entry_that_leaves_them_open", input::variables_of_every_entry),
     ("operations_that_no_fence_carries_out_are_reported", input::unfenced),
     ("rank_0_explains_all_epochs_where_a_variable_says_so", input::explained),
+    ("plans_are_written_and_checked_by_the_command", plans::written_and_checked),
+    ("plans_and_requests_that_are_not_valid_are_refused", plans::refused),
+    ("plans_are_shown_explained_verified_compared_and_predicted", plans::read),
+    ("plans_are_measured_without_their_program", plans::measured),
+    ("a_probe_is_a_machine_that_jobs_accept", plans::probed),
     ("output_without_a_reader_is_not_an_error", input::broken_pipes),
     ("a_host_checks_version_and_program", input::unlike_hosts),
     ("a_job_ends_with_0_and_its_output_is_tagged", ends::success),

@@ -15,6 +15,7 @@ pub fn main(words: &[String]) -> ExitCode {
         ["code", rank, code] => exits(number(rank), number(code) as i32),
         ["placed"] => placed(),
         ["ask", ranks] => world(number(ranks), |_| Ok(())),
+        ["enters", way] => super::plans::enters(way),
         ["spin"] => spin(),
         ["sleepy"] => sleepy(),
         ["crossed"] => crossed(),

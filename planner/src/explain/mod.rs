@@ -179,7 +179,9 @@ impl Terms {
     }
 }
 
-fn moving(instruction: &Instruction, machine: &Machine) -> Nanos {
+/// Returns the time of an instruction that packs, unpacks or copies; zero for any other.
+#[doc(hidden)]
+pub fn moving(instruction: &Instruction, machine: &Machine) -> Nanos {
     match instruction {
         Instruction::Pack { from, element, .. } => machine.pack(&side(from), *element),
         Instruction::Unpack { to, element, .. } => machine.unpack(&side(to), element.size),

@@ -20,12 +20,13 @@ pub(super) fn balanced<const D: usize>(
     let most = std::array::from_fn(|d| global[d] / widths[d].max(1));
     let mut search =
         Search { divisors: divisors(ranks), global, most, face, grid: [1; D], least: u64::MAX, best: None };
+    search.ideal_first(ranks);
     search.from(0, ranks);
     search.best
 }
 
 struct Search<const D: usize> {
-    divisors: SmallVec<[u32; 32]>,
+    divisors: SmallVec<[u32; 64]>,
     global: [usize; D],
     /// The largest number of ranks along each dimension.
     most: [usize; D],
@@ -38,6 +39,26 @@ struct Search<const D: usize> {
 }
 
 impl<const D: usize> Search<D> {
+    /// Tries the grid whose blocks are nearest to cubes, dimension by dimension, so that most
+    /// others are hopeless from the beginning.
+    fn ideal_first(&mut self, ranks: u32) {
+        let mut left = ranks;
+        for dimension in 0..D {
+            let rest = D - dimension;
+            let cells: f64 = self.global[dimension..].iter().map(|&n| n as f64).product();
+            let side = (cells / f64::from(left)).powf(1.0 / rest as f64);
+            let ideal = self.global[dimension] as f64 / side;
+            let far = |ranks: u32| (f64::from(ranks) / ideal).max(ideal / f64::from(ranks));
+            let fitting = self.divisors.iter().copied().filter(|&here| left.is_multiple_of(here));
+            let here = fitting.min_by(|&a, &b| far(a).total_cmp(&far(b))).unwrap_or(1);
+            self.grid[dimension] = if rest == 1 { left } else { here } as usize;
+            left /= here;
+        }
+        if (0..D).all(|d| self.grid[d] <= self.most[d]) {
+            self.weigh();
+        }
+    }
+
     /// Tries every way to spread `left` ranks over the dimensions from `dimension` on.
     fn from(&mut self, dimension: usize, left: u32) {
         if dimension + 1 == D {
@@ -96,7 +117,7 @@ fn surface<const D: usize>(global: [usize; D], grid: [usize; D]) -> u64 {
 }
 
 /// Returns every divisor of `n`, in no particular order, from its primes.
-fn divisors(n: u32) -> SmallVec<[u32; 32]> {
+fn divisors(n: u32) -> SmallVec<[u32; 64]> {
     let mut all = SmallVec::from_slice(&[1]);
     let mut left = n;
     let mut prime = 2;

@@ -71,7 +71,7 @@ fn operation(rank: usize, ranks: usize) -> BoxedStrategy<Operation> {
 }
 
 /// Draws the operations of each rank. Ranks with equal operations are one class.
-fn patterns() -> BoxedStrategy<Patterns> {
+pub(crate) fn patterns() -> BoxedStrategy<Patterns> {
     (1..5_usize, prop::bool::weighted(0.1))
         .prop_flat_map(|(ranks, relaxed)| {
             let each: Vec<_> =
@@ -96,7 +96,7 @@ fn by_class(each: Vec<Vec<Operation>>, order: Order) -> Patterns {
     Patterns { name: "test".into(), windows: windows(), shape, classes, class_of, order, sync: Sync::Fence }
 }
 
-fn options() -> BoxedStrategy<(Placement, Options)> {
+pub(crate) fn options() -> BoxedStrategy<(Placement, Options)> {
     let placement = prop_oneof![
         Just(Placement::Together),
         Just(Placement::Apart),

@@ -14,6 +14,7 @@ mod messages;
 mod passes;
 mod reference;
 mod rows;
+mod simulated;
 #[path = "../support/mod.rs"]
 mod support;
 mod tiles;

@@ -1,0 +1,114 @@
+//! `fencepost simulate`: many steps of a plan on ranks that need not exist.
+
+use crate::plans::open;
+use crate::run::machine;
+use crate::{print, usage};
+use clap::{Args, ValueHint};
+use fencepost_tool::documents::Content;
+use fencepost_tool::simulation::{Question, text};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The options of `fencepost simulate`.
+#[derive(Args)]
+#[command(after_help = AFTER)]
+pub struct Simulate {
+    /// The number of steps
+    #[arg(long, value_name = "STEPS", default_value = "100")]
+    steps: u64,
+    /// The work of a rank in each step, in nanoseconds, or such as 100us or 2ms
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = short_time)]
+    work: Duration,
+    /// By how much the work of ranks differs, in percent: each has up to so much more or less
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent)]
+    uneven: f64,
+    /// How much longer a rank takes by chance in a step, in percent
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent)]
+    noise: f64,
+    /// What chance depends on; equal seeds give equal runs
+    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    seed: u64,
+    /// By how much the run may take longer, in percent: the latency is found with which it does
+    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
+    tolerance: f64,
+    /// The file of the machine model [default: that of the plan]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    machine: Option<PathBuf>,
+    /// Print a document of JSON
+    #[arg(long)]
+    json: bool,
+    /// The file of the plan
+    #[arg(value_name = "PLAN", value_hint = ValueHint::FilePath)]
+    plan: PathBuf,
+}
+
+const AFTER: &str = "\
+A step is work, and then a run of the superstep. Every rank follows its program: frames take their overhead, their bytes \
+on the wire, and the latency. What determines the end is the longest path of work and frames; shortening anything else \
+gains nothing.
+
+Examples:
+  fencepost simulate --work 100us --uneven 10 --noise 2 plans/exchange-64.plan
+  fencepost simulate --steps 100000 --machine cluster.txt plans/exchange-100172.plan";
+
+fn percent(text: &str) -> Result<f64, String> {
+    let part = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().map(|percent| percent / 100.0);
+    part.ok()
+        .filter(|part| (0.0..=100.0).contains(part))
+        .ok_or_else(|| "give a number of percent, from 0 to 10000".into())
+}
+
+/// The longest work of a step.
+const WORK_MAX: Duration = Duration::from_secs(3600);
+
+fn short_time(text: &str) -> Result<Duration, String> {
+    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let unit = units.iter().find_map(|(unit, nanos)| Some((text.strip_suffix(unit)?, *nanos)));
+    let (number, nanos) = unit.unwrap_or((text, 1.0));
+    let time = number.trim().parse::<f64>().map(|number| number * nanos);
+    time.ok()
+        .filter(|nanos| (0.0..=WORK_MAX.as_nanos() as f64).contains(nanos))
+        .map(|nanos| Duration::from_nanos(nanos.round() as u64))
+        .ok_or_else(|| "give a time of at most an hour, such as 500ns, 100us, 2ms or 1s".into())
+}
+
+impl Simulate {
+    /// Simulates, and prints the result.
+    pub fn run(&self) -> ExitCode {
+        let plan = open(&self.plan).and_then(|plan| match &self.machine {
+            None => Ok(plan),
+            Some(path) => {
+                let machine = machine(path)?;
+                plan.with(plan.placement(), &machine, &plan.made_for().options)
+                    .map_err(|error| error.to_string())
+            }
+        });
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(why) => return usage(&why),
+        };
+        let Self { steps, work, uneven, noise, seed, tolerance, .. } = *self;
+        let work = work.as_nanos() as u64;
+        let document = Question { steps, work, uneven, noise, seed, tolerance }.answer(&plan);
+        let text = if self.json { Content::Simulation(document).to_json() } else { text(&document) };
+        print(text.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_percents_are_read_with_and_without_units() {
+        assert_eq!(short_time("100us"), Ok(Duration::from_micros(100)));
+        assert_eq!(short_time("2.5 ms"), Ok(Duration::from_micros(2500)));
+        assert_eq!(short_time("7"), Ok(Duration::from_nanos(7)));
+        assert_eq!((percent("5"), percent("0.5%")), (Ok(0.05), Ok(0.005)));
+        for text in ["", "-1us", "1h", "nan", "1e30s"] {
+            assert!(short_time(text).is_err(), "{text}");
+        }
+        assert!(percent("many").is_err() && percent("-1").is_err());
+    }
+}

@@ -1,0 +1,316 @@
+//! Plans by the command: written, checked, shown, compared and measured, and what is refused.
+
+use crate::launched::{Ended, rank_program, start};
+use fencepost::prelude::*;
+use fencepost::{Machine, TransportKind};
+use std::fs;
+use std::path::Path;
+
+const FENCEPOST: &str = env!("CARGO_BIN_EXE_fencepost");
+
+/// Puts elements of each rank into the next one's window.
+#[superstep]
+fn pass_on(u: &mut Window<f64>, next: usize, count: usize) -> Result<()> {
+    u.put(0..count).to(next, count..2 * count)
+}
+
+/// Puts them one element further.
+#[superstep]
+fn shifted(u: &mut Window<f64>, next: usize, count: usize) -> Result<()> {
+    u.put(0..count).to(next, count + 1..2 * count + 1)
+}
+
+/// Puts values, which a plan has not.
+#[superstep]
+fn values(u: &mut Window<f64>, next: usize, given: &[f64]) -> Result<()> {
+    u.put(given).to(next, 0)
+}
+
+fencepost::plan!(
+    pass_on = |ask| {
+        let (ranks, count) = (ask.ranks(), ask.value("count", 100)?);
+        pass_on::compile(ranks, |rank| Ok(((rank + 1) % ranks, count)))
+    }
+);
+fencepost::plan!(
+    shifted = |ask| {
+        let ranks = ask.ranks();
+        shifted::compile(ranks, |rank| Ok(((rank + 1) % ranks, 100)))
+    }
+);
+fencepost::plan!(values = |ask| values::compile(ask.ranks(), |_| Ok((0, vec![1.0]))));
+fencepost::plan!(panics = |_ask| panic!("there is no such grid"));
+
+const RECIPES: &str = "
+[pass_on-2]
+plan = 'pass_on'
+ranks = 2
+
+[pass_on-1000]
+plan = 'pass_on'
+ranks = 1000
+placement = 8
+values.count = 10
+";
+
+/// A folder of recipes.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new(recipes: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("plans.toml"), recipes).expect("a file");
+        Self(folder)
+    }
+
+    /// A folder with the plans of [`RECIPES`].
+    fn with_plans() -> Self {
+        let folder = Self::new(RECIPES);
+        folder.plan(&[]).expect(0);
+        folder
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    /// Runs `fencepost plan` on this program.
+    fn plan(&self, options: &[&str]) -> Ended {
+        self.plan_of(options, &["settings"])
+    }
+
+    fn plan_of(&self, options: &[&str], rank: &[&str]) -> Ended {
+        let (folder, program) = (self.0.path().display().to_string(), rank_program());
+        let mut words = vec!["plan", "--folder", &folder];
+        words.extend(options);
+        words.extend([program.as_str(), "rank"]);
+        words.extend(rank);
+        start(FENCEPOST, &words, &[]).end()
+    }
+}
+
+fn fencepost(words: &[&str]) -> Ended {
+    start(FENCEPOST, words, &[]).end()
+}
+
+/// Enters no world, or the first one in each of the ways that there are.
+pub fn enters(way: &str) -> Result<()> {
+    println!("this is what the program prints");
+    match way {
+        "run" => fencepost::run(World::barrier),
+        "collect" => fencepost::collect(World::barrier).map(drop),
+        "ranks" => fencepost::ranks(1).transport(TransportKind::Local).run(World::barrier),
+        "launch" => fencepost::launch(1, &TransportKind::Local),
+        "process" => fencepost::process().map(drop),
+        _ => Ok(()),
+    }
+}
+
+pub fn written_and_checked() {
+    let folder = Folder::with_plans();
+    assert!(folder.plan(&[]).expect(0).out.contains("2 plans, all up to date"));
+    assert!(folder.plan(&["--check"]).expect(0).out.contains("2 plans, all up to date"));
+    for way in ["run", "collect", "ranks", "launch", "process"] {
+        let ended = folder.plan_of(&["--check", "--json"], &["enters", way]);
+        let document: serde_json::Value = serde_json::from_str(&ended.expect(0).out).expect("JSON");
+        assert_eq!(document["kind"], "check", "{way}");
+        assert_eq!(document["up_to_date"], true, "{way}");
+        assert!(ended.err.contains("this is what the program prints"), "{way}: {ended:#?}");
+    }
+    let before = fs::read(folder.path("pass_on-2.plan")).expect("a plan");
+    fs::write(
+        folder.path("plans.toml"),
+        RECIPES.replace("plan = 'pass_on'", "plan = 'shifted'").replace("values.count = 10", ""),
+    )
+    .expect("a file");
+    let ended = folder.plan(&["--check"]);
+    let text = &ended.expect(1).out;
+    assert!(text.contains("2 plans are not up to date: pass_on-1000, pass_on-2"), "{text}");
+    assert_eq!(fs::read(folder.path("pass_on-2.plan")).expect("a plan"), before, "a check writes nothing");
+    folder.plan(&[]).expect(0);
+    folder.plan(&["--check"]).expect(0);
+}
+
+pub fn refused() {
+    let program = rank_program();
+    let cases: &[(&str, &[&str], i32, &str)] = &[
+        (
+            "[a]\nplan = 'pass_on'\nrank = 2",
+            &["settings"],
+            2,
+            ":3:1: no recipe has a key `rank`: did you mean `ranks`?",
+        ),
+        ("[a]\nplan = 'pass_on'\nranks = 0", &["settings"], 2, "0 ranks: a plan has 1 to"),
+        ("[a]\nplan = 'nothing'\nranks = 2", &["settings"], 1, "registers no plan `nothing`"),
+        ("[a]\nplan = 'panics'\nranks = 2", &["settings"], 2, "before the plan a was compiled"),
+        (RECIPES, &["enters", "nowhere"], 2, "ended without entering a world"),
+    ];
+    for (recipes, rank, code, expected) in cases {
+        let folder = Folder::new(recipes);
+        folder.plan_of(&[], rank).expect(*code).says(expected);
+        assert!(!Path::new(&folder.path("a.plan")).exists());
+    }
+    let folder = Folder::with_plans();
+    let (plan, other) = (folder.path("pass_on-2.plan"), folder.path("other.plan"));
+    let mut bytes = fs::read(&plan).expect("a plan");
+    bytes.truncate(bytes.len() / 2);
+    fs::write(&other, &bytes).expect("a file");
+    let (file, text) = (folder.path("times.json"), folder.path("plans.toml"));
+    fs::write(&file, "{\"format\": 1, \"kind\": \"plan\"}").expect("a file");
+    let nowhere = folder.path("no/such/folder/report.html");
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["plan", "--folder", "/no/such", &program], 2, "plans.toml"),
+        (&["show", "/no/such.plan"], 2, "/no/such.plan"),
+        (&["show", &other], 2, "other.plan"),
+        (&["show", &text], 2, "plan"),
+        (&["show", &plan, "--rank", "2"], 2, "has the ranks 0 to 1"),
+        (&["show", &plan, "--class", "7"], 2, "has the classes 0 to"),
+        (&["explain", &plan, "--line", "none.rs:1"], 2, "there are calls in"),
+        (&["explain", &plan, "--line", "none"], 2, "give a file and a line"),
+        (&["verify", &plan, &other], 1, "other.plan"),
+        (&["diff", &plan, &other], 2, "other.plan"),
+        (&["predict", &plan, "-n", "4"], 2, "a plan is of its ranks and values"),
+        (&["predict", "--plan", "pass_on", &program, "rank", "settings"], 2, "add --ranks"),
+        (&["predict", "--plan", "pass_on", "-n", "0", &program], 2, "numbers from 1 up"),
+        (&["predict", &plan, "--machine", &text], 2, "plans.toml: line 2 of the machine model"),
+        (&["predict", &plan, "--placement", "near"], 2, "is not a placement"),
+        (&["compare", &plan, "--sweep", "count=1..4", "--recipe", "x"], 2, "give the program to vary them"),
+        (&["compare", "--folder", &folder.path("."), &program, "rank", "settings"], 2, "give one recipe"),
+        (&["compare", "--transport", "pigeon", &plan], 2, "local, shm, tcp"),
+        (&["report", &file], 2, "a document of the kind plan"),
+        (&["report", "-o", &nowhere, &plan], 2, "report.html"),
+        (&["run", "--machine", &text, "true"], 2, "line 2 of the machine model"),
+        (&["probe", "-n", "0"], 2, "--ranks"),
+    ];
+    for (words, code, expected) in cases {
+        fencepost(words).expect(*code).says(expected);
+    }
+    // A closed pipe is no error.
+    let mut child = std::process::Command::new(FENCEPOST)
+        .args(["show", &plan])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("a command");
+    drop(child.stdout.take());
+    assert!(child.wait().expect("a command").success());
+    fencepost(&["verify", "/dev/zero"]).expect(1).says("not a regular file");
+    if Path::new("/dev/full").exists() {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
+        let child = std::process::Command::new(FENCEPOST).args(["show", &plan]).stdout(full).output();
+        assert_eq!(child.expect("a command").status.code(), Some(2));
+    }
+}
+
+pub fn read() {
+    let folder = Folder::with_plans();
+    let (few, many) = (folder.path("pass_on-2.plan"), folder.path("pass_on-1000.plan"));
+    let shown = fencepost(&["show", &few]);
+    for part in ["pass_on: 2 ranks, which share memory", "recipe: pass_on-2", "count: 100", "jobs/plans.rs:"]
+    {
+        assert!(shown.expect(0).out.contains(part), "{part}: {shown:#?}");
+    }
+    let text = fs::read_to_string(folder.path("pass_on-2.txt")).expect("a text");
+    assert!(!text.contains("plans.rs") && shown.out.contains(text.lines().next().expect("a line")));
+    let explained = fencepost(&["explain", &many, "--rank", "999", "--line", "jobs/plans.rs:14"]);
+    assert!(
+        explained.expect(0).out.contains("with rank 0") && explained.out.contains("ns"),
+        "{explained:#?}"
+    );
+    let document: serde_json::Value =
+        serde_json::from_str(&fencepost(&["show", &few, "--json"]).expect(0).out).expect("JSON");
+    assert_eq!((&document["kind"], &document["ranks"]), (&"plan".into(), &2.into()));
+    assert_eq!(document["epochs"][0]["classes"][0]["operations"][0]["bytes"], 800);
+    assert!(fencepost(&["verify", &few, &many]).expect(0).out.contains("on 1000 ranks, digest"));
+    fencepost(&["diff", &few, &few]).expect(0);
+    let different = fencepost(&["diff", &few, &many]);
+    assert!(different.expect(1).out.contains("all ranks: messages "), "{different:#?}");
+    fencepost(&["predict", &few, "--mode", "auto,direct", "--placement", "together,apart"]).expect(0);
+    let folder_of = folder.path(".");
+    let program = rank_program();
+    let swept = fencepost(&[
+        "predict",
+        "--folder",
+        &folder_of,
+        "--recipe",
+        "pass_on-2",
+        "-n",
+        "2,4",
+        "--sweep",
+        "count=10..40",
+        "--json",
+        &program,
+        "rank",
+        "settings",
+    ]);
+    let document: serde_json::Value = serde_json::from_str(&swept.expect(0).out).expect("JSON");
+    let rows = document["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 6, "{document}");
+    assert_eq!((&rows[5]["ranks"], &rows[5]["values"]["count"]), (&4.into(), &"40".into()));
+    let page = folder.path("page.html");
+    fencepost(&["report", "-o", &page, &few, &many]).expect(0);
+    assert!(fs::read_to_string(page).expect("a page").contains("Who sends to whom"));
+}
+
+pub fn measured() {
+    let folder = Folder::with_plans();
+    let (plan, best, times) =
+        (folder.path("pass_on-2.plan"), folder.path("best.plan"), folder.path("times.json"));
+    for transport in ["local", "shm", "tcp"] {
+        let ended = fencepost(&[
+            "compare",
+            "--transport",
+            transport,
+            "--time",
+            "20ms",
+            "--keep-best",
+            &best,
+            "--json",
+            &plan,
+        ]);
+        let text = &ended.expect(0).out;
+        let document: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        let rows = document["rows"].as_array().expect("rows");
+        assert!(rows.iter().any(|row| row["mode"] == "auto"), "{document}");
+        assert!(rows.iter().all(|row| row["measured"].as_f64() > Some(0.0) && row["transport"] == transport));
+        fencepost(&["verify", &best]).expect(0);
+        fs::write(&times, text).expect("a file");
+        let page = fencepost(&["report", &plan, &times]);
+        assert!(page.expect(0).out.contains("Measured times"));
+    }
+    let (folder_of, program) = (folder.path("."), rank_program());
+    let swept = fencepost(&[
+        "compare",
+        "--folder",
+        &folder_of,
+        "--recipe",
+        "pass_on-2",
+        "--sweep",
+        "count=10..40",
+        "--time",
+        "20ms",
+        &program,
+        "rank",
+        "settings",
+    ]);
+    assert_eq!(swept.expect(0).out.matches("fastest: ").count(), 3, "{swept:#?}");
+    let of_values = Folder::new("[values-2]\nplan = 'values'\nranks = 2");
+    of_values.plan(&[]).expect(0);
+    fencepost(&["compare", "--time", "20ms", &of_values.path("values-2.plan")])
+        .expect(125)
+        .says("measure the superstep in its program");
+}
+
+pub fn probed() {
+    for (transport, ranks) in [("shm", "2"), ("tcp", "2"), ("shm", "1")] {
+        let ended = fencepost(&["probe", "-n", ranks, "--transport", transport, "--time", "50ms"]);
+        let text = &ended.expect(0).out;
+        text.parse::<Machine>().expect("a machine");
+        assert!(text.contains(if ranks == "1" { "only the caches" } else { "measured" }), "{text}");
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("machine.txt").display().to_string();
+        fs::write(&file, text).expect("a file");
+        let program = rank_program();
+        let words = ["run", "-n", "2", "--machine", &file, &program, "rank", "settings"];
+        fencepost(&words).expect(0);
+    }
+}

@@ -1,0 +1,296 @@
+//! The simulator is equal, to the nanosecond, to one that has a queue of events, follows the
+//! instructions themselves, and lets ranks be in different steps.
+
+use crate::compiled::{options, patterns};
+use fencepost_planner::collect;
+use fencepost_planner::element::{ElementType, Scalar};
+use fencepost_planner::explain::moving;
+use fencepost_planner::grid::Block;
+use fencepost_planner::ids::{BufferId, Delta, Rank, WindowId};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Site};
+use fencepost_planner::ir::schedule::{Frame, Instruction, Placement, Schedule};
+use fencepost_planner::machine::{Link, Machine};
+use fencepost_planner::simulate::{Path, Run, Simulation, simulate};
+use fencepost_planner::{Options, Verified, compile};
+use proptest::prelude::*;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+/// A rank of the reference.
+#[derive(Default)]
+struct Follower {
+    now: u64,
+    free: u64,
+    step: u64,
+    epoch: usize,
+    at: usize,
+    began: bool,
+    waits: u64,
+    /// The frames of each epoch and rank that have not been taken: when each arrives, and the
+    /// buffer, the epoch and the step that it is of.
+    inbox: HashMap<u32, VecDeque<(u64, Option<Of>)>>,
+    /// The frame that came last from each rank.
+    open: HashMap<u32, Of>,
+    /// For each buffer, epoch and step: the number of frames that were sent and not released, and
+    /// the time of the last release.
+    lent: HashMap<Of, (u32, u64)>,
+}
+
+/// A buffer, in an epoch of a step.
+type Of = (BufferId, usize, u64);
+
+/// Follows all ranks by a queue of events, and returns when each ends, with what it has waited.
+fn by_events(
+    schedules: &[&Schedule],
+    machine: &Machine,
+    steps: u64,
+    work: impl Fn(u32) -> u64,
+) -> Vec<(u64, u64)> {
+    let ranks = schedules[0].class_of.len() as u32;
+    let whole = |time: f64| time.round() as u64;
+    let link = |rank: u32, peer: Delta| -> &Link {
+        let other = (i64::from(rank) + peer.0) as u32;
+        if schedules[0].placement.share(rank, other) { &machine.shared } else { &machine.network }
+    };
+    let mut all: Vec<Follower> = (0..ranks).map(|_| Follower::default()).collect();
+    let mut queue: BinaryHeap<Reverse<(u64, u32)>> = (0..ranks).map(|rank| Reverse((0, rank))).collect();
+    while let Some(Reverse((_, rank))) = queue.pop() {
+        let mut follower = std::mem::take(&mut all[rank as usize]);
+        let mut goes_on = false;
+        if follower.step < steps {
+            if !std::mem::replace(&mut follower.began, true) {
+                follower.now += work(rank);
+            }
+            let schedule = schedules[follower.epoch];
+            let program = &schedule.classes[schedule.class_of[rank as usize]];
+            goes_on = true;
+            match program.instructions.get(follower.at) {
+                None => {
+                    (follower.at, follower.epoch) = (0, follower.epoch + 1);
+                    if follower.epoch == schedules.len() {
+                        (follower.epoch, follower.step, follower.began) = (0, follower.step + 1, false);
+                    }
+                }
+                Some(instruction) => {
+                    let mut is_done = true;
+                    match instruction {
+                        Instruction::Expose { peer } | Instruction::Done { peer } => {
+                            follower.now += whole(link(rank, *peer).overhead);
+                            send(
+                                &mut follower,
+                                &mut all,
+                                (rank, *peer),
+                                link(rank, *peer),
+                                (0, None),
+                                &mut queue,
+                            );
+                        }
+                        Instruction::Send { buffer, bytes, .. } => {
+                            let peer = program.buffers[*buffer].peer;
+                            let of = (*buffer, follower.epoch, follower.step);
+                            follower.lent.entry(of).or_default().0 += 1;
+                            follower.now += whole(link(rank, peer).overhead);
+                            send(
+                                &mut follower,
+                                &mut all,
+                                (rank, peer),
+                                link(rank, peer),
+                                (*bytes, Some(of)),
+                                &mut queue,
+                            );
+                        }
+                        Instruction::Await { peer, frame } => {
+                            let other = (i64::from(rank) + peer.0) as u32;
+                            match follower.inbox.entry(other).or_default().pop_front() {
+                                None => is_done = false,
+                                Some((arrival, of)) => {
+                                    follower.waits += arrival.saturating_sub(follower.now);
+                                    follower.now =
+                                        follower.now.max(arrival) + whole(link(rank, *peer).overhead);
+                                    if let (Frame::Data { .. }, Some(of)) = (frame, of) {
+                                        follower.now += whole(link(rank, *peer).payload);
+                                        follower.open.insert(other, of);
+                                    }
+                                }
+                            }
+                        }
+                        Instruction::Release { peer } => {
+                            let other = (i64::from(rank) + peer.0) as u32;
+                            let of = follower.open[&other];
+                            let time = follower.now + whole(link(rank, *peer).latency);
+                            let sender = if other == rank { &mut follower } else { &mut all[other as usize] };
+                            let (left, last) = sender.lent.get_mut(&of).expect("it was sent");
+                            (*left, *last) = (*left - 1, time.max(*last));
+                            queue.push(Reverse((time, other)));
+                        }
+                        Instruction::Reclaim { buffer } => {
+                            let copies = u64::from(program.buffers[*buffer].copies);
+                            if let Some(step) = follower.step.checked_sub(copies) {
+                                let (left, last) = follower
+                                    .lent
+                                    .get(&(*buffer, follower.epoch, step))
+                                    .copied()
+                                    .unwrap_or((0, 0));
+                                is_done = left == 0;
+                                if is_done {
+                                    follower.now = follower.now.max(last);
+                                }
+                            }
+                        }
+                        other => follower.now += whole(moving(other, machine).0),
+                    }
+                    goes_on = is_done;
+                    follower.at += usize::from(is_done);
+                }
+            }
+        }
+        if goes_on {
+            queue.push(Reverse((follower.now, rank)));
+        }
+        all[rank as usize] = follower;
+    }
+    assert!(all.iter().all(|follower| follower.step == steps), "a rank has not ended");
+    all.iter().map(|follower| (follower.now, follower.waits)).collect()
+}
+
+fn send(
+    follower: &mut Follower,
+    all: &mut [Follower],
+    (rank, peer): (u32, Delta),
+    link: &Link,
+    (bytes, of): (u64, Option<Of>),
+    queue: &mut BinaryHeap<Reverse<(u64, u32)>>,
+) {
+    follower.free = follower.free.max(follower.now) + (link.per_byte * bytes as f64).round() as u64;
+    let arrival = follower.free + if peer == Delta::SELF { 0 } else { link.latency.round() as u64 };
+    let other = (i64::from(rank) + peer.0) as u32;
+    let receiver = if other == rank { follower } else { &mut all[other as usize] };
+    receiver.inbox.entry(rank).or_default().push_back((arrival, of));
+    queue.push(Reverse((arrival, other)));
+}
+
+fn total(path: &Path) -> u64 {
+    let sum = |both: [u64; 2]| both[0] + both[1];
+    path.work + path.moving + sum(path.overhead) + sum(path.wire) + sum(path.latency)
+}
+
+/// Compares the simulation of a schedule, as one epoch or as two, with the reference.
+fn compare(schedules: &[&Schedule], machine: &Machine, steps: u64, works: &[u64]) -> Simulation {
+    let work = |rank: u32| works[rank as usize % works.len()];
+    let run = Run { steps, work: &work, noise: 0.0, seed: 0 };
+    let simulated = simulate(schedules, machine, &run);
+    let expected = by_events(schedules, machine, steps, work);
+    let end = expected.iter().map(|(end, _)| *end).max().unwrap();
+    assert_eq!(simulated.end, end);
+    assert_eq!(expected[simulated.last as usize].0, end);
+    if simulated.followed == steps {
+        let waits: Vec<u64> = simulated.waits.iter().map(|waits| waits.total).collect();
+        assert_eq!(waits, expected.iter().map(|(_, waits)| *waits).collect::<Vec<_>>());
+        assert!(steps > 64 || total(&simulated.path) == end, "{:?} of {end}", simulated.path);
+    }
+    // With any other latency, the path of all steps is a lower bound.
+    for change in [-1.0, 1.0].into_iter().filter(|_| simulated.followed == steps) {
+        let mut other = *machine;
+        (other.shared.latency, other.network.latency) =
+            (machine.shared.latency + change, machine.network.latency + change);
+        let then = simulate(schedules, &other, &run).end as i64;
+        let count = (simulated.path.latencies[0] + simulated.path.latencies[1]) as i64;
+        assert!(then >= end as i64 + change as i64 * count, "{then} for {end}, {:?}", simulated.path);
+    }
+    simulated
+}
+
+fn machines() -> impl Strategy<Value = Machine> {
+    let link = || (1.0..300.0_f64, 1.0..100.0_f64, 0.0..50.0_f64, 0.0..3.0_f64);
+    (link(), link()).prop_map(|(near, far)| {
+        let link = |(latency, overhead, payload, per_byte): (f64, f64, f64, f64)| Link {
+            latency: latency.round(),
+            overhead,
+            payload,
+            per_byte,
+        };
+        Machine { shared: link(near), network: link(far), ..Machine::default() }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_simulation_is_equal_to_one_with_a_queue_of_events(
+        patterns in patterns(),
+        (placement, options) in options(),
+        machine in machines(),
+        works in prop::collection::vec(0..2000_u64, 1..5),
+        steps in 1..7_u64,
+        epochs in 1..3_usize,
+    ) {
+        let options = Options { cap: None, ..options };
+        let schedule = compile(&patterns, placement, &machine, &options).unwrap();
+        compare(&vec![schedule.get(); epochs], &machine, steps, &works);
+    }
+}
+
+/// Compiles the halo of blocks of 16 cells a side.
+fn halo<const D: usize>(grid: [usize; D], placement: Placement) -> Verified<Schedule> {
+    let window = WindowId(0);
+    let ranks = grid.iter().product::<usize>() as u32;
+    let block =
+        |rank: u32| Block::at(rank as usize, ranks as usize, grid.map(|side| 16 * side))?.grid(grid)?.halo(1);
+    let pattern = |rank: u32, block: &Block<D>| {
+        let put = |n: fencepost_planner::grid::Neighbour<D>| Operation {
+            kind: Kind::Put,
+            window,
+            target: Some(Delta::between(Rank(rank), Rank(n.rank as u32))),
+            remote: block.halo_of(&n),
+            local: Local::Section { window, datatype: block.inner_edge(&n) },
+            mode: Mode::Auto,
+            site: Site::default(),
+        };
+        Ok((Pattern { operations: block.neighbours().map(put).collect() }, false))
+    };
+    let windows = [ElementType::scalar(Scalar::F64)].into_iter().collect();
+    let patterns = collect::patterns("halo", windows, ranks, block, pattern).unwrap();
+    compile(&patterns, placement, &Machine::default(), &Options::default()).unwrap()
+}
+
+#[test]
+fn steps_are_multiplied_once_all_ranks_advance_by_the_same_time() {
+    for (placement, works) in [
+        (Placement::Together, vec![500]),
+        (Placement::Apart, vec![500, 900, 100]),
+        (Placement::Hosts { ranks_each: 3 }, vec![0, 40_000, 3, 7]),
+    ] {
+        let schedule = halo([4, 3], placement);
+        let simulated = compare(&[schedule.get()], &Machine::default(), 500, &works);
+        assert!(simulated.followed < 40, "{} steps were followed", simulated.followed);
+    }
+}
+
+#[test]
+fn a_slow_rank_is_what_its_neighbours_wait_for() {
+    let schedule = halo([3, 3], Placement::Apart);
+    let slow = |rank: u32| if rank == 4 { 1_000_000 } else { 0 };
+    let run = Run { steps: 3, work: &slow, noise: 0.0, seed: 0 };
+    let simulated = simulate(&[schedule.get()], &Machine::default(), &run);
+    assert!(simulated.end > 3_000_000);
+    for (rank, waits) in simulated.waits.iter().enumerate().filter(|(rank, _)| *rank != 4) {
+        assert_eq!(waits.awaited, 4, "rank {rank}");
+        assert!(waits.longest > 900_000);
+    }
+    assert_eq!(simulated.path.work, 3_000_000);
+}
+
+#[test]
+fn noise_depends_on_its_seed_alone() {
+    let schedule = halo([3, 2], Placement::Together);
+    let end = |noise, seed| {
+        let run = Run { steps: 20, work: &|_| 10_000, noise, seed };
+        simulate(&[schedule.get()], &Machine::default(), &run).end
+    };
+    assert_eq!(end(0.1, 7), end(0.1, 7));
+    assert_ne!(end(0.1, 7), end(0.1, 8));
+    assert!(end(0.0, 7) < end(0.1, 7) && end(0.1, 7) < end(0.0, 7) + 20 * 1_000);
+    let nothing = Run { steps: 0, work: &|_| 1, noise: 0.0, seed: 0 };
+    assert_eq!(simulate(&[schedule.get()], &Machine::default(), &nothing).end, 0);
+}

@@ -1,0 +1,183 @@
+//! [`Question`]: many steps of a plan, simulated for all ranks, with uneven work and noise.
+
+use crate::documents::{PathDocument, SimulationDocument, WaitDocument, call};
+use fencepost_planner::ids::Rank;
+use fencepost_planner::ir::pattern::{Kind, Site};
+use fencepost_planner::ir::schedule::Schedule;
+use fencepost_planner::machine::Machine;
+use fencepost_planner::simulate::{Path, Run, Simulation, Waits, simulate};
+use fencepost_runtime::Compiled;
+
+/// The most ranks whose waits are listed.
+const WAITS_MAX: usize = 10;
+
+/// What to simulate: steps, each of which is work and then a run of the superstep.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Question {
+    /// The number of steps.
+    pub steps: u64,
+    /// The work of a rank in each step, in nanoseconds.
+    pub work: u64,
+    /// The largest part by which the work of a rank is more or less than that, in all steps.
+    pub uneven: f64,
+    /// The largest part of its work that a rank takes longer by chance, in one step.
+    pub noise: f64,
+    /// What chance depends on.
+    pub seed: u64,
+    /// The part by which a run may take longer: at which latency does it?
+    pub tolerance: f64,
+}
+
+impl Question {
+    /// Returns the work of a rank.
+    fn work(&self, rank: u32) -> u64 {
+        if self.uneven == 0.0 {
+            return self.work;
+        }
+        // Fibonacci hashing spreads successive ranks evenly.
+        let hash = (u64::from(rank) + 1 + self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 11;
+        let place = 2.0 * hash as f64 / (1u64 << 53) as f64 - 1.0;
+        (self.work as f64 * (1.0 + self.uneven * place)).round().max(0.0) as u64
+    }
+
+    fn simulated(&self, plan: &Compiled, machine: &Machine) -> Simulation {
+        let schedules: Vec<&Schedule> = plan.schedules().iter().map(|schedule| schedule.get()).collect();
+        let work = |rank| self.work(rank);
+        let run = Run { steps: self.steps, work: &work, noise: self.noise, seed: self.seed };
+        simulate(&schedules, machine, &run)
+    }
+
+    /// Simulates the plan on the machine that it was compiled for.
+    #[must_use]
+    pub fn answer(&self, plan: &Compiled) -> SimulationDocument {
+        let machine = plan.made_for().machine;
+        let Simulation { end, last, followed, waits, path } = self.simulated(plan, &machine);
+        let mut longest: Vec<(u32, &Waits)> =
+            (0..).zip(&waits).filter(|(_, waits)| waits.total > 0).collect();
+        longest.sort_by_key(|(rank, waits)| (std::cmp::Reverse(waits.total), *rank));
+        longest.truncate(WAITS_MAX);
+        let wait = |(rank, waits): (u32, &Waits)| {
+            let site = site_of(plan.schedules()[waits.epoch as usize].get(), rank, waits.awaited);
+            WaitDocument {
+                rank,
+                total: waits.total,
+                longest: waits.longest,
+                awaited: waits.awaited,
+                step: waits.step,
+                call: site.as_ref().and_then(call),
+            }
+        };
+        SimulationDocument {
+            name: plan.name().into(),
+            ranks: plan.ranks(),
+            steps: self.steps,
+            followed,
+            end,
+            last,
+            path: described(&path),
+            waits: longest.into_iter().map(wait).collect(),
+            latency_tolerated: self.tolerated(plan, &machine, end),
+        }
+    }
+
+    /// Returns the latency, of the links between hosts or else in shared memory, with which the run
+    /// takes longer by the tolerance; `None` if it never does.
+    fn tolerated(&self, plan: &Compiled, machine: &Machine, end: u64) -> Option<f64> {
+        let is_network = !matches!(plan.placement(), fencepost_planner::ir::schedule::Placement::Together);
+        let most = (end as f64 * (1.0 + self.tolerance)) as u64;
+        let is_within = |latency: f64| {
+            let mut other = *machine;
+            *(if is_network { &mut other.network.latency } else { &mut other.shared.latency }) = latency;
+            self.simulated(plan, &other).end <= most
+        };
+        let now = if is_network { machine.network.latency } else { machine.shared.latency };
+        let mut above = 2.0 * now.max(1.0);
+        while is_within(above) {
+            above *= 4.0;
+            if above > 1e12 {
+                return None;
+            }
+        }
+        let mut below = now.min(above);
+        while above - below > 1.0_f64.max(below * 0.005) {
+            let middle = f64::midpoint(above, below);
+            *(if is_within(middle) { &mut below } else { &mut above }) = middle;
+        }
+        Some(below)
+    }
+}
+
+fn described(path: &Path) -> PathDocument {
+    let Path { steps, work, moving, overhead, wire, latency, latencies, overheads, bytes } = *path;
+    PathDocument { steps, work, moving, overhead, wire, latency, latencies, overheads, bytes }
+}
+
+/// Returns where an operation between two ranks is called.
+fn site_of(schedule: &Schedule, rank: u32, awaited: u32) -> Option<Site> {
+    let of = |rank: u32, other: u32, is_get: bool| {
+        let program = &schedule.classes[*schedule.class_of.get(rank as usize)?];
+        let ranks = schedule.class_of.len() as u32;
+        let found = program.pattern.operations.values().find(|operation| {
+            let target = operation.target.and_then(|target| target.from(Rank(rank), ranks));
+            target == Some(Rank(other)) && (operation.kind == Kind::Get) == is_get
+        });
+        found.map(|operation| operation.site.clone())
+    };
+    of(awaited, rank, false).or_else(|| of(rank, awaited, true)).or_else(|| of(rank, awaited, false))
+}
+
+/// Writes a simulation as text.
+#[must_use]
+pub fn text(document: &SimulationDocument) -> String {
+    let SimulationDocument { name, ranks, steps, followed, end, last, path, waits, latency_tolerated } =
+        document;
+    let micros = |time: u64| format!("{:.2} us", time as f64 / 1e3);
+    let mut text =
+        format!("{name} on {ranks} ranks, {steps} steps: {}, rank {last} ends last\n", micros(*end));
+    if followed < steps {
+        text += &format!("{followed} steps were followed; the others take as long as the last of these\n");
+    }
+    let part = |time: u64| {
+        let all = (path.work
+            + path.moving
+            + path.overhead.iter().chain(&path.wire).chain(&path.latency).sum::<u64>())
+        .max(1);
+        format!("{} ({:.0} %)", micros(time), 100.0 * time as f64 / all as f64)
+    };
+    let sum = |both: [u64; 2]| part(both[0] + both[1]);
+    text += &format!(
+        "what determines the end, over the last {} steps: work {}, moving {}, frames {}, wire {}, latency {}\n",
+        path.steps,
+        part(path.work),
+        part(path.moving),
+        sum(path.overhead),
+        sum(path.wire),
+        sum(path.latency)
+    );
+    for (kind, link) in ["in shared memory", "between hosts"].iter().enumerate() {
+        if path.overheads[kind] > 0 {
+            text += &format!(
+                "a ns more {link} adds, over these steps: latency {} ns, overhead {} ns, and a ns more a byte {} ns\n",
+                path.latencies[kind], path.overheads[kind], path.bytes[kind]
+            );
+        }
+    }
+    match latency_tolerated {
+        Some(latency) => {
+            text += &format!("the run takes longer by the tolerance with a latency of {latency:.0} ns\n")
+        }
+        None => text += "no latency makes the run take longer by the tolerance\n",
+    }
+    if !waits.is_empty() {
+        text += "ranks that wait longest:\n";
+    }
+    for WaitDocument { rank, total, longest, awaited, step, call } in waits {
+        let place = call.as_ref().map_or(String::new(), |call| format!(", {}:{}", call.file, call.line));
+        text += &format!(
+            "  rank {rank}: {}, longest {} for rank {awaited} in step {step}{place}\n",
+            micros(*total),
+            micros(*longest)
+        );
+    }
+    text
+}
