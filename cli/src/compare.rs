@@ -2,6 +2,7 @@
 
 use crate::plans::open;
 use crate::predict::{aligned, value};
+use crate::progress::Progress;
 use crate::run::{find, machine};
 use crate::{fail, print, usage};
 use clap::{Args, ValueHint};
@@ -138,6 +139,7 @@ impl Compare {
         if self.transport == "local" {
             world = world.transport(TransportKind::Local);
         }
+        let _progress = Progress::of("measuring");
         let measured = world.collect(|world| {
             let mut all = Vec::new();
             for plan in plans {

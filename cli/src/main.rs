@@ -13,6 +13,7 @@ mod mpi;
 mod plans;
 mod predict;
 mod probe;
+mod progress;
 mod report;
 mod run;
 mod simulate;

@@ -1,6 +1,7 @@
 //! `fencepost plan`, `show`, `explain`, `verify` and `diff`: plans as files.
 
 use crate::cargo::Target;
+use crate::progress::Progress;
 use crate::run::find;
 use crate::{fail, print, usage};
 use clap::{Args, ValueHint};
@@ -96,6 +97,7 @@ pub struct Verify {
 impl Verify {
     /// Verifies each plan, and prints a line for it.
     pub fn run(&self) -> ExitCode {
+        let _progress = Progress::of("verifying");
         let mut code = ExitCode::SUCCESS;
         for path in &self.plans {
             match open(path) {
@@ -206,6 +208,7 @@ impl Plan {
                 Some(program) => find(Path::new(program))?,
                 None => self.target.build()?,
             };
+            let _progress = Progress::of(format!("{} compiles plans", program.display()));
             let compiled = programs::compile(&program, &self.arguments, &recipes.all)?;
             Ok((recipes, compiled))
         });

@@ -1,6 +1,7 @@
 //! `fencepost predict`: predicted times of plans that need not run.
 
 use crate::plans::open;
+use crate::progress::Progress;
 use crate::run::{find, machine};
 use crate::{print, usage};
 use clap::{Args, ValueEnum, ValueHint};
@@ -105,6 +106,7 @@ impl Predict {
 
     fn predicted(&self) -> Result<PredictionDocument, String> {
         let question = self.question()?;
+        let _progress = Progress::of("predicting");
         let subject = Path::new(&self.subject);
         let compiled = if subject.extension().is_some_and(|extension| extension == "plan") {
             if !question.ranks.is_empty() || !question.values.is_empty() || self.plan.is_some() {

@@ -1,6 +1,7 @@
 //! `fencepost report`: plans and measured times as one page of HTML.
 
 use crate::plans::open;
+use crate::progress::Progress;
 use crate::{fail, print, usage};
 use clap::{Args, ValueHint};
 use fencepost_tool::documents::MeasurementDocument;
@@ -46,6 +47,7 @@ impl Report {
                 return usage(&why);
             }
         }
+        let _progress = Progress::of("drawing");
         let page = match Page::new(&plans, &measured).and_then(|page| page.to_html()) {
             Ok(page) => page,
             Err(why) => return fail(fencepost_job::FAILED, &why),

@@ -1,6 +1,7 @@
 //! `fencepost simulate`: many steps of a plan on ranks that need not exist.
 
 use crate::plans::open;
+use crate::progress::Progress;
 use crate::run::machine;
 use crate::{print, usage};
 use clap::{Args, ValueHint};
@@ -90,6 +91,7 @@ impl Simulate {
         };
         let Self { steps, work, uneven, noise, seed, tolerance, .. } = *self;
         let work = work.as_nanos() as u64;
+        let _progress = Progress::of(format!("simulating {} ranks", plan.ranks()));
         let document = Question { steps, work, uneven, noise, seed, tolerance }.answer(&plan);
         let text = if self.json { Content::Simulation(document).to_json() } else { text(&document) };
         print(text.as_bytes())

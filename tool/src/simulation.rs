@@ -40,7 +40,9 @@ impl Question {
         (self.work as f64 * (1.0 + self.uneven * place)).round().max(0.0) as u64
     }
 
-    fn simulated(&self, plan: &Compiled, machine: &Machine) -> Simulation {
+    /// Follows the steps once, on this machine.
+    #[must_use]
+    pub fn simulated(&self, plan: &Compiled, machine: &Machine) -> Simulation {
         let schedules: Vec<&Schedule> = plan.schedules().iter().map(|schedule| schedule.get()).collect();
         let work = |rank| self.work(rank);
         let run = Run { steps: self.steps, work: &work, noise: self.noise, seed: self.seed };

@@ -177,6 +177,8 @@ pub fn refused() {
         (&["compare", &plan, "--sweep", "count=1..4", "--recipe", "x"], 2, "give the program to vary them"),
         (&["compare", "--folder", &folder.path("."), &program, "rank", "settings"], 2, "give one recipe"),
         (&["compare", "--transport", "pigeon", &plan], 2, "local, shm, tcp"),
+        (&["simulate", &plan, "--work", "often"], 2, "at most an hour"),
+        (&["simulate", &plan, "--uneven", "-1"], 2, "--uneven"),
         (&["report", &file], 2, "a document of the kind plan"),
         (&["report", "-o", &nowhere, &plan], 2, "report.html"),
         (&["run", "--machine", &text, "true"], 2, "line 2 of the machine model"),
@@ -246,6 +248,11 @@ pub fn read() {
     let rows = document["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 6, "{document}");
     assert_eq!((&rows[5]["ranks"], &rows[5]["values"]["count"]), (&4.into(), &"40".into()));
+    let simulated = fencepost(&["simulate", "--steps", "5000", "--work", "10us", "--uneven", "10", &many]);
+    assert!(simulated.expect(0).out.contains("5000 steps: ") && simulated.out.contains("jobs/plans.rs:14"), "{simulated:#?}");
+    let text = &fencepost(&["simulate", "--noise", "5%", "--json", &few]).expect(0).out.clone();
+    let document: serde_json::Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!((&document["kind"], &document["steps"]), (&"simulation".into(), &100.into()));
     let page = folder.path("page.html");
     fencepost(&["report", "-o", &page, &few, &many]).expect(0);
     assert!(fs::read_to_string(page).expect("a page").contains("Who sends to whom"));

@@ -1,0 +1,165 @@
+//! How good is a prediction after a probe of ten seconds, for workloads, modes and sizes that no
+//! probe has? The rows are printed with the worst first.
+//!
+//! `FENCEPOST_BENCH_PROBE=SECONDS` and `FENCEPOST_BENCH_TIME=SECONDS` set how long each transport is
+//! probed, and each plan is measured.
+
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
+
+use fencepost::prelude::*;
+use fencepost::{Compiled, Machine, TransportKind, ranks};
+use fencepost_benches::contest::short;
+use fencepost_examples_support::pin;
+use fencepost_tool::compare::{candidates, measure};
+use fencepost_tool::documents::MeasurementRow;
+use std::time::Duration;
+
+/// Puts the edges of each block into the halos of the blocks around it.
+#[superstep]
+fn exchange<const D: usize>(u: &mut Window<f64>, block: &Block<D>) -> Result<()> {
+    for n in block.neighbours() {
+        u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+    }
+    Ok(())
+}
+
+/// Puts single elements to places of the next rank.
+#[superstep]
+fn scatter(u: &mut Window<f64>, next: usize, places: &[usize]) -> Result<()> {
+    for (i, &place) in places.iter().enumerate() {
+        u.put(i..i + 1).to(next, place)?;
+    }
+    Ok(())
+}
+
+/// Puts the first half of a window into the second half of the next rank's.
+#[superstep]
+fn block(u: &mut Window<f64>, next: usize, half: usize) -> Result<()> {
+    u.put(0..half).to(next, half)
+}
+
+/// The number of ranks: one for each core of the smallest machine that tells anything.
+const RANKS: usize = 2;
+
+/// Compiles a workload of a size.
+type Make = fn(usize) -> Result<Compiled>;
+
+/// The workloads, with their sizes.
+const WORKLOADS: [(&str, Make, [usize; 3]); 5] = [
+    ("row halo", rows, [48, 320, 1536]),
+    ("column halo", columns, [48, 320, 1536]),
+    ("3D halo", cube, [12, 40, 96]),
+    ("scattered puts", scattered, [20, 300, 4000]),
+    ("one block", one_block, [24, 3000, 40_000]),
+];
+
+fn rows(side: usize) -> Result<Compiled> {
+    exchange::compile(RANKS, |rank| Block::at(rank, RANKS, [side; 2])?.grid([RANKS, 1])?.halo(1))
+}
+
+fn columns(side: usize) -> Result<Compiled> {
+    exchange::compile(RANKS, |rank| Block::at(rank, RANKS, [side; 2])?.grid([1, RANKS])?.halo(1))
+}
+
+fn cube(side: usize) -> Result<Compiled> {
+    exchange::compile(RANKS, |rank| Block::at(rank, RANKS, [side; 3])?.grid([1, RANKS, 1])?.halo(1))
+}
+
+fn scattered(count: usize) -> Result<Compiled> {
+    // A step without common factors visits all places.
+    let places: Vec<usize> = (0..count).map(|i| count + (i * 7919) % count).collect();
+    scatter::compile(RANKS, |rank| Ok(((rank + 1) % RANKS, places.clone())))
+}
+
+fn one_block(half: usize) -> Result<Compiled> {
+    block::compile(RANKS, |rank| Ok(((rank + 1) % RANKS, half)))
+}
+
+/// Returns a number of seconds that the environment sets.
+fn seconds(name: &str, otherwise: f64) -> Duration {
+    let given = std::env::var(name).ok().and_then(|text| text.parse().ok());
+    Duration::from_secs_f64(given.unwrap_or(if short() { 0.01 } else { otherwise }))
+}
+
+/// A measured row, with the name of its case.
+type Case = (String, MeasurementRow);
+
+/// Probes a transport, and measures all cases on it with the model.
+fn cases(name: &str, transport: TransportKind) -> Result<Vec<Case>> {
+    let (probe, time) = (seconds("FENCEPOST_BENCH_PROBE", 10.0), seconds("FENCEPOST_BENCH_TIME", 1.5));
+    let mut all = ranks(RANKS).transport(transport).collect(|world| {
+        pin(world.rank());
+        let (machine, _): (Machine, _) = world.measure_machine_for(probe)?;
+        let mut cases = Vec::new();
+        for (workload, make, sizes) in WORKLOADS {
+            for size in sizes {
+                let candidates = candidates(&make(size)?, world.placement(), &machine)?;
+                for row in measure(world, &candidates, name, time)? {
+                    let chunk = row.chunk.map_or(String::new(), |chunk| format!(", chunks of {chunk}"));
+                    cases.push((format!("{name}, {workload} {size}, {}{chunk}", row.prediction.mode), row));
+                }
+            }
+        }
+        Ok(cases)
+    })?;
+    Ok(all.swap_remove(0))
+}
+
+fn main() -> Result<()> {
+    let transports = [
+        ("local", TransportKind::Local),
+        ("shm", TransportKind::ShmThreads),
+        ("tcp", TransportKind::TcpThreads),
+    ];
+    let mut all = Vec::new();
+    for (name, transport) in transports {
+        all.extend(cases(name, transport)?);
+    }
+    let error = |row: &MeasurementRow| (row.prediction.prepared / row.measured - 1.0).abs();
+    let (noisy, mut counted): (Vec<Case>, Vec<Case>) = all.into_iter().partition(|(_, row)| row.noise > 0.1);
+    counted.sort_by(|a, b| error(&b.1).total_cmp(&error(&a.1)));
+    println!("{:>9} {:>12} {:>12} {:>7}", "error", "predicted us", "measured us", "noise");
+    for (name, row) in &counted {
+        println!(
+            "{:>7.0} % {:>12.2} {:>12.2} {:>5.1} %  {name}",
+            100.0 * error(row),
+            row.prediction.prepared / 1e3,
+            row.measured / 1e3,
+            100.0 * row.noise
+        );
+    }
+    let within = |limit: f64| counted.iter().filter(|(_, row)| error(row) <= limit).count();
+    let median = counted.get(counted.len() / 2).map_or(f64::NAN, |(_, row)| error(row));
+    println!(
+        "\n{} rows: median error {:.0} % (10), {} within 25 % ({} wanted); not counted, since they differ from themselves: {}",
+        counted.len(),
+        100.0 * median,
+        within(0.25),
+        (counted.len() * 9).div_ceil(10),
+        noisy.len()
+    );
+    for (name, row) in &noisy {
+        println!("  {:.0} %  {name}", 100.0 * row.noise);
+    }
+    chosen(&counted);
+    Ok(())
+}
+
+/// Prints how good the choice of `auto` is, as a ratio to the best mode of each case.
+fn chosen(rows: &[Case]) {
+    let case = |(name, row): &Case| name[..name.rfind(&row.prediction.mode).unwrap_or(0)].to_owned();
+    let mut ratios: Vec<(f64, String)> = Vec::new();
+    for row in rows.iter().filter(|(_, row)| row.prediction.mode == "auto") {
+        let best = rows
+            .iter()
+            .filter(|other| case(other) == case(row))
+            .map(|(_, other)| other.measured)
+            .fold(f64::INFINITY, f64::min);
+        ratios.push((row.1.measured / best, case(row)));
+    }
+    ratios.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mean = ratios.iter().map(|(ratio, _)| ratio).sum::<f64>() / ratios.len().max(1) as f64;
+    if let Some((worst, name)) = ratios.first() {
+        println!("auto: mean {mean:.2} of the best mode (1.03), worst {worst:.2} (1.15): {name}");
+    }
+}
