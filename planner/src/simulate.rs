@@ -15,10 +15,11 @@
 //! HPDC 2010, for simulating whole applications in this model. Different here: programs are
 //! verified, so the order of frames between two ranks is known, and no queue is needed.
 
+use crate::error::{Error, ErrorClass, Result};
 use crate::explain::moving;
 use crate::ids::{ClassId, Delta, Id};
 use crate::ir::schedule::{Frame, Instruction, Placement, Program, Schedule};
-use crate::machine::{Link, Machine};
+use crate::machine::{Link, Machine, Moving};
 use crate::table::Table;
 use std::collections::{HashMap, VecDeque};
 
@@ -104,7 +105,7 @@ enum Event {
     /// Releases the frame that came last from a rank, so that its buffer may be written.
     Release { from: Delta, number: u32 },
     /// Waits until the frames of a buffer were released, this number of runs before.
-    Reclaim { first: u32, count: u32, copies: u32 },
+    Reclaim { buffer: u32, copies: u32 },
 }
 
 /// The frames that a program sends to each rank, by their numbers.
@@ -116,6 +117,8 @@ struct Epoch<'s> {
     events: Table<ClassId, Vec<Event>>,
     /// The frames that each class sends, by receiver, in the order in which it sends them.
     sends: Table<ClassId, Sends>,
+    /// The frames that each class sends from each buffer.
+    buffers: Table<ClassId, Vec<Vec<u32>>>,
     /// The number of the first frame of each rank, among those of all ranks.
     first: Vec<u32>,
     /// For each rank that waits for frames of others, in the order of its program: the number of
@@ -149,19 +152,22 @@ impl Costs {
 
 impl<'s> Epoch<'s> {
     fn new(schedule: &'s Schedule, machine: &Machine) -> Self {
-        let parts = schedule.classes.values().map(|program| events(program, machine));
-        let (events, sends): (Vec<_>, Vec<_>) = parts.unzip();
-        let events: Table<ClassId, Vec<Event>> = events.into_iter().collect();
-        let sends: Table<ClassId, Sends> = sends.into_iter().collect();
+        let (mut events, mut sends, mut buffers) = (Table::new(), Table::new(), Table::new());
+        for program in schedule.classes.values() {
+            let (all, sent, lent) = self::events(program, machine);
+            events.push(all);
+            sends.push(sent);
+            buffers.push(lent);
+        }
         let frames: Table<ClassId, u32> =
-            sends.values().map(|sends| sends.values().map(|list| list.len() as u32).sum()).collect();
+            sends.values().map(|sends: &Sends| sends.values().map(|list| list.len() as u32).sum()).collect();
         let mut total = 0;
         let first = schedule.class_of.iter().map(|class| {
             total += frames[*class];
             total - frames[*class]
         });
         let first: Vec<u32> = first.collect();
-        let reclaims = events.values().flatten().any(|event| matches!(event, Event::Reclaim { .. }));
+        let reclaims = events.values().flatten().any(|event: &Event| matches!(event, Event::Reclaim { .. }));
         let (mut awaited, mut awaited_from) = (Vec::new(), Vec::with_capacity(first.len()));
         // The frames of a pair of classes at a distance are the same for all such pairs of ranks.
         let mut known: HashMap<(ClassId, ClassId, Delta, u32), u32> = HashMap::new();
@@ -178,7 +184,7 @@ impl<'s> Epoch<'s> {
                 }
             }
         }
-        Self { schedule, events, sends, first, awaited, awaited_from, reclaims }
+        Self { schedule, events, sends, buffers, first, awaited, awaited_from, reclaims }
     }
 
     fn frames(&self) -> usize {
@@ -192,35 +198,26 @@ impl<'s> Epoch<'s> {
 }
 
 /// Returns the events of a program, and the frames that it sends to each rank.
-fn events(program: &Program, machine: &Machine) -> (Vec<Event>, Sends) {
+fn events(program: &Program, machine: &Machine) -> (Vec<Event>, Sends, Vec<Vec<u32>>) {
     let mut all = Vec::new();
     let (mut sends, mut taken): (Sends, HashMap<Delta, u32>) = Default::default();
-    let mut of_buffer: Vec<(u32, u32)> = Vec::new(); // the first frame of each buffer, and their number
+    let mut buffers: Vec<Vec<u32>> = program.buffers.values().map(|_| Vec::new()).collect();
     let mut count = 0;
-    // The frames of each buffer are known before they are sent, since it is reclaimed first.
-    let mut ahead = 0;
-    for instruction in &program.instructions {
-        match instruction {
-            Instruction::Send { buffer, .. } => {
-                of_buffer.resize(of_buffer.len().max(buffer.index() + 1), (u32::MAX, 0));
-                let (first, frames) = &mut of_buffer[buffer.index()];
-                *first = (*first).min(ahead);
-                *frames = ahead - *first + 1;
-                ahead += 1;
-            }
-            Instruction::Expose { .. } | Instruction::Done { .. } => ahead += 1,
-            _ => {}
-        }
-    }
     let mut send = |to: Delta, bytes, all: &mut Vec<Event>| {
         sends.entry(to).or_default().push(count);
         count += 1;
         all.push(Event::Send { to, bytes });
+        count - 1
     };
     for instruction in &program.instructions {
         match instruction {
-            Instruction::Expose { peer } | Instruction::Done { peer } => send(*peer, 0, &mut all),
-            Instruction::Send { buffer, bytes, .. } => send(program.buffers[*buffer].peer, *bytes, &mut all),
+            Instruction::Expose { peer } | Instruction::Done { peer } => {
+                send(*peer, 0, &mut all);
+            }
+            Instruction::Send { buffer, bytes, .. } => {
+                let frame = send(program.buffers[*buffer].peer, *bytes, &mut all);
+                buffers[buffer.index()].push(frame);
+            }
             Instruction::Await { peer, frame } => {
                 let number = taken.entry(*peer).or_default();
                 let is_data = matches!(frame, Frame::Data { .. });
@@ -232,9 +229,8 @@ fn events(program: &Program, machine: &Machine) -> (Vec<Event>, Sends) {
                 all.push(Event::Release { from: *peer, number });
             }
             Instruction::Reclaim { buffer } => {
-                let (first, frames) = of_buffer.get(buffer.index()).copied().unwrap_or((0, 0));
                 let copies = program.buffers[*buffer].copies;
-                all.push(Event::Reclaim { first, count: frames, copies });
+                all.push(Event::Reclaim { buffer: buffer.index() as u32, copies });
             }
             _ => {
                 let time = moving(instruction, machine).0.round() as u64;
@@ -245,7 +241,7 @@ fn events(program: &Program, machine: &Machine) -> (Vec<Event>, Sends) {
             }
         }
     }
-    (all, sends)
+    (all, sends, buffers)
 }
 
 /// The place of a rank in the run.
@@ -271,10 +267,15 @@ struct State {
 /// ranks advance by the same time, or all of them if there is noise. The path takes 16 bytes for
 /// each rank and step that is followed, and goes back over at most 64 steps.
 ///
+/// # Errors
+/// `ARG` for figures of more than a second, or a run of more than 36 years; `NO_MEM` for more than
+/// 2^28 frames in an epoch; `PLAN` for buffers with more than two copies.
+///
 /// # Panics
 /// If a schedule was not verified, so that a rank waits for a frame that is never sent.
 #[track_caller]
-pub fn simulate(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> Simulation {
+pub fn simulate(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> Result<Simulation> {
+    refuse(schedules, machine, run)?;
     let epochs: Vec<Epoch<'_>> = schedules.iter().map(|schedule| Epoch::new(schedule, machine)).collect();
     let links = [Costs::of(&machine.shared), Costs::of(&machine.network)];
     let ranks = schedules.first().map_or(0, |schedule| schedule.class_of.len());
@@ -282,16 +283,15 @@ pub fn simulate(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> Si
         let frames = if epoch.reclaims { epoch.frames() } else { 0 };
         [vec![0; frames], vec![0; frames]]
     });
-    let mut state = State {
-        clocks: vec![Clock::default(); ranks],
-        waits: vec![Waits::default(); ranks],
-        released: released.collect(),
-    };
+    let released: Vec<[Vec<u64>; 2]> = released.collect();
+    let kept = released.iter().map(|runs| 2 * runs[0].len()).sum::<usize>();
+    let mut state =
+        State { clocks: vec![Clock::default(); ranks], waits: vec![Waits::default(); ranks], released };
     let mut arrivals: Vec<Vec<u64>> = epochs.iter().map(|epoch| vec![NOT_SENT; epoch.frames()]).collect();
     let mut history =
-        History { most: (CLOCKS_MAX / ranks.max(1)).clamp(1, PATH_STEPS), ..History::default() };
-    let (mut step, mut skipped, mut steady) = (0, 0, 0);
-    while step < run.steps {
+        History { most: (CLOCKS_MAX / (ranks + kept).max(1)).clamp(1, PATH_STEPS), ..History::default() };
+    let (mut step, mut skipped) = (0, 0);
+    while step + skipped < run.steps {
         history.keep(step, &state);
         for (rank, clock) in state.clocks.iter_mut().enumerate() {
             clock.now += work(run, step, rank as u32);
@@ -300,24 +300,90 @@ pub fn simulate(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> Si
             arrivals.fill(NOT_SENT);
             advance(epoch, &links, (step, number), arrivals, &mut state);
         }
+        if state.clocks.iter().any(|clock| clock.now.max(clock.free) > TIME_MAX) {
+            return Err(too_long());
+        }
         step += 1;
-        let advanced = if run.noise == 0.0 { history.advanced(step, &state) } else { None };
-        steady = if advanced.is_some() { steady + 1 } else { 0 };
-        // What was released two runs before counts as well.
-        if let (Some(advanced), 2..) = (advanced, steady) {
-            skipped = run.steps - step;
-            let more = skipped * advanced;
+        let is_open = run.noise == 0.0 && skipped == 0 && step > 3;
+        let found = (1..=2)
+            .filter(|_| is_open)
+            .find_map(|period| Some((period, history.moved(period, step, &state)?)));
+        if let Some((period, moved)) = found {
+            let times = (run.steps - step) / period;
+            let more = times.checked_mul(moved).filter(|more| *more <= TIME_MAX).ok_or_else(too_long)?;
+            skipped = times * period;
             for clock in &mut state.clocks {
                 (clock.now, clock.free) = (clock.now + more, clock.free + more);
             }
-            break;
+            let released = state.released.iter_mut().flatten().flatten();
+            released.filter(|time| **time > 0).for_each(|time| *time += more);
         }
     }
     let last = (0..ranks).rev().max_by_key(|&rank| state.clocks[rank].now).unwrap_or(0) as u32;
     let end = state.clocks.get(last as usize).map_or(0, |clock| clock.now);
     let walk = Walk { epochs: &epochs, links, run, history: &history, traced: HashMap::new() };
     let path = if ranks == 0 || step == 0 { Path::default() } else { walk.back(step - 1, last) };
-    Simulation { end, last, followed: run.steps - skipped, waits: state.waits, path }
+    Ok(Simulation { end, last, followed: run.steps - skipped, waits: state.waits, path })
+}
+
+/// The longest run, in nanoseconds: 36 years. A single wait, overhead or step of work is at most a
+/// thousandth of that.
+const TIME_MAX: u64 = 1 << 60;
+const PART_MAX: f64 = (TIME_MAX >> 10) as f64;
+
+/// The most frames of an epoch.
+const FRAMES_MAX: u64 = 1 << 28;
+
+fn too_long() -> Error {
+    Error::new(ErrorClass::Arg, "the steps take longer than 36 years: simulate fewer, or less work in each")
+}
+
+/// Refuses what cannot be simulated with whole numbers, or takes more memory than there may be.
+fn refuse(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> Result<()> {
+    let Machine { shared, network, moving: Moving { per_run, pack, unpack, remote_run, remote }, .. } =
+        machine;
+    let of_link = |link: &Link| [link.latency, link.overhead, link.payload, link.per_byte];
+    let figures = of_link(shared).into_iter().chain(of_link(network));
+    for figure in figures.chain([*per_run, *pack, *unpack, *remote_run, *remote]) {
+        if !(0.0..=1e9).contains(&figure) {
+            let message =
+                format!("a machine model with a figure of {figure} ns: at most a second is simulated");
+            return Err(Error::new(ErrorClass::Arg, message));
+        }
+    }
+    if !(0.0..=100.0).contains(&run.noise) {
+        return Err(Error::new(
+            ErrorClass::Arg,
+            format!("noise of {} times the work: give 0 to 100", run.noise),
+        ));
+    }
+    for schedule in schedules {
+        let ranks = schedule.class_of.len() as u32;
+        if (0..ranks).any(|rank| (run.work)(rank) as f64 * (1.0 + run.noise) > PART_MAX) {
+            return Err(too_long());
+        }
+        let frames = |program: &Program| {
+            let sends = |instruction: &&Instruction| {
+                matches!(
+                    instruction,
+                    Instruction::Send { .. } | Instruction::Expose { .. } | Instruction::Done { .. }
+                )
+            };
+            program.instructions.iter().filter(sends).count() as u64
+        };
+        let of_class: Table<ClassId, u64> = schedule.classes.values().map(frames).collect();
+        let all: u64 = schedule.class_of.iter().map(|class| of_class[*class]).sum();
+        if all > FRAMES_MAX {
+            let message = format!("{all} frames in an epoch: at most {FRAMES_MAX} are simulated");
+            return Err(Error::new(ErrorClass::NoMem, message));
+        }
+        let mut buffers = schedule.classes.values().flat_map(|program| program.buffers.values());
+        if let Some(buffer) = buffers.find(|buffer| buffer.copies > 2) {
+            let message = format!("a buffer with {} copies: at most two are simulated", buffer.copies);
+            return Err(Error::new(ErrorClass::Plan, message));
+        }
+    }
+    Ok(())
 }
 
 /// The most steps over which the path goes back, and the most clocks that are kept for it.
@@ -347,22 +413,28 @@ impl History {
         self.first = step + 1 - self.clocks.len() as u64;
     }
 
-    /// Returns the time by which a step has moved the whole state, up to `step`; `None` if its
-    /// parts have moved by different times.
-    fn advanced(&self, step: u64, state: &State) -> Option<u64> {
-        let (before, releases) = (self.clocks.back()?, self.released.back()?);
-        let advanced = state.clocks.first()?.now - before.first()?.now;
+    /// Returns the time by which the whole state has moved in the last `period` steps, which are 1
+    /// or 2, up to `step`; `None` if its parts have moved by different times. Buffers with two
+    /// copies may make every other step the same.
+    fn moved(&self, period: u64, step: u64, state: &State) -> Option<u64> {
+        let at = self.clocks.len().checked_sub(period as usize)?;
+        let (before, releases) = (&self.clocks[at], &self.released[at]);
+        let moved = state.clocks.first()?.now - before.first()?.now;
         let left = |clock: &Clock| clock.free.saturating_sub(clock.now);
         let has_moved =
-            |(now, before): (&Clock, &Clock)| now.now - before.now == advanced && left(now) == left(before);
-        // The run of this step, and the one before it, whose times the step has left.
-        let run = ((step - 1) % 2) as usize;
+            |(now, before): (&Clock, &Clock)| now.now - before.now == moved && left(now) == left(before);
+        // The times of a run are where those of the run two before it were.
+        let run = |step: u64| (step % 2) as usize;
         let is_released_later = |(now, before): (&[Vec<u64>; 2], &[Vec<u64>; 2])| {
-            now[run].iter().zip(&before[1 - run]).all(|(now, before)| *now == before + advanced)
+            (step..step + 2).all(|step| {
+                // A frame that no rank releases, such as an entry, has the time 0.
+                let mut times = now[run(step)].iter().zip(&before[run(step + period)]);
+                times.all(|(&now, &before)| (now, before) == (0, 0) || now == before + moved)
+            })
         };
         let is_steady = state.clocks.iter().zip(before).all(has_moved)
             && state.released.iter().zip(releases).all(is_released_later);
-        is_steady.then_some(advanced)
+        is_steady.then_some(moved)
     }
 
     fn clock(&self, step: u64, rank: u32) -> Clock {
@@ -442,12 +514,14 @@ fn advance(
                         state.released[number][(step % 2) as usize][frame as usize] =
                             clock.now + link.latency;
                     }
-                    Event::Reclaim { first, count, copies } => {
+                    Event::Reclaim { buffer, copies } => {
                         if step >= u64::from(copies) {
-                            let from = (epoch.first[at] + first) as usize;
-                            let run = (step - u64::from(copies)) % 2;
-                            let frames = &state.released[number][run as usize][from..from + count as usize];
-                            clock.now = frames.iter().copied().fold(clock.now, u64::max);
+                            let run = ((step - u64::from(copies)) % 2) as usize;
+                            let frames = &epoch.buffers[schedule.class_of[at]][buffer as usize];
+                            let released = &state.released[number][run];
+                            let released =
+                                frames.iter().map(|frame| released[(epoch.first[at] + frame) as usize]);
+                            clock.now = released.fold(clock.now, u64::max);
                         }
                     }
                 }
@@ -718,11 +792,11 @@ impl Walk<'_> {
                 Event::Release { from, number } => {
                     trace.released.insert((trace.epoch, from, number), trace.log.len());
                 }
-                Event::Reclaim { first, count, copies } => {
+                Event::Reclaim { buffer, copies } => {
                     if let Some(earlier) = step.checked_sub(u64::from(copies)) {
                         let all = &self.history.released[(step - self.history.first) as usize][trace.epoch];
-                        let from = epoch.first[rank as usize] + first;
-                        for frame in from..from + count {
+                        for own in &epoch.buffers[class][buffer as usize] {
+                            let frame = epoch.first[rank as usize] + own;
                             let time = all[(earlier % 2) as usize][frame as usize];
                             if time > trace.clock.now {
                                 trace.clock.now = time;

@@ -3,6 +3,7 @@
 
 use crate::compiled::{options, patterns};
 use fencepost_planner::collect;
+use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::explain::moving;
 use fencepost_planner::grid::Block;
@@ -178,7 +179,7 @@ fn total(path: &Path) -> u64 {
 fn compare(schedules: &[&Schedule], machine: &Machine, steps: u64, works: &[u64]) -> Simulation {
     let work = |rank: u32| works[rank as usize % works.len()];
     let run = Run { steps, work: &work, noise: 0.0, seed: 0 };
-    let simulated = simulate(schedules, machine, &run);
+    let simulated = simulate(schedules, machine, &run).unwrap();
     let expected = by_events(schedules, machine, steps, work);
     let end = expected.iter().map(|(end, _)| *end).max().unwrap();
     assert_eq!(simulated.end, end);
@@ -193,7 +194,7 @@ fn compare(schedules: &[&Schedule], machine: &Machine, steps: u64, works: &[u64]
         let mut other = *machine;
         (other.shared.latency, other.network.latency) =
             (machine.shared.latency + change, machine.network.latency + change);
-        let then = simulate(schedules, &other, &run).end as i64;
+        let then = simulate(schedules, &other, &run).unwrap().end as i64;
         let count = (simulated.path.latencies[0] + simulated.path.latencies[1]) as i64;
         assert!(then >= end as i64 + change as i64 * count, "{then} for {end}, {:?}", simulated.path);
     }
@@ -272,7 +273,7 @@ fn a_slow_rank_is_what_its_neighbours_wait_for() {
     let schedule = halo([3, 3], Placement::Apart);
     let slow = |rank: u32| if rank == 4 { 1_000_000 } else { 0 };
     let run = Run { steps: 3, work: &slow, noise: 0.0, seed: 0 };
-    let simulated = simulate(&[schedule.get()], &Machine::default(), &run);
+    let simulated = simulate(&[schedule.get()], &Machine::default(), &run).unwrap();
     assert!(simulated.end > 3_000_000);
     for (rank, waits) in simulated.waits.iter().enumerate().filter(|(rank, _)| *rank != 4) {
         assert_eq!(waits.awaited, 4, "rank {rank}");
@@ -286,11 +287,59 @@ fn noise_depends_on_its_seed_alone() {
     let schedule = halo([3, 2], Placement::Together);
     let end = |noise, seed| {
         let run = Run { steps: 20, work: &|_| 10_000, noise, seed };
-        simulate(&[schedule.get()], &Machine::default(), &run).end
+        simulate(&[schedule.get()], &Machine::default(), &run).unwrap().end
     };
     assert_eq!(end(0.1, 7), end(0.1, 7));
     assert_ne!(end(0.1, 7), end(0.1, 8));
     assert!(end(0.0, 7) < end(0.1, 7) && end(0.1, 7) < end(0.0, 7) + 20 * 1_000);
     let nothing = Run { steps: 0, work: &|_| 1, noise: 0.0, seed: 0 };
-    assert_eq!(simulate(&[schedule.get()], &Machine::default(), &nothing).end, 0);
+    assert_eq!(simulate(&[schedule.get()], &Machine::default(), &nothing).unwrap().end, 0);
+}
+
+#[test]
+fn a_ring_of_direct_copies_becomes_steady() {
+    let schedule = halo([8], Placement::Hosts { ranks_each: 4 });
+    let direct = Options { mode: Mode::Direct, ..Options::default() };
+    let ring = one_way(8);
+    for options in [Options::default(), direct] {
+        let ring = compile(&ring, Placement::Hosts { ranks_each: 4 }, &Machine::default(), &options).unwrap();
+        let simulated = compare(&[ring.get()], &Machine::default(), 300, &[500]);
+        assert!(simulated.followed < 100, "{} steps were followed", simulated.followed);
+    }
+    compare(&[schedule.get()], &Machine::default(), 300, &[500]);
+}
+
+/// Each rank puts to the next one, and nothing flows back.
+fn one_way(ranks: u32) -> fencepost_planner::ir::pattern::Patterns {
+    let window = WindowId(0);
+    struct Nothing;
+    impl fencepost_planner::argument::Argument for Nothing {}
+    let pattern = |rank: u32, _: &Nothing| {
+        let put = |first: usize| Operation {
+            kind: Kind::Put,
+            window,
+            target: Some(Delta::between(Rank(rank), Rank((rank + 1) % ranks))),
+            remote: Datatype::run(100 + first..100 + first + 40),
+            local: Local::Section { window, datatype: Datatype::run(first..first + 40) },
+            mode: Mode::Auto,
+            site: Site::default(),
+        };
+        Ok((Pattern { operations: [put(0), put(50)].into_iter().collect() }, true))
+    };
+    let windows = [ElementType::scalar(Scalar::F64)].into_iter().collect();
+    collect::patterns("one way", windows, ranks, |_| Ok(Nothing), pattern).unwrap()
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused() {
+    let schedule = halo([2, 2], Placement::Together);
+    let error = |machine: &Machine, steps, work: u64| {
+        let run = Run { steps, work: &|_| work, noise: 0.0, seed: 0 };
+        simulate(&[schedule.get()], machine, &run).unwrap_err().to_string()
+    };
+    let mut slow = Machine::default();
+    slow.shared.latency = 1e300;
+    assert!(error(&slow, 1, 0).contains("at most a second"));
+    assert!(error(&Machine::default(), u64::MAX, 1_000).contains("36 years"));
+    assert!(error(&Machine::default(), 1, u64::MAX).contains("36 years"));
 }
