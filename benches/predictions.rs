@@ -1,8 +1,8 @@
-//! How good is a prediction after a probe of ten seconds, for workloads, modes and sizes that no
-//! probe has? The rows are printed with the worst first.
+//! How good is a prediction after a probe of ten seconds, for workloads, modes and sizes that the
+//! probe did not time? Prints the rows, worst first.
 //!
-//! `FENCEPOST_BENCH_PROBE=SECONDS` and `FENCEPOST_BENCH_TIME=SECONDS` set how long each transport is
-//! probed, and each plan is measured.
+//! `FENCEPOST_BENCH_PROBE=SECONDS` sets how long each transport is probed, and
+//! `FENCEPOST_BENCH_TIME=SECONDS` how long each plan is measured.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -38,7 +38,7 @@ fn block(u: &mut Window<f64>, next: usize, half: usize) -> Result<()> {
     u.put(0..half).to(next, half)
 }
 
-/// The number of ranks: one for each core of the smallest machine that tells anything.
+/// The number of ranks. Two, so that each has a core of its own on a two-core machine.
 const RANKS: usize = 2;
 
 /// Compiles a workload of a size.
@@ -75,7 +75,7 @@ fn one_block(half: usize) -> Result<Compiled> {
     block::compile(RANKS, |rank| Ok(((rank + 1) % RANKS, half)))
 }
 
-/// Returns a number of seconds that the environment sets.
+/// Returns the seconds in this environment variable, or a default.
 fn seconds(name: &str, otherwise: f64) -> Duration {
     let given = std::env::var(name).ok().and_then(|text| text.parse().ok());
     Duration::from_secs_f64(given.unwrap_or(if short() { 0.01 } else { otherwise }))
@@ -131,7 +131,7 @@ fn main() -> Result<()> {
     let within = |limit: f64| counted.iter().filter(|(_, row)| error(row) <= limit).count();
     let median = counted.get(counted.len() / 2).map_or(f64::NAN, |(_, row)| error(row));
     println!(
-        "\n{} rows: median error {:.0} % (10), {} within 25 % ({} wanted); not counted, since they differ from themselves: {}",
+        "\n{} rows: median error {:.0} % (goal 10 %), {} within 25 % (goal {}); left out as too noisy: {}",
         counted.len(),
         100.0 * median,
         within(0.25),
@@ -160,6 +160,8 @@ fn chosen(rows: &[Case]) {
     ratios.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mean = ratios.iter().map(|(ratio, _)| ratio).sum::<f64>() / ratios.len().max(1) as f64;
     if let Some((worst, name)) = ratios.first() {
-        println!("auto: mean {mean:.2} of the best mode (1.03), worst {worst:.2} (1.15): {name}");
+        println!(
+            "auto takes {mean:.2} times the best mode's time on average (goal 1.03), at worst {worst:.2} (goal 1.15): {name}"
+        );
     }
 }

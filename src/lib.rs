@@ -379,10 +379,10 @@ pub use fencepost_runtime::{
 /// # fn main() {}
 /// ```
 ///
-/// The name is that by which recipes refer to the plan; it need not be that of the superstep. The
-/// expression has an [`Ask`](plans::Ask), and returns `Result<`[`Compiled`]`>`. It is called only
-/// if a recipe asks for the plan: by `fencepost plan`, or by `fencepost_tool::plans::check` in a
-/// test. A recipe is a table of the file `plans/plans.toml`:
+/// The name is the one that recipes use; it need not be that of the superstep. The expression
+/// receives an [`Ask`](plans::Ask) and returns `Result<`[`Compiled`]`>`. It runs only when the plan
+/// is requested: by the command `fencepost` (`plan`, `predict`, `compare`), or by
+/// `fencepost_tool::plans::check` in a test. A recipe is a table of the file `plans/plans.toml`:
 ///
 /// ```toml
 /// [pass_on-64]
@@ -391,8 +391,8 @@ pub use fencepost_runtime::{
 /// values.count = 1000
 /// ```
 ///
-/// Each recipe makes one file, here `plans/pass_on-64.plan`. `name::load(world, "plans", ..)` loads
-/// the one whose name is that of the superstep and the number of ranks.
+/// Each recipe makes a plan of its own name, here `plans/pass_on-64.plan`, and a text of it. In a
+/// world of 64 ranks, `pass_on::load(world, "plans", ..)` reads the file `pass_on-64.plan`.
 #[macro_export]
 macro_rules! plan {
     ($name:ident = |$ask:ident| $compile:expr) => {

@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 /// A program of the package in the current folder.
 #[derive(Args, Debug, Default)]
 pub struct Target {
-    /// The program of the package in the current folder, which cargo builds, if there are several
+    /// The binary to build and use, if the package in the current folder has several
     #[arg(long, value_name = "NAME", conflicts_with_all = ["example", "program"])]
     bin: Option<String>,
-    /// The example of the package in the current folder, which cargo builds
+    /// The example to build and use, instead of a binary
     #[arg(long, value_name = "NAME", conflicts_with = "program")]
     example: Option<String>,
 }
@@ -59,11 +59,7 @@ impl Target {
             }
             several => {
                 let names: Vec<&str> = several.iter().map(|(name, _)| name.as_str()).collect();
-                Err(format!(
-                    "the package has several programs: give one of them, as --bin {}; there are {}",
-                    names[0],
-                    names.join(", ")
-                ))
+                Err(format!("the package has several programs: choose one with --bin: {}", names.join(", ")))
             }
         }
     }

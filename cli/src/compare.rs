@@ -43,13 +43,13 @@ pub struct Compare {
     /// The recipe of a program's plan
     #[arg(long, value_name = "NAME")]
     recipe: Option<String>,
-    /// A value to vary, for a program: NAME=FROM..TO, which doubles, or NAME=VALUE;VALUE
+    /// A value of a program's plan to vary: NAME=VALUE;VALUE, or NAME=FROM..TO, doubling each time
     #[arg(long, value_name = "NAME=VALUES", requires = "recipe")]
     sweep: Option<String>,
     /// Save the fastest plan in this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "sweep")]
     keep_best: Option<PathBuf>,
-    /// Print a document of JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     /// The plans to measure, as a rank of the job
@@ -64,9 +64,10 @@ pub struct Compare {
 }
 
 const AFTER: &str = "\
-The plan runs without its program: on windows that are just long enough, with new values before each run, which are \
-read after it. The modes take turns. Schedules that are equal are measured once. The noise is the part by which the \
-medians of every other turn differ.
+The plan is measured without its program. Its windows are just long enough. Before each run, a rank writes the elements \
+that are sent; after it, the rank reads the elements that arrived. The modes take turns. A mode is left out if its \
+schedule equals that of an earlier row, such as `auto`. Noise is the difference between the medians of the odd and the \
+even turns, relative to the measured time.
 
 Examples:
   fencepost compare plans/exchange-4.plan
@@ -115,7 +116,7 @@ impl Compare {
         let subject = Path::new(&self.subject);
         if subject.extension().is_some_and(|extension| extension == "plan") {
             if self.sweep.is_some() {
-                return Err("a plan is of its values: give the program to vary them".into());
+                return Err("the values of a plan are fixed: to sweep them, give its program instead".into());
             }
             return Ok(vec![open(subject)?]);
         }
@@ -123,7 +124,7 @@ impl Compare {
         let names: Vec<String> = recipes.iter().map(|recipe| recipe.name.clone()).collect();
         recipes.retain(|recipe| self.recipe.as_ref().is_none_or(|name| recipe.name == *name));
         if recipes.len() != 1 {
-            return Err(format!("give one recipe with --recipe: there are {}", names.join(", ")));
+            return Err(format!("give one recipe with --recipe: one of {}", names.join(", ")));
         }
         let values = self.sweep.iter().map(|text| value(text)).collect::<Result<_, _>>()?;
         let recipes = Question { values, ..Question::default() }.recipes(&recipes);
@@ -240,7 +241,7 @@ fn table(
     Ok(text)
 }
 
-/// Says at which value another mode becomes the fastest.
+/// Lists the values between which another mode becomes the fastest.
 fn crossover(all: &[(Vec<Candidate>, Vec<MeasurementRow>)]) -> String {
     let fastest: Vec<(String, String)> = all
         .iter()
@@ -253,7 +254,10 @@ fn crossover(all: &[(Vec<Candidate>, Vec<MeasurementRow>)]) -> String {
         .collect();
     let changes = fastest.windows(2).filter(|pair| pair[0].1 != pair[1].1);
     let lines = changes.map(|pair| {
-        format!("between {} and {}: from {} to {}\n", pair[0].0, pair[1].0, pair[0].1, pair[1].1)
+        format!(
+            "between {} and {}, the fastest mode changes from {} to {}\n",
+            pair[0].0, pair[1].0, pair[0].1, pair[1].1
+        )
     });
     lines.collect()
 }

@@ -47,7 +47,7 @@ enum Command {
     Explain(plans::Show),
     /// Verify that plans do what their calls ask for
     Verify(plans::Verify),
-    /// Print in what two plans differ: exit code 1 if they do
+    /// Compare two plans: exit code 1 if they differ
     Diff(plans::Diff),
     /// Print predicted times over ranks, values, placements, machines and modes
     Predict(Box<predict::Predict>),

@@ -5,6 +5,7 @@ use crate::progress::Progress;
 use crate::run::find;
 use crate::{fail, print, usage};
 use clap::{Args, ValueHint};
+use fencepost_planner::explain::number_of;
 use fencepost_runtime::Compiled;
 use fencepost_tool::difference::Comparison;
 use fencepost_tool::documents::{CheckDocument, Content, DifferenceDocument, PlanDocument};
@@ -28,17 +29,19 @@ struct Wanted {
     /// One class
     #[arg(long, value_name = "CLASS")]
     class: Option<u32>,
-    /// The operations that are called in this line; the end of the path is enough
+    /// The operations called on this line; the last part of the path is enough
     #[arg(long, value_name = "FILE:LINE", value_parser = line)]
     line: Option<(String, u32)>,
-    /// Print a document of JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 fn line(text: &str) -> Result<(String, u32), String> {
     let parsed = text.rsplit_once(':').and_then(|(file, line)| Some((file.to_owned(), line.parse().ok()?)));
-    parsed.filter(|(file, _)| !file.is_empty()).ok_or_else(|| "give a file and a line, as main.rs:12".into())
+    parsed
+        .filter(|(file, _)| !file.is_empty())
+        .ok_or_else(|| "give a file and a line, such as main.rs:12".into())
 }
 
 /// A file of a plan, and its part.
@@ -129,13 +132,13 @@ pub struct Diff {
     /// The file of the second plan
     #[arg(value_name = "NEW", value_hint = ValueHint::FilePath)]
     new: PathBuf,
-    /// Print a document of JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 impl Diff {
-    /// Prints in what the plans differ.
+    /// Prints the differences between the plans.
     pub fn run(&self) -> ExitCode {
         let both = open(&self.old).and_then(|old| Ok((old, open(&self.new)?)));
         let (old, new) = match both {
@@ -159,10 +162,10 @@ pub struct Plan {
     /// Check the plans, and write nothing: exit code 1 if one is not what the program compiles now
     #[arg(long)]
     check: bool,
-    /// The folder with plans.toml, and with the plans
+    /// The folder of plans.toml and of the plans
     #[arg(long, value_name = "FOLDER", default_value = "plans", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
-    /// With --check, print a document of JSON
+    /// With --check, print JSON
     #[arg(long, requires = "check")]
     json: bool,
     #[command(flatten)]
@@ -176,8 +179,8 @@ pub struct Plan {
 }
 
 const AFTER: &str = "\
-The program registers each plan with `fencepost::plan!`, and the file plans.toml has a recipe, a table, for each file \
-to make. The program is started once, and compiles the plans where it would enter its first world.
+The program registers each plan with `fencepost::plan!`. In plans.toml, each table is a recipe for one plan. The program \
+is started once; instead of entering its first world, it compiles the plans and ends.
 
 A recipe:
   [exchange-64]
@@ -187,7 +190,7 @@ A recipe:
   machine = \"cluster.txt\"     a machine model, relative to the folder
   mode = \"auto\"               the mode of all operations
   cap = 65536                 the largest staging memory of a rank, in bytes
-  values.cells = [512, 512]   what the plan asks for
+  values.cells = [512, 512]   values that the plan reads with `ask.value`
 
 Only plan and ranks are required. The recipe makes exchange-64.plan, and exchange-64.txt for reviews.
 
@@ -220,10 +223,12 @@ impl Plan {
             return match plans::write(&recipes, &compiled) {
                 Err(why) => fail(DIFFERS, &why),
                 Ok(changed) => {
-                    let lines = changed.iter().map(|path| format!("wrote {}\n", path.display()));
+                    let lines = changed.iter().map(|path| {
+                        let what = if path.exists() { "wrote" } else { "removed" };
+                        format!("{what} {}\n", path.display())
+                    });
                     let text: String = lines.collect();
-                    let all = format!("{} plans, all up to date\n", recipes.all.len());
-                    print(if text.is_empty() { all } else { text }.as_bytes())
+                    print(if text.is_empty() { up_to_date(&recipes) } else { text }.as_bytes())
                 }
             };
         }
@@ -231,7 +236,7 @@ impl Plan {
         let is_up_to_date = findings.iter().all(Finding::is_harmless);
         let text = match (self.json, is_up_to_date) {
             (true, _) => Content::Check(CheckDocument::new(&findings)).to_json(),
-            (false, true) => format!("{}{} plans, all up to date\n", Report(&findings), recipes.all.len()),
+            (false, true) => format!("{}{}", Report(&findings), up_to_date(&recipes)),
             (false, false) => format!(
                 "{}\nif this is intended, the same command without --check writes them; read the difference, and commit it\n",
                 Report(&findings)
@@ -240,4 +245,11 @@ impl Plan {
         let printed = print(text.as_bytes());
         if is_up_to_date { printed } else { ExitCode::from(DIFFERS) }
     }
+}
+
+/// Returns the line for a folder whose plans are all up to date.
+fn up_to_date(recipes: &Recipes) -> String {
+    let count = recipes.all.len();
+    let all = if count == 1 { "" } else { "all " };
+    format!("{}, {all}up to date\n", number_of(count as u64, "plan"))
 }

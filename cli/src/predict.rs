@@ -23,7 +23,7 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = AFTER)]
 pub struct Predict {
-    /// The plan that the program registers, instead of the recipes in --folder
+    /// Predict the plan that is registered under this name, instead of the recipes in --folder
     #[arg(long, value_name = "NAME")]
     plan: Option<String>,
     /// Only this recipe
@@ -32,17 +32,16 @@ pub struct Predict {
     /// The folder with plans.toml
     #[arg(long, value_name = "FOLDER", default_value = "plans", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
-    /// The numbers of ranks, comma-separated, or FROM..TO, which doubles
+    /// Numbers of ranks: a list such as 4,64, or FROM..TO for FROM, twice FROM, and so on up to TO
     #[arg(short = 'n', long, value_name = "RANKS")]
     ranks: Option<String>,
-    /// Values that the plan asks for: NAME=VALUE, or NAME=FROM..TO, which doubles; several values
-    /// are separated by semicolons
+    /// Values that the plan reads: NAME=VALUE;VALUE, or NAME=FROM..TO, doubling from FROM to TO
     #[arg(long, visible_alias = "sweep", value_name = "NAME=VALUES")]
     set: Vec<String>,
     /// The placements, comma-separated: together, apart, or a number of ranks on each host
     #[arg(long, value_name = "PLACEMENTS", value_delimiter = ',')]
     placement: Vec<Placement>,
-    /// Files of machine models, comma-separated; default is the default model
+    /// Files of machine models, comma-separated; the word default names the built-in model
     #[arg(long, value_name = "FILES", value_delimiter = ',', value_hint = ValueHint::FilePath)]
     machine: Vec<PathBuf>,
     /// The modes, comma-separated: auto, aggressive, aggregated, pipelined or direct
@@ -51,7 +50,7 @@ pub struct Predict {
     /// What to print
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
     format: Format,
-    /// Print a document of JSON, as --format json
+    /// Print JSON; short for --format json
     #[arg(long)]
     json: bool,
     /// The file of a plan, which ends in .plan, or a program
@@ -69,7 +68,7 @@ enum Format {
     Text,
     /// Comma-separated values
     Csv,
-    /// A document of JSON
+    /// JSON
     Json,
 }
 
@@ -82,7 +81,7 @@ Examples:
   fencepost predict --plan exchange -n 4..4096 --set cells=1024 ./heat
   fencepost predict --machine here.txt,cluster.txt --format csv ./heat >times.csv";
 
-/// The most numbers of a range that doubles.
+/// The most numbers before the end of a range FROM..TO.
 const NUMBERS_MAX: usize = 64;
 
 impl Predict {
@@ -111,7 +110,7 @@ impl Predict {
         let compiled = if subject.extension().is_some_and(|extension| extension == "plan") {
             if !question.ranks.is_empty() || !question.values.is_empty() || self.plan.is_some() {
                 return Err(format!(
-                    "{}: a plan is of its ranks and values: give the program to vary them, or omit --ranks, --set and --plan",
+                    "{}: the ranks and values of a plan are fixed: give its program instead, or omit --ranks, --set and --plan",
                     subject.display()
                 ));
             }
@@ -142,7 +141,7 @@ impl Predict {
             let names: Vec<String> = recipes.iter().map(|recipe| recipe.name.clone()).collect();
             recipes.retain(|recipe| recipe.name == *name);
             if recipes.is_empty() {
-                return Err(format!("there is no recipe {name}: there are {}", names.join(", ")));
+                return Err(format!("there is no recipe {name}: give one of {}", names.join(", ")));
             }
         }
         Ok(recipes)
@@ -155,7 +154,7 @@ impl Predict {
                 .iter()
                 .map(|number| number.parse().map(NonZeroUsize::get))
                 .collect::<Result<_, _>>()
-                .map_err(|_| format!("--ranks {text}: give numbers from 1 up, as 4,64 or 4..4096"))?,
+                .map_err(|_| format!("--ranks {text}: give numbers from 1 up, such as 4,64 or 4..4096"))?,
         };
         let named = |path: &PathBuf| {
             let name = path.display().to_string();
@@ -180,7 +179,7 @@ pub fn value(text: &str) -> Result<(String, Vec<String>), String> {
     let (name, values) = text
         .split_once('=')
         .filter(|(name, _)| !name.is_empty())
-        .ok_or_else(|| format!("--set {text}: give a name and a value, as cells=512"))?;
+        .ok_or_else(|| format!("--set {text}: give a name and a value, such as cells=512"))?;
     let all = match values.split_once("..") {
         Some(_) => numbers(values)?,
         None => values.split(';').map(|value| value.trim().to_owned()).collect(),
@@ -193,7 +192,7 @@ fn numbers(text: &str) -> Result<Vec<String>, String> {
     let Some((first, last)) = text.split_once("..") else {
         return Ok(text.split(',').map(|number| number.trim().to_owned()).collect());
     };
-    let wrong = || format!("{text}: give a range of numbers from 1 up, as 16..4096");
+    let wrong = || format!("{text}: give a range of numbers from 1 up, such as 16..4096");
     let (first, last): (u64, u64) =
         (first.trim().parse().map_err(|_| wrong())?, last.trim().parse().map_err(|_| wrong())?);
     if first == 0 || last < first {

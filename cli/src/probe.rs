@@ -23,24 +23,23 @@ pub struct Probe {
     /// How ranks communicate: shm or tcp
     #[arg(long, value_name = "TRANSPORT", default_value = "shm", value_parser = crate::run::reach)]
     transport: Reach,
-    /// How long to time exchanges; the least time of each counts
+    /// How long to time exchanges; the shortest time of each is used
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = fencepost_job::duration)]
     time: Duration,
 }
 
 const AFTER: &str = "\
-Prints the model as text that FENCEPOST_MACHINE, `fencepost run --machine` and recipes of plans accept. Comments state \
-where it was measured, and what each exchange took and is predicted to take with it. Nothing else should run meanwhile.
+Prints a machine model, which FENCEPOST_MACHINE, `fencepost run --machine` and recipes accept. Comments state where it \
+was measured and, for each exchange, the measured and the predicted time. Run nothing else meanwhile.
 
-Several hosts are measured as a job, with --transport and -n as `run` has them:
+To measure several hosts, run the probe as a job; --transport and -n are then those of `run`:
   fencepost run --pin --hosts a:2,b:2 fencepost probe --time 10s >cluster.txt
 
 Examples:
   fencepost probe -n 2 --transport tcp --time 10s >machine.txt
   fencepost run -n 2 --transport tcp --machine machine.txt ./heat2d";
 
-/// The largest ratio of a measured time to a predicted one, or the other way round, that is not
-/// reported.
+/// The largest ratio between a measured and a predicted time, either way, that is not marked.
 const NEAR: f64 = 1.1;
 
 /// What is printed of an exchange: its name, and its measured and its predicted time.
@@ -96,8 +95,9 @@ fn place(world: &World, cores: &[String]) -> String {
 }
 
 fn written(place: &str, machine: &Machine, rows: &[Row]) -> String {
-    let mut text =
-        format!("# Measured by `fencepost probe` on {place}.\n# In nanoseconds, and bytes of caches.\n");
+    let mut text = format!(
+        "# Measured by `fencepost probe` on {place}.\n# Times in nanoseconds, cache sizes in bytes.\n"
+    );
     let widest = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     // A `String` takes every text.
     let mut line = |arguments: std::fmt::Arguments<'_>| {

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Progress {
-    /// Begins to wait for the second; `what` is what the command is doing.
+    /// Starts the second, after which a line with `what` is shown.
     pub fn of(what: impl Into<String>) -> Self {
         if !std::io::stderr().is_terminal() {
             return Self(None);

@@ -18,25 +18,25 @@ pub struct Simulate {
     /// The number of steps
     #[arg(long, value_name = "STEPS", default_value = "100")]
     steps: u64,
-    /// The work of a rank in each step, in nanoseconds, or such as 100us or 2ms
+    /// The work of a rank in each step, in nanoseconds or with a unit, such as 100us or 2ms
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = short_time)]
     work: Duration,
-    /// By how much the work of ranks differs, in percent: each has up to so much more or less
+    /// By how many percent the work of a rank may be above or below --work, the same in all steps
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent)]
     uneven: f64,
-    /// How much longer a rank takes by chance in a step, in percent
+    /// The largest random delay of a rank in a step, in percent of its work
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent)]
     noise: f64,
-    /// What chance depends on; equal seeds give equal runs
+    /// The seed of all randomness; equal seeds give equal results
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     seed: u64,
-    /// By how much the run may take longer, in percent: the latency is found with which it does
+    /// Report the largest latency at which the run takes at most this much longer, in percent
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
     tolerance: f64,
     /// The file of the machine model [default: that of the plan]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     machine: Option<PathBuf>,
-    /// Print a document of JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     /// The file of the plan
@@ -57,7 +57,7 @@ fn percent(text: &str) -> Result<f64, String> {
     let part = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().map(|percent| percent / 100.0);
     part.ok()
         .filter(|part| (0.0..=100.0).contains(part))
-        .ok_or_else(|| "give a number of percent, from 0 to 10000".into())
+        .ok_or_else(|| "give a percentage from 0 to 10000".into())
 }
 
 /// The longest work of a step.

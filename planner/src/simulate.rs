@@ -1,15 +1,16 @@
-//! [`simulate`]: what many steps of a program take, of all ranks, with uneven work and noise.
+//! [`simulate`]: the time that many steps of a superstep take on all ranks, with uneven work and
+//! noise.
 //!
-//! Each rank follows its program on a clock of its own. A frame takes `o` of its sender, then the
-//! sender's link for `G` a byte, one frame after another, and arrives `L` later; its receiver
-//! waits until then, and takes `o` as well. All times are whole nanoseconds, so that sums do not
-//! depend on their order.
+//! Each rank executes its program on a clock of its own. To send a frame, a rank is busy for the
+//! overhead `o`. The frame then occupies the rank's link for `G` a byte, after earlier frames, and
+//! arrives after the latency `L`. The receiver waits for the arrival and is busy for `o`, and for
+//! frames with data also for the payload's cost. All times are whole nanoseconds, so that sums do
+//! not depend on their order.
 //!
-//! There is no queue of events. A step of all ranks is simulated before the next one, since no rank
-//! needs anything of a later step. Within a step each rank is followed until it waits for a frame
-//! that is not sent yet, and these ranks again, until none is left: as often as frames depend on
-//! one another, which is twice for a halo. When all ranks have advanced by the same time in a
-//! step, the other steps are computed by multiplication.
+//! There is no event queue. Steps are simulated one by one, because no rank needs anything from a
+//! later step. Within a step, each rank runs until it waits for a frame that has not been sent.
+//! The waiting ranks are then visited again, until all have finished: two passes for a halo. Once
+//! a step, or every other step, only moves all times by the same amount, the rest is extrapolated.
 //!
 //! **Source** A. Alexandrov et al., SPAA 1995 (LogGP). T. Hoefler, T. Schneider and A. Lumsdaine,
 //! HPDC 2010, for simulating whole applications in this model. Different here: programs are
@@ -23,7 +24,7 @@ use crate::machine::{Link, Machine, Moving};
 use crate::table::Table;
 use std::collections::{HashMap, VecDeque};
 
-/// A time of a frame that was not sent yet.
+/// The arrival of a frame that has not been sent yet.
 const NOT_SENT: u64 = u64::MAX;
 
 /// What is simulated: steps, each of which is work and then the epochs of a superstep.
@@ -32,9 +33,9 @@ pub struct Run<'r> {
     pub steps: u64,
     /// The work of a rank in each step, in nanoseconds.
     pub work: &'r dyn Fn(u32) -> u64,
-    /// The largest part of its work that a rank takes longer, by chance: 0.05 for up to 5 percent.
+    /// The largest random delay of a rank in one step, as a fraction of its work.
     pub noise: f64,
-    /// What chance depends on: equal seeds give equal runs.
+    /// The seed of the noise; equal seeds give equal runs.
     pub seed: u64,
 }
 
@@ -68,9 +69,9 @@ pub struct Waits {
     pub epoch: u32,
 }
 
-/// The path of work and frames that determines the end of a run: what it consists of. If a figure
-/// of the machine changes by so little that the path stays, the end changes by the count of that
-/// figure, times the change.
+/// The critical path of a run: the work and the frames that determine when it ends. The counts are
+/// derivatives: while the path stays the same, 1 ns more of latency delays the end by `latencies`
+/// ns, and likewise for overheads and bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Path {
     /// The number of steps that it goes back.
@@ -93,7 +94,7 @@ pub struct Path {
     pub bytes: [u64; 2],
 }
 
-/// A step of a program: what a rank does next.
+/// What a rank does next.
 #[derive(Clone, Copy)]
 enum Event {
     /// Moves elements.
@@ -104,7 +105,7 @@ enum Event {
     Await { from: Delta, number: u32, is_data: bool },
     /// Releases the frame that came last from a rank, so that its buffer may be written.
     Release { from: Delta, number: u32 },
-    /// Waits until the frames of a buffer were released, this number of runs before.
+    /// Waits until the frames that this buffer sent `copies` runs ago have been released.
     Reclaim { buffer: u32, copies: u32 },
 }
 
@@ -121,8 +122,8 @@ struct Epoch<'s> {
     buffers: Table<ClassId, Vec<Vec<u32>>>,
     /// The number of the first frame of each rank, among those of all ranks.
     first: Vec<u32>,
-    /// For each rank that waits for frames of others, in the order of its program: the number of
-    /// each. The numbers of a rank begin at `awaited_from`.
+    /// The frames that ranks await, by their numbers among those of all ranks: rank by rank, each
+    /// in program order. Those of rank `r` begin at `awaited_from[r]`.
     awaited: Vec<u32>,
     awaited_from: Vec<u32>,
     /// Whether any rank waits for releases.
@@ -169,7 +170,7 @@ impl<'s> Epoch<'s> {
         let first: Vec<u32> = first.collect();
         let reclaims = events.values().flatten().any(|event: &Event| matches!(event, Event::Reclaim { .. }));
         let (mut awaited, mut awaited_from) = (Vec::new(), Vec::with_capacity(first.len()));
-        // The frames of a pair of classes at a distance are the same for all such pairs of ranks.
+        // Ranks of the same two classes at the same distance exchange the same frames.
         let mut known: HashMap<(ClassId, ClassId, Delta, u32), u32> = HashMap::new();
         for (rank, class) in schedule.class_of.iter().enumerate() {
             awaited_from.push(awaited.len() as u32);
@@ -263,9 +264,10 @@ struct State {
 /// Follows many steps of a superstep whose epochs have these schedules.
 ///
 /// # Cost
-/// Linear in ranks, in the frames of each, and in the steps that are followed: those until all
-/// ranks advance by the same time, or all of them if there is noise. The path takes 16 bytes for
-/// each rank and step that is followed, and goes back over at most 64 steps.
+/// Linear in ranks, in the frames of each, and in the steps that are followed: all of them with
+/// noise, otherwise until one or two steps move all times by the same amount. The path needs
+/// the state before each of the last 64 steps, or of fewer if there are many ranks: 16 bytes a
+/// rank, and 16 a frame in epochs that reclaim buffers.
 ///
 /// # Errors
 /// `ARG` for figures of more than a second, or a run of more than 36 years; `NO_MEM` for more than
@@ -550,8 +552,8 @@ fn link_of(placement: Placement, links: &[Costs; 2], rank: u32, to: Delta) -> (&
     (&links[kind], kind)
 }
 
-/// The way back from the end of a run, over the events that determine it. The last steps are
-/// followed again, but only the ranks that the way needs.
+/// The walk from the end of a run back along its critical path. It simulates the last steps again,
+/// but only those ranks that are on the path or that these wait for.
 struct Walk<'w> {
     epochs: &'w [Epoch<'w>],
     links: [Costs; 2],
@@ -599,7 +601,7 @@ enum Cause {
 
 /// Where the way back is.
 enum At {
-    /// After the first events of a step of a rank, this many.
+    /// On a rank's clock, after this many events of the step.
     Clock { step: u64, rank: u32, events: usize },
     /// At a frame on the link of a rank.
     Link { step: u64, rank: u32, place: usize },
@@ -714,7 +716,7 @@ impl Walk<'_> {
     /// Follows a rank in a step, to its end or until it has sent a frame of an epoch. Returns the
     /// number of its events so far.
     fn trace(&mut self, step: u64, rank: u32, frame: Option<(usize, usize)>) -> usize {
-        // The ranks to follow, each for a frame of the one below it.
+        // A stack of ranks to follow: each entry sends the frame that the entry below waits for.
         let mut wanted = vec![(rank, frame)];
         while let Some(&(rank, frame)) = wanted.last() {
             let start = || {
@@ -742,8 +744,8 @@ impl Walk<'_> {
         self.traced[&(step, rank)].log.len()
     }
 
-    /// Follows a rank until it has sent the frame, or to the end. Returns the frame of another rank
-    /// that it needs before.
+    /// Follows a rank until it has sent the frame, or to the end of the step. If it waits for a
+    /// frame that has not been sent, returns the sender and that frame.
     fn follow(
         &self,
         step: u64,

@@ -33,7 +33,7 @@ static MEASURED: Superstep = Superstep {
     known: Known::new(),
 };
 
-/// The chunks of pipelined messages that are tried, besides that of the machine model.
+/// The chunk sizes that are tried for pipelined messages, in addition to that of the model.
 const CHUNKS: [u64; 3] = [4 << 10, 16 << 10, 64 << 10];
 
 /// The least time that the runs of a candidate take in one turn.
@@ -54,8 +54,8 @@ pub struct Candidate {
     pub chunk: Option<u64>,
 }
 
-/// Returns the plan in every mode, and pipelined with chunks of several sizes, for ranks that are
-/// placed in this way. Schedules that are equal are listed once.
+/// Returns the plan in every mode, and pipelined with chunks of several sizes, for this placement
+/// and machine. A mode whose schedule equals an earlier one, such as that of `auto`, is left out.
 ///
 /// # Errors
 /// Those of [`Compiled::with`].
@@ -67,25 +67,24 @@ pub fn candidates(plan: &Compiled, placement: Placement, machine: &Machine) -> R
     for (mode, chunk) in modes.chain(chunks) {
         let options = Options { mode, chunk: chunk.map(Bytes), ..plan.made_for().options };
         let plan = plan.with(placement, machine, &options)?;
-        // `auto` is listed even if it chooses as another mode does.
-        if met.insert(plan.digest()) || mode == Mode::Auto {
+        if met.insert(plan.digest()) {
             all.push(Candidate { plan, mode, chunk });
         }
     }
     Ok(all)
 }
 
-/// Times the candidates of one plan in this world, which has its ranks. All ranks call this, and
-/// all get the same result: the predicted and the measured times of one run, of the slowest rank.
+/// Times the candidates of one plan in this world. Collective: every rank calls it and gets the
+/// same rows, with the predicted and the measured time of one run on the slowest rank.
 ///
-/// Each run gives the elements that are sent new values, one in each cache line, and reads those
-/// that came, as a program does. The candidates take turns until `time` is over, and the median of
-/// the turns counts.
+/// As a program would, each run first writes the elements that are sent, one in each cache line,
+/// and at its end reads those that arrived. The candidates take turns until `time` is over; the
+/// median of the turns is reported.
 ///
 /// # Errors
-/// `PLAN` if the plan takes elements from values or brings them to tickets, or has elements that
-/// are not numbers: such a superstep can only be measured by its program. `ARG` if the plan has
-/// other ranks. Otherwise the errors of windows and of replays.
+/// `PLAN` if the plan puts from values, gets into tickets, or has elements that are not numbers:
+/// only its program can run such a superstep. `ARG` if the world has another number of ranks.
+/// Otherwise the errors of windows and of replays.
 pub fn measure(
     world: &World,
     candidates: &[Candidate],
@@ -272,7 +271,7 @@ fn touched(plan: &Compiled, rank: usize, windows: usize) -> Result<Vec<Touched>>
                         Local::Section { window, datatype } => add(window.index(), datatype, is_get),
                         Local::Buffer => {
                             let message = format!(
-                                "the call at {} takes its elements from values, or brings them to a ticket: measure the superstep in its program",
+                                "the call at {} sends values or fills a ticket: measure the superstep in its program",
                                 operation.site
                             );
                             return Err(Error::new(ErrorClass::Plan, message));
@@ -292,8 +291,8 @@ fn touched(plan: &Compiled, rank: usize, windows: usize) -> Result<Vec<Touched>>
     Ok(sets.into_iter().map(all).collect())
 }
 
-/// Returns the fastest row, and by which part of its time the next one is slower. Rows that differ
-/// by less than their noise are as fast.
+/// Returns the fastest row and its margin: by how much the next row is slower, as a fraction of
+/// the fastest time. A caller should not trust a margin below the noise of the rows.
 #[must_use]
 pub fn best(rows: &[MeasurementRow]) -> Option<(&MeasurementRow, f64)> {
     let mut sorted: Vec<&MeasurementRow> = rows.iter().collect();

@@ -1,4 +1,4 @@
-//! [`Comparison`]: in what two plans differ, class by class.
+//! [`Comparison`]: the differences between two plans, class by class.
 
 use crate::source::annotated;
 use fencepost_planner::explain::{explain_rank, number_of};
@@ -31,8 +31,8 @@ pub(crate) fn first_difference(title: &str, difference: &Difference) -> String {
     }
 }
 
-/// In what two plans differ: what changes for each class of ranks, and what that does to messages,
-/// bytes, staging and time.
+/// The differences between two plans: which operations change in each class of ranks, and how
+/// that changes messages, bytes, staging and time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Comparison {
     /// The whole of both plans.
@@ -115,7 +115,7 @@ impl Comparison {
     /// it was compiled for.
     ///
     /// # Cost
-    /// Linear in ranks; the operations of each two classes are compared as lines of text are.
+    /// Linear in ranks, plus a line diff (Myers) of the operations of each pair of classes.
     #[must_use]
     pub fn new(before: &Compiled, now: &Compiled) -> Self {
         let machines = [before, now].map(|plan| plan.made_for().machine);
@@ -244,7 +244,10 @@ impl fmt::Display for Comparison {
         }
         writeln!(f, "all ranks: {}", Effects([before.effect, now.effect]))?;
         if before.ranks != now.ranks {
-            writeln!(f, "compared: the ranks that both have")?;
+            writeln!(f, "only the ranks that both plans have are compared")?;
+        }
+        if before.epochs != now.epochs {
+            writeln!(f, "only the epochs that both plans have are compared")?;
         }
         let has_epochs = before.epochs.max(now.epochs) > 1;
         for ClassComparison { epoch, rank, ranks, effects, changes } in &self.classes {
@@ -271,7 +274,7 @@ impl fmt::Display for Total {
     }
 }
 
-/// Two effects, of which only what differs is shown twice.
+/// Two effects on one line. A figure that differs is printed as `before -> now`.
 struct Effects([Effect; 2]);
 
 impl fmt::Display for Effects {

@@ -12,15 +12,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The number of the format: it changes with every change after which a reader may misunderstand a
-/// document. New keys do not change it.
+/// The format version. It increases when a reader of older documents could misread a new one. New
+/// keys do not increase it.
 pub const FORMAT: u32 = 1;
 
-/// A document: the number of its format, its kind, and what is of that kind. Times are in
+/// A document: its format version, its kind, and the content of that kind. Times are in
 /// nanoseconds, lengths in bytes.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Document {
-    /// The number of the format.
+    /// The format version.
     pub format: u32,
     /// The content.
     #[serde(flatten)]
@@ -33,7 +33,7 @@ pub struct Document {
 pub enum Content {
     /// A plan: what it was made for, and how each of its operations travels, and why.
     Plan(PlanDocument),
-    /// In what two plans differ.
+    /// The differences between two plans.
     Difference(DifferenceDocument),
     /// What the check of a folder of plans has found.
     Check(CheckDocument),
@@ -79,7 +79,7 @@ pub struct PlanDocument {
     pub digest: String,
     /// Which ranks share memory: `together`, `apart`, or the number of ranks on each host.
     pub placement: String,
-    /// The name of the recipe, or nothing.
+    /// The name of the recipe; empty if there is none.
     pub recipe: String,
     /// The values of the recipe.
     pub values: BTreeMap<String, String>,
@@ -119,7 +119,7 @@ pub struct ClassDocument {
     pub class: u32,
     /// The rank.
     pub rank: u32,
-    /// The number of ranks that it is shown for, itself included.
+    /// The number of ranks that it represents, itself included.
     pub ranks: usize,
     /// Its predicted time, by cause.
     pub terms: TermsDocument,
@@ -155,7 +155,7 @@ pub struct StagingDocument {
     pub bytes: u64,
     /// The number of copies.
     pub copies: u64,
-    /// The receiver, as the number of ranks behind the sender.
+    /// The receiver's rank minus the sender's.
     pub peer: i64,
 }
 
@@ -206,7 +206,7 @@ pub enum TravelsDocument {
     Own {
         /// Whether they are copied at once, instead of through a buffer.
         copied: bool,
-        /// Whether another mode was asked for, which is not safe or not possible here.
+        /// Whether this replaces the mode that was asked for, which is unsafe or impossible here.
         instead: bool,
         /// The terms of the cost.
         costs: CostsDocument,
@@ -217,7 +217,7 @@ pub enum TravelsDocument {
         mode: String,
         /// The round.
         round: u32,
-        /// Whether another mode was asked for, which is not safe or not possible here.
+        /// Whether this replaces the mode that was asked for, which is unsafe or impossible here.
         instead: bool,
         /// Whether the two ranks share memory, so that there was a choice.
         shares_memory: bool,
@@ -256,7 +256,7 @@ pub struct ConflictDocument {
     pub window: usize,
     /// The first element.
     pub first: i64,
-    /// The element behind the last one.
+    /// One past the last element.
     pub end: i64,
     /// The conflict in words.
     pub text: String,
@@ -396,7 +396,7 @@ fn travels(route: Route) -> TravelsDocument {
     }
 }
 
-/// In what two plans differ.
+/// The differences between two plans.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct DifferenceDocument {
     /// What all ranks send, before and now.
@@ -418,7 +418,7 @@ pub struct EffectDocument {
     pub predicted: f64,
 }
 
-/// In what two classes differ.
+/// The differences between two classes.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct ClassDifferenceDocument {
     /// The epoch.
@@ -568,7 +568,8 @@ pub struct PredictionRow {
     pub values: BTreeMap<String, String>,
     /// Which ranks share memory: `together`, `apart`, or the number of ranks on each host.
     pub placement: String,
-    /// The file of the machine, or `default`.
+    /// The machine model: the path of its file, `default`, `the plan's`, or `the model` that
+    /// `fencepost compare` used.
     pub machine: String,
     /// The mode.
     pub mode: String,
@@ -603,7 +604,8 @@ pub struct MeasurementRow {
     pub transport: String,
     /// The median time of a run, on the slowest rank.
     pub measured: f64,
-    /// The part of that time by which the medians of every other turn differ.
+    /// The difference between the medians of the odd and the even turns, as a fraction of
+    /// `measured`.
     pub noise: f64,
 }
 
@@ -611,7 +613,7 @@ impl MeasurementDocument {
     /// Reads a document of measured times.
     ///
     /// # Errors
-    /// Says why the text is no such document.
+    /// States why the text is not such a document.
     pub fn from_json(text: &str) -> Result<Self, String> {
         let whole: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let is_format = whole.get("format").and_then(serde_json::Value::as_u64) == Some(FORMAT.into());
@@ -648,8 +650,8 @@ pub struct SimulationDocument {
     pub path: PathDocument,
     /// The ranks that wait longest.
     pub waits: Vec<WaitDocument>,
-    /// The latency with which the run takes longer by the tolerance, if there is one: between
-    /// hosts, or in shared memory if there is only one host.
+    /// The largest latency at which the run stays within the tolerance: between hosts, or in
+    /// shared memory if all ranks share it. Absent if every latency up to 1000 seconds does.
     pub latency_tolerated: Option<f64>,
 }
 
@@ -669,7 +671,7 @@ pub struct PathDocument {
     pub wire: [u64; 2],
     /// Latencies.
     pub latency: [u64; 2],
-    /// The number of latencies: by how much the end changes with each nanosecond of it.
+    /// How often the path has a latency: 1 ns more of it delays the end by this many ns.
     pub latencies: [u64; 2],
     /// The number of overheads.
     pub overheads: [u64; 2],

@@ -25,14 +25,15 @@ use std::path::{Path, PathBuf};
 /// ```
 ///
 /// The folder has a file `plans.toml` with a [recipe](Recipes) for each plan. The program registers
-/// with `plan!` what recipes ask for. In a test of a package with a library, name an item of the
-/// library, so that it is linked: otherwise the test does not have its plans.
+/// the plans with `plan!`. If a library registers them, the test must use an item of that library:
+/// otherwise the library is not linked, and the test finds no plans.
 ///
 /// A plan whose calls have only moved to other lines is up to date.
 ///
 /// # Panics
-/// If a plan is missing, or is not what the program compiles now. The message has every
-/// [finding](Finding), with the call and its source.
+/// If `plans.toml` cannot be read, a plan does not compile, or a file of the folder is missing,
+/// stale, or not made by any recipe. The message has every [finding](Finding), with the call and
+/// its source.
 #[track_caller]
 pub fn check(folder: impl AsRef<Path>) {
     let recipes = Recipes::read(folder).unwrap_or_else(|why| panic!("{why}"));
@@ -78,11 +79,11 @@ pub enum FindingKind {
     Missing,
     /// The file of the plan cannot be read.
     Unreadable,
-    /// The calls are other ones.
+    /// The calls differ, or the superstep, the ranks, the epochs or the windows do.
     Pattern,
-    /// The calls are the same, and the schedule is another one.
+    /// The calls are the same, but the schedule differs.
     Schedule,
-    /// Calls and schedule are the same, and the recipe asks for something else.
+    /// Calls and schedule are the same, but the plan was made for something else.
     MadeFor,
     /// The text file of the plan has another text.
     Text,
@@ -126,8 +127,8 @@ impl fmt::Display for Report<'_> {
 /// the files that are new, changed or removed.
 ///
 /// # Errors
-/// The first plan that was not compiled, before anything is written; or the file that cannot be
-/// written.
+/// Names the first plan that does not compile, and writes nothing. Otherwise names the file that
+/// cannot be written or removed; earlier files stay written.
 pub fn write(recipes: &Recipes, compiled: &[Compilation]) -> Result<Vec<PathBuf>, String> {
     let all: Vec<&Compiled> = recipes
         .all
@@ -206,7 +207,10 @@ fn strays(recipes: &Recipes) -> Vec<PathBuf> {
 fn compare_one(recipes: &Recipes, recipe: &Recipe, now: &Compiled) -> Option<(FindingKind, String)> {
     let path = recipes.plan(recipe);
     if !path.exists() {
-        return Some((FindingKind::Missing, format!("{}: there is no such plan yet", path.display())));
+        return Some((
+            FindingKind::Missing,
+            format!("{}: the plan has not been written yet", path.display()),
+        ));
     }
     let before = match plan::load_all(&path) {
         Ok(plans) => plans,
@@ -217,7 +221,7 @@ fn compare_one(recipes: &Recipes, recipe: &Recipe, now: &Compiled) -> Option<(Fi
     let (name, ranks) = (&before[0].schedule.name, before[0].schedule.class_of.len());
     if (name.as_str(), ranks) != (now.name(), now.ranks()) {
         let what = format!(
-            "it is of {name} on {}, and the recipe now makes one of {} on {}",
+            "the file has a plan of {name} on {}, but the recipe now makes one of {} on {}",
             number_of(ranks as u64, "rank"),
             now.name(),
             number_of(now.ranks() as u64, "rank")
@@ -245,17 +249,14 @@ fn compare_one(recipes: &Recipes, recipe: &Recipe, now: &Compiled) -> Option<(Fi
     }
     if before.iter().any(|plan| plan.made_for.as_ref() != Some(now.made_for())) {
         let text = format!(
-            "{shown}: calls and schedule are the same, and the recipe asks for something else: {}",
+            "{shown}: calls and schedule are the same, but the plan was made for something else: {}",
             made_for_differs(&before[0], now)
         );
         return Some((FindingKind::MadeFor, text));
     }
     let file = recipes.text(recipe);
     if std::fs::read_to_string(&file).ok().as_deref() != Some(&text_of(now)) {
-        return Some((
-            FindingKind::Text,
-            format!("{}: this file is not the text of the plan", file.display()),
-        ));
+        return Some((FindingKind::Text, format!("{}: this text does not match its plan", file.display())));
     }
     (!epochs().all(is_same)).then(|| (FindingKind::Moved, moved(&shown, epochs())))
 }
@@ -293,7 +294,7 @@ fn patterns_differ(
     let head = |schedule: &Schedule| (schedule.windows.clone(), schedule.order, schedule.sync);
     (head(old) != head(new)).then(|| {
         format!(
-            "{path}: the windows of the superstep have other elements{in_epoch}, or its operations another order, or it is synchronised in another way"
+            "{path}: the element types of the windows, the order of the operations, or the synchronisation differ{in_epoch}"
         )
     })
 }
@@ -322,14 +323,20 @@ fn schedules_differ(path: &str, before: &[Plan], now: &Compiled) -> String {
     let new = describe(&mut now.schedules().iter().map(|schedule| schedule.get()));
     let (made_by, made_for) = (&before[0].made_by, made_for_differs(&before[0], now));
     format!(
-        "{path}: the calls are the same, and the schedule is another one\n  in the file, by {made_by}: {old}\n  now: {new}\n  {made_for}"
+        "{path}: the calls are the same, but the schedule differs\n  in the file, by {made_by}: {old}\n  now: {new}\n  {made_for}"
     )
 }
 
-/// Says in which way a plan was made for something else.
+/// Describes how the file and the new plan differ in what they were made for.
 fn made_for_differs(before: &Plan, now: &Compiled) -> String {
-    let Some(old) = &before.made_for else { return "the file does not say for what it was made".into() };
+    let Some(old) = &before.made_for else { return "the file does not record what it was made for".into() };
     let new = now.made_for();
+    // Not all options are among the parts below.
+    let same = if old == new {
+        "both were made for the same machine and options"
+    } else {
+        "an option that this message does not show has changed"
+    };
     let mut parts = Vec::new();
     let mut part = |what: &str, old: String, new: String| {
         if old != new {
@@ -344,13 +351,14 @@ fn made_for_differs(before: &Plan, now: &Compiled) -> String {
     part("the placement", before.schedule.placement.to_string(), now.placement().to_string());
     part("the mode", old.options.mode.to_string(), new.options.mode.to_string());
     part("the cap", cap(old.options.cap), cap(new.options.cap));
-    part("the recipe", old.recipe.clone(), new.recipe.clone());
+    let recipe = |name: &str| if name.is_empty() { "none".into() } else { name.to_owned() };
+    part("the recipe", recipe(&old.recipe), recipe(&new.recipe));
     part("the values", values(&old.values), values(&new.values));
     let (old, new) = (old.machine.to_string(), new.machine.to_string());
     for (old, new) in old.lines().zip(new.lines()) {
         part("the machine", old.into(), new.into());
     }
-    if parts.is_empty() { "it was made for the same".into() } else { parts.join("; ") }
+    if parts.is_empty() { same.into() } else { parts.join("; ") }
 }
 
 /// Lists the calls that have moved, with their lines.

@@ -9,7 +9,7 @@ use fencepost_planner::options::Options;
 use fencepost_runtime::Compiled;
 use fencepost_runtime::recipe::Recipe;
 
-/// A machine model with its name: the path of its file, or `default`.
+/// A machine model and its name: the path of its file, `default`, or `the plan's`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Named {
     /// The name.

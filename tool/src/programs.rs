@@ -1,4 +1,4 @@
-//! [`compile`]: asks a program for the plans of recipes.
+//! [`compile`]: requests the plans of recipes from a program.
 
 use crate::plans::Compilation;
 use fencepost_runtime::Compiled;
@@ -7,14 +7,14 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Starts a program, which compiles the plans of `recipes` where it would enter its first world,
-/// and ends. Returns what became of each recipe.
+/// Starts a program, which compiles the plans of `recipes` instead of entering its first world,
+/// and then ends. Returns the plan or the error of each recipe.
 ///
-/// The program's standard output goes to standard error, since the output of a command that asks
-/// for plans is its own.
+/// The program's standard output goes to standard error, to keep it out of the output of the
+/// command that calls this.
 ///
 /// # Errors
-/// Says why the program cannot be started, or how it ended without an answer.
+/// States why the program cannot be started, or how it ended without compiling the plans.
 pub fn compile<A: AsRef<OsStr>>(
     program: &Path,
     arguments: &[A],
@@ -40,16 +40,16 @@ pub fn compile<A: AsRef<OsStr>>(
     };
     let answers: Vec<Option<Compilation>> = recipes.iter().enumerate().map(answer).collect();
     if folder.path().join("answered").exists() {
-        let missing = || Err("the program has not answered for it".to_owned());
+        let missing = || Err("the program wrote neither a plan nor an error for this recipe".to_owned());
         return Ok(answers.into_iter().map(|answer| answer.unwrap_or_else(missing)).collect());
     }
     let shown = program.display();
     Err(match recipes.iter().zip(&answers).find(|(_, answer)| answer.is_none()) {
         _ if status.success() => format!(
-            "{shown} ended without entering a world, where it would compile plans: it must call `fencepost::run`, `collect`, `launch` or `process` with these arguments, and must be built with this release"
+            "{shown} ended without entering a world, so it compiled no plans: with these arguments, it must call `fencepost::run`, `collect`, `launch` or `process`, and it must be built with this release"
         ),
         Some((recipe, _)) if answers.iter().any(Option::is_some) || !status.success() => {
-            format!("{shown}: {status} before the plan {} was compiled", recipe.name)
+            format!("{shown} ended ({status}) before it compiled the plan {}", recipe.name)
         }
         _ => format!("{shown}: {status}"),
     })

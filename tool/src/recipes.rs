@@ -27,8 +27,8 @@ impl Recipes {
     /// folder.
     ///
     /// # Errors
-    /// Names the file that cannot be read, or, with line and column, what of it no recipe can have,
-    /// and what is allowed.
+    /// Names the file that cannot be read. For an invalid recipe, reports line and column, what is
+    /// wrong and what is allowed.
     pub fn read(folder: impl AsRef<Path>) -> Result<Self, String> {
         let folder = folder.as_ref().to_path_buf();
         let file = folder.join("plans.toml");
@@ -72,7 +72,7 @@ impl Reading<'_> {
         for (name, table) in whole.get_ref() {
             let Some(entries) = table.get_ref().as_table() else {
                 let why = format!(
-                    "`{}` is no table: each plan has one, as [{}-64]",
+                    "`{}` is not a table: give each plan a table, such as [{}-64]",
                     name.get_ref(),
                     name.get_ref()
                 );
@@ -83,13 +83,13 @@ impl Reading<'_> {
                 || name.get_ref().starts_with('.')
                 || !name.get_ref().chars().all(plain)
             {
-                let why = "the name of a recipe is that of its files: letters, digits, `-`, `_` and `.`";
+                let why = "a recipe names its files: use letters, digits, `-`, `_` and `.`, and do not start with `.`";
                 return Err(self.wrong(name.span(), why));
             }
             all.push(self.recipe(name.get_ref(), table.span(), entries)?);
         }
         if all.is_empty() {
-            return Err(format!("{}: it has no table, so there is no plan to make", self.file.display()));
+            return Err(format!("{}: no recipes: add a table for each plan", self.file.display()));
         }
         Ok(all)
     }
@@ -124,9 +124,10 @@ impl Reading<'_> {
                 "cap" => recipe.cap = Some(Bytes(self.count(entry)?)),
                 "values" => {
                     let Some(values) = value.get_ref().as_table() else {
-                        return Err(
-                            self.wrong(value.span(), "`values` is a table, as values.cells = [512, 512]")
-                        );
+                        return Err(self.wrong(
+                            value.span(),
+                            "`values` must be a table, such as values.cells = [512, 512]",
+                        ));
                     };
                     for entry @ (name, _) in values {
                         recipe.values.push((name.get_ref().to_string(), self.value(entry)?));
@@ -136,11 +137,11 @@ impl Reading<'_> {
                     let hint = match fencepost_job::variables::nearest(other, KEYS) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!(
-                            "a recipe has {}; what the plan asks for is in `values`, as values.{other}",
+                            "the keys are {}; values that the plan reads belong in `values`, such as values.{other}",
                             KEYS.join(", ")
                         ),
                     };
-                    return Err(self.wrong(key.span(), format!("no recipe has a key `{other}`: {hint}")));
+                    return Err(self.wrong(key.span(), format!("unknown key `{other}` in a recipe: {hint}")));
                 }
             }
         }
@@ -150,7 +151,8 @@ impl Reading<'_> {
         ];
         match missing.iter().find(|(_, is_missing, _)| *is_missing) {
             Some((key, _, example)) => {
-                Err(self.wrong(span, format!("the recipe `{name}` has no `{key}`: add one, as {example}")))
+                let why = format!("the recipe `{name}` has no `{key}`: add one, such as {example}");
+                Err(self.wrong(span, why))
             }
             None => Ok(recipe),
         }
@@ -165,29 +167,32 @@ impl Reading<'_> {
 
     fn string<'e>(&self, (key, value): Entry<'e, '_>) -> Result<&'e str, String> {
         let text = value.get_ref().as_str();
-        text.ok_or_else(|| self.wrong(value.span(), format!("`{}` is a text in quotes", key.get_ref())))
+        text.ok_or_else(|| {
+            self.wrong(value.span(), format!("`{}` must be a string in quotes", key.get_ref()))
+        })
     }
 
     fn count(&self, entry @ (key, value): Entry<'_, '_>) -> Result<u64, String> {
-        let whole = || self.wrong(value.span(), format!("`{}` is a whole number from 0 up", key.get_ref()));
+        let whole =
+            || self.wrong(value.span(), format!("`{}` must be a whole number, 0 or more", key.get_ref()));
         self.scalar(entry)?.parse().map_err(|_| whole())
     }
 
     /// Returns a text or a number as text.
     fn scalar(&self, (key, value): Entry<'_, '_>) -> Result<String, String> {
-        let refused = |why| Err(self.wrong(value.span(), format!("`{}` is {why}", key.get_ref())));
+        let refused = |why| Err(self.wrong(value.span(), format!("`{}` {why}", key.get_ref())));
         match value.get_ref() {
             DeValue::String(text) if text.chars().any(char::is_control) => {
-                refused("a text with a line break or another control character; leave that out")
+                refused("must not contain a line break or another control character")
             }
             DeValue::String(text) => Ok(text.to_string()),
             DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
                 Ok(number) => Ok(number.to_string()),
-                Err(_) => refused("too large a number"),
+                Err(_) => refused("is too large"),
             },
             DeValue::Float(number) => Ok(number.as_str().to_owned()),
             DeValue::Boolean(flag) => Ok(flag.to_string()),
-            _ => refused("a number, true, false or a text in quotes"),
+            _ => refused("must be a number, true, false or a string in quotes"),
         }
     }
 
@@ -197,7 +202,9 @@ impl Reading<'_> {
         let items: Result<Vec<String>, _> = items
             .iter()
             .map(|item| match self.scalar((key, item))? {
-                text if text.contains(',') => Err(self.wrong(item.span(), "an item of a list has no comma")),
+                text if text.contains(',') => {
+                    Err(self.wrong(item.span(), "an item of a list must not contain a comma"))
+                }
                 text => Ok(text),
             })
             .collect();
@@ -242,31 +249,31 @@ mod tests {
     #[test]
     fn what_no_recipe_has_is_refused_with_its_place_and_what_is_allowed() {
         let cases = [
-            ("", "it has no table"),
-            ("x = 1", "plans.toml:1:1: `x` is no table"),
+            ("", "no recipes: add a table"),
+            ("x = 1", "plans.toml:1:1: `x` is not a table"),
             (
                 "[a]\nplan = 'p'\nrank = 4",
-                "plans.toml:3:1: no recipe has a key `rank`: did you mean `ranks`?",
+                "plans.toml:3:1: unknown key `rank` in a recipe: did you mean `ranks`?",
             ),
             (
                 "[a]\nplan = 'p'\nranks = 4\ncells = 4",
-                "plans.toml:4:1: no recipe has a key `cells`: a recipe has plan, ranks",
+                "plans.toml:4:1: unknown key `cells` in a recipe: the keys are plan, ranks",
             ),
             ("[a]\nplan = 'p'", "plans.toml:1:1: the recipe `a` has no `ranks`"),
             ("[a]\nranks = 4", "plans.toml:1:1: the recipe `a` has no `plan`"),
             ("[a]\nplan = 'p'\nranks = 0", "plans.toml:3:9: 0 ranks: a plan has 1 to"),
-            ("[a]\nplan = 'p'\nranks = -4", "plans.toml:3:9: `ranks` is a whole number from 0 up"),
+            ("[a]\nplan = 'p'\nranks = -4", "plans.toml:3:9: `ranks` must be a whole number, 0 or more"),
             ("[a]\nplan = 'p'\nranks = 99999999999", "ranks: a plan has 1 to"),
-            ("[a]\nplan = 4", "plans.toml:2:8: `plan` is a text in quotes"),
+            ("[a]\nplan = 4", "plans.toml:2:8: `plan` must be a string in quotes"),
             ("[a]\nplacement = 'near'", "plans.toml:2:13: `near` is not a placement"),
             ("[a]\nplacement = 0", "plans.toml:2:13: `0` is not a placement"),
             ("[a]\nmode = 'fast'", "plans.toml:2:8: `fast` is not a mode"),
             ("[a]\nmachine = 'm.txt'", "plans.toml:2:11: /none/m.txt: "),
-            ("[a]\nvalues = 4", "plans.toml:2:10: `values` is a table"),
-            ("[a]\nvalues.x = 1979-05-27", "plans.toml:2:12: `x` is a number, true, false or a text"),
-            ("[a]\nvalues.x = ['a,b']", "plans.toml:2:13: an item of a list has no comma"),
-            ("[a]\nvalues.x = \"a\\nb\"", "plans.toml:2:12: `x` is a text with a line break"),
-            ("['../a']\nplan = 'p'\nranks = 1", "plans.toml:1:2: the name of a recipe"),
+            ("[a]\nvalues = 4", "plans.toml:2:10: `values` must be a table"),
+            ("[a]\nvalues.x = 1979-05-27", "plans.toml:2:12: `x` must be a number, true, false or a string"),
+            ("[a]\nvalues.x = ['a,b']", "plans.toml:2:13: an item of a list must not contain a comma"),
+            ("[a]\nvalues.x = \"a\\nb\"", "plans.toml:2:12: `x` must not contain a line break"),
+            ("['../a']\nplan = 'p'\nranks = 1", "plans.toml:1:2: a recipe names its files"),
             ("[a]\nplan = 'p'\nplan = 'q'", "plans.toml:3:1: duplicate key"),
             ("[a\nplan = 'p'", "plans.toml:1:"),
         ];

@@ -17,7 +17,7 @@ use picture::{Bar, bars, matrix};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// The most rows of a table; the largest come first, and the page says how many are left out.
+/// The most rows of a table. The largest are kept, and the page states how many are left out.
 const ROWS_MAX: usize = 200;
 /// The most rows and columns of the picture of who sends to whom.
 const BINS_MAX: usize = 64;
@@ -124,7 +124,7 @@ struct Page<'r> {
 const STYLE: &str = include_str!("../templates/report.css");
 const SCRIPT: &str = include_str!("../templates/report.js");
 
-/// Returns the source expression by which a policy allows exactly this text.
+/// Returns the source expression with which a Content-Security-Policy allows exactly this text.
 fn hash(text: &str) -> String {
     format!("sha256-{}", base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text)))
 }
@@ -136,7 +136,7 @@ impl Report {
     /// Those of compiling a plan in the other modes.
     ///
     /// # Cost
-    /// Linear in ranks, in the peers of each.
+    /// Linear in the ranks and in the peers of each.
     pub fn new(plans: &[Compiled], measured: &[MeasurementDocument]) -> Result<Self, String> {
         let section = |(number, plan): (usize, &Compiled)| Section::new(number, plan);
         let plans = plans.iter().enumerate().map(section).collect::<Result<_, _>>()?;
@@ -202,7 +202,7 @@ fn facts(plan: &Compiled) -> Vec<(String, String)> {
     }
     fact("Mode asked for", made_for.options.mode.to_string());
     let is_default = made_for.machine == fencepost_planner::Machine::default();
-    fact("Machine", if is_default { "the default model" } else { "a model of its own" }.into());
+    fact("Machine", if is_default { "the default model" } else { "the plan's own model" }.into());
     fact("Predicted, prepared", format!("{} us", micros(plan.predicted())));
     fact("Predicted, at a fence", format!("{} us", micros(plan.predicted_at_fence())));
     fact("No schedule takes less than", format!("{} us", micros(plan.bound())));
@@ -219,7 +219,7 @@ fn who(schedule: &Schedule, id: &str, of: &str) -> View {
         let (first, end) = ((bin * ranks).div_ceil(bins), ((bin + 1) * ranks).div_ceil(bins));
         if end - first == 1 { first.to_string() } else { format!("{first} to {}", end - 1) }
     };
-    // The bytes to each peer, by class: a rank that gets is sent to.
+    // The bytes to each peer, by class. A get moves them from the peer to the rank.
     let sends = schedule.classes.values().map(|program| {
         let mut bytes: BTreeMap<(i64, bool), u64> = BTreeMap::new();
         for (operation, route) in program.pattern.operations.values().zip(program.routes.values()) {
@@ -401,7 +401,7 @@ fn modes(plan: &Compiled, id: &str) -> Result<View, String> {
         id: format!("{id}modes"),
         picture: bars(&pictured, &["predicted us"], &name),
         name,
-        about: "The same calls, each in this mode where it is available; auto chooses for each of them."
+        about: "The same calls, all in one mode where it is available. auto chooses for each operation."
             .into(),
         table: Table::of(vec!["mode", "prepared us", "at a fence us", "staging of a rank"], rows, 1),
     })
@@ -455,7 +455,7 @@ fn lines(plan: &Compiled, id: &str) -> View {
         id: format!("{id}lines"),
         picture: bars(&pictured, &["bytes"], &name),
         name,
-        about: "The bytes that the operations called in each line move, of all ranks.".into(),
+        about: "The bytes that all ranks move through the operations called on each line.".into(),
         table: Table::of(vec!["line", "source", "operations", "bytes", "modes"], rows, 3),
     }
 }
@@ -501,8 +501,8 @@ fn measurements(documents: &[MeasurementDocument]) -> View {
         id: "measured".into(),
         picture: bars(&rows().take(BARS_MAX).map(bar).collect::<Vec<_>>(), &["measured us"], &name),
         name,
-        about: "The time of one run, of the slowest rank. The noise is the part by which two halves of the \
-                same measurement differ."
+        about: "The time of one run, of the slowest rank. Noise is the difference between the medians of \
+                the odd and the even turns, relative to the measured time."
             .into(),
         table: Table::of(head, rows().map(cells).collect(), 6),
     }

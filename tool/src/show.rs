@@ -18,8 +18,8 @@ pub struct Part {
     pub rank: Option<u32>,
     /// One class.
     pub class: Option<u32>,
-    /// The operations that are called in one line of one file, of which the end of the path is
-    /// enough.
+    /// The operations that are called on one line of one file. The last parts of the path, such as
+    /// `main.rs`, are enough.
     pub line: Option<(String, u32)>,
 }
 
@@ -27,7 +27,7 @@ impl Part {
     /// Checks that the plan has this part.
     ///
     /// # Errors
-    /// Says what the plan has instead.
+    /// Names the missing part, and lists the parts of the plan that exist.
     pub fn within(&self, compiled: &Compiled) -> Result<(), String> {
         let (ranks, name) = (compiled.ranks(), compiled.name());
         if let Some(rank) = self.rank.filter(|&rank| rank as usize >= ranks) {
@@ -151,8 +151,8 @@ impl fmt::Display for Head<'_> {
 /// Describes which ranks share memory.
 pub(crate) fn placed(placement: Placement) -> String {
     match placement {
-        Placement::Together => "which share memory".into(),
-        Placement::Apart => "of which no two share memory".into(),
+        Placement::Together => "in shared memory".into(),
+        Placement::Apart => "without shared memory".into(),
         Placement::Hosts { ranks_each } => {
             format!("{} to a host", number_of(ranks_each as u64, "rank"))
         }

@@ -18,13 +18,14 @@ pub struct Question {
     pub steps: u64,
     /// The work of a rank in each step, in nanoseconds.
     pub work: u64,
-    /// The largest part by which the work of a rank is more or less than that, in all steps.
+    /// The largest deviation of a rank's work from `work`, as a fraction. It is the same in all
+    /// steps.
     pub uneven: f64,
-    /// The largest part of its work that a rank takes longer by chance, in one step.
+    /// The largest random delay of a rank in one step, as a fraction of its work.
     pub noise: f64,
-    /// What chance depends on.
+    /// The seed of the uneven work and of the noise.
     pub seed: u64,
-    /// The part by which a run may take longer: at which latency does it?
+    /// How much longer the run may take, as a fraction, when the tolerated latency is searched.
     pub tolerance: f64,
 }
 
@@ -82,8 +83,8 @@ impl Question {
         }
     }
 
-    /// Returns the latency, of the links between hosts or else in shared memory, with which the run
-    /// takes longer by the tolerance; `None` if it never does.
+    /// Returns the largest latency at which the run stays within the tolerance: of links between
+    /// hosts, or of shared memory if all ranks share it. `None` if 1000 seconds are tolerated.
     fn tolerated(&self, plan: &Compiled, machine: &Machine, end: u64) -> Option<f64> {
         let is_network = !matches!(plan.placement(), fencepost_planner::ir::schedule::Placement::Together);
         let most = (end as f64 * (1.0 + self.tolerance)) as u64;
@@ -159,19 +160,19 @@ pub fn text(document: &SimulationDocument) -> String {
     for (kind, link) in ["in shared memory", "between hosts"].iter().enumerate() {
         if path.overheads[kind] > 0 {
             text += &format!(
-                "a ns more {link} adds, over these steps: latency {} ns, overhead {} ns, and a ns more a byte {} ns\n",
+                "1 ns more {link} delays the end by: latency {} ns, overhead {} ns, time per byte {} ns\n",
                 path.latencies[kind], path.overheads[kind], path.bytes[kind]
             );
         }
     }
     match latency_tolerated {
         Some(latency) => {
-            text += &format!("the run takes longer by the tolerance with a latency of {latency:.0} ns\n")
+            text += &format!("the run stays within the tolerance up to a latency of {latency:.0} ns\n")
         }
-        None => text += "no latency makes the run take longer by the tolerance\n",
+        None => text += "the run stays within the tolerance at any latency up to 1000 s\n",
     }
     if !waits.is_empty() {
-        text += "ranks that wait longest:\n";
+        text += &format!("ranks that wait longest, in the {followed} steps that were followed:\n");
     }
     for WaitDocument { rank, total, longest, awaited, step, call } in waits {
         let place = call.as_ref().map_or(String::new(), |call| format!(", {}:{}", call.file, call.line));

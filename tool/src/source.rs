@@ -9,8 +9,8 @@ pub(crate) fn short(site: &Site, near: &Site) -> String {
     if site.file == near.file { format!("line {}", site.line) } else { site.to_string() }
 }
 
-/// Returns an error with the line of source that it is about, and a note. Without the source it is
-/// two lines of text.
+/// Returns an error that quotes the source line of a call, with a label and a note. If the source
+/// cannot be read, the error has the place of the call instead.
 pub(crate) fn annotated(title: &str, site: &Site, label: &str, note: &str) -> String {
     let file = find(Path::new(&*site.file));
     let Some((text, span)) = file.and_then(|file| line_of(&file, site)) else {

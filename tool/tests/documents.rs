@@ -172,7 +172,7 @@ fn what_cannot_be_measured_without_its_program_is_refused() {
     let ring = |rank: usize| (rank + 1) % 2;
     let cases = [
         (pairs::compile(2, |rank| Ok(ring(rank))).unwrap(), "elements of 16 bytes that are not numbers"),
-        (given::compile(2, |rank| Ok((ring(rank), vec![1.0]))).unwrap(), "takes its elements from values"),
+        (given::compile(2, |rank| Ok((ring(rank), vec![1.0]))).unwrap(), "sends values or fills a ticket"),
         (halo(4, [8, 8]), "a plan of 4 ranks, in a world of 2"),
     ];
     for (plan, expected) in cases {

@@ -195,10 +195,10 @@ fn a_plan_that_is_not_compiled_is_found_and_nothing_is_written() {
         ("pass_onn", "", "did you mean `pass_on`?"),
         ("xyz", "", "it registers failing, of_three, pass_on"),
         ("twice", "", "two plans are registered as `twice`"),
-        ("of_three", "", "is compiled for 3 ranks, and 4 are asked for"),
+        ("of_three", "", "was compiled for 3 ranks instead of 4"),
         ("failing", "", "there is no grid"),
-        ("pass_on", "values.cuont = 3", "does not ask for a value `cuont`: did you mean `count`?"),
-        ("pass_on", "values.count = [1, 2]", "the value `count` is `1, 2`"),
+        ("pass_on", "values.cuont = 3", "does not read a value `cuont`: did you mean `count`?"),
+        ("pass_on", "values.count = [1, 2]", "the recipe sets `count` to `1, 2`"),
     ];
     for (plan, more, expected) in cases {
         let folder = folder(&format!("[a-4]\nplan = '{plan}'\nranks = 4\n{more}"));

@@ -129,6 +129,11 @@ pub fn written_and_checked() {
     assert_eq!(fs::read(folder.path("pass_on-2.plan")).expect("a plan"), before, "a check writes nothing");
     folder.plan(&[]).expect(0);
     folder.plan(&["--check"]).expect(0);
+    let (plan, stray) = (folder.path("pass_on-2.plan"), folder.path("old.plan"));
+    fs::rename(&plan, &stray).expect("a file");
+    let ended = folder.plan(&[]);
+    let text = &ended.expect(0).out;
+    assert_eq!(*text, format!("wrote {plan}\nremoved {stray}\n"));
 }
 
 pub fn refused() {
@@ -138,11 +143,11 @@ pub fn refused() {
             "[a]\nplan = 'pass_on'\nrank = 2",
             &["settings"],
             2,
-            ":3:1: no recipe has a key `rank`: did you mean `ranks`?",
+            ":3:1: unknown key `rank` in a recipe: did you mean `ranks`?",
         ),
         ("[a]\nplan = 'pass_on'\nranks = 0", &["settings"], 2, "0 ranks: a plan has 1 to"),
         ("[a]\nplan = 'nothing'\nranks = 2", &["settings"], 1, "registers no plan `nothing`"),
-        ("[a]\nplan = 'panics'\nranks = 2", &["settings"], 2, "before the plan a was compiled"),
+        ("[a]\nplan = 'panics'\nranks = 2", &["settings"], 2, "before it compiled the plan a"),
         (RECIPES, &["enters", "nowhere"], 2, "ended without entering a world"),
     ];
     for (recipes, rank, code, expected) in cases {
@@ -169,12 +174,12 @@ pub fn refused() {
         (&["explain", &plan, "--line", "none"], 2, "give a file and a line"),
         (&["verify", &plan, &other], 1, "other.plan"),
         (&["diff", &plan, &other], 2, "other.plan"),
-        (&["predict", &plan, "-n", "4"], 2, "a plan is of its ranks and values"),
+        (&["predict", &plan, "-n", "4"], 2, "the ranks and values of a plan are fixed"),
         (&["predict", "--plan", "pass_on", &program, "rank", "settings"], 2, "add --ranks"),
         (&["predict", "--plan", "pass_on", "-n", "0", &program], 2, "numbers from 1 up"),
         (&["predict", &plan, "--machine", &text], 2, "plans.toml: line 2 of the machine model"),
         (&["predict", &plan, "--placement", "near"], 2, "is not a placement"),
-        (&["compare", &plan, "--sweep", "count=1..4", "--recipe", "x"], 2, "give the program to vary them"),
+        (&["compare", &plan, "--sweep", "count=1..4", "--recipe", "x"], 2, "give its program instead"),
         (&["compare", "--folder", &folder.path("."), &program, "rank", "settings"], 2, "give one recipe"),
         (&["compare", "--transport", "pigeon", &plan], 2, "local, shm, tcp"),
         (&["simulate", &plan, "--work", "often"], 2, "at most an hour"),
@@ -207,8 +212,7 @@ pub fn read() {
     let folder = Folder::with_plans();
     let (few, many) = (folder.path("pass_on-2.plan"), folder.path("pass_on-1000.plan"));
     let shown = fencepost(&["show", &few]);
-    for part in ["pass_on: 2 ranks, which share memory", "recipe: pass_on-2", "count: 100", "jobs/plans.rs:"]
-    {
+    for part in ["pass_on: 2 ranks, in shared memory", "recipe: pass_on-2", "count: 100", "jobs/plans.rs:"] {
         assert!(shown.expect(0).out.contains(part), "{part}: {shown:#?}");
     }
     let text = fs::read_to_string(folder.path("pass_on-2.txt")).expect("a text");
@@ -249,7 +253,10 @@ pub fn read() {
     assert_eq!(rows.len(), 6, "{document}");
     assert_eq!((&rows[5]["ranks"], &rows[5]["values"]["count"]), (&4.into(), &"40".into()));
     let simulated = fencepost(&["simulate", "--steps", "5000", "--work", "10us", "--uneven", "10", &many]);
-    assert!(simulated.expect(0).out.contains("5000 steps: ") && simulated.out.contains("jobs/plans.rs:14"), "{simulated:#?}");
+    assert!(
+        simulated.expect(0).out.contains("5000 steps: ") && simulated.out.contains("jobs/plans.rs:14"),
+        "{simulated:#?}"
+    );
     let text = &fencepost(&["simulate", "--noise", "5%", "--json", &few]).expect(0).out.clone();
     let document: serde_json::Value = serde_json::from_str(text).expect("JSON");
     assert_eq!((&document["kind"], &document["steps"]), (&"simulation".into(), &100.into()));

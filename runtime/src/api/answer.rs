@@ -1,14 +1,15 @@
-//! [`answer_if_asked`]: a program that `fencepost plan` has started compiles its plans, and ends.
+//! [`answer_if_asked`]: compiles the requested plans and ends the program, if the command
+//! `fencepost` has started it for that.
 
 use crate::state::environment::{print, text};
 use crate::supersteps::recipe::{self, Recipe};
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::path::Path;
 
-/// The variable that names the folder in which a program finds what it is asked for.
+/// The variable that names the folder in which a program finds the requests.
 const VARIABLE: &str = "FENCEPOST_COMPILE";
 
-/// Compiles the plans that the recipes in the folder of [`VARIABLE`] ask for, writes them to that
+/// Compiles the plans that the recipes in the folder of [`VARIABLE`] request, writes them to that
 /// folder, and ends the program. Returns at once if the variable is not set.
 ///
 /// The file `recipes` has the recipes. For each of them the program writes the plan, or the file

@@ -1,5 +1,5 @@
-//! Plans that a program can be asked for: `plan!` registers each ([`Registered`]), a [`Recipe`]
-//! asks for one, and the program reads what it is asked for from an [`Ask`].
+//! Plans that a program can be requested to compile. `plan!` registers a plan ([`Registered`]), a
+//! [`Recipe`] requests one, and the plan's expression reads the recipe's values from an [`Ask`].
 
 use crate::supersteps::compiled::Compiled;
 use fencepost_planner::ir::pattern::Mode;
@@ -12,13 +12,13 @@ use std::cell::RefCell;
 use std::fmt::{self, Write};
 use std::panic::Location;
 
-/// What a plan is asked for: a number of ranks, and values by name. `plan!` passes it to the
+/// The request for a plan: its number of ranks, and its values by name. `plan!` passes it to the
 /// expression that compiles the plan.
 #[derive(Debug)]
 pub struct Ask {
     ranks: usize,
     values: Vec<(String, String)>,
-    /// The values that were asked for, in this order, as text.
+    /// The values that the expression has read, as text, in the order of the first reads.
     asked: RefCell<Vec<(String, String)>>,
 }
 
@@ -35,7 +35,7 @@ impl Ask {
 
     /// Returns the value that the recipe has under this name, or `default` if it has none.
     ///
-    /// The plan keeps the value, so that a reader of the plan sees for what it was made.
+    /// The plan keeps the value, so that a reader can see what the plan was made for.
     ///
     /// # Errors
     /// `ARG` if the recipe's value is not of this type.
@@ -46,7 +46,7 @@ impl Ask {
             Some((_, text)) => T::from_text(text).ok_or_else(|| {
                 let wanted = T::described();
                 let message = format!(
-                    "the value `{name}` is `{text}`, and {} reads it as {wanted}",
+                    "the recipe sets `{name}` to `{text}`, but {} needs {wanted}",
                     Location::caller()
                 );
                 Error::new(ErrorClass::Arg, message)
@@ -59,7 +59,7 @@ impl Ask {
         Ok(value)
     }
 
-    /// Checks that the plan has asked for every value that the recipe has.
+    /// Checks that the plan has read every value that the recipe has.
     fn finish(self, plan: &str) -> Result<Vec<(String, String)>> {
         let asked = self.asked.into_inner();
         let names = || asked.iter().map(|(name, _)| name.as_str());
@@ -69,10 +69,10 @@ impl Ask {
         };
         let hint = match fencepost_job::variables::nearest(unread, names()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if asked.is_empty() => "it asks for no values".into(),
-            None => format!("it asks for {}", names().collect::<Vec<_>>().join(", ")),
+            None if asked.is_empty() => "it reads no values".into(),
+            None => format!("it reads {}", names().collect::<Vec<_>>().join(", ")),
         };
-        let message = format!("the plan `{plan}` does not ask for a value `{unread}`: {hint}");
+        let message = format!("the plan `{plan}` does not read a value `{unread}`: {hint}");
         Err(Error::new(ErrorClass::Arg, message))
     }
 }
@@ -187,8 +187,8 @@ impl Registered {
                 "two plans are registered as `{name}`, {first} and {second}: give one of them another name"
             ),
             [] if all.is_empty() => format!(
-                "there is no plan `{name}`: the program registers no plans; add \
-                 `fencepost::plan!({name} = |ask| ..)` to it, and in a test of another package, use an item of the one that has it"
+                "the program registers no plans: add `fencepost::plan!({name} = |ask| ..)`; if a library \
+                 registers it, use an item of that library in the test, or it is not linked"
             ),
             [] => {
                 let names = || all.iter().map(|one| one.name);
@@ -209,8 +209,8 @@ impl fmt::Display for Registered {
     }
 }
 
-/// A recipe: which registered plan is wanted, for how many ranks, and for what else. A part that is
-/// absent stays as the plan's own expression leaves it.
+/// A request for a plan: which registered plan, for how many ranks, and with which settings. A
+/// setting that is absent stays as the plan's own expression has it.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Recipe {
     /// Its name, which is that of the plan's file.
@@ -227,7 +227,7 @@ pub struct Recipe {
     pub mode: Option<Mode>,
     /// The largest staging memory of a rank.
     pub cap: Option<Bytes>,
-    /// The values that the plan may ask for, by name.
+    /// The values that the plan may read, by name.
     pub values: Vec<(String, String)>,
 }
 
@@ -235,9 +235,9 @@ impl Recipe {
     /// Compiles the plan, which must be registered in this program.
     ///
     /// # Errors
-    /// `ARG` if no plan or several are registered under this name, if the plan's values are not of
-    /// the type that it asks for, if it does not ask for one of them, or if it is compiled for
-    /// another number of ranks. Otherwise the errors of the plan's expression.
+    /// `ARG` if the program registers no plan of this name, or several; if a value has another type
+    /// than the plan reads, or is never read; or if the plan is compiled for another number of
+    /// ranks. Otherwise the errors of the plan's expression.
     pub fn compile(&self) -> Result<Compiled> {
         let registered = Registered::named(&self.plan)?;
         let ask = Ask::new(self.ranks, &self.values);
@@ -245,7 +245,7 @@ impl Recipe {
         let values = ask.finish(&self.plan)?;
         if compiled.ranks() != self.ranks {
             let message = format!(
-                "the plan `{}` at {registered} is compiled for {} ranks, and {} are asked for: pass it `ask.ranks()`",
+                "the plan `{}` at {registered} was compiled for {} ranks instead of {}: compile it for `ask.ranks()`",
                 self.plan,
                 compiled.ranks(),
                 self.ranks
@@ -298,7 +298,7 @@ pub fn read_written(text: &str) -> Result<Vec<Recipe>> {
     let mut recipes: Vec<(Recipe, String)> = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let refused = || {
-            let message = format!("line {} of the recipes is `{line}`, which no recipe has", number + 1);
+            let message = format!("line {} of the recipes is not valid: `{line}`", number + 1);
             Error::new(ErrorClass::Arg, message)
         };
         let (key, value) = line.split_once(' ').ok_or_else(refused)?;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 /// A bar of parts.
 #[derive(Clone, Debug)]
 pub(super) struct Bar {
-    /// What it is of.
+    /// What the bar shows.
     pub(super) name: String,
     /// The lengths of its parts.
     pub(super) parts: Vec<f64>,
@@ -18,7 +18,7 @@ const NAMES: usize = 170;
 const LENGTH: f64 = 480.0;
 const WIDTH: usize = 780;
 
-/// Returns text as it stands in SVG.
+/// Escapes text for SVG.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -78,7 +78,7 @@ pub(super) fn bars(bars: &[Bar], key: &[&str], name: &str) -> String {
     svg + "</svg>"
 }
 
-/// Draws a square of cells, each the darker the larger it is, by its logarithm.
+/// Draws a square matrix: the larger a cell's value, the darker the cell, on a logarithmic scale.
 pub(super) fn matrix(cells: &[u64], side: usize, name: &str) -> String {
     let cell = (512 / side).clamp(8, 64);
     let size = cell * side;
