@@ -63,9 +63,8 @@ fn million() {
 #[expect(clippy::print_stdout, reason = "a bench prints its results")]
 fn simulate(name: &str, plan: &fencepost::Compiled, steps: u64) {
     let clock = Instant::now();
-    let question =
-        Question { steps, work: 100_000, uneven: 0.0, noise: 0.0, seed: 1, tolerance: 0.05 };
-    let simulated = question.simulated(plan, &fencepost::Machine::default());
+    let question = Question { steps, work: 100_000, uneven: 0.0, noise: 0.0, seed: 1, tolerance: 0.05 };
+    let simulated = question.simulated(plan, &fencepost::Machine::default()).expect("a short run");
     println!(
         "simulated, {name}: {:.2} s, {} steps followed, {} ns",
         clock.elapsed().as_secs_f64(),

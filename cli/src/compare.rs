@@ -1,17 +1,19 @@
 //! `fencepost compare`: a plan in all modes, predicted and measured here.
 
 use crate::plans::open;
-use crate::predict::{aligned, value};
+use crate::predict::{aligned, is_plan, value};
 use crate::progress::Progress;
-use crate::run::{find, machine};
+use crate::run::find;
 use crate::{fail, print, usage};
 use clap::{Args, ValueHint};
 use fencepost_job::{Reach, Start};
+use fencepost_planner::ErrorClass;
 use fencepost_planner::machine::Machine;
 use fencepost_runtime::recipe::Recipe;
 use fencepost_runtime::{Compiled, TransportKind};
 use fencepost_tool::compare::{Candidate, best, candidates, measure};
 use fencepost_tool::documents::{Content, MeasurementDocument, MeasurementRow};
+use fencepost_tool::files::machine;
 use fencepost_tool::predict::Question;
 use fencepost_tool::programs;
 use fencepost_tool::recipes::Recipes;
@@ -87,6 +89,9 @@ impl Compare {
         if let Some(folder) = &self.compiled {
             return self.as_rank(&plans_in(folder)?);
         }
+        for path in self.machine.iter().chain(&self.elsewhere) {
+            machine(path)?; // so that one process reports what is wrong with it
+        }
         let plans = self.plans()?;
         let ranks = plans.first().map_or(0, Compiled::ranks);
         if let Some(other) = plans.iter().find(|plan| plan.ranks() != ranks) {
@@ -114,7 +119,7 @@ impl Compare {
     /// Returns the plans to compare.
     fn plans(&self) -> Result<Vec<Compiled>, String> {
         let subject = Path::new(&self.subject);
-        if subject.extension().is_some_and(|extension| extension == "plan") {
+        if is_plan(subject) {
             if self.sweep.is_some() {
                 return Err("the values of a plan are fixed: to sweep them, give its program instead".into());
             }
@@ -124,11 +129,14 @@ impl Compare {
         let names: Vec<String> = recipes.iter().map(|recipe| recipe.name.clone()).collect();
         recipes.retain(|recipe| self.recipe.as_ref().is_none_or(|name| recipe.name == *name));
         if recipes.len() != 1 {
-            return Err(format!("give one recipe with --recipe: one of {}", names.join(", ")));
+            let wrong =
+                self.recipe.as_ref().map_or(String::new(), |name| format!("there is no recipe {name}: "));
+            return Err(format!("{wrong}give one recipe with --recipe: one of {}", names.join(", ")));
         }
         let values = self.sweep.iter().map(|text| value(text)).collect::<Result<_, _>>()?;
         let recipes = Question { values, ..Question::default() }.recipes(&recipes);
-        programs::compile(&find(subject)?, &self.arguments, &recipes)?.into_iter().collect()
+        let made = programs::compile(&find(subject)?, &self.arguments, &recipes)?;
+        made.into_iter().map(|made| made.map(|made| made.plan)).collect()
     }
 
     /// Measures the plans, on this process's ranks of a world.
@@ -136,12 +144,13 @@ impl Compare {
         let ranks = plans.first().map_or(0, Compiled::ranks);
         let model = self.machine.as_deref().map(machine).transpose()?;
         let other = self.elsewhere.as_deref().map(machine).transpose()?;
-        let mut world = fencepost_runtime::ranks(ranks);
-        if self.transport == "local" {
-            world = world.transport(TransportKind::Local);
-        }
-        let _progress = Progress::of("measuring");
-        let measured = world.collect(|world| {
+        let transport = match self.transport.as_str() {
+            "local" => TransportKind::Local,
+            "shm" => TransportKind::Shm,
+            _ => TransportKind::Tcp,
+        };
+        let progress = Progress::of("measuring");
+        let measured = fencepost_runtime::ranks(ranks).transport(transport).collect(|world| {
             let mut all = Vec::new();
             for plan in plans {
                 let model = model.unwrap_or(plan.made_for().machine);
@@ -151,8 +160,10 @@ impl Compare {
             }
             Ok((world.rank(), all))
         });
+        drop(progress);
         let measured = match measured {
             Ok(measured) => measured,
+            Err(error) if error.class() == ErrorClass::Plan => return Err(error.to_string()),
             Err(error) => return Ok(fail(fencepost_job::FAILED, &error.to_string())),
         };
         match measured.into_iter().find(|(rank, _)| *rank == 0) {

@@ -5,10 +5,13 @@ use crate::progress::Progress;
 use crate::run::find;
 use crate::{fail, print, usage};
 use clap::{Args, ValueHint};
+use fencepost_planner::ErrorClass;
 use fencepost_planner::explain::number_of;
 use fencepost_runtime::Compiled;
 use fencepost_tool::difference::Comparison;
-use fencepost_tool::documents::{CheckDocument, Content, DifferenceDocument, PlanDocument};
+use fencepost_tool::documents::{
+    CheckDocument, Content, DifferenceDocument, PlanDocument, VerificationDocument, VerificationRow,
+};
 use fencepost_tool::plans::{Finding, Report};
 use fencepost_tool::recipes::Recipes;
 use fencepost_tool::show::{Part, Shown};
@@ -18,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The exit code if what was checked does not hold.
-const DIFFERS: u8 = 1;
+pub const DIFFERS: u8 = 1;
 
 /// The part of a plan that is shown.
 #[derive(Args)]
@@ -95,31 +98,37 @@ pub struct Verify {
     /// The files
     #[arg(value_name = "PLAN", required = true, value_hint = ValueHint::FilePath)]
     plans: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 impl Verify {
     /// Verifies each plan, and prints a line for it.
     pub fn run(&self) -> ExitCode {
-        let _progress = Progress::of("verifying");
-        let mut code = ExitCode::SUCCESS;
+        let progress = Progress::of("verifying");
+        let mut document = VerificationDocument { plans: Vec::new() };
+        let mut failures = Vec::new();
         for path in &self.plans {
-            match open(path) {
-                Ok(plan) => {
-                    let epochs = plan.schedules().len();
-                    let epochs = if epochs == 1 { String::new() } else { format!(", {epochs} epochs") };
-                    let text = format!(
-                        "{}: verified: {} on {} ranks{epochs}, digest {}\n",
-                        path.display(),
-                        plan.name(),
-                        plan.ranks(),
-                        plan.digest()
-                    );
-                    print(text.as_bytes());
+            let file = path.display().to_string();
+            let row = match Compiled::open(path) {
+                Ok(plan) => VerificationRow::of(file, &plan),
+                Err(error) => {
+                    // A file that is not there is a wrong request.
+                    let code = if error.class() == ErrorClass::Io { fencepost_job::USAGE } else { DIFFERS };
+                    failures.push((code, error.message().to_owned()));
+                    VerificationRow::refused(file, error.message())
                 }
-                Err(why) => code = fail(DIFFERS, &why),
-            }
+            };
+            document.plans.push(row);
         }
-        code
+        drop(progress);
+        let lines = document.plans.iter().filter_map(VerificationRow::line);
+        let text = lines.map(|line| line + "\n").collect();
+        let text = if self.json { Content::Verification(document).to_json() } else { text };
+        let printed = print(text.as_bytes());
+        failures.sort();
+        failures.iter().fold(printed, |_, (code, why)| fail(*code, why))
     }
 }
 
@@ -220,7 +229,9 @@ impl Plan {
             Err(why) => return usage(&why),
         };
         if !self.check {
+            let is_compiled = compiled.iter().all(Result::is_ok);
             return match plans::write(&recipes, &compiled) {
+                Err(why) if is_compiled => usage(&why),
                 Err(why) => fail(DIFFERS, &why),
                 Ok(changed) => {
                     let lines = changed.iter().map(|path| {

@@ -1,19 +1,23 @@
 //! `fencepost predict`: predicted times of plans that need not run.
 
-use crate::plans::open;
+use crate::plans::{DIFFERS, open};
 use crate::progress::Progress;
-use crate::run::{find, machine};
-use crate::{print, usage};
+use crate::run::find;
+use crate::{fail, print, usage};
 use clap::{Args, ValueEnum, ValueHint};
 use comfy_table::{CellAlignment, Table, presets};
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::machine::Machine;
+use fencepost_planner::plan::RANKS_MAX;
+use fencepost_runtime::Compiled;
 use fencepost_runtime::recipe::Recipe;
 use fencepost_tool::documents::{Content, PredictionDocument};
+use fencepost_tool::files::machine;
+use fencepost_tool::plans::Compilation;
 use fencepost_tool::predict::{Named, Question, table};
 use fencepost_tool::programs;
-use fencepost_tool::recipes::Recipes;
+use fencepost_tool::recipes::{Recipes, is_plain};
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -87,8 +91,8 @@ const NUMBERS_MAX: usize = 64;
 impl Predict {
     /// Prints the table.
     pub fn run(&self) -> ExitCode {
-        let document = match self.predicted() {
-            Ok(document) => document,
+        let (document, failed) = match self.predicted() {
+            Ok(both) => both,
             Err(why) => return usage(&why),
         };
         let format = if self.json { Format::Json } else { self.format };
@@ -97,17 +101,19 @@ impl Predict {
             Format::Csv => csv(&document),
             Format::Text => Ok(text(&document)),
         };
-        match text {
+        let printed = match text {
             Ok(text) => print(text.as_bytes()),
             Err(why) => usage(&why),
-        }
+        };
+        failed.iter().fold(printed, |_, why| fail(DIFFERS, why))
     }
 
-    fn predicted(&self) -> Result<PredictionDocument, String> {
+    /// Returns the table, and what could not be predicted.
+    fn predicted(&self) -> Result<(PredictionDocument, Vec<String>), String> {
         let question = self.question()?;
         let _progress = Progress::of("predicting");
         let subject = Path::new(&self.subject);
-        let compiled = if subject.extension().is_some_and(|extension| extension == "plan") {
+        let plans: Vec<Result<Compiled, String>> = if is_plan(subject) {
             if !question.ranks.is_empty() || !question.values.is_empty() || self.plan.is_some() {
                 return Err(format!(
                     "{}: the ranks and values of a plan are fixed: give its program instead, or omit --ranks, --set and --plan",
@@ -117,13 +123,21 @@ impl Predict {
             vec![Ok(open(subject)?)]
         } else {
             let recipes = question.recipes(&self.recipes(&question)?);
-            programs::compile(&find(subject)?, &self.arguments, &recipes)?
+            let all = programs::compile(&find(subject)?, &self.arguments, &recipes)?;
+            let named = |(recipe, made): (&Recipe, Compilation)| match made {
+                Ok(made) => Ok(made.plan),
+                Err(why) => Err(format!("{}: {why}", described(recipe))),
+            };
+            recipes.iter().zip(all).map(named).collect()
         };
-        let mut rows = Vec::new();
-        for plan in &compiled {
-            rows.extend(question.rows(plan)?);
+        let (mut rows, mut failed) = (Vec::new(), Vec::new());
+        for plan in plans {
+            match plan.and_then(|plan| question.rows(&plan)) {
+                Ok(more) => rows.extend(more),
+                Err(why) => failed.push(why),
+            }
         }
-        Ok(PredictionDocument { rows })
+        Ok((PredictionDocument { rows }, failed))
     }
 
     /// Returns the recipes to begin with.
@@ -152,9 +166,13 @@ impl Predict {
             None => Vec::new(),
             Some(text) => numbers(text)?
                 .iter()
-                .map(|number| number.parse().map(NonZeroUsize::get))
-                .collect::<Result<_, _>>()
-                .map_err(|_| format!("--ranks {text}: give numbers from 1 up, such as 4,64 or 4..4096"))?,
+                .map(|number| {
+                    number.parse().ok().map(NonZeroUsize::get).filter(|ranks| *ranks <= RANKS_MAX as usize)
+                })
+                .collect::<Option<_>>()
+                .ok_or_else(|| {
+                    format!("--ranks {text}: give numbers from 1 to {RANKS_MAX}, such as 4,64 or 4..4096")
+                })?,
         };
         let named = |path: &PathBuf| {
             let name = path.display().to_string();
@@ -174,11 +192,22 @@ impl Predict {
     }
 }
 
+/// Returns whether a subject is the file of a plan, and no program.
+pub fn is_plan(subject: &Path) -> bool {
+    subject.extension().is_some_and(|extension| extension == "plan")
+}
+
+/// Names a recipe with its ranks and values.
+fn described(recipe: &Recipe) -> String {
+    let values = recipe.values.iter().map(|(name, value)| format!(", {name} {value}"));
+    format!("{} on {} ranks{}", recipe.name, recipe.ranks, values.collect::<String>())
+}
+
 /// Reads a name and its values.
 pub fn value(text: &str) -> Result<(String, Vec<String>), String> {
     let (name, values) = text
         .split_once('=')
-        .filter(|(name, _)| !name.is_empty())
+        .filter(|(name, values)| is_plain(name) && !values.chars().any(char::is_control))
         .ok_or_else(|| format!("--set {text}: give a name and a value, such as cells=512"))?;
     let all = match values.split_once("..") {
         Some(_) => numbers(values)?,

@@ -5,6 +5,7 @@ use crate::progress::Progress;
 use crate::{fail, print, usage};
 use clap::{Args, ValueHint};
 use fencepost_tool::documents::MeasurementDocument;
+use fencepost_tool::files;
 use fencepost_tool::report::Report as Page;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,10 +37,10 @@ impl Report {
         let (mut plans, mut measured) = (Vec::new(), Vec::new());
         for subject in &self.subjects {
             let read = if subject.extension().is_some_and(|extension| extension == "json") {
-                let text = std::fs::read_to_string(subject).map_err(|error| error.to_string());
-                text.and_then(|text| MeasurementDocument::from_json(&text))
-                    .map(|document| measured.push(document))
-                    .map_err(|why| format!("{}: {why}", subject.display()))
+                let named = |why: String| format!("{}: {why}", subject.display());
+                let document = files::text(subject)
+                    .and_then(|text| MeasurementDocument::from_json(&text).map_err(named));
+                document.map(|document| measured.push(document))
             } else {
                 open(subject).map(|plan| plans.push(plan))
             };
@@ -47,16 +48,18 @@ impl Report {
                 return usage(&why);
             }
         }
-        let _progress = Progress::of("drawing");
-        let page = match Page::new(&plans, &measured).and_then(|page| page.to_html()) {
+        let progress = Progress::of("drawing");
+        let page = Page::new(&plans, &measured).and_then(|page| page.to_html());
+        drop(progress);
+        let page = match page {
             Ok(page) => page,
             Err(why) => return fail(fencepost_job::FAILED, &why),
         };
         match &self.output {
             None => print(page.as_bytes()),
-            Some(path) => match std::fs::write(path, page) {
+            Some(path) => match files::write(path, page.as_bytes()) {
                 Ok(()) => ExitCode::SUCCESS,
-                Err(error) => usage(&format!("{}: {error}", path.display())),
+                Err(why) => usage(&why),
             },
         }
     }

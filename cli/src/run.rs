@@ -4,7 +4,6 @@ use crate::hosts::{self, Named};
 use crate::{fail, print};
 use clap::{Args, ValueHint};
 use fencepost_job::{Host, Reach, Settings, Start};
-use fencepost_planner::Machine;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -334,7 +333,7 @@ impl Run {
             all.push((name.into(), value));
         }
         if let Some(path) = &self.machine {
-            all.push(("FENCEPOST_MACHINE".into(), machine(path)?.to_string().into()));
+            all.push(("FENCEPOST_MACHINE".into(), fencepost_tool::files::machine(path)?.to_string().into()));
         }
         Ok(all)
     }
@@ -358,16 +357,6 @@ pub(crate) fn find(program: &Path) -> Result<PathBuf, String> {
         return Err(format!("no folder of PATH has the program {name}: did you mean ./{name}?"));
     }
     Ok(found.map_or_else(|| program.to_owned(), absolute))
-}
-
-/// Reads a machine model from a file.
-///
-/// # Errors
-/// Names the file that cannot be read, or the line of it that is no line of a model.
-pub fn machine(path: &Path) -> Result<Machine, String> {
-    let wrong = |why: &str| format!("{}: {why}", path.display());
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error.to_string()))?;
-    text.parse().map_err(|error: fencepost_planner::Error| wrong(error.message()))
 }
 
 /// Lists what is started on which host, one line each.

@@ -2,10 +2,10 @@
 
 use crate::plans::open;
 use crate::progress::Progress;
-use crate::run::machine;
 use crate::{print, usage};
 use clap::{Args, ValueHint};
 use fencepost_tool::documents::Content;
+use fencepost_tool::files::machine;
 use fencepost_tool::simulation::{Question, text};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -91,8 +91,13 @@ impl Simulate {
         };
         let Self { steps, work, uneven, noise, seed, tolerance, .. } = *self;
         let work = work.as_nanos() as u64;
-        let _progress = Progress::of(format!("simulating {} ranks", plan.ranks()));
-        let document = Question { steps, work, uneven, noise, seed, tolerance }.answer(&plan);
+        let progress = Progress::of(format!("simulating {} ranks", plan.ranks()));
+        let answer = Question { steps, work, uneven, noise, seed, tolerance }.answer(&plan);
+        drop(progress);
+        let document = match answer {
+            Ok(document) => document,
+            Err(error) => return usage(error.message()),
+        };
         let text = if self.json { Content::Simulation(document).to_json() } else { text(&document) };
         print(text.as_bytes())
     }

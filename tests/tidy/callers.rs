@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 /// Public functions that may fail without the attribute, and why.
-pub const WITHOUT_LINES: [(&str, &str); 18] = [
+pub const WITHOUT_LINES: [(&str, &str); 19] = [
     ("run", "all ranks are started and joined in it: its errors name what failed in a rank"),
     ("collect", "as `run`"),
     ("launch", "its errors are of the environment"),
@@ -16,6 +16,7 @@ pub const WITHOUT_LINES: [(&str, &str); 18] = [
     ("in_mode", "no rank calls it: its errors name the superstep"),
     ("in_order", "no rank calls it: its errors name the superstep"),
     ("save", "its errors name the file"),
+    ("to_bytes", "as `save`"),
     ("open", "its errors name the file"),
     ("compile", "its errors name lines of the superstep"),
     ("read_written", "its errors name the line of the text"),

@@ -1,5 +1,6 @@
 //! [`Comparison`]: the differences between two plans, class by class.
 
+use crate::same::is_same;
 use crate::source::annotated;
 use fencepost_planner::explain::{explain_rank, number_of};
 use fencepost_planner::ids::{ClassId, Id, OperationId, Rank};
@@ -37,6 +38,8 @@ pub(crate) fn first_difference(title: &str, difference: &Difference) -> String {
 pub struct Comparison {
     /// The whole of both plans.
     pub totals: [Total; 2],
+    /// What differs of the plans as a whole, each as a line of text.
+    pub whole: Vec<String>,
     /// The classes whose operations differ, epoch by epoch.
     pub classes: Vec<ClassComparison>,
 }
@@ -140,14 +143,40 @@ impl Comparison {
                 }
             }
         }
-        Self { totals: [before, now].map(Total::of), classes }
+        let mut whole = whole(before, now);
+        let both = || before.schedules().iter().zip(now.schedules());
+        if whole.is_empty() && classes.is_empty() && !both().all(|(old, new)| is_same(old, new)) {
+            whole.push("the same operations are carried out by other instructions".into());
+        }
+        Self { totals: [before, now].map(Total::of), whole, classes }
     }
 
-    /// Returns whether no operation differs, and neither do messages, bytes, staging and time.
+    /// Returns whether the plans do the same, in the same predicted time.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.classes.is_empty() && self.totals[0] == self.totals[1]
+        self.classes.is_empty() && self.whole.is_empty() && self.totals[0] == self.totals[1]
     }
+}
+
+/// Returns what differs of two plans as a whole.
+fn whole(before: &Compiled, now: &Compiled) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = |what: &str, old: String, new: String| {
+        if old != new {
+            lines.push(format!("{what}: {old} -> {new}"));
+        }
+    };
+    line("placement", before.placement().to_string(), now.placement().to_string());
+    for (old, new) in before.schedules().iter().zip(now.schedules()) {
+        let elements = |schedule: &Schedule| {
+            let all = schedule.windows.values().map(|element| format!("{:?}", element.kind));
+            all.collect::<Vec<_>>().join(", ")
+        };
+        line("elements of the windows", elements(old), elements(new));
+        line("order", format!("{:?}", old.order), format!("{:?}", new.order));
+        line("synchronisation", format!("{:?}", old.sync), format!("{:?}", new.sync));
+    }
+    lines
 }
 
 impl Total {
@@ -249,6 +278,7 @@ impl fmt::Display for Comparison {
         if before.epochs != now.epochs {
             writeln!(f, "only the epochs that both plans have are compared")?;
         }
+        self.whole.iter().try_for_each(|line| writeln!(f, "{line}"))?;
         let has_epochs = before.epochs.max(now.epochs) > 1;
         for ClassComparison { epoch, rank, ranks, effects, changes } in &self.classes {
             f.write_str("\n")?;

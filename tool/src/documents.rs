@@ -39,6 +39,8 @@ pub enum Content {
     Check(CheckDocument),
     /// Predicted times.
     Prediction(PredictionDocument),
+    /// Which plans do what their calls ask for.
+    Verification(VerificationDocument),
     /// Measured times, next to predicted ones.
     Measurement(MeasurementDocument),
     /// Many steps of a plan, simulated.
@@ -401,6 +403,8 @@ fn travels(route: Route) -> TravelsDocument {
 pub struct DifferenceDocument {
     /// What all ranks send, before and now.
     pub totals: [EffectDocument; 2],
+    /// What differs of the plans as a whole, in words.
+    pub whole: Vec<String>,
     /// The classes whose operations differ.
     pub classes: Vec<ClassDifferenceDocument>,
 }
@@ -498,7 +502,7 @@ impl DifferenceDocument {
         });
         let totals =
             [&comparison.totals[0], &comparison.totals[1]].map(|total| EffectDocument::new(total.effect));
-        Self { totals, classes: classes.collect() }
+        Self { totals, whole: comparison.whole.clone(), classes: classes.collect() }
     }
 }
 
@@ -651,7 +655,7 @@ pub struct SimulationDocument {
     /// The ranks that wait longest.
     pub waits: Vec<WaitDocument>,
     /// The largest latency at which the run stays within the tolerance: between hosts, or in
-    /// shared memory if all ranks share it. Absent if every latency up to 1000 seconds does.
+    /// shared memory if all ranks share it. Absent if every latency up to a second does.
     pub latency_tolerated: Option<f64>,
 }
 
@@ -694,4 +698,59 @@ pub struct WaitDocument {
     pub step: u64,
     /// Where an operation between the two ranks is called, if that is known.
     pub call: Option<CallDocument>,
+}
+
+/// Which plans do what their calls ask for.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct VerificationDocument {
+    /// One row for each file.
+    pub plans: Vec<VerificationRow>,
+}
+
+/// A file that was verified, or refused.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct VerificationRow {
+    /// The path.
+    pub file: String,
+    /// The name of the superstep, if the plan is verified.
+    pub name: Option<String>,
+    /// The number of ranks.
+    pub ranks: Option<usize>,
+    /// The number of epochs.
+    pub epochs: Option<usize>,
+    /// The identity of the schedules.
+    pub digest: Option<String>,
+    /// Why the file was refused, if it was.
+    pub error: Option<String>,
+}
+
+impl VerificationRow {
+    /// Describes a plan that was verified.
+    #[must_use]
+    pub fn of(file: String, plan: &Compiled) -> Self {
+        Self {
+            file,
+            name: Some(plan.name().into()),
+            ranks: Some(plan.ranks()),
+            epochs: Some(plan.schedules().len()),
+            digest: Some(plan.digest()),
+            error: None,
+        }
+    }
+
+    /// Describes a file that was refused.
+    #[must_use]
+    pub fn refused(file: String, why: &str) -> Self {
+        Self { file, name: None, ranks: None, epochs: None, digest: None, error: Some(why.into()) }
+    }
+
+    /// Returns the line that is printed of a plan that was verified.
+    #[must_use]
+    pub fn line(&self) -> Option<String> {
+        let Self { file, name, ranks, epochs, digest, .. } = self;
+        let (name, digest) = (name.as_ref()?, digest.as_ref()?);
+        let epochs = epochs.filter(|epochs| *epochs > 1);
+        let epochs = epochs.map_or(String::new(), |epochs| format!(", {epochs} epochs"));
+        Some(format!("{file}: verified: {name} on {} ranks{epochs}, digest {digest}", (*ranks)?))
+    }
 }

@@ -8,6 +8,7 @@ pub mod compare;
 pub mod difference;
 #[cfg(feature = "command")]
 pub mod documents;
+pub mod files;
 pub mod plans;
 #[cfg(feature = "command")]
 pub mod predict;
@@ -16,6 +17,7 @@ pub mod programs;
 pub mod recipes;
 #[cfg(feature = "command")]
 pub mod report;
+mod same;
 pub mod show;
 #[cfg(feature = "command")]
 pub mod simulation;

@@ -2,11 +2,13 @@
 //! and [`write`], on which it is built.
 
 use crate::difference::first_difference;
+use crate::files;
 use crate::recipes::Recipes;
+use crate::same::{is_same, pairs};
 use crate::show::{Part, Shown};
 use crate::source;
 use fencepost_planner::explain::{Sent, explain, number_of};
-use fencepost_planner::ir::pattern::{Pattern, Site};
+use fencepost_planner::ir::pattern::Pattern;
 use fencepost_planner::ir::schedule::Schedule;
 use fencepost_planner::plan::{self, Plan};
 use fencepost_runtime::Compiled;
@@ -52,11 +54,21 @@ pub fn check(folder: impl AsRef<Path>) {
 }
 
 /// What became of a recipe: the plan, or why there is none.
-pub type Compilation = Result<Compiled, String>;
+pub type Compilation = Result<Made, String>;
+
+/// A plan that was compiled, and its file, as the program that has compiled it writes it.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// The plan.
+    pub plan: Compiled,
+    /// The bytes of its file.
+    pub file: Vec<u8>,
+}
 
 /// Compiles a recipe in this program.
-fn here(recipe: &Recipe) -> Compilation {
-    recipe.compile().map_err(|error| error.to_string())
+pub fn here(recipe: &Recipe) -> Compilation {
+    let made = recipe.compile().and_then(|plan| Ok(Made { file: plan.to_bytes()?, plan }));
+    made.map_err(|error| error.to_string())
 }
 
 /// What the comparison of a folder with its program has found in one place.
@@ -130,25 +142,20 @@ impl fmt::Display for Report<'_> {
 /// Names the first plan that does not compile, and writes nothing. Otherwise names the file that
 /// cannot be written or removed; earlier files stay written.
 pub fn write(recipes: &Recipes, compiled: &[Compilation]) -> Result<Vec<PathBuf>, String> {
-    let all: Vec<&Compiled> = recipes
+    let all: Vec<&Made> = recipes
         .all
         .iter()
         .zip(compiled)
         .map(|(recipe, one)| one.as_ref().map_err(|why| not_compiled(recipe, why)))
         .collect::<Result<_, _>>()?;
     let mut changed = Vec::new();
-    for (recipe, one) in recipes.all.iter().zip(all) {
-        let io = |path: &Path, why: &dyn fmt::Display| format!("{}: {why}", path.display());
-        let path = recipes.plan(recipe);
-        let before = std::fs::read(&path).ok();
-        one.save(&path).map_err(|error| error.to_string())?;
-        if before != std::fs::read(&path).ok() {
-            changed.push(path);
-        }
-        let (path, text) = (recipes.text(recipe), text_of(one));
-        if std::fs::read_to_string(&path).ok().as_deref() != Some(&text) {
-            std::fs::write(&path, &text).map_err(|error| io(&path, &error))?;
-            changed.push(path);
+    for (recipe, Made { plan, file }) in recipes.all.iter().zip(all) {
+        let text = text_of(plan);
+        for (path, bytes) in [(recipes.plan(recipe), &file[..]), (recipes.text(recipe), text.as_bytes())] {
+            if std::fs::read(&path).ok().as_deref() != Some(bytes) {
+                files::write(&path, bytes)?;
+                changed.push(path);
+            }
         }
     }
     for path in strays(recipes) {
@@ -166,7 +173,7 @@ pub fn compare(recipes: &Recipes, compiled: &[Compilation]) -> Vec<Finding> {
         let found = |(kind, text)| Finding { name: recipe.name.clone(), kind, text };
         match compiled {
             Err(why) => findings.push(found((FindingKind::NotCompiled, not_compiled(recipe, why)))),
-            Ok(now) => findings.extend(compare_one(recipes, recipe, now).map(found)),
+            Ok(now) => findings.extend(compare_one(recipes, recipe, &now.plan).map(found)),
         }
     }
     findings.extend(strays(recipes).into_iter().map(|path| Finding {
@@ -186,20 +193,25 @@ fn text_of(compiled: &Compiled) -> String {
     Shown { compiled, part: &Part::default(), has_lines: false }.to_string()
 }
 
-/// Returns the plans, and the texts of plans, that no recipe makes.
+/// Returns the plans that recipes have made and no recipe makes now, with their texts. Plans that a
+/// program has saved here are not among them, and neither are files that are no plans.
 fn strays(recipes: &Recipes) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(&recipes.folder) else { return Vec::new() };
-    let is_made = |path: &PathBuf| {
-        recipes.all.iter().any(|recipe| *path == recipes.plan(recipe) || *path == recipes.text(recipe))
+    let is_made = |path: &PathBuf| recipes.all.iter().any(|recipe| *path == recipes.plan(recipe));
+    let is_of_recipe = |path: &PathBuf| {
+        let plans = plan::load_all(path).unwrap_or_default();
+        plans.first().and_then(|plan| plan.made_for.as_ref()).is_some_and(|made| !made.recipe.is_empty())
     };
-    let paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    let is_plan = |path: &Path| path.extension().is_some_and(|extension| extension == "plan");
-    let is_text_of_plan = |path: &PathBuf| {
-        path.extension().is_some_and(|extension| extension == "txt")
-            && paths.contains(&path.with_extension("plan"))
-    };
-    let is_stray = |path: &&PathBuf| (is_plan(path) || is_text_of_plan(path)) && !is_made(path);
-    let mut strays: Vec<PathBuf> = paths.iter().filter(is_stray).cloned().collect();
+    let paths = entries.flatten().map(|entry| entry.path());
+    let plans = paths.filter(|path| path.extension().is_some_and(|extension| extension == "plan"));
+    let mut strays = Vec::new();
+    for path in plans.filter(|path| !is_made(path) && is_of_recipe(path)) {
+        let text = path.with_extension("txt");
+        if text.is_file() {
+            strays.push(text);
+        }
+        strays.push(path);
+    }
     strays.sort();
     strays
 }
@@ -242,9 +254,7 @@ fn compare_one(recipes: &Recipes, recipe: &Recipe, now: &Compiled) -> Option<(Fi
             return Some((FindingKind::Pattern, text));
         }
     }
-    let without = |schedule: &Schedule| without_sites(schedule.clone());
-    let is_same = |(old, new): (&Schedule, &Schedule)| old == new;
-    if !epochs().all(|(old, new)| without(old) == without(new)) {
+    if !epochs().all(|(old, new)| is_same(old, new)) {
         return Some((FindingKind::Schedule, schedules_differ(&shown, &before, now)));
     }
     if before.iter().any(|plan| plan.made_for.as_ref() != Some(now.made_for())) {
@@ -258,24 +268,13 @@ fn compare_one(recipes: &Recipes, recipe: &Recipe, now: &Compiled) -> Option<(Fi
     if std::fs::read_to_string(&file).ok().as_deref() != Some(&text_of(now)) {
         return Some((FindingKind::Text, format!("{}: this text does not match its plan", file.display())));
     }
-    (!epochs().all(is_same)).then(|| (FindingKind::Moved, moved(&shown, epochs())))
-}
-
-/// Returns the schedule without the lines of its calls.
-fn without_sites(mut schedule: Schedule) -> Schedule {
-    for program in schedule.classes.values_mut() {
-        program.pattern.operations.values_mut().for_each(|operation| operation.site = Site::default());
-    }
-    schedule
+    (!epochs().all(|(old, new)| old == new)).then(|| (FindingKind::Moved, moved(&shown, epochs())))
 }
 
 /// Returns the pairs of an old and a new pattern that some rank has, each with the first such rank.
-fn pairs<'s>(old: &'s Schedule, new: &'s Schedule) -> Vec<(usize, &'s Pattern, &'s Pattern)> {
-    let mut met = std::collections::HashSet::new();
-    let both = old.class_of.iter().zip(&new.class_of).enumerate();
-    both.filter(|(_, pair)| met.insert(*pair))
-        .map(|(rank, (before, now))| (rank, &old.classes[*before].pattern, &new.classes[*now].pattern))
-        .collect()
+fn patterns<'s>(old: &'s Schedule, new: &'s Schedule) -> Vec<(usize, &'s Pattern, &'s Pattern)> {
+    let of = |(rank, (before, now))| (rank, &old.classes[before].pattern, &new.classes[now].pattern);
+    pairs(old, new).into_iter().map(of).collect()
 }
 
 fn patterns_differ(
@@ -285,7 +284,7 @@ fn patterns_differ(
     has_several: bool,
 ) -> Option<String> {
     let in_epoch = if has_several { format!(" in epoch {epoch}") } else { String::new() };
-    for (rank, before, now) in pairs(old, new) {
+    for (rank, before, now) in patterns(old, new) {
         if let Some(difference) = plan::difference(now, before) {
             let title = format!("{path}: the calls of rank {rank}{in_epoch} are not those of the plan");
             return Some(first_difference(&title, &difference));
@@ -365,7 +364,7 @@ fn made_for_differs(before: &Plan, now: &Compiled) -> String {
 fn moved<'s>(path: &str, epochs: impl Iterator<Item = (&'s Schedule, &'s Schedule)>) -> String {
     let mut all = Vec::new();
     for (old, new) in epochs {
-        for (_, before, now) in pairs(old, new) {
+        for (_, before, now) in patterns(old, new) {
             for (before, now) in before.operations.values().zip(now.operations.values()) {
                 if before.site != now.site {
                     all.push(format!("{} is now {}", before.site, source::short(&now.site, &before.site)));

@@ -1,7 +1,6 @@
 //! [`Question`]: predicted times of plans over ranks, values, placements, machines and modes.
 
 use crate::documents::{PredictionDocument, PredictionRow};
-use crate::plans::Compilation;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::ir::schedule::{Instruction, Placement};
 use fencepost_planner::machine::Machine;
@@ -60,9 +59,8 @@ impl Question {
     /// Predicts the times of a plan, a row for each placement, machine and mode.
     ///
     /// # Errors
-    /// Names the plan that was not compiled, with the reason.
-    pub fn rows(&self, plan: &Compilation) -> Result<Vec<PredictionRow>, String> {
-        let plan = plan.as_ref().map_err(Clone::clone)?;
+    /// States why the plan cannot be compiled for one of them.
+    pub fn rows(&self, plan: &Compiled) -> Result<Vec<PredictionRow>, String> {
         let made_for = plan.made_for();
         let placements = or(&self.placements, || plan.placement());
         let own = || Named {

@@ -1,6 +1,6 @@
 //! [`compile`]: requests the plans of recipes from a program.
 
-use crate::plans::Compilation;
+use crate::plans::{Compilation, Made};
 use fencepost_runtime::Compiled;
 use fencepost_runtime::recipe::{self, Recipe};
 use std::ffi::OsStr;
@@ -22,23 +22,23 @@ pub fn compile<A: AsRef<OsStr>>(
 ) -> Result<Vec<Compilation>, String> {
     let folder = tempfile::tempdir().map_err(|error| format!("a folder for plans: {error}"))?;
     let io = |error: std::io::Error| format!("{}: {error}", folder.path().display());
-    // The files have numbers, so that no name of a recipe leads out of the folder.
-    let numbered = |(number, recipe): (usize, &Recipe)| Recipe { name: number.to_string(), ..recipe.clone() };
-    let numbered: Vec<Recipe> = recipes.iter().enumerate().map(numbered).collect();
-    std::fs::write(folder.path().join("recipes"), recipe::written(&numbered)).map_err(io)?;
+    std::fs::write(folder.path().join("recipes"), recipe::written(recipes)).map_err(io)?;
     let mut command = Command::new(program);
     command.args(arguments).env("FENCEPOST_COMPILE", folder.path()).stdin(Stdio::null());
     command.stdout(std::io::stderr());
     let status = command.status().map_err(|error| format!("{}: {error}", program.display()))?;
-    let answer = |(number, recipe): (usize, &Recipe)| -> Option<Compilation> {
-        let file = folder.path().join(format!("{number}.plan"));
-        if file.exists() {
-            let named = |plan: Compiled| plan.named_by_recipe(&recipe.name);
-            return Some(Compiled::open(&file).map(named).map_err(|error| error.message().to_owned()));
-        }
-        std::fs::read_to_string(file.with_extension("error")).ok().map(Err)
+    // The program's own file is kept, so that program and plan are of one release.
+    let read = |path: &Path| -> Compilation {
+        let file = std::fs::read(path).map_err(io)?;
+        let plan = Compiled::open(path).map_err(|error| error.message().to_owned())?;
+        Ok(Made { plan, file })
     };
-    let answers: Vec<Option<Compilation>> = recipes.iter().enumerate().map(answer).collect();
+    let answer = |number: usize| -> Option<Compilation> {
+        let file = folder.path().join(format!("{number}.plan"));
+        let failed = std::fs::read_to_string(file.with_extension("error")).ok();
+        failed.map(Err).or_else(|| file.exists().then(|| read(&file)))
+    };
+    let answers: Vec<Option<Compilation>> = (0..recipes.len()).map(answer).collect();
     if folder.path().join("answered").exists() {
         let missing = || Err("the program wrote neither a plan nor an error for this recipe".to_owned());
         return Ok(answers.into_iter().map(|answer| answer.unwrap_or_else(missing)).collect());

@@ -1,10 +1,12 @@
 //! [`Recipes`]: the file `plans.toml`, which has a table for each plan of its folder.
 
+use crate::files;
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::machine::Machine;
 use fencepost_planner::plan::RANKS_MAX;
 use fencepost_planner::units::Bytes;
 use fencepost_runtime::recipe::Recipe;
+use std::cell::RefCell;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
@@ -32,13 +34,11 @@ impl Recipes {
     pub fn read(folder: impl AsRef<Path>) -> Result<Self, String> {
         let folder = folder.as_ref().to_path_buf();
         let file = folder.join("plans.toml");
-        let text = std::fs::read_to_string(&file).map_err(|error| {
-            format!(
-                "{}: {error}; a folder of plans has a file plans.toml with a table for each plan",
-                file.display()
-            )
+        let text = files::text(&file).map_err(|why| {
+            format!("{why}; a folder of plans has a file plans.toml with a table for each plan")
         })?;
-        let all = Reading { file: &file, text: &text, folder: &folder }.recipes()?;
+        let all = Reading { file: &file, text: &text, folder: &folder, machines: RefCell::default() };
+        let all = all.recipes()?;
         Ok(Self { folder, all })
     }
 
@@ -60,6 +60,8 @@ struct Reading<'f> {
     file: &'f Path,
     text: &'f str,
     folder: &'f Path,
+    /// The files of machine models that recipes name.
+    machines: RefCell<Vec<PathBuf>>,
 }
 
 type Entry<'e, 'f> = (&'e Spanned<std::borrow::Cow<'f, str>>, &'e Spanned<DeValue<'f>>);
@@ -78,15 +80,22 @@ impl Reading<'_> {
                 );
                 return Err(self.wrong(name.span(), why));
             };
-            let plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-            if name.get_ref().is_empty()
-                || name.get_ref().starts_with('.')
-                || !name.get_ref().chars().all(plain)
-            {
+            if !is_plain(name.get_ref()) || name.get_ref().starts_with('.') {
                 let why = "a recipe names its files: use letters, digits, `-`, `_` and `.`, and do not start with `.`";
                 return Err(self.wrong(name.span(), why));
             }
             all.push(self.recipe(name.get_ref(), table.span(), entries)?);
+        }
+        for recipe in &all {
+            let files = ["plan", "txt"].map(|kind| self.folder.join(format!("{}.{kind}", recipe.name)));
+            if let Some(machine) = self.machines.borrow().iter().find(|machine| files.contains(machine)) {
+                return Err(format!(
+                    "{}: the recipe `{}` would overwrite the machine model {}: give one of them another name",
+                    self.file.display(),
+                    recipe.name,
+                    machine.display()
+                ));
+            }
         }
         if all.is_empty() {
             return Err(format!("{}: no recipes: add a table for each plan", self.file.display()));
@@ -98,7 +107,7 @@ impl Reading<'_> {
         let mut recipe = Recipe { name: name.to_owned(), ..Recipe::default() };
         for entry @ (key, value) in entries {
             match key.get_ref().as_ref() {
-                "plan" => recipe.plan = self.string(entry)?.to_owned(),
+                "plan" => recipe.plan = self.name(value, self.string(entry)?)?,
                 "ranks" => {
                     let ranks = self.count(entry)?;
                     if !(1..=u64::from(RANKS_MAX)).contains(&ranks) {
@@ -130,7 +139,7 @@ impl Reading<'_> {
                         ));
                     };
                     for entry @ (name, _) in values {
-                        recipe.values.push((name.get_ref().to_string(), self.value(entry)?));
+                        recipe.values.push((self.name(name, name.get_ref())?, self.value(entry)?));
                     }
                 }
                 other => {
@@ -160,9 +169,18 @@ impl Reading<'_> {
 
     fn machine(&self, entry: Entry<'_, '_>) -> Result<Machine, String> {
         let path = self.folder.join(self.string(entry)?);
-        let wrong = |why: &str| self.wrong(entry.1.span(), format!("{}: {why}", path.display()));
-        let text = std::fs::read_to_string(&path).map_err(|error| wrong(&error.to_string()))?;
-        text.parse().map_err(|error: fencepost_planner::Error| wrong(error.message()))
+        let machine = files::machine(&path).map_err(|why| self.wrong(entry.1.span(), why))?;
+        self.machines.borrow_mut().push(path);
+        Ok(machine)
+    }
+
+    /// Returns a name that a program uses.
+    fn name<T>(&self, place: &Spanned<T>, name: &str) -> Result<String, String> {
+        if is_plain(name) {
+            return Ok(name.to_owned());
+        }
+        let why = format!("`{}` is not a name: use letters, digits, `-`, `_` and `.`", name.escape_debug());
+        Err(self.wrong(place.span(), why))
     }
 
     fn string<'e>(&self, (key, value): Entry<'e, '_>) -> Result<&'e str, String> {
@@ -220,13 +238,20 @@ impl Reading<'_> {
     }
 }
 
+/// Returns whether a text is a name: of letters, digits, `-`, `_` and `.`, and not empty.
+#[must_use]
+pub fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use fencepost_planner::ir::pattern::Mode;
 
     fn read(text: &str) -> Result<Vec<Recipe>, String> {
-        Reading { file: Path::new("plans.toml"), text, folder: Path::new("/none") }.recipes()
+        let machines = RefCell::default();
+        Reading { file: Path::new("plans.toml"), text, folder: Path::new("/none"), machines }.recipes()
     }
 
     #[test]
@@ -275,6 +300,9 @@ mod tests {
             ("[a]\nvalues.x = \"a\\nb\"", "plans.toml:2:12: `x` must not contain a line break"),
             ("['../a']\nplan = 'p'\nranks = 1", "plans.toml:1:2: a recipe names its files"),
             ("[a]\nplan = 'p'\nplan = 'q'", "plans.toml:3:1: duplicate key"),
+            ("[a]\nplan = 'p q'\nranks = 1", "plans.toml:2:8: `p q` is not a name"),
+            ("[a]\nvalues.\"x y\" = 1", "plans.toml:2:8: `x y` is not a name"),
+            ("[a]\nplacement = 4294967296", "plans.toml:2:13: `4294967296` is not a placement"),
             ("[a\nplan = 'p'", "plans.toml:1:"),
         ];
         for (text, expected) in cases {

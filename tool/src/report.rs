@@ -463,31 +463,39 @@ fn lines(plan: &Compiled, id: &str) -> View {
 /// Measured times next to predicted ones.
 fn measurements(documents: &[MeasurementDocument]) -> View {
     let rows = || documents.iter().flat_map(|document| &document.rows);
+    let mode = |row: &MeasurementRow| match row.chunk {
+        Some(chunk) => format!("{}, chunks of {} KiB", row.prediction.mode, chunk / 1024),
+        None => row.prediction.mode.clone(),
+    };
     let bar = |row: &MeasurementRow| {
         let (measured, predicted) = (Nanos(row.measured), Nanos(row.prediction.prepared));
         Bar {
-            name: format!("{}, {}", row.prediction.mode, row.transport),
+            name: format!("{}, {}", mode(row), row.transport),
             parts: vec![measured.0],
             label: format!("{} us, predicted {} us", micros(measured), micros(predicted)),
         }
     };
     let cells = |row: &MeasurementRow| {
-        let PredictionRow { name, ranks, placement, mode, prepared, .. } = &row.prediction;
+        let PredictionRow { name, ranks, values, placement, prepared, .. } = &row.prediction;
+        let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let ratio = row.measured / prepared;
         vec![
             Cell::text(name.clone()),
             Cell::count(*ranks as u64),
+            Cell::text(values.join("; ")),
             Cell::text(placement.clone()),
             Cell::text(row.transport.clone()),
-            Cell::text(mode.clone()),
+            Cell::text(mode(row)),
             Cell::time(Nanos(*prepared)),
             Cell::time(Nanos(row.measured)),
-            Cell { text: format!("{:.2}", row.measured / prepared), value: Some(row.measured / prepared) },
+            Cell { text: format!("{ratio:.2}"), value: Some(ratio).filter(|ratio| ratio.is_finite()) },
             Cell { text: format!("{:.0} %", 100.0 * row.noise), value: Some(row.noise) },
         ]
     };
     let head = vec![
         "plan",
         "ranks",
+        "values",
         "placement",
         "transport",
         "mode",
@@ -504,6 +512,6 @@ fn measurements(documents: &[MeasurementDocument]) -> View {
         about: "The time of one run, of the slowest rank. Noise is the difference between the medians of \
                 the odd and the even turns, relative to the measured time."
             .into(),
-        table: Table::of(head, rows().map(cells).collect(), 6),
+        table: Table::of(head, rows().map(cells).collect(), 7),
     }
 }

@@ -1,6 +1,7 @@
 //! [`Shown`]: what a plan does, as text: each operation of each class, with its target, its
 //! elements, its mode and its round.
 
+use crate::same::without_lines;
 use fencepost_planner::explain::{Member, Route, Staging, cost, cost_at_fence, explain_rank, number_of};
 use fencepost_planner::ids::{ClassId, Id, Rank};
 use fencepost_planner::ir::pattern::{Local, Operation, Order, Site, Sync};
@@ -97,7 +98,8 @@ pub struct Shown<'p> {
     pub compiled: &'p Compiled,
     /// Its part.
     pub part: &'p Part,
-    /// Whether the source lines of operations are shown.
+    /// Whether the source lines of operations are shown. If not, neither the text nor the classes
+    /// depend on them.
     pub has_lines: bool,
 }
 
@@ -111,7 +113,11 @@ impl fmt::Display for Shown<'_> {
             if schedules.len() > 1 {
                 writeln!(f, "epoch {epoch} of {}", schedules.len())?;
             }
-            self.epoch(f, schedule, machine)?;
+            if self.has_lines {
+                self.epoch(f, schedule, machine)?;
+            } else {
+                self.epoch(f, &without_lines(schedule), machine)?;
+            }
         }
         Ok(())
     }

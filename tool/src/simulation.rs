@@ -1,6 +1,7 @@
 //! [`Question`]: many steps of a plan, simulated for all ranks, with uneven work and noise.
 
 use crate::documents::{PathDocument, SimulationDocument, WaitDocument, call};
+use fencepost_planner::Result;
 use fencepost_planner::ids::Rank;
 use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_planner::ir::schedule::Schedule;
@@ -42,8 +43,10 @@ impl Question {
     }
 
     /// Follows the steps once, on this machine.
-    #[must_use]
-    pub fn simulated(&self, plan: &Compiled, machine: &Machine) -> Simulation {
+    ///
+    /// # Errors
+    /// As [`simulate`].
+    pub fn simulated(&self, plan: &Compiled, machine: &Machine) -> Result<Simulation> {
         let schedules: Vec<&Schedule> = plan.schedules().iter().map(|schedule| schedule.get()).collect();
         let work = |rank| self.work(rank);
         let run = Run { steps: self.steps, work: &work, noise: self.noise, seed: self.seed };
@@ -51,10 +54,12 @@ impl Question {
     }
 
     /// Simulates the plan on the machine that it was compiled for.
-    #[must_use]
-    pub fn answer(&self, plan: &Compiled) -> SimulationDocument {
+    ///
+    /// # Errors
+    /// As [`simulate`].
+    pub fn answer(&self, plan: &Compiled) -> Result<SimulationDocument> {
         let machine = plan.made_for().machine;
-        let Simulation { end, last, followed, waits, path } = self.simulated(plan, &machine);
+        let Simulation { end, last, followed, waits, path } = self.simulated(plan, &machine)?;
         let mut longest: Vec<(u32, &Waits)> =
             (0..).zip(&waits).filter(|(_, waits)| waits.total > 0).collect();
         longest.sort_by_key(|(rank, waits)| (std::cmp::Reverse(waits.total), *rank));
@@ -70,7 +75,8 @@ impl Question {
                 call: site.as_ref().and_then(call),
             }
         };
-        SimulationDocument {
+        let latency_tolerated = self.tolerated(plan, &machine, end)?;
+        Ok(SimulationDocument {
             name: plan.name().into(),
             ranks: plan.ranks(),
             steps: self.steps,
@@ -79,36 +85,39 @@ impl Question {
             last,
             path: described(&path),
             waits: longest.into_iter().map(wait).collect(),
-            latency_tolerated: self.tolerated(plan, &machine, end),
-        }
+            latency_tolerated,
+        })
     }
 
     /// Returns the largest latency at which the run stays within the tolerance: of links between
-    /// hosts, or of shared memory if all ranks share it. `None` if 1000 seconds are tolerated.
-    fn tolerated(&self, plan: &Compiled, machine: &Machine, end: u64) -> Option<f64> {
-        let is_network = !matches!(plan.placement(), fencepost_planner::ir::schedule::Placement::Together);
+    /// hosts, or of shared memory if all ranks share it. `None` if a second is tolerated.
+    fn tolerated(&self, plan: &Compiled, machine: &Machine, end: u64) -> Result<Option<f64>> {
+        let ranks = plan.ranks();
+        let is_network = plan.placement().ranks_of_a_host(ranks) < ranks;
         let most = (end as f64 * (1.0 + self.tolerance)) as u64;
-        let is_within = |latency: f64| {
+        let is_within = |latency: f64| -> Result<bool> {
             let mut other = *machine;
             *(if is_network { &mut other.network.latency } else { &mut other.shared.latency }) = latency;
-            self.simulated(plan, &other).end <= most
+            Ok(self.simulated(plan, &other)?.end <= most)
         };
-        let now = if is_network { machine.network.latency } else { machine.shared.latency };
-        let mut above = 2.0 * now.max(1.0);
-        while is_within(above) {
-            above *= 4.0;
-            if above > 1e12 {
-                return None;
-            }
+        if is_within(LATENCY_MAX)? {
+            return Ok(None);
         }
-        let mut below = now.min(above);
+        let now = if is_network { machine.network.latency } else { machine.shared.latency };
+        let (mut below, mut above) = (now, (2.0 * now.max(1.0)).min(LATENCY_MAX));
+        while above < LATENCY_MAX && is_within(above)? {
+            (below, above) = (above, (above * 4.0).min(LATENCY_MAX));
+        }
         while above - below > 1.0_f64.max(below * 0.005) {
             let middle = f64::midpoint(above, below);
-            *(if is_within(middle) { &mut below } else { &mut above }) = middle;
+            *(if is_within(middle)? { &mut below } else { &mut above }) = middle;
         }
-        Some(below)
+        Ok(Some(below))
     }
 }
+
+/// The largest latency that is tried: a second.
+const LATENCY_MAX: f64 = 1e9;
 
 fn described(path: &Path) -> PathDocument {
     let Path { steps, work, moving, overhead, wire, latency, latencies, overheads, bytes } = *path;
@@ -169,7 +178,7 @@ pub fn text(document: &SimulationDocument) -> String {
         Some(latency) => {
             text += &format!("the run stays within the tolerance up to a latency of {latency:.0} ns\n")
         }
-        None => text += "the run stays within the tolerance at any latency up to 1000 s\n",
+        None => text += "the run stays within the tolerance at any latency up to a second\n",
     }
     if !waits.is_empty() {
         text += &format!("ranks that wait longest, in the {followed} steps that were followed:\n");

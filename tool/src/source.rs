@@ -1,8 +1,9 @@
 //! The source at a line of a call, for findings.
 
+use crate::files;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use fencepost_planner::ir::pattern::Site;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Returns where a call is, without the file if it is that of another one.
 pub(crate) fn short(site: &Site, near: &Site) -> String {
@@ -26,7 +27,7 @@ pub(crate) fn annotated(title: &str, site: &Site, label: &str, note: &str) -> St
 
 /// Returns a line of a file, and the range of its call.
 fn line_of(file: &Path, site: &Site) -> Option<(String, std::ops::Range<usize>)> {
-    let text = std::fs::read_to_string(file).ok()?;
+    let text = files::text(file).ok()?;
     let line = text.lines().nth(site.line.checked_sub(1)? as usize)?.to_owned();
     let at = |column: usize| line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
     let start = at(site.column.saturating_sub(1) as usize);
@@ -35,9 +36,13 @@ fn line_of(file: &Path, site: &Site) -> Option<(String, std::ops::Range<usize>)>
     Some((line, start..end))
 }
 
-/// Finds a file that the compiler names relative to the folder of a workspace: here, or in a folder
-/// above.
+/// Finds a source file that the compiler names relative to the folder of a workspace: here, or in a
+/// folder above. A plan may come from anywhere, so no other file is read.
 fn find(path: &Path) -> Option<PathBuf> {
+    let is_within = path.components().all(|part| matches!(part, Component::Normal(_)));
+    if !is_within || path.extension().is_none_or(|extension| extension != "rs") {
+        return None;
+    }
     let here = std::env::current_dir().ok()?;
     here.ancestors().map(|folder| folder.join(path)).find(|path| path.is_file())
 }
@@ -47,4 +52,17 @@ fn find(path: &Path) -> Option<PathBuf> {
 pub(crate) fn line(site: &Site) -> Option<String> {
     let (line, _) = line_of(&find(Path::new(&*site.file))?, site)?;
     Some(line.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_source_files_below_here_or_above_are_read() {
+        assert!(find(Path::new("src/source.rs")).is_some());
+        for path in ["/etc/passwd", "../tool/src/source.rs", "Cargo.toml", "src", "/proc/self/environ.rs"] {
+            assert_eq!(find(Path::new(path)), None, "{path}");
+        }
+    }
 }

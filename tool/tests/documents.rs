@@ -100,6 +100,17 @@ fn a_comparison_has_what_was_added_removed_and_sent_otherwise() {
     assert!(text.contains("messages 12 -> 0") && text.contains("aggregated, round 0 -> direct"), "{text}");
     let text = Comparison::new(&plan, &halo(4, [64, 66])).to_string();
     assert!(text.contains("\n- put ") && text.contains("\n+ put "), "{text}");
+    // The same calls on windows of other elements are other plans.
+    #[superstep]
+    fn of<T: Element>(u: &mut Window<T>, next: usize) -> Result<()> {
+        u.put(0..1).to(next, 1)
+    }
+    let ring = |rank: usize| Ok((rank + 1) % 2);
+    let both = [of::compile::<f64>(2, ring).unwrap(), of::compile::<u64>(2, ring).unwrap()];
+    let text = Comparison::new(&both[0], &both[1]).to_string();
+    assert!(text.contains("elements of the windows: Scalar(F64) -> Scalar(U64)"), "{text}");
+    let apart = both[0].with(Placement::Apart, &Machine::default(), &Options::default()).unwrap();
+    assert!(Comparison::new(&both[0], &apart).to_string().contains("placement: together -> apart"));
     let document = Content::Difference(DifferenceDocument::new(&comparison)).to_json();
     assert!(document.contains("\"travels\""), "{document}");
 }

@@ -1,8 +1,7 @@
 //! Plans that are committed: written, checked, and reported where the program has changed.
 
 use fencepost::prelude::*;
-use fencepost_runtime::recipe::Recipe;
-use fencepost_tool::plans::{Compilation, Finding, FindingKind, compare, write};
+use fencepost_tool::plans::{Compilation, Finding, FindingKind, compare, here, write};
 use fencepost_tool::recipes::Recipes;
 use std::fs;
 use std::path::Path;
@@ -44,6 +43,23 @@ mod longer {
     }
 }
 
+/// The same calls, in two lines.
+mod reworded {
+    use super::*;
+
+    #[superstep]
+    pub fn pass_on(u: &mut Window<f64>, next: usize, count: usize) -> Result<()> {
+        let is_even = next.is_multiple_of(2);
+        if is_even {
+            u.put(0..count).to(next, count..2 * count)?;
+        }
+        if !is_even {
+            u.put(0..count).to(next, count..2 * count)?;
+        }
+        Ok(())
+    }
+}
+
 macro_rules! ring {
     ($plan:ident = $($path:tt)*) => {
         fencepost::plan!($plan = |ask| {
@@ -54,6 +70,7 @@ macro_rules! ring {
 }
 ring!(pass_on = pass_on);
 ring!(pass_on_moved = moved::pass_on);
+ring!(pass_on_reworded = reworded::pass_on);
 ring!(pass_on_changed = changed::pass_on);
 ring!(pass_on_longer = longer::pass_on);
 fencepost::plan!(twice = |ask| pass_on::compile(ask.ranks(), |_| Ok((0, 1))));
@@ -82,7 +99,6 @@ fn folder(recipes: &str) -> tempfile::TempDir {
 
 fn compiled(folder: &Path) -> (Recipes, Vec<Compilation>) {
     let recipes = Recipes::read(folder).unwrap();
-    let here = |recipe: &Recipe| recipe.compile().map_err(|error| error.to_string());
     let all = recipes.all.iter().map(here).collect();
     (recipes, all)
 }
@@ -128,7 +144,13 @@ fn a_plan_whose_lines_have_moved_is_up_to_date() {
     let findings = against("pass_on_moved");
     assert_eq!(kinds(&findings), [FindingKind::Moved; 2]);
     assert!(findings.iter().all(Finding::is_harmless));
-    assert!(findings[0].text.contains("plans.rs:13 is now line 22"), "{}", findings[0].text);
+    assert!(findings[0].text.contains("plans.rs:12 is now line 21"), "{}", findings[0].text);
+}
+
+#[test]
+fn a_plan_whose_ranks_call_in_other_lines_than_each_other_is_up_to_date() {
+    let findings = against("pass_on_reworded");
+    assert_eq!(kinds(&findings), [FindingKind::Moved; 2], "{findings:?}");
 }
 
 #[test]
@@ -180,13 +202,20 @@ fn damaged_plans_texts_and_strays_are_found() {
     fs::copy(path("pass_on-100172.plan"), path("old-2.plan")).unwrap();
     fs::write(path("old-2.txt"), "of it").unwrap();
     fs::write(path("notes.txt"), "mine").unwrap();
+    // A program has saved this one.
+    pass_on::compile(3, |_| Ok((0, 1))).unwrap().save(path("pass_on-3.plan")).unwrap();
     let found = findings(folder.path());
     // Recipes are in the order of their names.
     let expected = [FindingKind::Text, FindingKind::Unreadable, FindingKind::Stray, FindingKind::Stray];
     assert_eq!(kinds(&found), expected);
     write(&recipes, &all).unwrap();
     assert_eq!(findings(folder.path()), []);
-    assert!(path("notes.txt").exists() && !path("old-2.txt").exists());
+    assert!(path("notes.txt").exists() && path("pass_on-3.plan").exists());
+    assert!(!path("old-2.txt").exists() && !path("old-2.plan").exists());
+    // No file of a plan is one that recipes read.
+    fs::write(path("here.txt"), fencepost::Machine::default().to_string()).unwrap();
+    fs::write(path("plans.toml"), "[here]\nplan = 'pass_on'\nranks = 2\nmachine = 'here.txt'").unwrap();
+    assert!(Recipes::read(folder.path()).unwrap_err().contains("would overwrite the machine model"));
 }
 
 #[test]

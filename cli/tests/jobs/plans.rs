@@ -147,7 +147,7 @@ pub fn refused() {
         ),
         ("[a]\nplan = 'pass_on'\nranks = 0", &["settings"], 2, "0 ranks: a plan has 1 to"),
         ("[a]\nplan = 'nothing'\nranks = 2", &["settings"], 1, "registers no plan `nothing`"),
-        ("[a]\nplan = 'panics'\nranks = 2", &["settings"], 2, "before it compiled the plan a"),
+        ("[a]\nplan = 'panics'\nranks = 2", &["settings"], 1, "panicked: there is no such grid"),
         (RECIPES, &["enters", "nowhere"], 2, "ended without entering a world"),
     ];
     for (recipes, rank, code, expected) in cases {
@@ -173,10 +173,17 @@ pub fn refused() {
         (&["explain", &plan, "--line", "none.rs:1"], 2, "there are calls in"),
         (&["explain", &plan, "--line", "none"], 2, "give a file and a line"),
         (&["verify", &plan, &other], 1, "other.plan"),
+        (&["verify", "/no/such.plan"], 2, "/no/such.plan"),
+        (&["predict", "--plan", "pass_on", "-n", "4294967295", &program], 2, "numbers from 1 to 16777216"),
+        (
+            &["predict", "--plan", "pass_on", "-n", "2", "--set", "a b=1", &program],
+            2,
+            "give a name and a value",
+        ),
         (&["diff", &plan, &other], 2, "other.plan"),
         (&["predict", &plan, "-n", "4"], 2, "the ranks and values of a plan are fixed"),
         (&["predict", "--plan", "pass_on", &program, "rank", "settings"], 2, "add --ranks"),
-        (&["predict", "--plan", "pass_on", "-n", "0", &program], 2, "numbers from 1 up"),
+        (&["predict", "--plan", "pass_on", "-n", "0", &program], 2, "numbers from 1 to 16777216"),
         (&["predict", &plan, "--machine", &text], 2, "plans.toml: line 2 of the machine model"),
         (&["predict", &plan, "--placement", "near"], 2, "is not a placement"),
         (&["compare", &plan, "--sweep", "count=1..4", "--recipe", "x"], 2, "give its program instead"),
@@ -310,7 +317,7 @@ pub fn measured() {
     let of_values = Folder::new("[values-2]\nplan = 'values'\nranks = 2");
     of_values.plan(&[]).expect(0);
     fencepost(&["compare", "--time", "20ms", &of_values.path("values-2.plan")])
-        .expect(125)
+        .expect(2)
         .says("measure the superstep in its program");
 }
 

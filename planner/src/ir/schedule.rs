@@ -84,7 +84,9 @@ impl std::str::FromStr for Placement {
         match (text, text.parse()) {
             ("together", _) => Ok(Placement::Together),
             ("apart", _) => Ok(Placement::Apart),
-            (_, Ok(ranks_each)) if ranks_each > 0 => Ok(Placement::Hosts { ranks_each }),
+            (_, Ok(ranks_each)) if (1..=u32::MAX as usize).contains(&ranks_each) => {
+                Ok(Placement::Hosts { ranks_each })
+            }
             _ => Err(crate::Error::new(
                 crate::ErrorClass::Arg,
                 format!(

@@ -120,11 +120,21 @@ pub fn save_all<'s>(
     made_for: &MadeFor,
     path: impl AsRef<Path>,
 ) -> Result<()> {
-    let path = path.as_ref();
+    store(path.as_ref(), &all_to_bytes(schedules, made_for)?)
+}
+
+/// Returns the bytes of the file that [`save_all`] writes.
+///
+/// # Errors
+/// As [`save_all`], without those of the file system.
+pub fn all_to_bytes<'s>(
+    schedules: impl IntoIterator<Item = &'s Schedule>,
+    made_for: &MadeFor,
+) -> Result<Vec<u8>> {
     let to_bytes = |schedule| file_of(schedule, Some(made_for));
     let plans = schedules.into_iter().map(to_bytes).collect::<Result<Vec<_>>>()?.concat();
     within(plans.len())?;
-    store(path, &plans)
+    Ok(plans)
 }
 
 /// Reads the plan in the file `path`.
@@ -212,7 +222,12 @@ fn store(path: &Path, bytes: &[u8]) -> Result<()> {
     replace(path, bytes).map_err(|error| io(path, "written", error))
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+/// Replaces the file `path` by one with these bytes, in a single step; a new file may be made.
+///
+/// # Errors
+/// Those of the file system. The old file stays, and no temporary file is left.
+#[doc(hidden)]
+pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     // A symbolic link stays, and the file that it points to is replaced.
     let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let before = match std::fs::metadata(path) {

@@ -4,6 +4,8 @@
 use crate::state::environment::{print, text};
 use crate::supersteps::recipe::{self, Recipe};
 use fencepost_planner::{Error, ErrorClass, Result};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 /// The variable that names the folder in which a program finds the requests.
@@ -37,15 +39,26 @@ fn answer(folder: &Path) -> Result<()> {
     };
     let file = folder.join("recipes");
     let text = std::fs::read_to_string(&file).map_err(|error| io(&file, error))?;
-    for recipe in recipe::read_written(&text)? {
-        let file = folder.join(format!("{}.plan", recipe.name));
-        if let Err(error) = compiled(&recipe, &file) {
-            let file = file.with_extension("error");
-            std::fs::write(&file, error.to_string()).map_err(|error| io(&file, error))?;
-        }
+    for (number, recipe) in recipe::read_written(&text)?.iter().enumerate() {
+        let file = folder.join(format!("{number}.plan"));
+        // A panic was printed; the other plans are compiled nevertheless.
+        let compiled = catch_unwind(AssertUnwindSafe(|| compiled(recipe, &file)));
+        let failed = match compiled {
+            Ok(Ok(())) => continue,
+            Ok(Err(error)) => error.to_string(),
+            Err(payload) => format!("the plan's expression panicked: {}", why(&*payload)),
+        };
+        let file = file.with_extension("error");
+        std::fs::write(&file, failed).map_err(|error| io(&file, error))?;
     }
     let file = folder.join("answered");
     std::fs::write(&file, "").map_err(|error| io(&file, error))
+}
+
+/// Returns the text of a panic.
+fn why(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a text")
 }
 
 fn compiled(recipe: &Recipe, file: &Path) -> Result<()> {

@@ -265,12 +265,13 @@ impl Compiled {
         Ok(Self { name: name.into(), patterns, schedules, placement, made_for })
     }
 
-    /// Returns the plan with this name of its recipe.
+    /// Returns the bytes of the file that [`save`](Self::save) writes.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save), without those of the file system.
     #[doc(hidden)]
-    #[must_use]
-    pub fn named_by_recipe(mut self, recipe: &str) -> Self {
-        self.made_for.recipe = recipe.into();
-        self
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        plan::all_to_bytes(self.schedules.iter().map(Verified::get), &self.made_for)
     }
 
     /// Returns which ranks share memory in these schedules.

@@ -1,0 +1,42 @@
+//! Files that are read with a limit, and replaced as a whole.
+
+use fencepost_planner::machine::Machine;
+use fencepost_planner::plan::{open_regular, replace};
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::path::Path;
+
+/// The longest text that is read: a file of recipes, a machine model, a document, a source file.
+const TEXT_MAX: u64 = 16 << 20;
+
+/// Reads a text from a regular file.
+///
+/// # Errors
+/// Names the file, and states why it cannot be read or that it is too long.
+pub fn text(path: &Path) -> Result<String, String> {
+    let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let mut text = String::new();
+    let file = open_regular(OpenOptions::new().read(true), path).map_err(|error| wrong(&error))?;
+    file.take(TEXT_MAX + 1).read_to_string(&mut text).map_err(|error| wrong(&error))?;
+    if text.len() as u64 > TEXT_MAX {
+        return Err(wrong(&format!("the file has more than {TEXT_MAX} bytes")));
+    }
+    Ok(text)
+}
+
+/// Reads a machine model from a file.
+///
+/// # Errors
+/// Names the file that cannot be read, or the line of it that is no line of a model.
+pub fn machine(path: &Path) -> Result<Machine, String> {
+    let wrong = |error: fencepost_planner::Error| format!("{}: {}", path.display(), error.message());
+    text(path)?.parse().map_err(wrong)
+}
+
+/// Replaces a file, or makes a new one. A reader sees the old bytes or the new ones.
+///
+/// # Errors
+/// Names the file, and states why it cannot be written. The old file stays.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    replace(path, bytes).map_err(|error| format!("{}: {error}", path.display()))
+}

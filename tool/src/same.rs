@@ -1,0 +1,51 @@
+//! [`is_same`]: whether two schedules do the same, wherever their operations are called;
+//! [`without_lines`]: a schedule that does not depend on that.
+
+use fencepost_planner::ids::{ClassId, Id};
+use fencepost_planner::ir::pattern::Site;
+use fencepost_planner::ir::schedule::{Program, Schedule};
+use std::collections::{HashMap, HashSet};
+
+/// Returns whether every rank does the same in both schedules. Source lines are not compared, and
+/// neither are the classes into which ranks are grouped, which depend on lines.
+pub(crate) fn is_same(old: &Schedule, new: &Schedule) -> bool {
+    let head =
+        |schedule: &Schedule| (schedule.windows.clone(), schedule.order, schedule.sync, schedule.placement);
+    old.class_of.len() == new.class_of.len()
+        && head(old) == head(new)
+        && pairs(old, new)
+            .into_iter()
+            .all(|(_, (before, now))| without_sites(&old.classes[before]) == without_sites(&new.classes[now]))
+}
+
+/// Returns the pairs of an old and a new class that some rank has, each with the first such rank.
+pub(crate) fn pairs(old: &Schedule, new: &Schedule) -> Vec<(usize, (ClassId, ClassId))> {
+    let mut met = HashSet::new();
+    let both = old.class_of.iter().copied().zip(new.class_of.iter().copied()).enumerate();
+    both.filter(|(_, pair)| met.insert(*pair)).collect()
+}
+
+fn without_sites(program: &Program) -> Program {
+    let mut program = program.clone();
+    program.pattern.operations.values_mut().for_each(|operation| operation.site = Site::default());
+    program
+}
+
+/// Returns the schedule without the lines of its calls. Ranks that then do the same are one class,
+/// and classes are numbered by their first ranks. So it does not depend on lines at all.
+pub(crate) fn without_lines(schedule: &Schedule) -> Schedule {
+    let mut classes: Vec<Program> = Vec::new();
+    let mut renumbered = HashMap::new();
+    let class_of = schedule.class_of.iter().map(|class| {
+        *renumbered.entry(*class).or_insert_with(|| {
+            let program = without_sites(&schedule.classes[*class]);
+            let known = classes.iter().position(|known| *known == program);
+            ClassId::new(known.unwrap_or_else(|| {
+                classes.push(program);
+                classes.len() - 1
+            }))
+        })
+    });
+    let class_of = class_of.collect();
+    Schedule { classes: classes.into_iter().collect(), class_of, ..schedule.clone() }
+}
