@@ -190,7 +190,7 @@ pub fn refused() {
         (&["compare", "--folder", &folder.path("."), &program, "rank", "settings"], 2, "give one recipe"),
         (&["compare", "--transport", "pigeon", &plan], 2, "local, shm, tcp"),
         (&["simulate", &plan, "--work", "often"], 2, "at most an hour"),
-        (&["simulate", &plan, "--uneven", "-1"], 2, "--uneven"),
+        (&["simulate", &plan, "--uneven=-1"], 2, "--uneven"),
         (&["report", &file], 2, "a document of the kind plan"),
         (&["report", "-o", &nowhere, &plan], 2, "report.html"),
         (&["run", "--machine", &text, "true"], 2, "line 2 of the machine model"),

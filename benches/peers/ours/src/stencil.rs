@@ -5,6 +5,8 @@ use crate::{bench, emit, require, rng_next};
 use fencepost::prelude::*;
 use fencepost::grid::Tiles;
 use fencepost::Nanos;
+use std::hint::black_box;
+use std::time::Instant;
 
 /// A sweep over the own cells, from `u` to `v`.
 pub type Sweep<const D: usize> = fn(u: &[f64], v: &mut [f64], block: &Block<D>);
@@ -60,19 +62,18 @@ pub type Group<const D: usize> = fn(u: &mut [f64], v: &mut [f64], tiles: &Tiles<
 
 /// Times the same steps in groups, visited band by band. The number of steps and the bands are
 /// those that cost least with the links and the memory of this machine. `block` has the halo of one
-/// step, and `cell` is the time to compute a cell whose fields are in cache.
-#[expect(clippy::too_many_arguments, reason = "one place each")]
+/// step.
 pub fn tiled<const D: usize>(
     world: &World,
     (bench_name, split): (&str, &str),
     n: usize,
     block: &Block<D>,
-    cell: Nanos,
     group: Group<D>,
     reference: Option<f64>,
     exchange: impl Fn(&World, &Block<D>) -> Result<Exchange>,
 ) -> Result<()> {
     let machine = world.measure_machine()?;
+    let cell = cell_in_cache(world, group)?;
     let advice = block.advise(cell, 8, 16, world.placement(), &machine)?;
     let steps = advice.steps();
     let block = block.clone().halo(steps)?;
@@ -106,6 +107,26 @@ pub fn tiled<const D: usize>(
         format!("\"n\":{n},\"checksum\":{:.9},\"k\":{steps},\"bands\":\"{:?}\"", sum[0], advice.bands());
     emit(world, bench_name, &format!("put_fence/{split}/tiled"), "prepared", s.per(steps), "us", &more);
     Ok(())
+}
+
+/// Returns the time of a cell whose fields are in cache, on the slowest rank.
+fn cell_in_cache<const D: usize>(world: &World, group: Group<D>) -> Result<Nanos> {
+    const PASSES: usize = 200;
+    let rows: [usize; D] = std::array::from_fn(|d| if d + 1 == D { 512 } else { 4 });
+    let block = Block::at(0, 1, rows)?.halo(1)?;
+    let tiles = block.tiles(1)?;
+    let (mut u, mut v) = (vec![1.0; block.len()], vec![1.0; block.len()]);
+    let mut pass = || {
+        let clock = Instant::now();
+        for _ in 0..PASSES {
+            group(&mut u, &mut v, &tiles);
+            black_box(&mut v);
+        }
+        clock.elapsed().as_nanos() as f64
+    };
+    let least = (0..5).map(|_| pass()).fold(f64::INFINITY, f64::min);
+    let cells = PASSES * block.extent().iter().product::<usize>();
+    Ok(Nanos(world.allreduce_one(least / cells as f64, Op::Max)?))
 }
 
 /// An exchange of the halo of one window.

@@ -2,7 +2,6 @@
 
 use fencepost::prelude::*;
 use fencepost::grid::{Row, Tiles};
-use fencepost::Nanos;
 use ours::stencil::{Exchange, case, tiled};
 use ours::{env_f64, widest};
 
@@ -55,9 +54,6 @@ fn bands<const FMA: bool>(u: &mut [f64], v: &mut [f64], tiles: &Tiles<2>) {
 }
 widest!(fn group = bands(u: &mut [f64], v: &mut [f64], tiles: &Tiles<2>));
 
-/// The approximate time of a cell in cache.
-const CELL: Nanos = Nanos(0.3);
-
 fn splits(world: &World, n: usize, split: &str, grid: [usize; 2]) -> Result<()> {
     let block = Block::new(world, [n, n])?.grid(grid)?.halo(1)?;
     let mut sum = None;
@@ -73,7 +69,7 @@ fn splits(world: &World, n: usize, split: &str, grid: [usize; 2]) -> Result<()> 
     run("superstep", &mut |u| exchange(u, &block))?;
     let mut prepared = exchange::prepare(world, &block)?;
     run("prepared", &mut |u| prepared.replay(u))?;
-    tiled(world, ("stencil2d", split), n, &block, CELL, group, sum, |world, block| {
+    tiled(world, ("stencil2d", split), n, &block, group, sum, |world, block| {
         let mut prepared = exchange_all::prepare(world, block)?;
         Ok(Box::new(move |u: &mut Window<f64>| prepared.replay(u)) as Exchange)
     })
