@@ -69,26 +69,35 @@ impl<const D: usize> Search<D> {
         for i in 0..self.divisors.len() {
             let here = self.divisors[i];
             self.grid[dimension] = here as usize;
-            if !self.hopeless(dimension..dimension + 1)
-                && here as usize <= self.most[dimension]
+            if here as usize <= self.most[dimension]
                 && left.is_multiple_of(here)
+                && !self.is_hopeless(dimension, left / here)
             {
                 self.from(dimension + 1, left / here);
             }
         }
     }
 
-    /// Returns whether the faces of these dimensions alone exceed the surface of the best grid.
-    /// This is far cheaper than computing the surface.
-    fn hopeless(&self, dimensions: std::ops::Range<usize>) -> bool {
-        let bound: f64 =
-            dimensions.map(|d| faces(self.grid[d]) as f64 * self.face[d] * self.grid[d] as f64).sum();
+    /// Returns whether the faces exceed the surface of the best grid, however the ranks that are
+    /// `left` are spread over the dimensions after this one. This is far cheaper than computing the
+    /// surface.
+    fn is_hopeless(&self, dimension: usize, left: u32) -> bool {
+        let face = |d: usize, ranks: usize| faces(ranks) as f64 * self.face[d] * ranks as f64;
+        let known: f64 = (0..=dimension).map(|d| face(d, self.grid[d])).sum();
+        let rest = match self.face[dimension + 1..] {
+            [] => 0.0,
+            [_] => face(D - 1, left as usize),
+            // Two factors of `left` have the least weighted sum where both terms are equal. A
+            // dimension of one or two ranks has fewer faces, but none has less than 2 (ranks - 1).
+            [a, b, ..] => (4.0 * (a * b * f64::from(left)).sqrt() - 2.0 * (a + b)).max(0.0),
+        };
+        let bound = known + rest;
         // The margin is for rounding: grids that are equally good must be compared exactly.
         bound > self.least as f64 * (1.0 + 1e-9)
     }
 
     fn weigh(&mut self) {
-        if self.hopeless(0..D) || self.grid[D - 1] > self.most[D - 1] {
+        if self.is_hopeless(D - 1, 1) || self.grid[D - 1] > self.most[D - 1] {
             return;
         }
         let surface = surface(self.global, self.grid);
