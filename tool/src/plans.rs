@@ -1,5 +1,5 @@
-//! [`check`]: whether the plans of a folder are those that the program compiles now; [`compare`]
-//! and [`write`], on which it is built.
+//! [`check`]: whether the plans of a folder are those that the program compiles now;
+//! [`compare()`] and [`write()`], on which it is built.
 
 use crate::difference::first_difference;
 use crate::files;

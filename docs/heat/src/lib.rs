@@ -1,5 +1,7 @@
 //! A plate whose heat spreads, on blocks with halos.
 
+#![forbid(unsafe_code)]
+
 use fencepost::prelude::*;
 
 // ANCHOR: superstep
