@@ -13,6 +13,7 @@ use headless_chrome::{Browser, LaunchOptions, Tab};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Fills the halos of blocks.
 #[superstep]
@@ -205,6 +206,8 @@ fn pages_are_clicked_sorted_and_reached_by_keys() {
         ]
         .map(OsStr::new)
         .to_vec(),
+        // A plan of a million ranks is compiled meanwhile.
+        idle_browser_timeout: Duration::from_secs(600),
         ..LaunchOptions::default()
     };
     let browser =
