@@ -180,6 +180,18 @@ fn another_schedule_of_the_same_calls_is_found_with_what_it_costs() {
 }
 
 #[test]
+fn another_placement_is_found_even_where_the_instructions_are_the_same() {
+    let alone = "[pass_on-1]\nplan = 'pass_on'\nranks = 1\nplacement = ";
+    let folder = folder(&format!("{alone}'together'"));
+    let (recipes, all) = compiled(folder.path());
+    write(&recipes, &all).unwrap();
+    fs::write(folder.path().join("plans.toml"), format!("{alone}'apart'")).unwrap();
+    let found = findings(folder.path());
+    assert_eq!(kinds(&found), [FindingKind::Schedule]);
+    assert!(found[0].text.contains("the placement was together, and is apart"), "{}", found[0].text);
+}
+
+#[test]
 fn a_recipe_that_asks_for_something_else_is_found() {
     let folder = folder(RECIPES);
     let (recipes, all) = compiled(folder.path());
