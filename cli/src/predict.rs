@@ -51,7 +51,7 @@ pub struct Predict {
     /// The modes, comma-separated: auto, aggressive, aggregated, pipelined or direct
     #[arg(long, value_name = "MODES", value_delimiter = ',')]
     mode: Vec<Mode>,
-    /// What to print
+    /// The format of the output
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
     format: Format,
     /// Print JSON; short for --format json
@@ -65,7 +65,7 @@ pub struct Predict {
     arguments: Vec<OsString>,
 }
 
-/// What is printed.
+/// The format of the output.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A table for people

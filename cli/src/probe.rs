@@ -42,10 +42,10 @@ Examples:
 /// The largest ratio between a measured and a predicted time, either way, that is not marked.
 const NEAR: f64 = 1.1;
 
-/// What marks an exchange that the model does not predict.
+/// The mark of an exchange that the model does not predict.
 const FAR: &str = "  (they differ by more than 10 percent)";
 
-/// What is printed of an exchange: its name, and its measured and its predicted time.
+/// An exchange: its name, and its measured and its predicted time.
 type Row = (String, [Nanos; 2]);
 
 impl Probe {

@@ -6,32 +6,21 @@ use crate::predict;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, Op, Scalar};
 use fencepost_planner::ids::{Id, Rank};
-use fencepost_planner::ir::pattern::{Kind, Local, Mode, Pattern, Sync};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Pattern};
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::machine::Machine;
 use fencepost_planner::options::Options;
 use fencepost_planner::units::Bytes;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_runtime::__private::{Known, Prepared, Superstep, adopt};
+use fencepost_runtime::__private::{Prepared, Superstep, adopt};
 use fencepost_runtime::{AnyWindow, Compiled, Window, World};
 use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-static MEASURED: Superstep = Superstep {
-    name: "fencepost compare",
-    module: module_path!(),
-    file: file!(),
-    line: line!(),
-    column: column!(),
-    fences: false,
-    opens: false,
-    mode: None,
-    sync: Sync::Fence,
-    dynamic: None,
-    known: Known::new(),
-};
+static MEASURED: Superstep =
+    Superstep::of_schedules("fencepost compare", module_path!(), (file!(), line!(), column!()));
 
 /// The chunk sizes that are tried for pipelined messages, in addition to that of the model.
 const CHUNKS: [u64; 3] = [4 << 10, 16 << 10, 64 << 10];

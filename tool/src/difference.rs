@@ -2,10 +2,10 @@
 
 use crate::same::is_same;
 use crate::source::annotated;
-use fencepost_planner::explain::{explain_rank, number_of};
+use fencepost_planner::explain::{Sent, explain_rank, number_of};
 use fencepost_planner::ids::{ClassId, Id, OperationId, Rank};
 use fencepost_planner::ir::pattern::{Local, Mode, Operation, Site};
-use fencepost_planner::ir::schedule::{Instruction, Program, Schedule};
+use fencepost_planner::ir::schedule::{Program, Schedule};
 use fencepost_planner::machine::Machine;
 use fencepost_planner::plan::Difference;
 use fencepost_planner::units::Nanos;
@@ -183,26 +183,13 @@ impl Total {
     fn of(plan: &Compiled) -> Self {
         let mut effect = Effect { predicted: plan.predicted(), ..Effect::default() };
         for schedule in plan.schedules() {
-            let mut count = vec![0; schedule.classes.len()];
-            schedule.class_of.iter().for_each(|class| count[class.index()] += 1);
-            for (program, count) in schedule.classes.values().zip(count) {
-                let sent = sent(program);
-                effect.messages += sent.0 * count;
-                effect.bytes += sent.1 * count;
-            }
+            let sent = Sent::by_all(schedule);
+            effect.messages += sent.messages;
+            effect.bytes += sent.bytes.0;
             effect.staging = effect.staging.max(schedule.peak().0);
         }
         Self { name: plan.name().into(), ranks: plan.ranks(), epochs: plan.schedules().len(), effect }
     }
-}
-
-/// Returns the number of messages that a program sends, and their bytes.
-fn sent(program: &Program) -> (u64, u64) {
-    let each = program.instructions.iter().filter_map(|instruction| match instruction {
-        Instruction::Send { bytes, .. } => Some(*bytes),
-        _ => None,
-    });
-    each.fold((0, 0), |(messages, all), bytes| (messages + 1, all + bytes))
 }
 
 impl Effect {

@@ -7,7 +7,7 @@ use crate::recipes::Recipes;
 use crate::same::{is_same, pairs};
 use crate::show::{Part, Shown};
 use crate::source;
-use fencepost_planner::explain::{Sent, explain, number_of};
+use fencepost_planner::explain::{Sent, cost, number_of};
 use fencepost_planner::ir::pattern::Pattern;
 use fencepost_planner::ir::schedule::Schedule;
 use fencepost_planner::plan::{self, Plan};
@@ -304,12 +304,10 @@ fn schedules_differ(path: &str, before: &[Plan], now: &Compiled) -> String {
     let describe = |schedules: &mut dyn Iterator<Item = &Schedule>| {
         let (mut sent, mut time) = (Sent::default(), 0.0);
         for schedule in schedules {
-            let plan = explain(schedule, machine);
-            time += plan.cost.predicted.0;
-            for member in &plan.members {
-                sent.messages += member.sent.messages * member.ranks as u64;
-                sent.bytes.0 += member.sent.bytes.0 * member.ranks as u64;
-            }
+            let more = Sent::by_all(schedule);
+            sent.messages += more.messages;
+            sent.bytes.0 += more.bytes.0;
+            time += cost(schedule, machine).predicted.0;
         }
         format!(
             "{}, {} bytes, predicted {:.2} us",

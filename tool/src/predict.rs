@@ -1,8 +1,9 @@
 //! [`Question`]: predicted times of plans over ranks, values, placements, machines and modes.
 
 use crate::documents::{PredictionDocument, PredictionRow};
+use fencepost_planner::explain::Sent;
 use fencepost_planner::ir::pattern::Mode;
-use fencepost_planner::ir::schedule::{Instruction, Placement};
+use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::machine::Machine;
 use fencepost_planner::options::Options;
 use fencepost_runtime::Compiled;
@@ -94,21 +95,9 @@ fn or<T: Clone>(given: &[T], own: impl FnOnce() -> T) -> Vec<T> {
 pub(crate) fn row(plan: &Compiled, machine: &str, mode: Mode) -> PredictionRow {
     let (mut messages, mut bytes) = (0, 0);
     for schedule in plan.schedules() {
-        let sent: Vec<(u64, u64)> = schedule
-            .classes
-            .values()
-            .map(|program| {
-                program.instructions.iter().fold((0, 0), |(messages, all), instruction| match instruction {
-                    Instruction::Send { bytes, .. } => (messages + 1, all + bytes),
-                    _ => (messages, all),
-                })
-            })
-            .collect();
-        for class in &schedule.class_of {
-            let (more, of_them) = sent[fencepost_planner::ids::Id::index(*class)];
-            messages += more;
-            bytes += of_them;
-        }
+        let sent = Sent::by_all(schedule);
+        messages += sent.messages;
+        bytes += sent.bytes.0;
     }
     PredictionRow {
         name: plan.name().into(),

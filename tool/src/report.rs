@@ -263,11 +263,10 @@ fn who(schedule: &Schedule, id: &str, of: &str) -> View {
 
 /// The messages of each round.
 fn rounds(schedule: &Schedule, id: &str, of: &str) -> View {
-    let mut count = vec![0_u64; schedule.classes.len()];
-    schedule.class_of.iter().for_each(|class| count[class.index()] += 1);
+    let count = schedule.ranks_of_classes();
     let mut rounds: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     let (mut copies, mut copying) = (0, 0);
-    for (program, ranks) in schedule.classes.values().zip(&count) {
+    for (program, ranks) in schedule.classes.values().zip(count.values()) {
         for instruction in &program.instructions {
             if let Instruction::Send { bytes, round, .. } = instruction {
                 let (messages, all) = rounds.entry(round.0).or_default();
@@ -411,9 +410,8 @@ fn modes(plan: &Compiled, id: &str) -> Result<View, String> {
 fn lines(plan: &Compiled, id: &str) -> View {
     let mut sites: BTreeMap<&Site, (u64, u64, BTreeMap<String, u64>)> = BTreeMap::new();
     for schedule in plan.schedules() {
-        let mut count = vec![0_u64; schedule.classes.len()];
-        schedule.class_of.iter().for_each(|class| count[class.index()] += 1);
-        for (program, ranks) in schedule.classes.values().zip(&count) {
+        let count = schedule.ranks_of_classes();
+        for (program, ranks) in schedule.classes.values().zip(count.values()) {
             for (operation, route) in program.pattern.operations.values().zip(program.routes.values()) {
                 let (operations, bytes, modes) = sites.entry(&operation.site).or_default();
                 *operations += ranks;

@@ -148,9 +148,9 @@ pub fn explain(schedule: &Schedule, machine: &Machine) -> ExplainedPlan {
     let is_idle = |class: &&ClassId| schedule.classes[**class].instructions.is_empty();
     let idle = || schedule.class_of.iter().filter(is_idle).count();
     let (at_fence, census) = cost_at_fence(schedule, machine);
+    let count = schedule.ranks_of_classes();
     let members = firsts(schedule).map(|(rank, _)| {
-        let class = schedule.class_of[rank as usize];
-        let ranks = schedule.class_of.iter().filter(|&&other| other == class).count();
+        let ranks = count[schedule.class_of[rank as usize]] as usize;
         Member::of(schedule, Rank(rank), ranks, machine)
     });
     ExplainedPlan {
@@ -221,6 +221,18 @@ impl Member {
 }
 
 impl Sent {
+    /// Returns what all ranks send, with the rounds of the rank that has most of them.
+    pub fn by_all(schedule: &Schedule) -> Self {
+        let mut all = Self::default();
+        for (program, ranks) in schedule.classes.values().zip(schedule.ranks_of_classes().values()) {
+            let Self { messages, bytes, rounds } = Self::of(program);
+            all.messages += messages * ranks;
+            all.bytes.0 += bytes.0 * ranks;
+            all.rounds = all.rounds.max(rounds);
+        }
+        all
+    }
+
     fn of(program: &Program) -> Self {
         let mut sent = Self::default();
         for instruction in &program.instructions {

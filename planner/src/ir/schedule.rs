@@ -53,6 +53,15 @@ impl Schedule {
     }
 }
 
+impl Schedule {
+    /// Returns the number of ranks of each class.
+    pub fn ranks_of_classes(&self) -> Table<ClassId, u64> {
+        let mut count: Table<ClassId, u64> = self.classes.values().map(|_| 0).collect();
+        self.class_of.iter().for_each(|class| count[*class] += 1);
+        count
+    }
+}
+
 impl AsRef<Schedule> for Schedule {
     fn as_ref(&self) -> &Schedule {
         self

@@ -14,8 +14,8 @@ const VARIABLE: &str = "FENCEPOST_COMPILE";
 /// Compiles the plans that the recipes in the folder of [`VARIABLE`] request, writes them to that
 /// folder, and ends the program. Returns at once if the variable is not set.
 ///
-/// The file `recipes` has the recipes. For each of them the program writes the plan, or the file
-/// `NAME.error` with an error, and last the empty file `answered`.
+/// The file `recipes` has the recipes. For the first of them the program writes the plan `0.plan`,
+/// or an error to `0.error`, and so on; last it writes the empty file `answered`.
 pub(crate) fn answer_if_asked() {
     let folder = match text(VARIABLE) {
         Ok(None) => return,

@@ -4,10 +4,9 @@ use super::caches;
 use crate::state::window::Window;
 use crate::state::world::World;
 use crate::supersteps::prepare::{Prepared, adopt};
-use crate::supersteps::state::{Known, Superstep};
+use crate::supersteps::state::Superstep;
 use fencepost_planner::Result;
 use fencepost_planner::element::Op;
-use fencepost_planner::ir::pattern::Sync;
 use fencepost_planner::machine::Machine;
 use fencepost_planner::probes::{Probe, fitted, probes};
 use fencepost_planner::units::Nanos;
@@ -15,19 +14,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-static PROBE: Superstep = Superstep {
-    name: "World::measure_machine",
-    module: module_path!(),
-    file: file!(),
-    line: line!(),
-    column: column!(),
-    fences: false,
-    opens: false,
-    mode: None,
-    sync: Sync::Fence,
-    dynamic: None,
-    known: Known::new(),
-};
+static PROBE: Superstep =
+    Superstep::of_schedules("World::measure_machine", module_path!(), (file!(), line!(), column!()));
 
 /// The minimum time that the exchanges of one loop take together, and the number of times that all
 /// loops are timed. At first, ranks may share a core for a tenth of a second while another core is

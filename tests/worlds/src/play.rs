@@ -2,7 +2,7 @@
 
 use crate::halves;
 use crate::program::{Epoch, Outcome, Program, first_bytes, slice_of};
-use fencepost::__private::{Known, Prepared, Superstep, adopt, enter};
+use fencepost::__private::{Prepared, Superstep, adopt, enter};
 use fencepost::{
     AnyWindow, Census, Datatype, Element, EpochKind, Mode, Order, Ticket, TransportKind, ValueAt, Window,
     World,
@@ -221,19 +221,8 @@ fn windows(program: &Program, world: &World) -> fencepost::Result<Vec<Any>> {
     lens.map(|(element, len)| Any::new(world, *element, *len)).collect()
 }
 
-static SUPERSTEP: Superstep = Superstep {
-    name: "random",
-    module: "differential",
-    file: file!(),
-    line: line!(),
-    column: column!(),
-    fences: false,
-    opens: false,
-    mode: None,
-    sync: Sync::Fence,
-    dynamic: None,
-    known: Known::new(),
-};
+static SUPERSTEP: Superstep =
+    Superstep::of_schedules("random", "differential", (file!(), line!(), column!()));
 
 fn one(
     program: &Program,

@@ -108,6 +108,30 @@ pub struct Superstep {
     pub known: Known,
 }
 
+impl Superstep {
+    /// Describes a superstep that has no function: its schedules are made elsewhere.
+    #[must_use]
+    pub const fn of_schedules(
+        name: &'static str,
+        module: &'static str,
+        (file, line, column): (&'static str, u32, u32),
+    ) -> Self {
+        Self {
+            name,
+            module,
+            file,
+            line,
+            column,
+            fences: false,
+            opens: false,
+            mode: None,
+            sync: Sync::Fence,
+            dynamic: None,
+            known: Known::new(),
+        }
+    }
+}
+
 /// The hash and the number of a superstep, found at its first call and not again.
 #[derive(Debug, Default)]
 pub struct Known(pub(crate) OnceLock<(u64, usize)>);
