@@ -17,6 +17,7 @@ mod progress;
 mod report;
 mod run;
 mod simulate;
+mod trace;
 mod variables;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -57,6 +58,8 @@ enum Command {
     Compare(Box<compare::Compare>),
     /// Write plans and measured times as one page of HTML
     Report(report::Report),
+    /// Draw the traces of a run: who did what when, and who waited for whom
+    Trace(trace::Trace),
     /// Measure what communication costs here, and print it as a machine model
     Probe(probe::Probe),
     /// List the environment variables that programs and this command read, with what is set
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
         Command::Simulate(simulate) => simulate.run(),
         Command::Compare(compare) => compare.run(),
         Command::Report(report) => report.run(),
+        Command::Trace(trace) => trace.run(),
         Command::Env => print(variables::listed(&std::env::vars_os().collect::<Vec<_>>()).as_bytes()),
         Command::Mpi => {
             let named = std::env::var_os("FENCEPOST_MPI").map(PathBuf::from);

@@ -2,11 +2,13 @@
 
 use crate::plans::open;
 use crate::progress::Progress;
+use crate::trace::written;
 use crate::{print, usage};
 use clap::{Args, ValueHint};
 use fencepost_tool::documents::Content;
 use fencepost_tool::files::machine;
 use fencepost_tool::simulation::{Question, text};
+use fencepost_tool::trace::OfRun;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -36,6 +38,9 @@ pub struct Simulate {
     /// The file of the machine model [default: that of the plan]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     machine: Option<PathBuf>,
+    /// Write a picture of the steps to this file, as `fencepost trace` does
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    trace: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -51,6 +56,7 @@ gains nothing.
 
 Examples:
   fencepost simulate --work 100us --uneven 10 --noise 2 plans/exchange-64.plan
+  fencepost simulate --steps 10 --work 100us --trace steps.json plans/exchange-64.plan
   fencepost simulate --steps 100000 --machine cluster.txt plans/exchange-100172.plan";
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -92,8 +98,20 @@ impl Simulate {
         let Self { steps, work, uneven, noise, seed, tolerance, .. } = *self;
         let work = work.as_nanos() as u64;
         let progress = Progress::of(format!("simulating {} ranks", plan.ranks()));
-        let answer = Question { steps, work, uneven, noise, seed, tolerance }.answer(&plan);
+        let question = Question { steps, work, uneven, noise, seed, tolerance };
+        let answer = question.answer(&plan);
+        let traces = self.trace.as_ref().map(|_| question.traces(&plan)).transpose();
         drop(progress);
+        match traces {
+            Ok(Some(ranks)) => {
+                let code = written(&[OfRun { number: 1, ranks }], self.trace.as_deref());
+                if code != ExitCode::SUCCESS {
+                    return code;
+                }
+            }
+            Ok(None) => {}
+            Err(error) => return usage(error.message()),
+        }
         let document = match answer {
             Ok(document) => document,
             Err(error) => return usage(error.message()),

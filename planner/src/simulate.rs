@@ -22,6 +22,7 @@ use crate::ids::{ClassId, Delta, Id};
 use crate::ir::schedule::{Frame, Instruction, Placement, Program, Schedule};
 use crate::machine::{Link, Machine, Moving};
 use crate::table::Table;
+use crate::trace::{self, What};
 use std::collections::{HashMap, VecDeque};
 
 /// The arrival of a frame that has not been sent yet.
@@ -277,6 +278,95 @@ struct State {
 /// If a schedule was not verified, so that a rank waits for a frame that is never sent.
 #[track_caller]
 pub fn simulate(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> Result<Simulation> {
+    follow(schedules, machine, run, &mut None)
+}
+
+/// The most events of a simulation that is traced.
+const TRACED_MAX: u64 = 1 << 24;
+
+/// Follows all steps as [`simulate`] does, and also returns what each rank does, in nanoseconds:
+/// its work is call 0, and the epochs are the calls after it, which have `names`.
+///
+/// # Cost
+/// Linear in ranks, frames and steps; some 60 bytes an event.
+///
+/// # Errors
+/// As [`simulate`]; `NO_MEM` if there are more than 2^24 events.
+///
+/// # Panics
+/// As [`simulate`].
+#[track_caller]
+pub fn traced(
+    schedules: &[&Schedule],
+    machine: &Machine,
+    run: &Run<'_>,
+    names: &[String],
+) -> Result<(Simulation, Vec<trace::Trace>)> {
+    let instructions = |schedule: &&Schedule| -> u64 {
+        schedule.class_of.iter().map(|class| schedule.classes[*class].instructions.len() as u64 + 2).sum()
+    };
+    let events = schedules.iter().map(instructions).sum::<u64>().saturating_mul(run.steps);
+    if events > TRACED_MAX {
+        let message =
+            format!("some {events} events: at most {TRACED_MAX} are traced; simulate fewer steps or ranks");
+        return Err(Error::new(ErrorClass::NoMem, message));
+    }
+    let mut tracer = Some(Tracer::new(schedules, names));
+    let simulation = follow(schedules, machine, run, &mut tracer)?;
+    Ok((simulation, tracer.map(|tracer| tracer.traces).unwrap_or_default()))
+}
+
+/// The events of all ranks.
+struct Tracer {
+    traces: Vec<trace::Trace>,
+    /// The number of frames that were sent, and received, so far, by sender and receiver.
+    sent: HashMap<(u32, u32), u32>,
+    received: HashMap<(u32, u32), u32>,
+}
+
+impl Tracer {
+    fn new(schedules: &[&Schedule], names: &[String]) -> Self {
+        let ranks = schedules.first().map_or(0, |schedule| schedule.class_of.len()) as u32;
+        let of_rank = |rank: u32| trace::Trace {
+            number: 1,
+            rank,
+            ranks,
+            clock: vec![(0, 0)],
+            calls: std::iter::once("work".to_owned()).chain(names.iter().cloned()).collect(),
+            ..trace::Trace::default()
+        };
+        Self { traces: (0..ranks).map(of_rank).collect(), sent: HashMap::new(), received: HashMap::new() }
+    }
+
+    fn add(&mut self, rank: u32, at: u64, what: What) {
+        self.traces[rank as usize].events.push(trace::Event { at, what });
+    }
+
+    fn frame(count: &mut HashMap<(u32, u32), u32>, from: u32, to: u32) -> trace::Frame {
+        let number = count.entry((from, to)).or_default();
+        *number += 1;
+        trace::Frame { world: 0, port: 0, number: *number - 1 }
+    }
+
+    fn sent(&mut self, from: u32, to: u32, at: u64, bytes: u64) {
+        let frame = Self::frame(&mut self.sent, from, to);
+        self.add(from, at, What::Sent { to, frame, bytes });
+        let sent = &mut self.traces[from as usize].sent;
+        *sent = (sent.0 + 1, sent.1 + bytes);
+    }
+
+    fn received(&mut self, from: u32, to: u32, at: u64) {
+        let frame = Self::frame(&mut self.received, from, to);
+        self.add(to, at, What::Received { from, frame });
+    }
+}
+
+fn follow(
+    schedules: &[&Schedule],
+    machine: &Machine,
+    run: &Run<'_>,
+    tracer: &mut Option<Tracer>,
+) -> Result<Simulation> {
     refuse(schedules, machine, run)?;
     let epochs: Vec<Epoch<'_>> = schedules.iter().map(|schedule| Epoch::new(schedule, machine)).collect();
     let links = [Costs::of(&machine.shared), Costs::of(&machine.network)];
@@ -296,17 +386,21 @@ pub fn simulate(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> Re
     while step + skipped < run.steps {
         history.keep(step, &state);
         for (rank, clock) in state.clocks.iter_mut().enumerate() {
-            clock.now += work(run, step, rank as u32);
+            let (took, rank) = (work(run, step, rank as u32), rank as u32);
+            if let Some(tracer) = tracer {
+                tracer.add(rank, clock.now, What::Call { took, call: 0 });
+            }
+            clock.now += took;
         }
         for (number, (epoch, arrivals)) in epochs.iter().zip(&mut arrivals).enumerate() {
             arrivals.fill(NOT_SENT);
-            advance(epoch, &links, (step, number), arrivals, &mut state);
+            advance(epoch, &links, (step, number), arrivals, &mut state, tracer);
         }
         if state.clocks.iter().any(|clock| clock.now.max(clock.free) > TIME_MAX) {
             return Err(too_long());
         }
         step += 1;
-        let is_open = run.noise == 0.0 && skipped == 0 && step > 3;
+        let is_open = run.noise == 0.0 && skipped == 0 && step > 3 && tracer.is_none();
         let found = (1..=2)
             .filter(|_| is_open)
             .find_map(|period| Some((period, history.moved(period, step, &state)?)));
@@ -465,10 +559,12 @@ fn advance(
     (step, number): (u64, usize),
     arrivals: &mut [u64],
     state: &mut State,
+    tracer: &mut Option<Tracer>,
 ) {
     let schedule = epoch.schedule;
     let mut places = vec![(0_u32, 0_u32, 0_u32); schedule.class_of.len()]; // event, frames sent, frames awaited
     let mut left: Vec<u32> = (0..schedule.class_of.len() as u32).collect();
+    let began = tracer.as_ref().map(|_| state.clocks.clone());
     while !left.is_empty() {
         let before = left.len();
         let mut has_moved = false;
@@ -484,6 +580,9 @@ fn advance(
                     Event::Send { to, bytes } => {
                         let (link, _) = link_of(schedule.placement, links, rank, to);
                         let frame = (epoch.first[at] + sent) as usize;
+                        if let Some(tracer) = tracer {
+                            tracer.sent(rank, (i64::from(rank) + to.0) as u32, clock.now, bytes);
+                        }
                         arrivals[frame] = send(&mut clock, link, to, bytes);
                         sent += 1;
                     }
@@ -494,18 +593,26 @@ fn advance(
                             break;
                         }
                         let (link, _) = link_of(schedule.placement, links, rank, from);
+                        let peer = (i64::from(rank) + from.0) as u32;
                         if arrival > clock.now {
+                            if let Some(tracer) = tracer {
+                                let took = arrival - clock.now;
+                                tracer.add(rank, clock.now, What::Wait { took, rank: peer });
+                            }
                             let waits = &mut state.waits[at];
                             waits.total += arrival - clock.now;
                             if arrival - clock.now > waits.longest {
                                 waits.longest = arrival - clock.now;
-                                waits.awaited = (i64::from(rank) + from.0) as u32;
+                                waits.awaited = peer;
                                 (waits.step, waits.epoch) = (step, number as u32);
                             }
                             clock.now = arrival;
                         }
                         clock.now += link.overhead + if is_data { link.payload } else { 0 };
                         awaited += 1;
+                        if let Some(tracer) = tracer {
+                            tracer.received(peer, rank, clock.now);
+                        }
                     }
                     Event::Release { .. } if !epoch.reclaims => {}
                     Event::Release { from, number: of_rank } => {
@@ -535,6 +642,12 @@ fn advance(
             (event as usize) < events.len()
         });
         assert!(has_moved || left.len() < before, "a schedule that was not verified: ranks wait for ever");
+    }
+    if let (Some(tracer), Some(began)) = (tracer, began) {
+        for (rank, (began, ended)) in (0..).zip(began.iter().zip(&state.clocks)) {
+            let took = ended.now - began.now;
+            tracer.add(rank, began.now, What::Call { took, call: 1 + number as u32 });
+        }
     }
 }
 

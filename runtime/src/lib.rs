@@ -30,6 +30,8 @@ mod messages;
 #[cfg(not(loom))]
 mod posts;
 mod protocol;
+#[cfg(not(loom))]
+mod record;
 mod state;
 #[cfg(not(loom))]
 mod supersteps;

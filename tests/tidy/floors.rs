@@ -11,7 +11,7 @@ use std::fs;
 /// A world and a window have one field for the state of each protocol. Its type is in a folder
 /// `state` of the protocol, which knows neither world nor window; those of supersteps, which have
 /// windows, excepted.
-const FLOORS: [&[&str]; 21] = [
+const FLOORS: [&[&str]; 22] = [
     &["kernel"],
     &["collect"],
     &["check/state"],
@@ -31,6 +31,7 @@ const FLOORS: [&[&str]; 21] = [
     &["messages"],
     &["supersteps"],
     &["collectives"],
+    &["record"],
     &["api"],
     &["lib.rs"],
 ];

@@ -14,12 +14,20 @@ const TEXT_MAX: u64 = 16 << 20;
 /// # Errors
 /// Names the file, and states why it cannot be read or that it is too long.
 pub fn text(path: &Path) -> Result<String, String> {
+    text_of(path, TEXT_MAX)
+}
+
+/// Reads a text of at most this many bytes from a regular file.
+///
+/// # Errors
+/// As [`text`].
+pub fn text_of(path: &Path, most: u64) -> Result<String, String> {
     let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let mut text = String::new();
     let file = open_regular(OpenOptions::new().read(true), path).map_err(|error| wrong(&error))?;
-    file.take(TEXT_MAX + 1).read_to_string(&mut text).map_err(|error| wrong(&error))?;
-    if text.len() as u64 > TEXT_MAX {
-        return Err(wrong(&format!("the file has more than {TEXT_MAX} bytes")));
+    file.take(most + 1).read_to_string(&mut text).map_err(|error| wrong(&error))?;
+    if text.len() as u64 > most {
+        return Err(wrong(&format!("the file has more than {most} bytes")));
     }
     Ok(text)
 }

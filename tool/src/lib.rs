@@ -22,3 +22,5 @@ pub mod show;
 #[cfg(feature = "command")]
 pub mod simulation;
 mod source;
+#[cfg(feature = "command")]
+pub mod trace;

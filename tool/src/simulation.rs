@@ -6,7 +6,8 @@ use fencepost_planner::ids::Rank;
 use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_planner::ir::schedule::Schedule;
 use fencepost_planner::machine::Machine;
-use fencepost_planner::simulate::{Path, Run, Simulation, Waits, simulate};
+use fencepost_planner::simulate::{Path, Run, Simulation, Waits, simulate, traced};
+use fencepost_planner::trace::Trace;
 use fencepost_runtime::Compiled;
 
 /// The most ranks whose waits are listed.
@@ -51,6 +52,23 @@ impl Question {
         let work = |rank| self.work(rank);
         let run = Run { steps: self.steps, work: &work, noise: self.noise, seed: self.seed };
         simulate(&schedules, machine, &run)
+    }
+
+    /// Follows all steps on the machine that the plan was compiled for, and returns what each rank
+    /// does.
+    ///
+    /// # Errors
+    /// As [`traced`].
+    pub fn traces(&self, plan: &Compiled) -> Result<Vec<Trace>> {
+        let schedules: Vec<&Schedule> = plan.schedules().iter().map(|schedule| schedule.get()).collect();
+        let work = |rank| self.work(rank);
+        let run = Run { steps: self.steps, work: &work, noise: self.noise, seed: self.seed };
+        let name = |epoch: usize| match schedules.len() {
+            1 => plan.name().to_owned(),
+            _ => format!("{}, epoch {epoch}", plan.name()),
+        };
+        let names: Vec<String> = (0..schedules.len()).map(name).collect();
+        Ok(traced(&schedules, &plan.made_for().machine, &run, &names)?.1)
     }
 
     /// Simulates the plan on the machine that it was compiled for.

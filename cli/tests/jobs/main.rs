@@ -28,6 +28,7 @@ mod points;
 mod rank;
 mod remote;
 mod surroundings;
+mod traces;
 
 use fencepost_tests_support::counting::Counting;
 use libtest_mimic::{Arguments, Trial};
@@ -111,6 +112,13 @@ const ALONE: &[Test] = &[
     ("output_of_ranks_on_hosts_is_complete", remote::floods),
     ("a_rank_that_others_wait_for_is_named_with_its_host", remote::late),
     ("hillslope_has_one_digest_on_hosts_in_every_mode", remote::hillslope),
+    ("traces_of_hillslope_nest_and_their_frames_end_after_they_begin", traces::of_runs),
+    ("traces_that_are_damaged_or_missing_are_refused", traces::refused),
+    ("records_that_cannot_be_written_are_reported", traces::unwritten),
+    (
+        "a_profile_names_a_rank_that_waits_for_rank_0_and_that_rank_gets_its_error",
+        traces::of_a_rank_that_waits,
+    ),
     ("ranks_of_external_launchers_meet", meeting::launchers),
     ("ranks_of_a_launcher_of_mpi_meet_on_hosts_of_any_order", mpi::hosts),
     ("ranks_under_a_launcher_of_mpi_use_the_quicker_wire", mpi::wires),

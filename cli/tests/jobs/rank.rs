@@ -25,6 +25,7 @@ pub fn main(words: &[String]) -> ExitCode {
         ["threads", ranks] => {
             fencepost::ranks(number(ranks)).transport(TransportKind::Local).check(Check::Off).run(met)
         }
+        ["waits-for-rank-0"] => fencepost::run(waits_for_rank_0),
         ["unfenced"] => fencepost::ranks(2).run(unfenced),
         ["explained"] => fencepost::ranks(2).run(explained),
         ["machines"] => machines(),
@@ -405,5 +406,13 @@ fn self_launched(ranks: usize, transport: &str) -> Result<()> {
         Ok(world.rank())
     })?;
     say(&format!("values {values:?}"));
+    Ok(())
+}
+
+/// Rank 1 waits for a message that rank 0 never sends.
+fn waits_for_rank_0(world: &World) -> Result<()> {
+    if world.rank() == 1 {
+        world.recv::<u8>(0, 7)?;
+    }
     Ok(())
 }

@@ -9,9 +9,10 @@ use fencepost_planner::explain::moving;
 use fencepost_planner::grid::Block;
 use fencepost_planner::ids::{BufferId, Delta, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Site};
-use fencepost_planner::ir::schedule::{Frame, Instruction, Placement, Schedule};
+use fencepost_planner::ir::schedule::{Frame, Instruction, Placement, Program, Schedule};
 use fencepost_planner::machine::{Link, Machine};
-use fencepost_planner::simulate::{Path, Run, Simulation, simulate};
+use fencepost_planner::simulate::{Path, Run, Simulation, simulate, traced};
+use fencepost_planner::trace::{Trace, What};
 use fencepost_planner::{Options, Verified, compile};
 use proptest::prelude::*;
 use std::cmp::Reverse;
@@ -342,4 +343,55 @@ fn what_cannot_be_simulated_is_refused() {
     assert!(error(&slow, 1, 0).contains("at most a second"));
     assert!(error(&Machine::default(), u64::MAX, 1_000).contains("36 years"));
     assert!(error(&Machine::default(), 1, u64::MAX).contains("36 years"));
+}
+
+/// A trace of a simulation has the frames of the schedule, which end after they begin, and ends
+/// when the simulation does.
+#[test]
+fn what_is_traced_is_what_is_simulated() {
+    let schedule = halo([3, 2], Placement::Hosts { ranks_each: 2 });
+    let work = |rank: u32| 1000 + 100 * u64::from(rank);
+    let run = Run { steps: 7, work: &work, noise: 0.1, seed: 3 };
+    let machine = Machine::default();
+    let (simulation, traces) = traced(&[&schedule], &machine, &run, &["exchange".into()]).unwrap();
+    assert_eq!(simulate(&[&schedule], &machine, &run).unwrap(), simulation);
+    let mut sent = HashMap::new();
+    for trace in &traces {
+        assert_eq!(&trace.to_string().parse::<Trace>().unwrap(), trace);
+        let ends = trace.events.iter().map(|event| match event.what {
+            What::Call { took, .. } | What::Wait { took, .. } => event.at + took,
+            _ => event.at,
+        });
+        assert!(ends.max() <= Some(simulation.end));
+        let mut waits = 0;
+        for event in &trace.events {
+            match event.what {
+                What::Sent { to, frame, .. } => {
+                    assert!(sent.insert((trace.rank, to, frame), event.at).is_none())
+                }
+                What::Wait { took, .. } => waits += took,
+                _ => {}
+            }
+        }
+        assert_eq!(waits, simulation.waits[trace.rank as usize].total);
+    }
+    let frames: usize = schedule.class_of.iter().map(|class| awaited(&schedule.classes[*class])).sum();
+    assert_eq!(sent.len(), 7 * frames);
+    for trace in &traces {
+        for event in &trace.events {
+            if let What::Received { from, frame } = event.what {
+                let began = sent.remove(&(from, trace.rank, frame)).expect("it was sent");
+                assert!(began < event.at, "{event:?}");
+            }
+        }
+    }
+    assert!(sent.is_empty(), "each frame is received");
+    let many = Run { steps: 1 << 40, ..run };
+    let error = traced(&[&schedule], &machine, &many, &["exchange".into()]).unwrap_err();
+    assert!(error.message().contains("at most 16777216 are traced"), "{error}");
+}
+
+/// Returns the number of frames that a program awaits.
+fn awaited(program: &Program) -> usize {
+    program.instructions.iter().filter(|instruction| matches!(instruction, Instruction::Await { .. })).count()
 }

@@ -66,7 +66,7 @@ const CHECKS: [(&str, &str); 4] = [
 ];
 
 /// All variables, in the order in which they are listed.
-pub const VARIABLES: [Variable; 28] = [
+pub const VARIABLES: [Variable; 30] = [
     program(
         "FENCEPOST_RANKS",
         "a number",
@@ -108,6 +108,18 @@ pub const VARIABLES: [Variable; 28] = [
         "on or off",
         "off",
         "on: rank 0 prints on standard error what its epochs have sent, by the calls that ended them, when its program ends; and `World::explain_last` reports what the last epoch did and why: messages, bytes, rounds, the reasons of `auto`, and what each line put, got or accumulated",
+    ),
+    program(
+        "FENCEPOST_PROFILE",
+        "on, off or a path",
+        "off",
+        "on: when its program ends, rank 0 prints on standard error how long each superstep, fence and collective took over all ranks, with its line: runs, the least and the greatest time and on which rank, waits and for whom, messages, bytes and the predicted time. A path: it writes that to this file, with a line of JSON for each call",
+    ),
+    program(
+        "FENCEPOST_TRACE",
+        "a folder",
+        "no trace",
+        "Each rank writes to this folder what it did: its calls, its waits and the frames that it sent and received, the last 131072 of them, with the time of each. `fencepost trace` turns that into a picture. The same on every rank",
     ),
     Variable {
         by_value: &CHECKS,

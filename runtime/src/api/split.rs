@@ -8,7 +8,8 @@ use crate::state::registry::new_world;
 use crate::state::world::{World, WorldCore};
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::bytes::Reader;
-use fencepost_transport::{CreateJoin, Created, Endpoint, Number, Topology};
+use fencepost_transport::{Channels, CreateJoin, Created, Endpoint, Number, Topology};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 impl World {
@@ -148,6 +149,17 @@ fn inherit(part: &Rc<WorldCore>, core: &Rc<WorldCore>, members: &[usize]) {
     parts.borrow_mut().retain(|other| other.strong_count() > 0);
     parts.borrow_mut().push(Rc::downgrade(part));
     *part.life.parts.borrow_mut() = parts;
+    if let Some(recorder) = core.reports.recorder.get() {
+        let ranks = (0..members.len()).map(|rank| part.stalls.borrow().waits.rank(rank) as u32);
+        let ranks: Vec<u32> = ranks.collect();
+        // All members find the same number, and hardly any other world has it.
+        let mut hash = DefaultHasher::new();
+        (&ranks, core.calls.made.get(), core.life.above.borrow().len()).hash(&mut hash);
+        if let Some(log) = recorder.frames(hash.finish() as u32 | 1, ranks) {
+            part.endpoint.borrow_mut().record(log);
+        }
+        drop(part.reports.recorder.set(recorder.clone()));
+    }
     part.reports.explained.borrow_mut().calls = core.reports.explained.borrow().calls.clone();
     *part.windows.unfenced.borrow_mut() = core.windows.unfenced.borrow().clone();
 }

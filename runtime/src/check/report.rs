@@ -8,6 +8,7 @@ use fencepost_planner::conflicts::{Conflict, Touch};
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_planner::plan::open_regular;
+use fencepost_planner::profile::quoted;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write as _};
@@ -288,20 +289,4 @@ fn json(conflict: &Conflict, more: &str) -> String {
         touch(a),
         touch(b)
     )
-}
-
-/// Returns `text` as a string of JSON.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            control if control < ' ' => {
-                let _ = write!(quoted, "\\u{:04x}", control as u32);
-            }
-            other => quoted.push(other),
-        }
-    }
-    quoted.push('"');
-    quoted
 }

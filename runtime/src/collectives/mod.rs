@@ -361,6 +361,18 @@ impl World {
         })
     }
 
+    /// Broadcasts from rank 0 like [`broadcast`](Self::broadcast), in a call of this name.
+    pub(crate) fn broadcast_as(&self, name: &'static str, elements: &mut [u64]) -> Result<()> {
+        let call = collective::<u64>(name, 15, None, 0, elements.len());
+        self.collective(&call, Orders::From(0), Ok(()), || {
+            self.in_place(
+                &call,
+                &self.what::<u64>(Operation::Broadcast { root: 0 }, elements.len()),
+                elements,
+            )
+        })
+    }
+
     /// Runs one collective call, whose arguments were `checked`, with the order that `orders`
     /// gives. Reports an error to the world's handler.
     fn collective<R>(
@@ -372,7 +384,10 @@ impl World {
     ) -> Result<R> {
         let core = self.core();
         core.calls.begin();
-        core.handler.report(ordered(core, orders, call, checked, run))
+        let began = core.begin_record(call);
+        let result = ordered(core, orders, call, checked, run);
+        core.end_record(began);
+        core.handler.report(result)
     }
 
     fn in_place<T: Element>(&self, call: &Call, what: &Collective, elements: &mut [T]) -> Result<()> {

@@ -152,6 +152,19 @@ pub(crate) fn fence(
     call: &Call,
     failed: Option<Error>,
 ) -> Result<()> {
+    let began = world.begin_record(call);
+    let result = fence_unrecorded(world, windows, call, failed);
+    world.end_record(began);
+    result
+}
+
+#[inline(always)]
+fn fence_unrecorded(
+    world: &WorldCore,
+    windows: &[&WindowCore],
+    call: &Call,
+    failed: Option<Error>,
+) -> Result<()> {
     if check::is_checked(world, windows) {
         return checked::fence_checked(world, windows, call, failed);
     }

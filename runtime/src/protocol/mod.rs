@@ -7,6 +7,7 @@ pub(crate) mod exchange;
 pub(crate) mod explain;
 pub(crate) mod frames;
 mod losses;
+mod record;
 pub(crate) mod stall;
 pub(crate) mod state;
 pub(crate) mod unwind;

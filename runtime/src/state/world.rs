@@ -207,6 +207,9 @@ impl Drop for WorldCore {
     fn drop(&mut self) {
         self.leave_dropped();
         let endpoint = self.endpoint.get_mut();
+        if let Some(recorder) = self.reports.recorder.get() {
+            recorder.add_part(endpoint.meter().total());
+        }
         for (to, frame, payload) in self.fence.kept.get_mut().drain(..) {
             if endpoint.released(to, Port::FENCE) <= frame {
                 self.registry.keep(payload);

@@ -14,6 +14,8 @@ mod messages;
 #[cfg(all(test, loom))]
 mod models;
 #[cfg(all(test, not(loom)))]
+mod recorded;
+#[cfg(all(test, not(loom)))]
 mod requests;
 #[cfg(all(test, not(loom)))]
 mod schedules;

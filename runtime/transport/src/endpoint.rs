@@ -1,5 +1,6 @@
 //! [`Endpoint`]: an end of a world of any transport, distinguished by a tag instead of a type.
 
+use crate::record::FrameLog;
 use crate::{
     Alarms, Attendant, Bytes, Cause, Channels, CreateJoin, Created, Frame, Header, Leave, Lent, Liveness,
     LocalEnd, Lost, Memory, Meter, Notification, Notify, Number, PairLines, Pause, Payload, Port, SimEnd,

@@ -28,6 +28,7 @@ use crate::auth::{Secret, random_bytes};
 use crate::deadlock::{Table, Waits};
 use crate::fabric::carrier::Carrier;
 use crate::fabric::{Fabric, FabricEnd};
+use crate::record::{Counts, FrameLog};
 use crate::tcp::{Settings, Tcp, listen};
 use crate::{
     Alarms, Attendant, Bytes, Cause, Channels, CreateJoin, Created, Endpoint, Frame, Header, Leave, Lent,
@@ -43,7 +44,7 @@ pub struct HybridEnd<C: Carrier> {
     /// The end of the world of all ranks.
     inter_node: FabricEnd<C>,
     host_map: HostMap,
-    meter: Meter,
+    counts: Counts,
 }
 
 /// The ranks of each host.
@@ -134,7 +135,7 @@ impl<C: Carrier> HybridEnd<C> {
     }
 
     fn new(intra_node: ShmEnd, inter_node: FabricEnd<C>, host_map: HostMap, rank: usize) -> Self {
-        Self { rank, intra_node: intra_node.called(rank), inter_node, host_map, meter: Meter::default() }
+        Self { rank, intra_node: intra_node.called(rank), inter_node, host_map, counts: Counts::default() }
     }
 
     /// Renames a loss of the intra-node world. The end of that world is the end of the whole world.
@@ -220,7 +221,7 @@ impl<C: Carrier> Notify for HybridEnd<C> {
         let Self { intra_node, inter_node, host_map, .. } = self;
         intra_node.publish(word).map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))?;
         inter_node.publish(word).map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost))?;
-        self.meter.exchanges += 1;
+        self.counts.meter.exchanges += 1;
         Ok(())
     }
 
@@ -251,7 +252,7 @@ impl<C: Carrier> Notify for HybridEnd<C> {
         let Self { intra_node, inter_node, host_map, .. } = self;
         intra_node.settle().map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))?;
         inter_node.settle().map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost))?;
-        self.meter.settles += 1;
+        self.counts.meter.settles += 1;
         Ok(())
     }
 
@@ -273,6 +274,7 @@ impl<C: Carrier> Notify for HybridEnd<C> {
 impl<C: Carrier> Channels for HybridEnd<C> {
     #[inline]
     unsafe fn post(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost> {
+        let before = self.counts.before_post();
         let Self { intra_node, inter_node, host_map, .. } = self;
         match host_map.intra_node[to] {
             // SAFETY: the caller makes the same promise: a payload that is not copied there is in
@@ -286,11 +288,12 @@ impl<C: Carrier> Channels for HybridEnd<C> {
                     .map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost))?;
             }
         }
-        self.meter.count(&frame);
+        self.counts.posted(before, to, port, &frame);
         Ok(())
     }
 
     unsafe fn post_copy(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost> {
+        let before = self.counts.before_post();
         let Self { intra_node, inter_node, host_map, .. } = self;
         let Some(host_rank) = host_map.intra_node[to] else {
             // SAFETY: the caller makes the same promise; the payload is copied.
@@ -299,7 +302,7 @@ impl<C: Carrier> Channels for HybridEnd<C> {
         // SAFETY: the caller makes the same promise.
         unsafe { intra_node.post_copy(host_rank, port, frame) }
             .map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))?;
-        self.meter.count(&frame);
+        self.counts.posted(before, to, port, &frame);
         Ok(())
     }
 
@@ -336,6 +339,7 @@ impl<C: Carrier> Channels for HybridEnd<C> {
     }
 
     unsafe fn post_in_place(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost> {
+        let before = self.counts.before_post();
         let Self { intra_node, inter_node, host_map, .. } = self;
         if host_map.intra_node[to].is_some() {
             // SAFETY: the caller makes the same promise, or a stronger one.
@@ -345,7 +349,7 @@ impl<C: Carrier> Channels for HybridEnd<C> {
         // SAFETY: the caller's promise.
         unsafe { inter_node.post_in_place(to, port, frame) }
             .map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost))?;
-        self.meter.count(&frame);
+        self.counts.posted(before, to, port, &frame);
         Ok(())
     }
 
@@ -374,7 +378,7 @@ impl<C: Carrier> Channels for HybridEnd<C> {
             Some(host_rank) => self.intra_node.release(host_rank, port),
             None => self.inter_node.release(from, port),
         }
-        self.meter.releases += 1;
+        self.counts.released(from, port);
     }
 
     fn take(&mut self, from: usize, port: Port) -> Option<Payload> {
@@ -382,7 +386,7 @@ impl<C: Carrier> Channels for HybridEnd<C> {
             return None;
         }
         let taken = self.inter_node.take(from, port)?;
-        self.meter.releases += 1;
+        self.counts.released(from, port);
         Some(taken)
     }
 
@@ -442,7 +446,11 @@ impl<C: Carrier> Channels for HybridEnd<C> {
     }
 
     fn meter(&self) -> &Meter {
-        &self.meter
+        &self.counts.meter
+    }
+
+    fn record(&mut self, log: FrameLog) {
+        self.counts.record(log);
     }
 }
 

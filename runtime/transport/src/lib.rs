@@ -25,6 +25,7 @@ compile_error!("Fencepost supports Linux only: build it for a Linux target");
 pub mod auth;
 mod budget;
 pub mod bytes;
+pub mod clock;
 mod contract;
 mod cores;
 #[cfg_attr(loom, allow(dead_code, reason = "no model uses the wait-for table"))]
@@ -48,6 +49,7 @@ mod models;
 pub mod mpi;
 #[cfg_attr(loom, allow(dead_code, reason = "no model closes ports of messages"))]
 mod ports;
+mod record;
 mod shared;
 #[cfg(not(loom))]
 mod shm;
@@ -83,6 +85,7 @@ pub use memory::{Bytes, Done, Memory, Until};
 pub use meter::{Count, Meter};
 #[cfg(not(loom))]
 pub use mpi::{MpiEnd, MpiFabric, MpiReports};
+pub use record::{FrameLog, Ring, head};
 pub use shared::fair::{FairLock, Hold, Next, Position};
 pub use shared::members::Alarms;
 pub use shared::pair::{PairLines, RECORDS};
@@ -165,6 +168,9 @@ impl Port {
 
     /// The port of elements of messages that their receivers have requested.
     pub const ELEMENTS: Self = Self(3);
+
+    /// The port of what ranks have recorded of a run, before it and after it.
+    pub const RECORDS: Self = Self(4);
 }
 
 /// The fixed part of a frame, which comes before its payload.

@@ -6,7 +6,7 @@ use fencepost_transport::{Channels, Endpoint, Port};
 const PORTS: u32 = 3;
 
 /// The first port of the first thing that a world makes. Lower ports are the world's own.
-const FIRST: u32 = 4;
+const FIRST: u32 = 5;
 
 /// Returns the ports of the thing that a world has made with this number, if there are any. No two
 /// things share one.
@@ -38,10 +38,10 @@ mod tests {
 
     #[test]
     fn ports_are_of_one_thing_each_until_there_are_no_more() {
-        assert!(Port::ELEMENTS < Port(FIRST));
-        assert_eq!(ports_of(0), Some([Port(4), Port(5), Port(6)]));
-        assert_eq!(ports_of(1), Some([Port(7), Port(8), Port(9)]));
-        assert_eq!([6, 7, 9, 10].map(|port| number_of(Port(port))), [0, 1, 1, 2]);
+        assert!(Port::RECORDS < Port(FIRST));
+        assert_eq!(ports_of(0), Some([Port(5), Port(6), Port(7)]));
+        assert_eq!(ports_of(1), Some([Port(8), Port(9), Port(10)]));
+        assert_eq!([7, 8, 10, 11].map(|port| number_of(Port(port))), [0, 1, 1, 2]);
         let last = (u32::MAX - FIRST + 1) / PORTS - 1;
         assert!(ports_of(last).is_some() && ports_of(last + 1).is_none() && ports_of(u32::MAX).is_none());
     }

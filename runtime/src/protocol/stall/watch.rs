@@ -8,7 +8,7 @@ use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::ErrorClass;
 use fencepost_transport::deadlock::{GONE, OTHERS, Waiting};
-use fencepost_transport::{Cause, Channels, Endpoint, Liveness, Loss, Lost, Notify, Port};
+use fencepost_transport::{Cause, Channels, Endpoint, Liveness, Loss, Lost, Notify, Port, clock};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -92,6 +92,8 @@ pub(crate) struct Watch<'a> {
     lasting: Option<Lasting>,
     /// Whether the function that receives stall reports has panicked.
     silenced: Cell<bool>,
+    /// The time at which the wait began, if waits are recorded.
+    since: Option<u64>,
 }
 
 /// A wait that has lasted until it may sleep.
@@ -130,6 +132,7 @@ impl<'a> Watch<'a> {
             _ => peer != world.rank,
         };
         let silenced = Cell::new(false);
+        let since = world.reports.recorder.get().map(|_| clock::ticks());
         Self {
             world,
             call,
@@ -142,6 +145,7 @@ impl<'a> Watch<'a> {
             about: None,
             lasting: None,
             silenced,
+            since,
         }
     }
 
@@ -175,6 +179,12 @@ impl<'a> Watch<'a> {
     /// Returns the number of the call.
     fn number(&self) -> u32 {
         self.run.unwrap_or_else(|| self.world.calls.supersteps())
+    }
+
+    /// Returns whether the wait is known to last as long as the world, since the awaited rank waits
+    /// for this one.
+    pub(crate) fn is_in_cycle(&self) -> bool {
+        self.lasting.as_ref().is_some_and(|lasting| lasting.cycle.is_some())
     }
 
     /// Begins a new wait if the rank that is in the way has changed, and returns whether the wait
@@ -469,6 +479,9 @@ impl Drop for Watch<'_> {
     fn drop(&mut self) {
         if let Some(Lasting { shown: Some(_), stalls, .. }) = &self.lasting {
             stalls.waits.end(self.world.rank);
+        }
+        if let Some(since) = self.since {
+            self.world.record_wait(self.call, self.peer, since);
         }
     }
 }

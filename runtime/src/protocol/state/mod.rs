@@ -1,12 +1,15 @@
 //! What a rank keeps of waits and of epochs, to report them: data, no protocol.
 
 pub(crate) mod explained;
+pub(crate) mod recorder;
 pub(crate) mod stalls;
 pub(crate) mod traffic;
 
 use crate::protocol::state::explained::Explained;
+use crate::protocol::state::recorder::Recorder;
 use crate::protocol::state::traffic::Traffic;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
 
 /// What a rank counts and explains of its epochs.
 #[derive(Default)]
@@ -15,6 +18,8 @@ pub(crate) struct Reports {
     /// Whether data about epochs is kept to explain them.
     pub(crate) explains: Cell<bool>,
     pub(crate) explained: RefCell<Explained>,
+    /// Where calls and waits are recorded, if they are.
+    pub(crate) recorder: OnceCell<Rc<Recorder>>,
 }
 
 impl Reports {

@@ -66,12 +66,16 @@ use fencepost_transport::{Cause, Channels, Endpoint, Lent, Liveness, Loss, Lost,
 impl Executable {
     /// Runs the program once. `windows` were checked.
     pub(crate) fn run(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        let began = world.begin_record(call);
         let guard = AbortOnUnwind("a prepared superstep");
-        let endpoint = &mut *world.endpoint.borrow_mut();
-        self.enter(world, endpoint, windows, call);
-        let went = self.go::<true>(world, endpoint, (windows, call));
-        let result = self.over(world, endpoint, (windows, call), went);
+        let result = {
+            let endpoint = &mut *world.endpoint.borrow_mut();
+            self.enter(world, endpoint, windows, call);
+            let went = self.go::<true>(world, endpoint, (windows, call));
+            self.over(world, endpoint, (windows, call), went)
+        };
         guard.over();
+        world.end_run_record(began, false, &self.share);
         result
     }
 
@@ -80,27 +84,35 @@ impl Executable {
     /// [`finish`](Self::finish) runs the rest, with the same windows. Until then this rank neither
     /// reads nor writes the elements that its program, or a peer's, touches.
     pub(crate) fn begin(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        let began = world.begin_record(call);
         let guard = AbortOnUnwind("a prepared superstep");
-        let endpoint = &mut *world.endpoint.borrow_mut();
-        self.enter(world, endpoint, windows, call);
-        let result = match self.go::<false>(world, endpoint, (windows, call)) {
-            Ok(()) => Ok(()),
-            went => self.over(world, endpoint, (windows, call), went),
+        let result = {
+            let endpoint = &mut *world.endpoint.borrow_mut();
+            self.enter(world, endpoint, windows, call);
+            match self.go::<false>(world, endpoint, (windows, call)) {
+                Ok(()) => Ok(()),
+                went => self.over(world, endpoint, (windows, call), went),
+            }
         };
         guard.over();
+        world.end_run_record(began, true, &self.share);
         result
     }
 
     /// Runs what [`begin`](Self::begin) has left.
     pub(crate) fn finish(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        let began = world.begin_record(call);
         let guard = AbortOnUnwind("a prepared superstep");
-        let endpoint = &mut *world.endpoint.borrow_mut();
-        let went = match self.stopped.take() {
-            Some(stop) => Err(stop),
-            None => self.go::<true>(world, endpoint, (windows, call)),
+        let result = {
+            let endpoint = &mut *world.endpoint.borrow_mut();
+            let went = match self.stopped.take() {
+                Some(stop) => Err(stop),
+                None => self.go::<true>(world, endpoint, (windows, call)),
+            };
+            self.over(world, endpoint, (windows, call), went)
         };
-        let result = self.over(world, endpoint, (windows, call), went);
         guard.over();
+        world.end_run_record(began, false, &self.share);
         result
     }
 

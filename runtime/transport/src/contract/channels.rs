@@ -10,6 +10,7 @@
 //! - Memory of a rank that others may read must remain unchanged until they have released it.
 //!   Leaving does not lift this obligation.
 
+use crate::record::FrameLog;
 use crate::{Attendant, Bytes, Frame, Header, Lost, Memory, Meter, PairLines, Payload, Port, Until};
 use std::ptr::NonNull;
 
@@ -240,4 +241,7 @@ pub trait Channels {
 
     /// Returns what this rank has sent so far.
     fn meter(&self) -> &Meter;
+
+    /// Records from now on, as events of a ring, which frames this rank posts and releases.
+    fn record(&mut self, log: FrameLog);
 }

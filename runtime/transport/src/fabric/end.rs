@@ -9,6 +9,7 @@ use crate::fabric::core::{Core, RankState};
 use crate::fabric::peer::Peer;
 use crate::fabric::server::{Fabric, FabricShared};
 use crate::meter::Meter;
+use crate::record::{Counts, FrameLog};
 use crate::shared::waker::{Backoff, Pause};
 use crate::stream::ReceiveBuffer;
 use crate::{
@@ -34,7 +35,7 @@ pub struct FabricEnd<C: Carrier> {
     seen: u64,
     touching: bool,
     backoff: Backoff,
-    meter: Meter,
+    counts: Counts,
     alarms: Alarms,
     fabric: Arc<Fabric<C>>,
 }
@@ -86,7 +87,7 @@ impl<C: Carrier> FabricEnd<C> {
             seen: 0,
             touching: false,
             backoff: Backoff::of(local_ranks),
-            meter: Meter::default(),
+            counts: Counts::default(),
             members,
             alarms,
             fabric: fabric.clone(),
@@ -177,12 +178,13 @@ impl<C: Carrier> FabricEnd<C> {
     /// # Safety
     /// As for [`Channels::post`], or if the payload `may_stay`, as for [`Channels::post_in_place`].
     unsafe fn post_any(&mut self, to: usize, port: Port, frame: Frame, may_stay: bool) -> Result<(), Lost> {
+        let before = self.counts.before_post();
         let mut core = self.core();
         self.may_send(&core, to)?;
         // SAFETY: the caller's promise.
         unsafe { core.post_any((self.number, self.of(to), port), frame.header, frame.bytes(), may_stay) };
         drop(core);
-        self.meter.count(&frame);
+        self.counts.posted(before, to, port, &frame);
         Ok(())
     }
 
@@ -248,7 +250,7 @@ impl<C: Carrier> Notify for FabricEnd<C> {
         self.unread = self.remote_members;
         self.drafts.iter_mut().for_each(|draft| draft.word = word);
         self.core().publish(self.number, &self.drafts);
-        self.meter.exchanges += 1;
+        self.counts.meter.exchanges += 1;
         Ok(())
     }
 
@@ -273,7 +275,7 @@ impl<C: Carrier> Notify for FabricEnd<C> {
         self.may_send(&core, self.rank)?;
         core.settle(self.number);
         drop(core);
-        self.meter.settles += 1;
+        self.counts.meter.settles += 1;
         Ok(())
     }
 
@@ -349,13 +351,13 @@ impl<C: Carrier> Channels for FabricEnd<C> {
     fn release(&mut self, from: usize, port: Port) {
         let released = self.core().release(self.number, self.of(from), port);
         assert!(released, "release without a polled frame: rank {from} has no open frame");
-        self.meter.releases += 1;
+        self.counts.released(from, port);
     }
 
     fn take(&mut self, from: usize, port: Port) -> Option<Payload> {
         let of = self.of(from);
         let taken = self.core().take_payload(self.number, of, port)?;
-        self.meter.releases += 1;
+        self.counts.released(from, port);
         Some(Payload(taken))
     }
 
@@ -401,7 +403,11 @@ impl<C: Carrier> Channels for FabricEnd<C> {
     }
 
     fn meter(&self) -> &Meter {
-        &self.meter
+        &self.counts.meter
+    }
+
+    fn record(&mut self, log: FrameLog) {
+        self.counts.record(log);
     }
 }
 

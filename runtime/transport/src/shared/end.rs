@@ -9,6 +9,7 @@ use crate::sync::Arc;
 
 use crate::deadlock::Waits;
 use crate::meter::Meter;
+use crate::record::{Counts, FrameLog};
 use crate::shared::members::{FailedRanks, Membership};
 use crate::shared::notify::{NotificationBoard, NotificationTables};
 use crate::shared::queue::{Inboxes, Receivers, SHORT, Senders, inboxes};
@@ -110,7 +111,7 @@ pub struct SharedEnd<G: Backend> {
     receivers: Receivers,
     wakers: Wakers,
     membership: Membership,
-    meter: Meter,
+    counts: Counts,
     /// Payloads of frames that the receiver may not have released, and that the sender no longer
     /// needs, each with the receiver, the port and its last frame.
     retained: Vec<(usize, Port, u64, Vec<Bytes>)>,
@@ -128,7 +129,7 @@ impl<G: Backend> SharedEnd<G> {
             receivers: Receivers::new(rank, tables.inboxes.clone()),
             wakers,
             membership: tables.membership.clone(),
-            meter: Meter::default(),
+            counts: Counts::default(),
             retained: Vec::new(),
             backend,
         }
@@ -258,7 +259,7 @@ impl<G: Backend> Notify for SharedEnd<G> {
             return Err(lost);
         }
         self.board.publish(word, self.backend.placement()).map_err(|error| self.no_room(&error))?;
-        self.meter.exchanges += 1;
+        self.counts.meter.exchanges += 1;
         self.wakers.wake_others(self.rank);
         Ok(())
     }
@@ -282,7 +283,7 @@ impl<G: Backend> Notify for SharedEnd<G> {
     fn settle(&mut self) -> Result<(), Lost> {
         self.may_send(self.rank)?;
         self.board.settle();
-        self.meter.settles += 1;
+        self.counts.meter.settles += 1;
         self.wakers.wake_others(self.rank);
         Ok(())
     }
@@ -302,8 +303,9 @@ impl<G: Backend> Channels for SharedEnd<G> {
     unsafe fn post(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost> {
         debug_assert!(port != Port::SERVICE, "{REACHED}");
         self.may_send(to)?;
+        let before = self.counts.before_post();
         self.send(to, port, frame).map_err(|error| self.no_room(&error))?;
-        self.meter.count(&frame);
+        self.counts.posted(before, to, port, &frame);
         self.wakers.wake([to]);
         Ok(())
     }
@@ -316,9 +318,10 @@ impl<G: Backend> Channels for SharedEnd<G> {
         }
         debug_assert!(port != Port::SERVICE, "{REACHED}");
         self.may_send(to)?;
+        let before = self.counts.before_post();
         // SAFETY: the caller's promise.
         unsafe { self.send_copy(to, port, frame) }.map_err(|error| self.no_room(&error))?;
-        self.meter.count(&frame);
+        self.counts.posted(before, to, port, &frame);
         self.wakers.wake([to]);
         Ok(())
     }
@@ -343,7 +346,7 @@ impl<G: Backend> Channels for SharedEnd<G> {
             self.receivers.release(from, port),
             "release without a polled frame: rank {from} has no open frame"
         );
-        self.meter.releases += 1;
+        self.counts.released(from, port);
         self.wakers.wake([from]);
     }
 
@@ -394,7 +397,11 @@ impl<G: Backend> Channels for SharedEnd<G> {
     }
 
     fn meter(&self) -> &Meter {
-        &self.meter
+        &self.counts.meter
+    }
+
+    fn record(&mut self, log: FrameLog) {
+        self.counts.record(log);
     }
 }
 

@@ -27,6 +27,7 @@ mod random;
 #[cfg(not(loom))]
 use crate::Attendant;
 use crate::meter::Meter;
+use crate::record::{Counts, FrameLog};
 use crate::shared::members::Membership;
 use crate::shared::waker::{Pause, Wakers};
 use crate::sim::config::SimConfig;
@@ -47,7 +48,7 @@ pub struct SimEnd {
     notification: Notification,
     core: Arc<Mutex<SimCore>>,
     world: Arc<SimWorld>,
-    meter: Meter,
+    counts: Counts,
     #[cfg(not(loom))]
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -78,7 +79,7 @@ fn world(config: SimConfig, wakers: Wakers, worlds: Vec<Arc<WorldsOfRank>>) -> V
             notification: Notification::default(),
             core,
             world: Arc::clone(&world),
-            meter: Meter::default(),
+            counts: Counts::default(),
             #[cfg(not(loom))]
             thread: None,
         }
@@ -142,7 +143,7 @@ impl Notify for SimEnd {
         core.inbound[self.rank].read = core.exchange;
         core.poll_link(self.rank, true);
         drop(core);
-        self.meter.exchanges += 1;
+        self.counts.meter.exchanges += 1;
         Ok(())
     }
 
@@ -173,7 +174,7 @@ impl Notify for SimEnd {
         (0..self.size()).for_each(|to| core.send_item(to, |writer| writer.settle(exchange)));
         core.event(0..self.size())?;
         drop(core);
-        self.meter.settles += 1;
+        self.counts.meter.settles += 1;
         Ok(())
     }
 
@@ -190,9 +191,10 @@ impl Notify for SimEnd {
 impl Channels for SimEnd {
     unsafe fn post(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost> {
         debug_assert!(port != Port::SERVICE || !self.reaches(to), "a rank that is reached serves nobody");
+        let before = self.counts.before_post();
         // SAFETY: the caller promises that the payload is readable.
         self.core().post(to, port, frame.header, unsafe { frame.bytes() })?;
-        self.meter.count(&frame);
+        self.counts.posted(before, to, port, &frame);
         Ok(())
     }
 
@@ -210,12 +212,12 @@ impl Channels for SimEnd {
     fn release(&mut self, from: usize, port: Port) {
         let released = self.core().release(from, port);
         assert!(released, "release without a polled frame: rank {from} has no open frame");
-        self.meter.releases += 1;
+        self.counts.released(from, port);
     }
 
     fn take(&mut self, from: usize, port: Port) -> Option<Payload> {
         let taken = self.core().take(from, port)?;
-        self.meter.releases += 1;
+        self.counts.released(from, port);
         Some(Payload(taken))
     }
 
@@ -266,7 +268,11 @@ impl Channels for SimEnd {
     }
 
     fn meter(&self) -> &Meter {
-        &self.meter
+        &self.counts.meter
+    }
+
+    fn record(&mut self, log: FrameLog) {
+        self.counts.record(log);
     }
 }
 

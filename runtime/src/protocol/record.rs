@@ -1,0 +1,66 @@
+//! Recording calls and waits, where a rank does so.
+
+use crate::protocol::state::recorder::Began;
+use crate::state::call::Call;
+use crate::state::world::WorldCore;
+use fencepost_planner::share::Share;
+use fencepost_planner::verify::Verified;
+use fencepost_transport::Channels;
+use std::sync::Arc;
+
+impl WorldCore {
+    /// Begins to record a call. Returns `None` if nothing is recorded, or if the call is part of
+    /// another one. The endpoint is not borrowed.
+    #[inline(always)]
+    pub(crate) fn begin_record(&self, call: &Call) -> Option<Began> {
+        if self.reports.recorder.get().is_none() { None } else { self.begin_recorded(call) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_recorded(&self, call: &Call) -> Option<Began> {
+        let recorder = self.reports.recorder.get()?;
+        let named;
+        let call = if call.name.is_none() && self.supersteps.is_any_running() {
+            named = self.supersteps.call(call);
+            &named
+        } else {
+            call
+        };
+        recorder.begin(call.name, call.site, self.endpoint.borrow().meter().total())
+    }
+
+    /// Records the end of a call.
+    #[inline(always)]
+    pub(crate) fn end_record(&self, began: Option<Began>) {
+        if let Some(began) = began {
+            self.end_recorded(began, false, None);
+        }
+    }
+
+    /// Records the end of a prepared run, or of its first half if another one `follows`.
+    #[inline(always)]
+    pub(crate) fn end_run_record(&self, began: Option<Began>, follows: bool, share: &Arc<Verified<Share>>) {
+        if let Some(began) = began {
+            self.end_recorded(began, follows, Some(share));
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_recorded(&self, began: Began, follows: bool, share: Option<&Arc<Verified<Share>>>) {
+        if let Some(recorder) = self.reports.recorder.get() {
+            recorder.end(began, self.endpoint.borrow().meter().total(), follows, share);
+        }
+    }
+
+    /// Records a wait of a call for a rank of this world.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn record_wait(&self, call: &Call, peer: usize, since: u64) {
+        if let Some(recorder) = self.reports.recorder.get() {
+            let rank = self.stalls.borrow().waits.rank(peer);
+            recorder.waited((call.name, call.site), rank as u32, since);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! [`Recorder`]: how long the calls of a rank take, for its profile, and its last events, for its
+//! trace. All worlds of a rank's run share one.
+
+use fencepost_planner::share::Share;
+use fencepost_planner::verify::Verified;
+use fencepost_transport::{Count, FrameLog, Ring, clock, head};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::panic::Location;
+use std::sync::Arc;
+
+/// The kinds of events in a ring.
+pub(crate) const CALL: u8 = 1;
+pub(crate) const WAIT: u8 = 2;
+pub(crate) const SENT: u8 = 3;
+pub(crate) const RECEIVED: u8 = 4;
+
+/// The number of events that a rank keeps, of 32 bytes each.
+const EVENTS: usize = 1 << 17;
+
+/// What a rank records of its run.
+pub(crate) struct Recorder {
+    entries: RefCell<Vec<Entry>>,
+    /// The place of the entry that was found last.
+    last: Cell<usize>,
+    /// The place of the call that this rank is in, if there is one. Calls inside of it are part of
+    /// it.
+    current: Cell<Option<usize>>,
+    ring: Option<Arc<Ring>>,
+    /// What was posted in worlds that were split off and are gone.
+    of_parts: Cell<Count>,
+}
+
+/// What a rank records of the calls of one line. Times are in ticks.
+pub(crate) struct Entry {
+    /// The name of the call, as [`Call::name`](crate::state::call::Call), and its line.
+    pub(crate) name: Option<&'static str>,
+    pub(crate) site: &'static Location<'static>,
+    pub(crate) runs: u64,
+    pub(crate) least: u64,
+    pub(crate) most: u64,
+    pub(crate) total: u64,
+    /// The time of waits, by the rank that was awaited.
+    pub(crate) waits: BTreeMap<u32, u64>,
+    pub(crate) sent: Count,
+    /// The schedules that were run, and how often.
+    pub(crate) prepared: Vec<(Arc<Verified<Share>>, u64)>,
+}
+
+/// A call that has begun.
+#[derive(Clone, Copy)]
+pub(crate) struct Began {
+    at: u64,
+    place: usize,
+    /// What the rank had posted before.
+    sent: Count,
+}
+
+impl Recorder {
+    pub(crate) fn new(traces: bool) -> Self {
+        Self {
+            entries: RefCell::default(),
+            last: Cell::new(0),
+            current: Cell::new(None),
+            ring: traces.then(|| Arc::new(Ring::new(EVENTS))),
+            of_parts: Cell::default(),
+        }
+    }
+
+    /// Returns where frames of a world are recorded, if they are. `ranks` are the numbers of its
+    /// ranks among all.
+    pub(crate) fn frames(&self, world: u32, ranks: Vec<u32>) -> Option<FrameLog> {
+        let ring = self.ring.clone()?;
+        Some(FrameLog { ring, kinds: [SENT, RECEIVED], world, ranks })
+    }
+
+    /// Returns the place of the entry for calls of this name and line.
+    fn place(&self, name: Option<&'static str>, site: &'static Location<'static>) -> usize {
+        let entries = &mut *self.entries.borrow_mut();
+        let is_same = |entry: &Entry| {
+            std::ptr::eq(entry.site, site)
+                && entry.name.map(|name| (name.as_ptr(), name.len()))
+                    == name.map(|name| (name.as_ptr(), name.len()))
+        };
+        // Calls mostly follow each other in the order in which they came first.
+        let (count, next) = (entries.len(), self.last.get() + 1);
+        let found = (next..next + count).map(|at| at % count).find(|at| is_same(&entries[*at]));
+        let place = found.unwrap_or_else(|| {
+            let (least, most, total, sent) = (u64::MAX, 0, 0, Count::default());
+            let (waits, prepared) = (BTreeMap::new(), Vec::new());
+            entries.push(Entry { name, site, runs: 0, least, most, total, waits, sent, prepared });
+            count
+        });
+        self.last.set(place);
+        place
+    }
+
+    /// Begins a call, unless this rank is already in one.
+    pub(crate) fn begin(
+        &self,
+        name: Option<&'static str>,
+        site: &'static Location<'static>,
+        sent: Count,
+    ) -> Option<Began> {
+        if self.current.get().is_some() {
+            return None;
+        }
+        let place = self.place(name, site);
+        self.current.set(Some(place));
+        Some(Began { at: clock::ticks(), place, sent })
+    }
+
+    /// Ends a call, or the first part of one if more `follows`.
+    pub(crate) fn end(
+        &self,
+        began: Began,
+        sent: Count,
+        follows: bool,
+        prepared: Option<&Arc<Verified<Share>>>,
+    ) {
+        self.current.set(None);
+        let Began { at, place, sent: before } = began;
+        let took = clock::ticks() - at;
+        if let Some(ring) = &self.ring {
+            ring.write([at, head(CALL, 0, place as u32), took, 0]);
+        }
+        let entry = &mut self.entries.borrow_mut()[place];
+        entry.total += took;
+        entry.most = entry.most.max(took);
+        entry.sent.frames += sent.frames - before.frames;
+        entry.sent.bytes += sent.bytes - before.bytes;
+        if follows {
+            return;
+        }
+        entry.runs += 1;
+        entry.least = entry.least.min(took);
+        let Some(share) = prepared else { return };
+        match entry.prepared.iter_mut().rev().find(|(known, _)| Arc::ptr_eq(known, share)) {
+            Some((_, runs)) => *runs += 1,
+            None => entry.prepared.push((share.clone(), 1)),
+        }
+    }
+
+    /// Records a wait of a call for a rank, by its number among all ranks.
+    pub(crate) fn waited(
+        &self,
+        (name, site): (Option<&'static str>, &'static Location<'static>),
+        rank: u32,
+        since: u64,
+    ) {
+        let took = clock::ticks() - since;
+        if let Some(ring) = &self.ring {
+            ring.write([since, head(WAIT, 0, rank), took, 0]);
+        }
+        let place = self.current.get().unwrap_or_else(|| self.place(name, site));
+        *self.entries.borrow_mut()[place].waits.entry(rank).or_default() += took;
+    }
+
+    /// Adds what was posted in a world that was split off and ends.
+    pub(crate) fn add_part(&self, sent: Count) {
+        let Count { frames, bytes } = self.of_parts.get();
+        self.of_parts.set(Count { frames: frames + sent.frames, bytes: bytes + sent.bytes });
+    }
+
+    /// Returns what was posted in worlds that were split off and are gone.
+    pub(crate) fn of_parts(&self) -> Count {
+        self.of_parts.get()
+    }
+
+    /// Returns the calls of each line.
+    pub(crate) fn entries(&self) -> std::cell::Ref<'_, Vec<Entry>> {
+        self.entries.borrow()
+    }
+
+    /// Returns the last events, if they are kept.
+    pub(crate) fn ring(&self) -> Option<&Ring> {
+        self.ring.as_deref()
+    }
+}
