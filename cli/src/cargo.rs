@@ -10,14 +10,19 @@ use std::process::{Command, Stdio};
 #[derive(Args, Debug, Default)]
 pub struct Target {
     /// The binary to build and use, if the package in the current folder has several
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["example", "program"])]
+    #[arg(long, value_name = "NAME", conflicts_with = "example")]
     bin: Option<String>,
     /// The example to build and use, instead of a binary
-    #[arg(long, value_name = "NAME", conflicts_with = "program")]
+    #[arg(long, value_name = "NAME")]
     example: Option<String>,
 }
 
 impl Target {
+    /// Returns whether the program is given by its name, so that no path of one is given.
+    pub fn is_named(&self) -> bool {
+        self.bin.is_some() || self.example.is_some()
+    }
+
     /// Builds the program, and returns its path.
     ///
     /// # Errors

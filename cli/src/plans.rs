@@ -11,6 +11,7 @@ use fencepost_runtime::Compiled;
 use fencepost_tool::difference::Comparison;
 use fencepost_tool::documents::{
     CheckDocument, Content, DifferenceDocument, PlanDocument, VerificationDocument, VerificationRow,
+    WrittenDocument,
 };
 use fencepost_tool::plans::{Finding, Report};
 use fencepost_tool::recipes::Recipes;
@@ -38,6 +39,12 @@ struct Wanted {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+impl Wanted {
+    fn part(&self) -> Part {
+        Part { rank: self.rank, class: self.class, line: self.line.clone() }
+    }
 }
 
 fn line(text: &str) -> Result<(String, u32), String> {
@@ -69,8 +76,7 @@ impl Show {
     }
 
     fn print(&self, text: impl Fn(&Compiled, &Part) -> String) -> ExitCode {
-        let Wanted { rank, class, line, json } = &self.wanted;
-        let part = Part { rank: *rank, class: *class, line: line.clone() };
+        let (part, json) = (self.wanted.part(), self.wanted.json);
         let compiled = match open(&self.plan) {
             Ok(compiled) => compiled,
             Err(why) => return usage(&why),
@@ -78,7 +84,7 @@ impl Show {
         if let Err(why) = part.within(&compiled) {
             return usage(&why);
         }
-        let text = if *json {
+        let text = if json {
             Content::Plan(PlanDocument::new(&compiled, &part)).to_json()
         } else {
             text(&compiled, &part)
@@ -141,9 +147,8 @@ pub struct Diff {
     /// The file of the second plan
     #[arg(value_name = "NEW", value_hint = ValueHint::FilePath)]
     new: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    wanted: Wanted,
 }
 
 impl Diff {
@@ -154,8 +159,15 @@ impl Diff {
             Ok(both) => both,
             Err(why) => return usage(&why),
         };
-        let comparison = Comparison::new(&old, &new);
-        let printed = if self.json {
+        let (part, json) = (self.wanted.part(), self.wanted.json);
+        // A line may be in one of the plans only.
+        let of_ranks = Part { line: None, ..part.clone() };
+        let is_there = of_ranks.within(&old).and(of_ranks.within(&new));
+        if let Err(why) = is_there.and(part.within(&new).or(part.within(&old))) {
+            return usage(&why);
+        }
+        let comparison = Comparison::of_part(&old, &new, &part);
+        let printed = if json {
             print(Content::Difference(DifferenceDocument::new(&comparison)).to_json().as_bytes())
         } else {
             print(comparison.to_string().as_bytes())
@@ -174,12 +186,13 @@ pub struct Plan {
     /// The folder of plans.toml and of the plans
     #[arg(long, value_name = "FOLDER", default_value = "plans", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
-    /// With --check, print JSON
-    #[arg(long, requires = "check")]
+    /// Print JSON
+    #[arg(long)]
     json: bool,
     #[command(flatten)]
     target: Target,
-    /// The program [default: that of the package in the current folder, built by cargo]
+    /// The program [default: that of the package in the current folder, built by cargo]. With
+    /// --bin or --example, its first argument
     #[arg(value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
     program: Option<OsString>,
     /// The program's arguments
@@ -206,6 +219,7 @@ Only plan and ranks are required. The recipe makes exchange-64.plan, and exchang
 Examples:
   cargo fencepost plan --check            the plans of the package in this folder
   fencepost plan target/release/heat2d    those of a program that is built
+  cargo fencepost plan --example heat2d -- --size 512    those of an example, with an argument
 
 Exit codes:
   0    the plans are written, or up to date
@@ -216,12 +230,13 @@ impl Plan {
     /// Writes the plans, or checks them.
     pub fn run(&self) -> ExitCode {
         let compiled = Recipes::read(&self.folder).and_then(|recipes| {
-            let program = match &self.program {
-                Some(program) => find(Path::new(program))?,
-                None => self.target.build()?,
+            let (program, arguments) = match &self.program {
+                Some(program) if !self.target.is_named() => (find(Path::new(program))?, None),
+                first => (self.target.build()?, first.clone()),
             };
+            let arguments: Vec<OsString> = arguments.into_iter().chain(self.arguments.clone()).collect();
             let _progress = Progress::of(format!("{} compiles plans", program.display()));
-            let compiled = programs::compile(&program, &self.arguments, &recipes.all)?;
+            let compiled = programs::compile(&program, &arguments, &recipes.all)?;
             Ok((recipes, compiled))
         });
         let (recipes, compiled) = match compiled {
@@ -233,6 +248,9 @@ impl Plan {
             return match plans::write(&recipes, &compiled) {
                 Err(why) if is_compiled => usage(&why),
                 Err(why) => fail(DIFFERS, &why),
+                Ok(changed) if self.json => {
+                    print(Content::Written(WrittenDocument::new(&changed)).to_json().as_bytes())
+                }
                 Ok(changed) => {
                     let lines = changed.iter().map(|path| {
                         let what = if path.exists() { "wrote" } else { "removed" };

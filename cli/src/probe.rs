@@ -7,6 +7,7 @@ use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::units::Nanos;
 use fencepost_planner::{Machine, Result};
 use fencepost_runtime::{TransportKind, World};
+use fencepost_tool::documents::{Content, ExchangeDocument, ProbeDocument};
 use rustix::system::uname;
 use std::fmt::Write;
 use std::num::NonZeroU32;
@@ -23,9 +24,12 @@ pub struct Probe {
     /// How ranks communicate: shm or tcp
     #[arg(long, value_name = "TRANSPORT", default_value = "shm", value_parser = crate::run::reach)]
     transport: Reach,
-    /// How long to time exchanges; the shortest time of each is used
+    /// How long to time exchanges; the median time of each is used
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = fencepost_job::duration)]
     time: Duration,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 const AFTER: &str = "\
@@ -65,9 +69,9 @@ impl Probe {
         let world = fencepost_runtime::ranks(process.ranks).transport(TransportKind::Tcp);
         match world.collect(|world| self.measure(world)) {
             Ok(texts) => {
-                let text = texts.concat();
+                let (text, is_far) = texts.into_iter().find(|(text, _)| !text.is_empty()).unwrap_or_default();
                 let printed = print(text.as_bytes());
-                if text.contains(FAR) {
+                if is_far {
                     // The model is printed nevertheless, and the warning does not change the code.
                     fail(
                         0,
@@ -80,14 +84,25 @@ impl Probe {
         }
     }
 
-    /// Measures, and returns what this rank prints.
-    fn measure(&self, world: &World) -> Result<String> {
+    /// Measures, and returns what this rank prints, with whether an exchange is not predicted.
+    fn measure(&self, world: &World) -> Result<(String, bool)> {
         let core = rustix::thread::sched_getcpu() as u64;
         let (machine, rows) = world.measure_machine_for(self.time)?;
         let cores = world.gather(0, &[core])?;
-        let Some(cores) = cores else { return Ok(String::new()) };
+        let Some(cores) = cores else { return Ok(Default::default()) };
         let cores: Vec<String> = cores.iter().flatten().map(u64::to_string).collect();
-        Ok(written(&place(world, &cores), &machine, &rows))
+        let place = place(world, &cores);
+        let is_far = rows.iter().any(is_far);
+        if !self.json {
+            return Ok((written(&place, &machine, &rows), is_far));
+        }
+        let exchanges = rows.into_iter().map(|(name, [measured, predicted])| ExchangeDocument {
+            name,
+            measured: measured.0,
+            predicted: predicted.0,
+        });
+        let document = ProbeDocument::new(&place, &machine, exchanges.collect());
+        Ok((Content::Probe(document).to_json(), is_far))
     }
 }
 
@@ -110,6 +125,11 @@ fn place(world: &World, cores: &[String]) -> String {
     )
 }
 
+/// Returns whether the model does not predict the time of this exchange.
+fn is_far((_, [measured, predicted]): &Row) -> bool {
+    !(1.0 / NEAR..=NEAR).contains(&(measured.0 / predicted.0))
+}
+
 fn written(place: &str, machine: &Machine, rows: &[Row]) -> String {
     let mut text = format!(
         "# Measured by `fencepost probe` on {place}.\n# Times in nanoseconds, cache sizes in bytes.\n"
@@ -119,9 +139,8 @@ fn written(place: &str, machine: &Machine, rows: &[Row]) -> String {
     let mut line = |arguments: std::fmt::Arguments<'_>| {
         let _: std::fmt::Result = writeln!(text, "{arguments}");
     };
-    for (name, [measured, predicted]) in rows {
-        let ratio = measured.0 / predicted.0;
-        let far = if (1.0 / NEAR..=NEAR).contains(&ratio) { "" } else { FAR };
+    for row @ (name, [measured, predicted]) in rows {
+        let far = if is_far(row) { FAR } else { "" };
         line(format_args!(
             "# {name:widest$}  measured {:>9.0}  predicted {:>9.0}{far}",
             measured.0, predicted.0

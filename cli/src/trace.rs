@@ -3,8 +3,8 @@
 use crate::progress::Progress;
 use crate::{fail, usage};
 use clap::{Args, ValueHint};
+use fencepost_tool::files;
 use fencepost_tool::trace::{OfRun, Summary, read, write};
-use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -53,7 +53,13 @@ pub fn written(runs: &[OfRun], output: Option<&Path>) -> ExitCode {
     let progress = Progress::of("writing the picture");
     let result = match output {
         None => write(runs, &mut BufWriter::new(io::stdout().lock())),
-        Some(path) => to_file(runs, path),
+        Some(path) => {
+            let mut picture = Vec::new();
+            write(runs, &mut picture).and_then(|summary| {
+                files::write(path, &picture).map_err(io::Error::other)?;
+                Ok(summary)
+            })
+        }
     };
     drop(progress);
     let summary = match result {
@@ -65,28 +71,11 @@ pub fn written(runs: &[OfRun], output: Option<&Path>) -> ExitCode {
     let mut text = format!("{ranks} ranks, {calls} calls, {waits} waits, {frames} frames");
     if early > 0 {
         text += &format!(
-            "; {early} frames ended before they began, since clocks are compared to microseconds only"
+            "; {early} of them seem to arrive before they were sent, because clocks of hosts are known only to microseconds"
         );
     }
     if lost > 0 {
         text += &format!("; {lost} earlier events were not kept");
     }
     fail(0, &text)
-}
-
-/// Writes to a new file, which then takes the place of `path`.
-fn to_file(runs: &[OfRun], path: &Path) -> io::Result<Summary> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    let written = File::create(&new).and_then(|file| {
-        let summary = write(runs, &mut BufWriter::new(&file))?;
-        file.sync_all()?;
-        std::fs::rename(&new, path)?;
-        Ok(summary)
-    });
-    written.map_err(|error| {
-        // An error means that there is no such file.
-        let _: io::Result<()> = std::fs::remove_file(&new);
-        io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-    })
 }

@@ -33,10 +33,10 @@ use std::ops::Range;
 /// The number of elements of a long section.
 const SECTION: usize = 8192;
 
-/// The number of runs of one element, and the number of elements from each run to the next: several
-/// cache lines, and not a power of two.
-const RUNS: usize = 1024;
-const STRIDE: usize = 56;
+/// The number of runs of one element, and the number of elements from each run to the next: many
+/// cache lines, as in a column of a large field, and not a power of two.
+const RUNS: usize = 512;
+const STRIDE: usize = 264;
 
 /// The smallest share of its previous value that a figure keeps after a measurement. A smaller
 /// share would mean that something costs nothing.

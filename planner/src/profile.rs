@@ -4,6 +4,9 @@
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
+/// The number that stands for any of several ranks.
+pub const ANY: u32 = u32::MAX;
+
 /// What one rank records of a call. Times are in nanoseconds.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Row {
@@ -11,13 +14,12 @@ pub struct Row {
     pub call: String,
     /// The number of its runs.
     pub runs: u64,
-    /// The time of the quickest run.
-    pub least: u64,
     /// The time of the slowest run.
     pub most: u64,
     /// The time of all runs.
     pub total: u64,
-    /// The time that the rank waited in it, for each rank that it waited for.
+    /// The time that the rank waited in it, for each rank that it waited for; [`ANY`] stands for
+    /// any of several ranks.
     pub waits: Vec<(u32, u64)>,
     /// The number of frames that it posted.
     pub messages: u64,
@@ -30,15 +32,15 @@ pub struct Row {
 impl Row {
     /// Returns the time that the rank waited.
     pub fn waited(&self) -> u64 {
-        self.waits.iter().map(|(_, time)| time).sum()
+        self.waits.iter().fold(0, |sum, (_, time)| sum.saturating_add(*time))
     }
 }
 
 /// A row as the line that a rank sends to rank 0.
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { call, runs, least, most, total, waits, messages, bytes, predicted } = self;
-        write!(f, "{runs} {least} {most} {total} {messages} {bytes} ")?;
+        let Self { call, runs, most, total, waits, messages, bytes, predicted } = self;
+        write!(f, "{runs} {most} {total} {messages} {bytes} ")?;
         match predicted {
             Some(time) => write!(f, "{time} ")?,
             None => f.write_str("- ")?,
@@ -54,19 +56,18 @@ impl FromStr for Row {
     type Err = ();
 
     fn from_str(line: &str) -> Result<Self, ()> {
-        let mut words = line.splitn(9, ' ');
+        let mut words = line.splitn(8, ' ');
         let mut word = || words.next().ok_or(());
         let number = |word: &str| word.parse::<u64>().map_err(drop);
         Ok(Self {
             runs: number(word()?)?,
-            least: number(word()?)?,
             most: number(word()?)?,
             total: number(word()?)?,
             messages: number(word()?)?,
             bytes: number(word()?)?,
             predicted: match word()? {
                 "-" => None,
-                time => Some(time.parse().map_err(drop)?),
+                time => Some(time.parse().ok().filter(|time: &f64| time.is_finite()).ok_or(())?),
             },
             waits: {
                 let wait = |wait: &str| {
@@ -90,6 +91,8 @@ pub struct Profile {
     pub took: u64,
     /// The ranks that have not sent their rows.
     pub missing: Vec<usize>,
+    /// Whether the program of rank 0 has failed, which then has waited for no other rank.
+    pub has_failed: bool,
     /// The calls; the one that took ranks longest comes first.
     pub calls: Vec<OfCall>,
 }
@@ -168,16 +171,16 @@ impl Profile {
                 }
                 call.slowest = call.slowest.max((row.most, rank));
                 means[place].0 += row.total as f64;
-                means[place].1 += row.runs;
-                call.total += row.total;
-                call.waited += row.waited();
+                means[place].1 = means[place].1.saturating_add(row.runs);
+                call.total = call.total.saturating_add(row.total);
+                call.waited = call.waited.saturating_add(row.waited());
                 for (awaited, time) in &row.waits {
                     if call.longest.is_none_or(|(longest, ..)| *time > longest) {
                         call.longest = Some((*time, rank, *awaited));
                     }
                 }
-                call.messages += row.messages;
-                call.bytes += row.bytes;
+                call.messages = call.messages.saturating_add(row.messages);
+                call.bytes = call.bytes.saturating_add(row.bytes);
                 call.predicted = call.predicted.zip(predicted).map(|(a, b)| a.max(b));
             }
         }
@@ -189,18 +192,20 @@ impl Profile {
         }
         calls.sort_by(|a, b| (b.total.max(b.waited), &a.call).cmp(&(a.total.max(a.waited), &b.call)));
         let missing = (0..ranks).filter(|rank| !is_there[*rank]).collect();
-        Self { ranks, took, missing, calls }
+        Self { ranks, took, missing, has_failed: false, calls }
     }
 
-    /// Returns a line of JSON for each call of a run with this number.
+    /// Returns a line of JSON for a run with this number, and one for each of its calls.
     pub fn json_lines(&self, run: u32) -> String {
-        let mut text = String::new();
+        let missing: Vec<String> = self.missing.iter().map(usize::to_string).collect();
+        let (ranks, took, missing) = (self.ranks, self.took, missing.join(","));
+        let mut text =
+            format!("{{\"run\":{run},\"ranks\":{ranks},\"took\":{took},\"missing\":[{missing}]}}\n");
         for call in &self.calls {
             let _ = write!(
                 text,
-                "{{\"run\":{run},\"call\":{},\"ranks\":{},\"runs\":{},\"least\":{{\"ns\":{:.1},\"rank\":{}}},\"mean\":{:.1},\"most\":{{\"ns\":{:.1},\"rank\":{}}},\"slowest\":{{\"ns\":{},\"rank\":{}}},\"total\":{},\"waited\":{},",
+                "{{\"run\":{run},\"call\":{},\"runs\":{},\"least\":{{\"ns\":{:.1},\"rank\":{}}},\"mean\":{:.1},\"most\":{{\"ns\":{:.1},\"rank\":{}}},\"slowest\":{{\"ns\":{},\"rank\":{}}},\"total\":{},\"waited\":{},",
                 quoted(&call.call),
-                self.ranks,
                 call.runs,
                 call.least.0,
                 call.least.1,
@@ -213,6 +218,7 @@ impl Profile {
                 call.waited,
             );
             if let Some((time, rank, awaited)) = call.longest {
+                let awaited = if awaited == ANY { "\"any\"".into() } else { awaited.to_string() };
                 let _ = write!(text, "\"longest\":{{\"ns\":{time},\"rank\":{rank},\"for\":{awaited}}},");
             }
             if let Some(time) = call.predicted {
@@ -230,7 +236,12 @@ impl fmt::Display for Profile {
         if let Some((last, others)) = self.missing.split_last() {
             let others: String = others.iter().take(8).map(|rank| format!("{rank}, ")).collect();
             let more = if self.missing.len() > 9 { "..., " } else { "" };
-            write!(f, "; without ranks that have ended early or wait for this one: {others}{more}{last}")?;
+            let why = if self.has_failed {
+                "whose records are not awaited, since the program of rank 0 has failed"
+            } else {
+                "which have failed, or sent no records in time"
+            };
+            write!(f, "; without ranks {others}{more}{last}, {why}")?;
         }
         f.write_str(". Times of a run: least, mean and most over the ranks")?;
         for call in &self.calls {
@@ -249,7 +260,8 @@ impl fmt::Display for Profile {
             if let Some((longest, rank, awaited)) = call.longest {
                 let share = 100.0 * call.waited as f64 / call.total.max(call.waited).max(1) as f64;
                 write!(f, "; {share:.0} percent of the time are waits")?;
-                write!(f, ", at most {} of rank {rank} for rank {awaited}", time(longest as f64))?;
+                write!(f, ", at most {} of rank {rank} for ", time(longest as f64))?;
+                if awaited == ANY { f.write_str("any rank")? } else { write!(f, "rank {awaited}")? }
             }
         }
         Ok(())
@@ -287,11 +299,10 @@ mod tests {
     use super::*;
 
     fn row(call: &str, runs: u64, total: u64, waits: &[(u32, u64)]) -> Row {
-        let (least, most) = (total / runs.max(1), total / runs.max(1));
+        let most = total / runs.max(1);
         Row {
             call: call.into(),
             runs,
-            least,
             most,
             total,
             waits: waits.to_vec(),
@@ -306,7 +317,7 @@ mod tests {
         for row in [row("a fence at \"x y\":3", 2, 41, &[(3, 7), (1, 2)]), row("", 0, 0, &[])] {
             assert_eq!(row.to_string().parse(), Ok(row));
         }
-        for wrong in ["", "1 2 3", "1 2 3 4 5 6 - 3 x", "1 2 3 4 5 6 ? 3:4 x"] {
+        for wrong in ["", "1 2 3", "1 2 3 4 5 - 3 x", "1 2 3 4 5 ? 3:4 x", "1 2 3 4 5 NaN 3:4 x"] {
             assert_eq!(wrong.parse::<Row>(), Err(()), "{wrong}");
         }
     }
@@ -331,6 +342,6 @@ mod tests {
             text.contains("25 percent of the time are waits, at most 40 ns of rank 0 for rank 1"),
             "{text}"
         );
-        assert!(text.contains("without ranks that have ended early or wait for this one: 1, 3"), "{text}");
+        assert!(text.contains("without ranks 1, 3, which have failed, or sent no records in time"), "{text}");
     }
 }

@@ -597,7 +597,7 @@ fn advance(
                         if arrival > clock.now {
                             if let Some(tracer) = tracer {
                                 let took = arrival - clock.now;
-                                tracer.add(rank, clock.now, What::Wait { took, rank: peer });
+                                tracer.add(rank, clock.now, What::Wait { took, rank: Some(peer) });
                             }
                             let waits = &mut state.waits[at];
                             waits.total += arrival - clock.now;

@@ -5,14 +5,14 @@
 //!
 //! ```text
 //! fencepost trace 1
-//! run 9f3c41 1                  the identity of the run, and its number in its program
+//! run 9f3c41 1                  the identity of the program's execution, and the run in it
 //! rank 3 of 8 on host 1 beta    names of hosts may be empty
 //! clock 81234567 4321           a time in ticks, and the same time in ns of rank 0's clock
 //! sent 12 480                   frames and bytes that the rank has posted
 //! lost 0                        events that were written over
 //! call 0 a fence at heat.rs:7   the calls, by number
 //! c 81234600 950 0              a call: when it began, how long it took, its number
-//! w 81234700 800 2              a wait for a rank: when it began, how long it took
+//! w 81234700 800 2              a wait for a rank, or for any: when it began, how long it took
 //! s 81234650 2 0 0 5 64         a frame to a rank: world, port, number, bytes
 //! r 81235600 2 0 0 5            a frame from a rank, when this rank had finished with it
 //! end
@@ -29,7 +29,7 @@ const FIRST: &str = "fencepost trace 1";
 /// What one rank did. Times are in ticks of its host's clock.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Trace {
-    /// The identity of the run, which all its ranks have in common.
+    /// The identity of the execution of the program, which all ranks have in common.
     pub run: u64,
     /// The number of the run among those of its program, from 1.
     pub number: u32,
@@ -77,8 +77,8 @@ pub enum What {
     Wait {
         /// How long, in ticks.
         took: u64,
-        /// The rank that it waited for.
-        rank: u32,
+        /// The rank that it waited for; none if any of several would do.
+        rank: Option<u32>,
     },
     /// It posted a frame.
     Sent {
@@ -124,19 +124,26 @@ impl Clock {
     pub fn of(times: &[(u64, u64)]) -> Option<Self> {
         let at = *times.first()?;
         let per_tick = times.get(1).map_or(1.0, |last| {
-            last.1.wrapping_sub(at.1) as i64 as f64 / (last.0.wrapping_sub(at.0) as i64).max(1) as f64
+            let (ticks, nanos) = (last.0.wrapping_sub(at.0) as i64, last.1.wrapping_sub(at.1) as i64);
+            nanos.max(0) as f64 / ticks.max(1) as f64
         });
         Some(Self { at, per_tick, forward: 0.0 })
     }
 
-    /// Returns a time in nanoseconds of rank 0's clock.
-    pub fn nanos(&self, ticks: u64) -> f64 {
-        self.at.1 as f64 + ticks.wrapping_sub(self.at.0) as i64 as f64 * self.per_tick + self.forward
+    /// Returns the nanoseconds of rank 0's clock at the first of its times.
+    pub fn first(&self) -> u64 {
+        self.at.1
     }
 
-    /// Returns the nanoseconds of a span of ticks.
-    pub fn span(&self, ticks: u64) -> f64 {
-        ticks as f64 * self.per_tick
+    /// Counts nanoseconds from this time of rank 0's clock on. They are exact to a nanosecond for
+    /// 100 days from there.
+    pub fn count_from(&mut self, nanos: u64) {
+        self.at.1 = self.at.1.wrapping_sub(nanos);
+    }
+
+    /// Returns a time in nanoseconds of rank 0's clock.
+    pub fn nanos(&self, ticks: u64) -> f64 {
+        self.at.1 as i64 as f64 + ticks.wrapping_sub(self.at.0) as i64 as f64 * self.per_tick + self.forward
     }
 
     /// Sets the clock forward by this number of nanoseconds.
@@ -161,7 +168,8 @@ impl fmt::Display for Trace {
         for Event { at, what } in &self.events {
             match what {
                 What::Call { took, call } => writeln!(f, "c {at} {took} {call}")?,
-                What::Wait { took, rank } => writeln!(f, "w {at} {took} {rank}")?,
+                What::Wait { took, rank: Some(rank) } => writeln!(f, "w {at} {took} {rank}")?,
+                What::Wait { took, rank: None } => writeln!(f, "w {at} {took}")?,
                 What::Sent { to, frame: Frame { world, port, number }, bytes } => {
                     writeln!(f, "s {at} {to} {world} {port} {number} {bytes}")?;
                 }
@@ -279,8 +287,11 @@ impl Trace {
                 Event { at, what: What::Call { took, call: call as u32 } }
             }
             "w" => {
+                if let Ok([at, took]) = numbers(rest) {
+                    return Ok(Event { at, what: What::Wait { took, rank: None } });
+                }
                 let [at, took, awaited] = numbers(rest)?;
-                Event { at, what: What::Wait { took, rank: rank(awaited)? } }
+                Event { at, what: What::Wait { took, rank: Some(rank(awaited)?) } }
             }
             "s" => {
                 let [at, to, world, port, number, bytes] = numbers(rest)?;
@@ -330,7 +341,7 @@ mod tests {
             calls: vec!["superstep exchange (a b.rs:7)".into(), String::new()],
             events: vec![
                 event(10, What::Sent { to: 2, frame, bytes: 64 }),
-                event(12, What::Wait { took: 30, rank: 0 }),
+                event(12, What::Wait { took: 30, rank: Some(0) }),
                 event(44, What::Received { from: 0, frame }),
                 event(9, What::Call { took: 40, call: 1 }),
             ],
@@ -391,6 +402,8 @@ mod tests {
         let clock = Clock::of(&[(u64::MAX - 9, 1000), (90, 1200)]).unwrap();
         assert_eq!((clock.nanos(u64::MAX - 9), clock.nanos(40), clock.nanos(90)), (1000.0, 1100.0, 1200.0));
         assert_eq!(clock.nanos(u64::MAX - 59), 900.0);
-        assert_eq!(clock.span(10), 20.0);
+        let mut later = clock;
+        later.count_from(1100);
+        assert_eq!((later.first(), later.nanos(40)), (1000_u64.wrapping_sub(1100), 0.0));
     }
 }

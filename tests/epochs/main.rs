@@ -9,6 +9,7 @@ mod explain;
 mod hosts;
 mod long;
 mod machine;
+mod recorded;
 mod relaxed;
 mod scoped;
 mod transfer_modes;

@@ -14,7 +14,7 @@ use fencepost_planner::units::Bytes;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_runtime::__private::{Prepared, Superstep, adopt};
 use fencepost_runtime::{AnyWindow, Compiled, Window, World};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,12 +67,12 @@ pub fn candidates(plan: &Compiled, placement: Placement, machine: &Machine) -> R
 /// same rows, with the predicted and the measured time of one run on the slowest rank.
 ///
 /// As a program would, each run first writes the elements that are sent, one in each cache line,
-/// and at its end reads those that arrived. The candidates take turns until `time` is over; the
+/// and at its end reads those that arrived. Values that a call brings are zeros, and what a ticket
+/// would get is dropped. The candidates take turns until `time` is over; the
 /// median of the turns is reported.
 ///
 /// # Errors
-/// `PLAN` if the plan puts from values, gets into tickets, or has elements that are not numbers:
-/// only its program can run such a superstep. `ARG` if the world has another number of ranks.
+/// `PLAN` if the plan has elements that are not numbers: only its program can run such a superstep. `ARG` if the world has another number of ranks.
 /// Otherwise the errors of windows and of replays.
 pub fn measure(
     world: &World,
@@ -86,11 +86,11 @@ pub fn measure(
         return Err(Error::new(ErrorClass::Arg, message));
     }
     let mut windows = windows(world, candidates)?;
-    let touched = touched(&first.plan, world.rank(), windows.len())?;
+    let touched = touched(&first.plan, world.rank(), windows.len());
     let mut turns = Vec::with_capacity(candidates.len());
     for Candidate { plan, .. } in candidates {
         let schedules = plan.schedules().iter().map(|schedule| Arc::new(schedule.clone()));
-        let prepared = adopt(&MEASURED, world, schedules)?;
+        let prepared = adopt(&MEASURED, world, schedules)?.with_zeros();
         turns.push(Turns { prepared, runs: 1, times: Vec::new() });
     }
     for turns in &mut turns {
@@ -234,19 +234,16 @@ struct Touched {
 }
 
 /// Returns the elements of each window of a rank that runs send, and those that they bring.
-fn touched(plan: &Compiled, rank: usize, windows: usize) -> Result<Vec<Touched>> {
-    let mut sets: Vec<[BTreeSet<usize>; 2]> = (0..windows).map(|_| Default::default()).collect();
+fn touched(plan: &Compiled, rank: usize, windows: usize) -> Vec<Touched> {
+    // The first element that is met of each line.
+    let mut sets: Vec<[BTreeMap<usize, usize>; 2]> = (0..windows).map(|_| Default::default()).collect();
     for patterns in plan.patterns() {
         let size = |window: usize| patterns.windows.values().as_slice()[window].size as usize;
         let mut add = |window: usize, datatype: &Datatype, came: bool| {
             let line = (64 / size(window)).max(1);
-            let mut last = None;
             for element in datatype.element_iter() {
                 let element = element as usize;
-                if last != Some(element / line) {
-                    last = Some(element / line);
-                    sets[window][usize::from(came)].insert(element);
-                }
+                sets[window][usize::from(came)].entry(element / line).or_insert(element);
             }
         };
         for (origin, class) in patterns.class_of.iter().enumerate() {
@@ -258,13 +255,7 @@ fn touched(plan: &Compiled, rank: usize, windows: usize) -> Result<Vec<Touched>>
                 if origin == rank && target.is_some() {
                     match &operation.local {
                         Local::Section { window, datatype } => add(window.index(), datatype, is_get),
-                        Local::Buffer => {
-                            let message = format!(
-                                "the call at {} sends values or fills a ticket: measure the superstep in its program",
-                                operation.site
-                            );
-                            return Err(Error::new(ErrorClass::Plan, message));
-                        }
+                        Local::Buffer => {} // the elements are the executor's own
                     }
                 }
                 if target == Some(Rank(rank as u32)) {
@@ -273,11 +264,11 @@ fn touched(plan: &Compiled, rank: usize, windows: usize) -> Result<Vec<Touched>>
             }
         }
     }
-    let all = |[sent, came]: [BTreeSet<usize>; 2]| Touched {
-        sent: sent.into_iter().collect(),
-        came: came.into_iter().collect(),
+    let all = |[sent, came]: [BTreeMap<usize, usize>; 2]| Touched {
+        sent: sent.into_values().collect(),
+        came: came.into_values().collect(),
     };
-    Ok(sets.into_iter().map(all).collect())
+    sets.into_iter().map(all).collect()
 }
 
 /// Returns the fastest row and its margin: by how much the next row is slower, as a fraction of

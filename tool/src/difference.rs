@@ -1,6 +1,7 @@
 //! [`Comparison`]: the differences between two plans, class by class.
 
 use crate::same::is_same;
+use crate::show::Part;
 use crate::source::annotated;
 use fencepost_planner::explain::{Sent, explain_rank, number_of};
 use fencepost_planner::ids::{ClassId, Id, OperationId, Rank};
@@ -38,6 +39,8 @@ pub(crate) fn first_difference(title: &str, difference: &Difference) -> String {
 pub struct Comparison {
     /// The whole of both plans.
     pub totals: [Total; 2],
+    /// Whether the whole plans were compared.
+    pub is_whole: bool,
     /// What differs of the plans as a whole, each as a line of text.
     pub whole: Vec<String>,
     /// The classes whose operations differ, epoch by epoch.
@@ -121,12 +124,24 @@ impl Comparison {
     /// Linear in ranks, plus a line diff (Myers) of the operations of each pair of classes.
     #[must_use]
     pub fn new(before: &Compiled, now: &Compiled) -> Self {
+        Self::of_part(before, now, &Part::default())
+    }
+
+    /// Compares a part of two plans: a rank, the ranks of a class of the second plan, or the
+    /// operations that are called on a line.
+    #[must_use]
+    pub fn of_part(before: &Compiled, now: &Compiled, part: &Part) -> Self {
         let machines = [before, now].map(|plan| plan.made_for().machine);
         let mut classes = Vec::new();
         for (epoch, (old, new)) in before.schedules().iter().zip(now.schedules()).enumerate() {
             let mut pairs: Vec<((ClassId, ClassId), u32, usize)> = Vec::new();
             let mut met = HashMap::new();
             for (rank, pair) in old.class_of.iter().copied().zip(new.class_of.iter().copied()).enumerate() {
+                if part.rank.is_some_and(|wanted| wanted as usize != rank)
+                    || part.class.is_some_and(|wanted| wanted != pair.1.0)
+                {
+                    continue;
+                }
                 let at = *met.entry(pair).or_insert_with(|| {
                     pairs.push((pair, rank as u32, 0));
                     pairs.len() - 1
@@ -135,8 +150,9 @@ impl Comparison {
             }
             for ((old_class, new_class), rank, ranks) in pairs {
                 let programs = [&old.classes[old_class], &new.classes[new_class]];
-                let changes =
+                let mut changes =
                     changes(programs, rank, [old, new].map(|schedule| schedule.class_of.len() as u32));
+                changes.retain(|change| part.has_line(&change.site));
                 if !changes.is_empty() {
                     let effects = [Effect::of(old, rank, &machines[0]), Effect::of(new, rank, &machines[1])];
                     classes.push(ClassComparison { epoch, rank, ranks, effects, changes });
@@ -148,13 +164,16 @@ impl Comparison {
         if whole.is_empty() && classes.is_empty() && !both().all(|(old, new)| is_same(old, new)) {
             whole.push("the same operations are carried out by other instructions".into());
         }
-        Self { totals: [before, now].map(Total::of), whole, classes }
+        let is_whole = *part == Part::default();
+        Self { totals: [before, now].map(Total::of), is_whole, whole, classes }
     }
 
-    /// Returns whether the plans do the same, in the same predicted time.
+    /// Returns whether the plans do the same, in the same predicted time, or whether the part that
+    /// was compared does the same.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.classes.is_empty() && self.whole.is_empty() && self.totals[0] == self.totals[1]
+        let are_equal = self.whole.is_empty() && self.totals[0] == self.totals[1];
+        self.classes.is_empty() && (are_equal || !self.is_whole)
     }
 }
 
@@ -256,7 +275,10 @@ impl fmt::Display for Comparison {
         let [before, now] = &self.totals;
         writeln!(f, "--- {before}\n+++ {now}")?;
         if self.is_empty() {
-            return writeln!(f, "the plans do the same");
+            return f.write_str(match self.is_whole {
+                true => "the plans do the same\n",
+                false => "this part of the plans does the same\n",
+            });
         }
         writeln!(f, "all ranks: {}", Effects([before.effect, now.effect]))?;
         if before.ranks != now.ranks {

@@ -7,10 +7,12 @@ use fencepost_planner::conflicts::{Conflict, conflicts};
 use fencepost_planner::explain::{Costs, Member, Route, cost, cost_at_fence, explain_rank};
 use fencepost_planner::ids::{Id, Rank};
 use fencepost_planner::ir::pattern::{Local, Operation, Site};
+use fencepost_planner::machine::Machine;
 use fencepost_runtime::Compiled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// The format version. It increases when a reader of older documents could misread a new one. New
 /// keys do not increase it.
@@ -37,6 +39,10 @@ pub enum Content {
     Difference(DifferenceDocument),
     /// What the check of a folder of plans has found.
     Check(CheckDocument),
+    /// The files of plans that were written.
+    Written(WrittenDocument),
+    /// A machine, as it was measured.
+    Probe(ProbeDocument),
     /// Predicted times.
     Prediction(PredictionDocument),
     /// Which plans do what their calls ask for.
@@ -503,6 +509,62 @@ impl DifferenceDocument {
         let totals =
             [&comparison.totals[0], &comparison.totals[1]].map(|total| EffectDocument::new(total.effect));
         Self { totals, whole: comparison.whole.clone(), classes: classes.collect() }
+    }
+}
+
+/// The files of plans that were written. None means that all of them were up to date.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct WrittenDocument {
+    /// The files that were written.
+    pub wrote: Vec<String>,
+    /// The files that were removed, since no recipe makes them.
+    pub removed: Vec<String>,
+}
+
+impl WrittenDocument {
+    /// Describes files that have changed.
+    #[must_use]
+    pub fn new(changed: &[PathBuf]) -> Self {
+        let (wrote, removed): (Vec<_>, Vec<_>) = changed.iter().partition(|path| path.exists());
+        let names = |paths: Vec<&PathBuf>| paths.iter().map(|path| path.display().to_string()).collect();
+        Self { wrote: names(wrote), removed: names(removed) }
+    }
+}
+
+/// A machine, as it was measured. Times are in nanoseconds.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct ProbeDocument {
+    /// Where and when it was measured.
+    pub place: String,
+    /// The model: each figure by its key.
+    pub machine: BTreeMap<String, f64>,
+    /// The model as the text of a file.
+    pub text: String,
+    /// The exchanges that were timed.
+    pub exchanges: Vec<ExchangeDocument>,
+}
+
+/// An exchange that was timed.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct ExchangeDocument {
+    /// What is exchanged.
+    pub name: String,
+    /// The measured time.
+    pub measured: f64,
+    /// The time that the model predicts.
+    pub predicted: f64,
+}
+
+impl ProbeDocument {
+    /// Describes a measured machine.
+    #[must_use]
+    pub fn new(place: &str, machine: &Machine, exchanges: Vec<ExchangeDocument>) -> Self {
+        let text = machine.to_string();
+        let figure = |line: &str| {
+            let (key, value) = line.split('#').next()?.split_once('=')?;
+            Some((key.trim().to_owned(), value.trim().parse().ok()?))
+        };
+        Self { place: place.into(), machine: text.lines().filter_map(figure).collect(), text, exchanges }
     }
 }
 

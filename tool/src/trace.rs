@@ -6,7 +6,7 @@
 use crate::files;
 use fencepost_planner::trace::{Clock, Event, Frame, Trace, What};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -44,57 +44,103 @@ pub fn read(folder: &Path, run: Option<u32>, partial: bool) -> Result<Vec<OfRun>
             None => "there are no traces: run a program with FENCEPOST_TRACE set to this folder".into(),
         }));
     };
-    let mut runs = vec![OfRun { number: first, ranks: Vec::new() }];
+    let mut runs: Vec<OfRun> = vec![OfRun { number: first, ranks: Vec::new() }];
     for ((number, _), path) in &files {
-        let text = files::text_of(path, FILE_MAX)?;
-        let trace: Trace = text
-            .parse()
-            .map_err(|error: fencepost_planner::Error| format!("{}: {}", path.display(), error.message()))?;
-        let posted = trace.events.iter().fold((0, 0), |sum, event| match event.what {
-            What::Sent { bytes, .. } => (sum.0 + 1, sum.1 + bytes),
-            _ => sum,
-        });
-        if trace.lost == 0 && posted != trace.sent {
-            let ((frames, bytes), (all, all_bytes)) = (posted, trace.sent);
-            return Err(format!(
-                "{}: there are {frames} frames with {bytes} bytes in it, and the rank posted {all} with {all_bytes}: the file was changed",
-                path.display()
-            ));
+        let trace = of_rank(path)?;
+        let met = runs.iter().flat_map(|run| &run.ranks).next();
+        if let Some(other) = met.filter(|other| other.run != trace.run) {
+            return Err(wrong(&format!(
+                "the traces are of two executions of a program: {} is not of that of rank {} in run {}; empty the folder, and run the program again",
+                path.display(),
+                other.rank,
+                other.number
+            )));
         }
         if runs.last().is_none_or(|last| last.number != *number) {
             runs.push(OfRun { number: *number, ranks: Vec::new() });
         }
-        let ranks = &mut runs.last_mut().expect("there is a run").ranks;
-        if let Some(other) =
-            ranks.first().filter(|other| (other.run, other.ranks) != (trace.run, trace.ranks))
-        {
-            return Err(wrong(&format!(
-                "the traces are of two runs: {} is not of the run of rank {}; empty the folder, and run the program again",
-                path.display(),
-                other.rank
-            )));
-        }
-        ranks.push(trace);
+        runs.last_mut().expect("there is a run").ranks.push(trace);
     }
-    for run in &mut runs {
-        run.ranks.sort_by_key(|trace| trace.rank);
-        let known: Vec<u32> = run.ranks.iter().map(|trace| trace.rank).collect();
-        if let Some(twice) = known.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(wrong(&format!("there are two traces of rank {} in run {}", twice[0], run.number)));
-        }
-        let ranks = run.ranks[0].ranks;
-        let missing: Vec<u32> = (0..ranks).filter(|rank| known.binary_search(rank).is_err()).collect();
-        if let [first, ..] = missing[..]
-            && !partial
-        {
-            return Err(wrong(&format!(
-                "run {} has no trace of {} of {ranks} ranks, such as rank {first}: copy the files of all hosts to one folder, or leave these ranks out with --partial",
-                run.number,
-                missing.len()
-            )));
-        }
-    }
+    runs.iter_mut().try_for_each(|run| run.complete(partial)).map_err(|why| wrong(&why))?;
     Ok(runs)
+}
+
+/// Reads the trace of a rank, which must have all frames that the rank has posted.
+fn of_rank(path: &Path) -> Result<Trace, String> {
+    let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let text = files::text_of(path, FILE_MAX)?;
+    let trace: Trace = text.parse().map_err(|error: fencepost_planner::Error| wrong(&error.message()))?;
+    let posted = trace.events.iter().fold((0, 0_u64), |sum, event| match event.what {
+        What::Sent { bytes, .. } => (sum.0 + 1, sum.1.saturating_add(bytes)),
+        _ => sum,
+    });
+    if trace.lost == 0 && posted != trace.sent {
+        let ((frames, bytes), (all, all_bytes)) = (posted, trace.sent);
+        return Err(wrong(&format!(
+            "there are {frames} frames with {bytes} bytes in it, and the rank posted {all} with {all_bytes}: the file was changed"
+        )));
+    }
+    Ok(trace)
+}
+
+impl OfRun {
+    /// Sorts the ranks, and checks that they are those of one run: all, unless they may be
+    /// `partial`.
+    fn complete(&mut self, partial: bool) -> Result<(), String> {
+        self.ranks.sort_by_key(|trace| trace.rank);
+        let known: Vec<u32> = self.ranks.iter().map(|trace| trace.rank).collect();
+        if let Some(twice) = known.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(format!("there are two traces of rank {} in run {}", twice[0], self.number));
+        }
+        let ranks = self.ranks[0].ranks;
+        if let Some(other) = self.ranks.iter().find(|trace| trace.ranks != ranks) {
+            let (first, number) = (&self.ranks[0], self.number);
+            return Err(format!(
+                "in run {number}, rank {} is of {ranks} ranks, and rank {} is of {}: empty the folder, and run the program again",
+                first.rank, other.rank, other.ranks
+            ));
+        }
+        let missing: Vec<u32> = (0..ranks).filter(|rank| known.binary_search(rank).is_err()).collect();
+        match missing[..] {
+            [first, ..] if !partial => Err(format!(
+                "run {} has no trace of {} of {ranks} ranks, such as rank {first}: copy the files of all hosts to one folder, or leave out ranks that have died with --partial",
+                self.number,
+                missing.len()
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the events of all ranks.
+    fn events(&self) -> impl Iterator<Item = (&Trace, &Event)> {
+        self.ranks.iter().flat_map(|trace| trace.events.iter().map(move |event| (trace, event)))
+    }
+
+    /// Returns the frames of which both ends are known: sender and receiver, and when it began and
+    /// ended, in ticks of their clocks. Frames that cannot be distinguished are left out.
+    fn frames(&self) -> Vec<[(usize, u64); 2]> {
+        let places: HashMap<u32, usize> =
+            self.ranks.iter().enumerate().map(|(place, trace)| (trace.rank, place)).collect();
+        let mut ends: BTreeMap<(u32, u32, Frame), [Vec<u64>; 2]> = BTreeMap::new();
+        for (trace, Event { at, what }) in self.events() {
+            match *what {
+                What::Sent { to, frame, .. } => {
+                    ends.entry((trace.rank, to, frame)).or_default()[0].push(*at);
+                }
+                What::Received { from, frame } => {
+                    ends.entry((from, trace.rank, frame)).or_default()[1].push(*at);
+                }
+                _ => {}
+            }
+        }
+        let frame = |((from, to, _), ends): (&(u32, u32, Frame), &[Vec<u64>; 2])| match ends {
+            [sent, received] if sent.len() == 1 && received.len() == 1 => {
+                Some([(*places.get(from)?, sent[0]), (*places.get(to)?, received[0])])
+            }
+            _ => None,
+        };
+        ends.iter().filter_map(frame).collect()
+    }
 }
 
 /// Returns the run and the rank in the name of a file, if it is one of a trace.
@@ -115,8 +161,8 @@ pub struct Summary {
     pub waits: u64,
     /// The number of frames of which both ends are known.
     pub frames: u64,
-    /// The number of those that ended before they began, since clocks of hosts were compared too
-    /// coarsely. The picture has them end when they began.
+    /// The number of those that seem to end before they begin, since clocks of hosts were compared
+    /// too coarsely. Their arrows have no length.
     pub early: u64,
     /// The number of events that ranks had written over.
     pub lost: u64,
@@ -148,34 +194,13 @@ impl<'t> Element<'t> {
     }
 }
 
-/// The width of a frame at either end, so that it can be selected: a nanosecond.
-const WIDTH: f64 = 0.001;
-
 /// Writes traces as one picture.
 ///
 /// # Errors
 /// A trace without a clock, or an error of `to`.
 pub fn write(runs: &[OfRun], to: &mut dyn Write) -> io::Result<Summary> {
     let mut summary = Summary::default();
-    let mut picture = Picture { to, is_first: true, start: f64::INFINITY };
-    picture.to.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
-    let mut named = 0;
-    for run in runs {
-        summary.ranks = summary.ranks.max(run.ranks.len());
-        for trace in run.ranks.iter().filter(|trace| trace.rank >= named) {
-            let host =
-                if trace.host_name.is_empty() { String::new() } else { format!(" on {}", trace.host_name) };
-            let name = format!("rank {}{host}", trace.rank);
-            let mut element = Element::new("process_name", "M", 0.0, trace.rank);
-            element.args = Some(serde_json::json!({ "name": name }));
-            picture.add(&element)?;
-            let mut element = Element::new("process_sort_index", "M", 0.0, trace.rank);
-            element.args = Some(serde_json::json!({ "sort_index": trace.rank }));
-            picture.add(&element)?;
-        }
-        named = named.max(run.ranks.last().map_or(0, |trace| trace.rank + 1));
-    }
-    let clocks: Vec<BTreeMap<u32, Clock>> = runs.iter().map(clocks_of).collect();
+    let clocks: Vec<BTreeMap<u32, Clock>> = clocks_of(runs);
     let clock_of = |run: usize, trace: &Trace| -> io::Result<&Clock> {
         clocks[run].get(&trace.host).ok_or_else(|| {
             io::Error::other(format!(
@@ -184,56 +209,44 @@ pub fn write(runs: &[OfRun], to: &mut dyn Write) -> io::Result<Summary> {
             ))
         })
     };
+    let mut start = f64::INFINITY;
     for (run, of_run) in runs.iter().enumerate() {
         for trace in &of_run.ranks {
             let clock = clock_of(run, trace)?;
-            let began = trace.events.iter().map(|event| clock.nanos(event.at));
-            picture.start = began.fold(picture.start, f64::min);
+            start = trace.events.iter().map(|event| clock.nanos(event.at)).fold(start, f64::min);
         }
     }
+    let mut picture = Picture { to, is_first: true, start };
+    picture.to.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
+    let mut named = BTreeSet::new();
+    for trace in runs.iter().flat_map(|run| &run.ranks) {
+        if named.insert(trace.rank) {
+            let host =
+                if trace.host_name.is_empty() { String::new() } else { format!(" on {}", trace.host_name) };
+            let mut element = Element::new("process_name", "M", 0.0, trace.rank);
+            element.args = Some(serde_json::json!({ "name": format!("rank {}{host}", trace.rank) }));
+            picture.add(&element)?;
+            let mut element = Element::new("process_sort_index", "M", 0.0, trace.rank);
+            element.args = Some(serde_json::json!({ "sort_index": trace.rank }));
+            picture.add(&element)?;
+        }
+    }
+    summary.ranks = named.len();
     let mut flows = 0;
     for (run, of_run) in runs.iter().enumerate() {
-        // When each frame was sent, until its other end is found.
-        let mut sent: HashMap<(u32, u32, Frame), f64> = HashMap::new();
-        let mut received: HashMap<(u32, u32, Frame), f64> = HashMap::new();
         for trace in &of_run.ranks {
+            summary.lost = summary.lost.saturating_add(trace.lost);
             let clock = clock_of(run, trace)?;
-            summary.lost += trace.lost;
-            for Event { at, what } in &trace.events {
-                let at = clock.nanos(*at);
-                match *what {
-                    What::Call { took, call } => {
-                        summary.calls += 1;
-                        let name = trace.calls.get(call as usize).map_or("?", String::as_str);
-                        picture.slice(name, "call", at, clock.span(took), trace.rank, None)?;
-                    }
-                    What::Wait { took, rank } => {
-                        summary.waits += 1;
-                        let name = format!("wait for rank {rank}");
-                        picture.slice(&name, "wait", at, clock.span(took), trace.rank, None)?;
-                    }
-                    What::Sent { to, frame, bytes } => {
-                        sent.insert((trace.rank, to, frame), at);
-                        let name = format!("send to rank {to}");
-                        let about = described(frame, Some(bytes));
-                        picture.slice(&name, "frame", at, 0.0, trace.rank, Some(about))?;
-                    }
-                    What::Received { from, frame } => {
-                        received.insert((from, trace.rank, frame), at);
-                        let name = format!("from rank {from}");
-                        picture.slice(&name, "frame", at, 0.0, trace.rank, Some(described(frame, None)))?;
-                    }
-                }
-            }
+            trace.events.iter().try_for_each(|event| picture.event(trace, event, clock, &mut summary))?;
         }
-        let mut both: Vec<_> =
-            sent.iter().filter_map(|(frame, at)| Some((*at, *received.get(frame)?, frame))).collect();
-        both.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.2.cmp(b.2)));
-        for (at, arrived, (from, to, _)) in both {
+        for [(from, sent), (to, received)] in of_run.frames() {
+            let [from, to] = [from, to].map(|place| &of_run.ranks[place]);
+            let at = clock_of(run, from)?.nanos(sent);
+            let arrived = clock_of(run, to)?.nanos(received);
             flows += 1;
             summary.frames += 1;
             summary.early += u64::from(arrived < at);
-            for (phase, at, rank) in [("s", at, *from), ("f", arrived.max(at), *to)] {
+            for (phase, at, rank) in [("s", at, from.rank), ("f", arrived.max(at), to.rank)] {
                 let mut element = Element::new("frame", phase, picture.micros(at), rank);
                 (element.cat, element.id) = ("frame", Some(flows));
                 element.bp = (phase == "f").then_some("e");
@@ -246,38 +259,43 @@ pub fn write(runs: &[OfRun], to: &mut dyn Write) -> io::Result<Summary> {
     Ok(summary)
 }
 
-/// Returns the clocks of the hosts of a run. Where frames between hosts show that a clock is wrong,
-/// because they would end before they begin, it is set so that they do not.
-fn clocks_of(run: &OfRun) -> BTreeMap<u32, Clock> {
-    let mut clocks = BTreeMap::new();
-    for trace in &run.ranks {
-        if let Some(clock) = Clock::of(&trace.clock) {
-            clocks.entry(trace.host).or_insert(clock);
+/// Returns the clocks of the hosts of each run. They count from the first time that one of them
+/// knows.
+fn clocks_of(runs: &[OfRun]) -> Vec<BTreeMap<u32, Clock>> {
+    let of_run = |run: &OfRun| {
+        let mut clocks = BTreeMap::new();
+        for trace in &run.ranks {
+            if let Some(clock) = Clock::of(&trace.clock) {
+                clocks.entry(trace.host).or_insert(clock);
+            }
         }
+        clocks
+    };
+    let mut all: Vec<BTreeMap<u32, Clock>> = runs.iter().map(of_run).collect();
+    let first = all.iter().flat_map(BTreeMap::values).map(Clock::first).min().unwrap_or(0);
+    for (run, clocks) in runs.iter().zip(&mut all) {
+        clocks.values_mut().for_each(|clock| clock.count_from(first));
+        set_by_frames(run, clocks);
     }
-    let hosts: HashMap<u32, u32> = run.ranks.iter().map(|trace| (trace.rank, trace.host)).collect();
-    let mut sent: HashMap<(u32, u32, Frame), u64> = HashMap::new();
-    for (trace, Event { at, what }) in events(run) {
-        if let What::Sent { to, frame, .. } = *what
-            && hosts.get(&to).is_some_and(|host| *host != trace.host)
-        {
-            sent.insert((trace.rank, to, frame), *at);
-        }
-    }
+    all
+}
+
+/// Sets clocks forward or back, if frames between hosts show that they are wrong: a frame does not
+/// end before it begins.
+fn set_by_frames(run: &OfRun, clocks: &mut BTreeMap<u32, Clock>) {
     // For each pair of hosts, by how much the second one's clock has to be set forward at least.
     let mut behind: HashMap<(u32, u32), f64> = HashMap::new();
-    for (trace, Event { at, what }) in events(run) {
-        if let What::Received { from, frame } = *what
-            && let Some(began) = sent.get(&(from, trace.rank, frame))
-            && let (Some(theirs), Some(own)) = (clocks.get(&hosts[&from]), clocks.get(&trace.host))
+    for [(from, sent), (to, received)] in run.frames() {
+        let [from, to] = [from, to].map(|place| run.ranks[place].host);
+        if let (Some(theirs), Some(own)) = (clocks.get(&from), clocks.get(&to))
+            && from != to
         {
-            let by = theirs.nanos(*began) - own.nanos(*at);
-            let most = behind.entry((hosts[&from], trace.host)).or_insert(f64::NEG_INFINITY);
-            *most = most.max(by);
+            let most = behind.entry((from, to)).or_insert(f64::NEG_INFINITY);
+            *most = most.max(theirs.nanos(sent) - own.nanos(received));
         }
     }
     let mut set: BTreeMap<u32, f64> = BTreeMap::new();
-    for (&host, clock) in &mut clocks {
+    for (&host, clock) in clocks {
         let (mut least, mut most) = (f64::NEG_INFINITY, f64::INFINITY);
         for (&other, by) in &set {
             least = least.max(behind.get(&(other, host)).map_or(f64::NEG_INFINITY, |behind| behind + by));
@@ -287,12 +305,6 @@ fn clocks_of(run: &OfRun) -> BTreeMap<u32, Clock> {
         clock.forward(by);
         set.insert(host, by);
     }
-    clocks
-}
-
-/// Returns the events of all ranks of a run.
-fn events(run: &OfRun) -> impl Iterator<Item = (&Trace, &Event)> {
-    run.ranks.iter().flat_map(|trace| trace.events.iter().map(move |event| (trace, event)))
 }
 
 fn described(frame: Frame, bytes: Option<u64>) -> serde_json::Value {
@@ -315,19 +327,36 @@ impl Picture<'_> {
         (nanos - self.start).max(0.0).round() / 1e3
     }
 
-    fn slice(
+    fn event(
         &mut self,
-        name: &str,
-        category: &str,
-        at: f64,
-        took: f64,
-        rank: u32,
-        about: Option<serde_json::Value>,
+        trace: &Trace,
+        Event { at, what }: &Event,
+        clock: &Clock,
+        summary: &mut Summary,
     ) -> io::Result<()> {
-        let (begin, end) = (self.micros(at), self.micros(at + took));
-        let mut element = Element::new(name, "X", begin, rank);
+        let (name, category, took, about) = match *what {
+            What::Call { took, call } => {
+                summary.calls += 1;
+                (trace.calls.get(call as usize).cloned().unwrap_or_default(), "call", took, None)
+            }
+            What::Wait { took, rank } => {
+                summary.waits += 1;
+                let rank = rank.map_or("any rank".into(), |rank| format!("rank {rank}"));
+                (format!("wait for {rank}"), "wait", took, None)
+            }
+            What::Sent { to, frame, bytes } => {
+                (format!("send to rank {to}"), "frame", 0, Some(described(frame, Some(bytes))))
+            }
+            What::Received { from, frame } => {
+                (format!("from rank {from}"), "frame", 0, Some(described(frame, None)))
+            }
+        };
+        let [begin, end] =
+            [*at, at.wrapping_add(took)].map(|ticks| (clock.nanos(ticks) - self.start).max(0.0).round());
+        let mut element = Element::new(&name, "X", begin / 1e3, trace.rank);
         element.cat = category;
-        element.dur = Some(if about.is_some() { WIDTH } else { ((end - begin) * 1e3).round() / 1e3 });
+        // A frame is a nanosecond wide, so that it can be selected.
+        element.dur = Some(if about.is_some() { 1.0 } else { (end - begin).max(0.0) } / 1e3);
         element.args = about;
         self.add(&element)
     }

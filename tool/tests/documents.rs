@@ -176,14 +176,9 @@ fn what_cannot_be_measured_without_its_program_is_refused() {
     fn pairs(u: &mut Window<Pair>, next: usize) -> Result<()> {
         u.put(0..1).to(next, 1)
     }
-    #[superstep]
-    fn given(u: &mut Window<f64>, next: usize, values: &[f64]) -> Result<()> {
-        u.put(values).to(next, 0)
-    }
     let ring = |rank: usize| (rank + 1) % 2;
     let cases = [
         (pairs::compile(2, |rank| Ok(ring(rank))).unwrap(), "elements of 16 bytes that are not numbers"),
-        (given::compile(2, |rank| Ok((ring(rank), vec![1.0]))).unwrap(), "sends values or fills a ticket"),
         (halo(4, [8, 8]), "a plan of 4 ranks, in a world of 2"),
     ];
     for (plan, expected) in cases {

@@ -115,6 +115,7 @@ const ALONE: &[Test] = &[
     ("traces_of_hillslope_nest_and_their_frames_end_after_they_begin", traces::of_runs),
     ("traces_that_are_damaged_or_missing_are_refused", traces::refused),
     ("records_that_cannot_be_written_are_reported", traces::unwritten),
+    ("a_rank_that_panics_leaves_a_trace", traces::of_a_rank_that_panics),
     (
         "a_profile_names_a_rank_that_waits_for_rank_0_and_that_rank_gets_its_error",
         traces::of_a_rank_that_waits,

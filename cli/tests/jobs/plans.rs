@@ -117,6 +117,11 @@ pub fn written_and_checked() {
         assert_eq!(document["up_to_date"], true, "{way}");
         assert!(ended.err.contains("this is what the program prints"), "{way}: {ended:#?}");
     }
+    let json = |ended: Ended| -> serde_json::Value { serde_json::from_str(&ended.out).expect("JSON") };
+    let document = json(folder.plan(&["--json"]));
+    assert_eq!((&document["kind"], document["wrote"].as_array().map(Vec::len)), (&"written".into(), Some(0)));
+    fs::remove_file(folder.path("pass_on-2.txt")).expect("a file");
+    assert!(json(folder.plan(&["--json"]))["wrote"][0].as_str().is_some_and(|name| name.ends_with("-2.txt")));
     let before = fs::read(folder.path("pass_on-2.plan")).expect("a plan");
     fs::write(
         folder.path("plans.toml"),
@@ -237,6 +242,12 @@ pub fn read() {
     fencepost(&["diff", &few, &few]).expect(0);
     let different = fencepost(&["diff", &few, &many]);
     assert!(different.expect(1).out.contains("all ranks: messages "), "{different:#?}");
+    let part = fencepost(&["diff", &few, &many, "--rank", "1"]);
+    assert!(part.expect(1).out.contains("\nrank 1: ") && !part.out.contains("\nrank 0: "), "{part:#?}");
+    let same = fencepost(&["diff", &few, &few, "--class", "0", "--line", "jobs/plans.rs:14"]);
+    assert!(same.expect(0).out.contains("this part of the plans does the same"), "{same:#?}");
+    fencepost(&["diff", &few, &many, "--rank", "7"]).expect(2).says("rank 7: the plan of pass_on has");
+    fencepost(&["diff", &few, &many, "--line", "main.rs:1"]).expect(2).says("is called in main.rs:1");
     fencepost(&["predict", &few, "--mode", "auto,direct", "--placement", "together,apart"]).expect(0);
     let folder_of = folder.path(".");
     let program = rank_program();
@@ -316,9 +327,8 @@ pub fn measured() {
     assert_eq!(swept.expect(0).out.matches("fastest: ").count(), 3, "{swept:#?}");
     let of_values = Folder::new("[values-2]\nplan = 'values'\nranks = 2");
     of_values.plan(&[]).expect(0);
-    fencepost(&["compare", "--time", "20ms", &of_values.path("values-2.plan")])
-        .expect(2)
-        .says("measure the superstep in its program");
+    let ended = fencepost(&["compare", "--time", "20ms", &of_values.path("values-2.plan")]);
+    assert!(ended.expect(0).out.contains("auto"), "{ended:#?}");
 }
 
 pub fn probed() {
@@ -334,4 +344,10 @@ pub fn probed() {
         let words = ["run", "-n", "2", "--machine", &file, &program, "rank", "settings"];
         fencepost(&words).expect(0);
     }
+    let ended = fencepost(&["probe", "--time", "20ms", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&ended.expect(0).out).expect("JSON");
+    assert_eq!(document["kind"], "probe");
+    assert!(document["machine"]["shared.latency"].as_f64() > Some(0.0), "{document}");
+    assert!(document["text"].as_str().expect("a text").parse::<Machine>().is_ok());
+    assert!(document["exchanges"].as_array().is_some_and(|all| all.len() > 2), "{document}");
 }

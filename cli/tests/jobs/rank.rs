@@ -25,7 +25,7 @@ pub fn main(words: &[String]) -> ExitCode {
         ["threads", ranks] => {
             fencepost::ranks(number(ranks)).transport(TransportKind::Local).check(Check::Off).run(met)
         }
-        ["waits-for-rank-0"] => fencepost::run(waits_for_rank_0),
+        ["waits-for-rank-0", way] => fencepost::run(|world| waits_for_rank_0(world, way == "plainly")),
         ["unfenced"] => fencepost::ranks(2).run(unfenced),
         ["explained"] => fencepost::ranks(2).run(explained),
         ["machines"] => machines(),
@@ -409,10 +409,26 @@ fn self_launched(ranks: usize, transport: &str) -> Result<()> {
     Ok(())
 }
 
-/// Rank 1 waits for a message that rank 0 never sends.
-fn waits_for_rank_0(world: &World) -> Result<()> {
+/// Puts an element to each rank.
+#[superstep]
+fn to_all(u: &mut Window<f64>, ranks: usize) -> Result<()> {
+    for rank in 0..ranks {
+        u.put(0..1).to(rank, 1)?;
+    }
+    Ok(())
+}
+
+/// Rank 1 waits for a message that rank 0 never sends, in the middle of a superstep unless
+/// `plainly`.
+fn waits_for_rank_0(world: &World, plainly: bool) -> Result<()> {
+    if plainly {
+        return if world.rank() == 1 { world.recv::<u8>(0, 7).map(drop) } else { Ok(()) };
+    }
+    let u = world.window::<f64>(2)?;
+    let mut exchange = to_all::prepare(world, world.size())?;
+    let running = exchange.begin(u)?;
     if world.rank() == 1 {
         world.recv::<u8>(0, 7)?;
     }
-    Ok(())
+    running.finish().map(drop)
 }

@@ -119,7 +119,7 @@ pub const VARIABLES: [Variable; 30] = [
         "FENCEPOST_TRACE",
         "a folder",
         "no trace",
-        "Each rank writes to this folder what it did: its calls, its waits and the frames that it sent and received, the last 131072 of them, with the time of each. `fencepost trace` turns that into a picture. The same on every rank",
+        "Each rank writes to this folder what it did: its calls, its waits and the frames that it sent and received, the last 131072 of them, with the time of each; traces of earlier programs in it are removed. `fencepost trace` turns that into a picture. The same on every rank",
     ),
     Variable {
         by_value: &CHECKS,

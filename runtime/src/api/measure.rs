@@ -18,8 +18,8 @@ static PROBE: Superstep =
     Superstep::of_schedules("World::measure_machine", module_path!(), (file!(), line!(), column!()));
 
 /// The minimum time that the exchanges of one loop take together, and the number of times that all
-/// loops are timed. At first, ranks may share a core for a tenth of a second while another core is
-/// idle. So times vary widely, and only the least counts.
+/// loops are timed. Times vary widely: at first, ranks may share a core for a tenth of a second
+/// while another core is idle. The median is what a program meets.
 const LONG: Duration = Duration::from_millis(2);
 const TIMES: usize = 7;
 
@@ -123,14 +123,14 @@ impl World {
 /// The name of an exchange, and the time that it took and that the measured machine predicts.
 pub type Probed = (String, [Nanos; 2]);
 
-/// A probe, and the least time of each kind of loop so far.
+/// A probe, and the times of each kind of loop so far.
 struct Timed {
     probe: Probe,
     exchange: Prepared,
     /// The number of exchanges in each loop.
     rounds: u32,
-    with: Duration,
-    without: Duration,
+    with: Vec<Duration>,
+    without: Vec<Duration>,
 }
 
 impl Timed {
@@ -138,7 +138,7 @@ impl Timed {
     #[track_caller]
     fn of(probe: Probe, world: &World, u: &mut Window<u64>) -> Result<Self> {
         let exchange = adopt(&PROBE, world, [Arc::new(probe.schedule().clone())])?;
-        let mut timed = Self { probe, exchange, rounds: 1, with: Duration::MAX, without: Duration::MAX };
+        let mut timed = Self { probe, exchange, rounds: 1, with: Vec::new(), without: Vec::new() };
         while timed.slowest(world, u, true)? < LONG {
             timed.rounds *= 2;
         }
@@ -150,13 +150,20 @@ impl Timed {
     fn again(&mut self, world: &World, u: &mut Window<u64>) -> Result<Duration> {
         let with = self.slowest(world, u, true)?;
         let without = self.slowest(world, u, false)?;
-        (self.with, self.without) = (self.with.min(with), self.without.min(without));
+        self.with.push(with);
+        self.without.push(without);
         Ok(with + without)
     }
 
-    /// Returns the least time of one exchange on the slowest rank.
+    /// Returns the median time of one exchange on the slowest rank.
     fn took(&self) -> Nanos {
-        Nanos(self.with.saturating_sub(self.without).as_nanos() as f64 / f64::from(self.rounds))
+        let median = |times: &[Duration]| {
+            let mut times = times.to_vec();
+            times.sort_unstable();
+            times.get(times.len() / 2).copied().unwrap_or_default()
+        };
+        let exchanges = median(&self.with).saturating_sub(median(&self.without));
+        Nanos(exchanges.as_nanos() as f64 / f64::from(self.rounds))
     }
 
     /// Returns how long the slowest rank takes to do this `rounds` times: write elements, exchange

@@ -5,7 +5,7 @@ use crate::api::launch::{launch, process};
 use crate::check::state::checks::{Check, Checking, Report};
 use crate::messages::state::limits::Limits;
 use crate::protocol::state::stalls::{OnStall, Settings, Stall};
-use crate::record::{ProfileTo, Recording, Records};
+use crate::record::{ProfileTo, Recording, Records, next_run};
 use crate::state::environment;
 use crate::state::handler::is_secondary_failure;
 use crate::state::registry::{Registry, new_world};
@@ -488,8 +488,9 @@ impl Ranks {
     /// ```
     ///
     /// # Cost
-    /// Some 60 ns for each call. At the end, rank 0 waits for all ranks, except for those that wait
-    /// for it or have failed; the profile names these.
+    /// Some 60 ns for each call. At the end, rank 0 waits for what the other ranks have recorded,
+    /// as long as its own program took, and at least ten seconds. The profile names ranks that have
+    /// failed or come later.
     pub fn profile(mut self, file: Option<PathBuf>) -> Self {
         self.profile = Some(file.map_or(ProfileTo::Printed, ProfileTo::File));
         self
@@ -621,19 +622,21 @@ impl Ranks {
             eager: either(self.eager, "FENCEPOST_EAGER", bytes)?.or(default.eager),
             unexpected: either(self.unexpected, "FENCEPOST_UNEXPECTED", bytes)?.unwrap_or(default.unexpected),
         };
-        let records = Records::new(
-            either(self.profile.clone(), "FENCEPOST_PROFILE", ProfileTo::given)?
-                .unwrap_or(ProfileTo::Nowhere),
-            either(self.trace.clone(), "FENCEPOST_TRACE", |name| {
-                Ok(text(name)?.filter(|folder| !folder.is_empty()).map(PathBuf::from))
-            })?,
-        );
+        // What the environment records of a job are the worlds of the job.
+        let is_recorded = !threads || crate::api::launch::process()?.is_none();
+        let profile = either(self.profile.clone(), "FENCEPOST_PROFILE", ProfileTo::given)?;
+        let trace = either(self.trace.clone(), "FENCEPOST_TRACE", |name| {
+            Ok(text(name)?.filter(|folder| !folder.is_empty()).map(PathBuf::from))
+        })?;
+        let records = Records {
+            profile: profile.filter(|_| is_recorded || self.profile.is_some()).unwrap_or(ProfileTo::Nowhere),
+            trace: trace.filter(|_| is_recorded || self.trace.is_some()),
+        };
         let stalls = Settings::default();
         let ends = |name: &'static str| word(name, &[("report", false), ("end", true)]);
         let stalls = Settings {
             after: either(self.stall, "FENCEPOST_STALL", environment::limit)?.unwrap_or(stalls.after),
             ends: either(self.end_deadlocks, "FENCEPOST_DEADLOCK", ends)?.unwrap_or(stalls.ends),
-            records: records.is_any(),
             told: self.on_stall.as_ref().map_or(stalls.told, |told| told.0.clone()),
         };
         let explained = word("FENCEPOST_EXPLAIN", &ON)?;
@@ -660,7 +663,7 @@ impl Entry {
     /// Runs the ranks as threads of this process.
     fn run_as_threads<R: Send>(&self, program: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
         let registry = Arc::new(Registry::default());
-        let id = new_world();
+        let (id, run) = (new_world(), next_run());
         let program = &program;
         let endpoints = self.transport.ends(self.size)?;
         let ends: Vec<End<R>> = std::thread::scope(|scope| {
@@ -670,7 +673,8 @@ impl Entry {
                 .map(|(rank, endpoint)| {
                     let registry = registry.clone();
                     let name = format!("rank {rank}");
-                    let body = move || self.one((id, self.size), endpoint, registry, Vec::new(), program);
+                    let about = (registry, Vec::new(), Some(run));
+                    let body = move || self.one((id, self.size), endpoint, about, program);
                     std::thread::Builder::new().name(name).spawn_scoped(scope, body)
                 })
                 .collect();
@@ -717,7 +721,8 @@ impl Entry {
         let entered = member.enter();
         let registry = || Arc::new(Registry::of_job(&member.job().secret, &self.machine));
         let one = |endpoint, program: &(dyn Fn(&World) -> Result<R> + Sync)| {
-            self.one((new_world(), 1), endpoint, registry(), member.job().host_names(), &program)
+            let (hosts, run) = (member.job().host_names(), entered.then(next_run));
+            self.one((new_world(), 1), endpoint, (registry(), hosts, run), &program)
         };
         if !entered {
             // This rank takes part and fails at once, so the next worlds of all processes stay
@@ -765,8 +770,7 @@ impl Entry {
         &self,
         id: (u64, usize),
         endpoint: Endpoint,
-        registry: Arc<Registry>,
-        hosts: Vec<Arc<str>>,
+        (registry, hosts, run): (Arc<Registry>, Vec<Arc<str>>, Option<u32>),
         program: &(impl Fn(&World) -> Result<R> + Sync),
     ) -> End<R> {
         let world = World::new(
@@ -785,18 +789,16 @@ impl Entry {
         world.core().messages.limits.set(self.limits);
         world.core().stalls.borrow_mut().settings = self.stalls.clone();
         *world.core().reach.hosts.borrow_mut() = hosts;
-        let recording = Recording::begin(&world, &self.records);
+        let recording = run.map_or(Ok(None), |run| Recording::begin(&world, &self.records, run));
         let (recording, ended) = match recording {
             Ok(recording) => (recording, catch_unwind(AssertUnwindSafe(|| program(&world)))),
             Err(error) => (None, Ok(Err(error))),
         };
-        if let (Some(recording), Ok(ended)) = (recording, &ended) {
-            recording.end(&world, ended.is_ok());
-        }
+        let recorded = recording.map(|recording| recording.end(&world, matches!(ended, Ok(Ok(_)))));
         if self.explain_all && world.rank() == 0 && ended.is_ok() {
             environment::print(world.core().explain_all().trim_end());
         }
-        match ended {
+        let end = match ended {
             Ok(Ok(value)) => {
                 world.core().windows.each_collecting(WindowCore::note_unfenced); // including those that were leaked
                 let unfenced = world.core().windows.unfenced.borrow().take();
@@ -826,6 +828,10 @@ impl Entry {
                 world.leave(Leave::Panicked(why.clone()));
                 End::Panic(why, payload)
             }
+        };
+        if let Some(recorded) = recorded {
+            recorded.write();
         }
+        end
     }
 }

@@ -154,8 +154,9 @@ fn inherit(part: &Rc<WorldCore>, core: &Rc<WorldCore>, members: &[usize]) {
         let ranks: Vec<u32> = ranks.collect();
         // All members find the same number, and hardly any other world has it.
         let mut hash = DefaultHasher::new();
-        (&ranks, core.calls.made.get(), core.life.above.borrow().len()).hash(&mut hash);
-        if let Some(log) = recorder.frames(hash.finish() as u32 | 1, ranks) {
+        (&ranks, core.calls.made.get(), core.reports.traced_as.get()).hash(&mut hash);
+        part.reports.traced_as.set((hash.finish() as u32 & 0xff_ffff) | 1);
+        if let Some(log) = recorder.frames(part.reports.traced_as.get(), ranks) {
             part.endpoint.borrow_mut().record(log);
         }
         drop(part.reports.recorder.set(recorder.clone()));

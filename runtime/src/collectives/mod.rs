@@ -361,15 +361,13 @@ impl World {
         })
     }
 
-    /// Broadcasts from rank 0 like [`broadcast`](Self::broadcast), in a call of this name.
-    pub(crate) fn broadcast_as(&self, name: &'static str, elements: &mut [u64]) -> Result<()> {
-        let call = collective::<u64>(name, 15, None, 0, elements.len());
-        self.collective(&call, Orders::From(0), Ok(()), || {
-            self.in_place(
-                &call,
-                &self.what::<u64>(Operation::Broadcast { root: 0 }, elements.len()),
-                elements,
-            )
+    /// Begins a trace: an allreduce of the largest number, in a call of its own.
+    #[track_caller]
+    pub(crate) fn begin_trace(&self, number: &mut [u64; 1]) -> Result<()> {
+        let name = "the beginning of a trace (FENCEPOST_TRACE)";
+        let call = collective::<u64>(name, 15, None, Arguments::NONE, 1);
+        self.collective(&call, Orders::All, Ok(()), || {
+            self.in_place(&call, &self.what::<u64>(Operation::Allreduce { op: Op::Max }, 1), number)
         })
     }
 

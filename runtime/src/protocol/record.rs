@@ -1,8 +1,9 @@
 //! Recording calls and waits, where a rank does so.
 
-use crate::protocol::state::recorder::Began;
+use crate::protocol::state::recorder::{ANY, Began};
 use crate::state::call::Call;
 use crate::state::world::WorldCore;
+use fencepost_planner::explain::explain_rank;
 use fencepost_planner::share::Share;
 use fencepost_planner::verify::Verified;
 use fencepost_transport::Channels;
@@ -34,33 +35,45 @@ impl WorldCore {
     #[inline(always)]
     pub(crate) fn end_record(&self, began: Option<Began>) {
         if let Some(began) = began {
-            self.end_recorded(began, false, None);
+            self.end_recorded(began, false);
         }
     }
 
-    /// Records the end of a prepared run, or of its first half if another one `follows`.
+    /// Records the end of a prepared run, or of its first half if the other one `follows`.
     #[inline(always)]
     pub(crate) fn end_run_record(&self, began: Option<Began>, follows: bool, share: &Arc<Verified<Share>>) {
+        if self.reports.recorder.get().is_some() {
+            self.end_recorded_run(began, follows, share);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_recorded_run(&self, began: Option<Began>, follows: bool, share: &Arc<Verified<Share>>) {
+        let Some(recorder) = self.reports.recorder.get() else { return };
+        if !follows {
+            recorder.ran(share, || explain_rank(share, share.rank(), &self.machine).terms.predicted().0);
+        }
         if let Some(began) = began {
-            self.end_recorded(began, follows, Some(share));
+            self.end_recorded(began, follows);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn end_recorded(&self, began: Began, follows: bool, share: Option<&Arc<Verified<Share>>>) {
+    fn end_recorded(&self, began: Began, follows: bool) {
         if let Some(recorder) = self.reports.recorder.get() {
-            recorder.end(began, self.endpoint.borrow().meter().total(), follows, share);
+            recorder.end(began, self.endpoint.borrow().meter().total(), follows);
         }
     }
 
-    /// Records a wait of a call for a rank of this world.
+    /// Records a wait of a call for a rank of this world, or for any of several.
     #[cold]
     #[inline(never)]
-    pub(crate) fn record_wait(&self, call: &Call, peer: usize, since: u64) {
+    pub(crate) fn record_wait(&self, call: &Call, peer: Option<usize>, since: u64) {
         if let Some(recorder) = self.reports.recorder.get() {
-            let rank = self.stalls.borrow().waits.rank(peer);
-            recorder.waited((call.name, call.site), rank as u32, since);
+            let rank = peer.map_or(ANY, |peer| self.stalls.borrow().waits.rank(peer) as u32);
+            recorder.waited((call.name, call.site), rank, since);
         }
     }
 }

@@ -93,6 +93,15 @@ impl Prepared {
         Ok(Self { superstep, world: world.clone(), epochs, unplanned, origin: String::new() })
     }
 
+    /// Lets values that the plan has not be zeros, and drops what tickets would get, so that
+    /// [`replay`](Self::replay) runs any plan. This is for measurements.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_zeros(mut self) -> Self {
+        self.unplanned = None;
+        self
+    }
+
     /// Replays a superstep that consists only of operations between sections.
     ///
     /// # Errors
@@ -104,10 +113,12 @@ impl Prepared {
         self.counted();
         self.planned()?;
         windows.with(|windows| {
+            let began = self.world.begin_record(&call);
             let ran = self.opened(windows, &call).and_then(|()| {
                 let found = replay_all(self.epochs.epochs(), windows, &call)?;
                 found.map_or(Ok(()), Err)
             });
+            self.world.end_record(began);
             handler_of(&self.world, windows).report(ran)
         })
     }

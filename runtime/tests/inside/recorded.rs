@@ -24,7 +24,7 @@ fn traced(
 ) -> Vec<Trace> {
     let kind = TransportKind::MixedThreads(hosts.to_vec());
     let (registry, id) = (Arc::new(Registry::default()), new_world());
-    let records = Records { profile: ProfileTo::Nowhere, trace: Some(folder.to_path_buf()), number: 1 };
+    let records = Records { profile: ProfileTo::Nowhere, trace: Some(folder.to_path_buf()) };
     std::thread::scope(|scope| {
         for (endpoint, host) in kind.ends(hosts.len()).unwrap().into_iter().zip(hosts) {
             let (kind, registry, records, program, shift) = (&kind, &registry, &records, &program, &shift);
@@ -39,10 +39,11 @@ fn traced(
                     Machine::default(),
                     modes,
                 );
-                let recording = Recording::begin(&world, records).unwrap().unwrap();
+                let recording = Recording::begin(&world, records, 1).unwrap().unwrap();
                 program(&world).unwrap();
-                recording.end(&world, true);
+                let recorded = recording.end(&world, true);
                 world.leave(Leave::Finished);
+                recorded.write();
             });
         }
     });
@@ -122,8 +123,7 @@ fn clocks_of_hosts_are_compared_however_wrong_they_are() {
 #[test]
 fn a_trace_is_written_by_a_rank_whose_program_fails() {
     let folder = tempfile::tempdir().unwrap();
-    let records =
-        Records { profile: ProfileTo::Printed, trace: Some(folder.path().to_path_buf()), number: 1 };
+    let records = Records { profile: ProfileTo::Printed, trace: Some(folder.path().to_path_buf()) };
     let endpoint = TransportKind::Local.ends(1).unwrap().remove(0);
     assert_eq!(endpoint.rank(), 0);
     let modes = (Mode::default(), None);
@@ -135,9 +135,9 @@ fn a_trace_is_written_by_a_rank_whose_program_fails() {
         Machine::default(),
         modes,
     );
-    let recording = Recording::begin(&world, &records).unwrap().unwrap();
+    let recording = Recording::begin(&world, &records, 1).unwrap().unwrap();
     world.barrier().unwrap();
-    recording.end(&world, false);
+    recording.end(&world, false).write();
     let text = std::fs::read_to_string(folder.path().join("run1-rank0.trace")).unwrap();
     let trace: Trace = text.parse().unwrap();
     assert_eq!((trace.rank, trace.ranks, trace.clock.len()), (0, 1, 2));

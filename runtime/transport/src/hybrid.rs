@@ -411,6 +411,7 @@ impl<C: Carrier> Channels for HybridEnd<C> {
     }
 
     fn close(&mut self, port: Port) {
+        self.counts.closed(port);
         self.intra_node.close(port);
         self.inter_node.close(port);
     }

@@ -129,11 +129,20 @@ impl Counts {
         }
     }
 
+    /// Forgets a port that is closed.
+    pub(crate) fn closed(&mut self, port: Port) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.others.retain(|(_, other), _| *other != port);
+        }
+    }
+
     /// Counts a frame that was released.
     #[inline]
     pub(crate) fn released(&mut self, from: usize, port: Port) {
         self.meter.releases += 1;
-        if let Some(recorder) = &mut self.recorder {
+        // Attendants post some of the frames of these ports, which are not recorded.
+        let is_answered = matches!(port, Port::SERVICE | Port::ELEMENTS);
+        if let Some(recorder) = self.recorder.as_mut().filter(|_| !is_answered) {
             recorder.record(1, clock::ticks(), (from, port), 0);
         }
     }

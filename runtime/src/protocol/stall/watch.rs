@@ -181,12 +181,6 @@ impl<'a> Watch<'a> {
         self.run.unwrap_or_else(|| self.world.calls.supersteps())
     }
 
-    /// Returns whether the wait is known to last as long as the world, since the awaited rank waits
-    /// for this one.
-    pub(crate) fn is_in_cycle(&self) -> bool {
-        self.lasting.as_ref().is_some_and(|lasting| lasting.cycle.is_some())
-    }
-
     /// Begins a new wait if the rank that is in the way has changed, and returns whether the wait
     /// is still the same.
     ///
@@ -481,7 +475,8 @@ impl Drop for Watch<'_> {
             stalls.waits.end(self.world.rank);
         }
         if let Some(since) = self.since {
-            self.world.record_wait(self.call, self.peer, since);
+            let is_for_any = matches!(self.awaited, Awaited::FromAny(_) | Awaited::FromSome(..));
+            self.world.record_wait(self.call, (!is_for_any).then_some(self.peer), since);
         }
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Reports {
     pub(crate) explained: RefCell<Explained>,
     /// Where calls and waits are recorded, if they are.
     pub(crate) recorder: OnceCell<Rc<Recorder>>,
+    /// The number of this world in the events of frames; 0 for that of all ranks.
+    pub(crate) traced_as: Cell<u32>,
 }
 
 impl Reports {

@@ -15,8 +15,14 @@ pub(crate) const WAIT: u8 = 2;
 pub(crate) const SENT: u8 = 3;
 pub(crate) const RECEIVED: u8 = 4;
 
-/// The number of events that a rank keeps, of 32 bytes each.
+/// The most events that a rank keeps, of 32 bytes each, and the most that all ranks keep together.
 const EVENTS: usize = 1 << 17;
+const EVENTS_OF_ALL: usize = 1 << 24;
+
+pub(crate) use fencepost_planner::profile::ANY;
+
+/// The number of schedules of a line whose predicted times are kept.
+const SCHEDULES: usize = 4;
 
 /// What a rank records of its run.
 pub(crate) struct Recorder {
@@ -26,6 +32,8 @@ pub(crate) struct Recorder {
     /// The place of the call that this rank is in, if there is one. Calls inside of it are part of
     /// it.
     current: Cell<Option<usize>>,
+    /// Whether that call has run a schedule.
+    is_prepared: Cell<bool>,
     ring: Option<Arc<Ring>>,
     /// What was posted in worlds that were split off and are gone.
     of_parts: Cell<Count>,
@@ -37,14 +45,18 @@ pub(crate) struct Entry {
     pub(crate) name: Option<&'static str>,
     pub(crate) site: &'static Location<'static>,
     pub(crate) runs: u64,
-    pub(crate) least: u64,
     pub(crate) most: u64,
     pub(crate) total: u64,
     /// The time of waits, by the rank that was awaited.
     pub(crate) waits: BTreeMap<u32, u64>,
     pub(crate) sent: Count,
-    /// The schedules that were run, and how often.
-    pub(crate) prepared: Vec<(Arc<Verified<Share>>, u64)>,
+    /// The time of runs that have begun and not ended.
+    begun: u64,
+    /// The number of runs that have run a schedule, and the time that was predicted for these.
+    pub(crate) prepared: u64,
+    pub(crate) predicted: f64,
+    /// Some of the schedules, with the predicted time of each.
+    schedules: Vec<(Arc<Verified<Share>>, f64)>,
 }
 
 /// A call that has begun.
@@ -57,12 +69,16 @@ pub(crate) struct Began {
 }
 
 impl Recorder {
-    pub(crate) fn new(traces: bool) -> Self {
+    /// Returns a recorder without events. If it `traces`, it has room for events of one of this
+    /// number of ranks.
+    pub(crate) fn new(traces: bool, ranks: usize) -> Self {
+        let events = EVENTS.min(EVENTS_OF_ALL / ranks.max(1)).next_power_of_two();
         Self {
             entries: RefCell::default(),
             last: Cell::new(0),
             current: Cell::new(None),
-            ring: traces.then(|| Arc::new(Ring::new(EVENTS))),
+            is_prepared: Cell::new(false),
+            ring: traces.then(|| Arc::new(Ring::new(events))),
             of_parts: Cell::default(),
         }
     }
@@ -86,9 +102,19 @@ impl Recorder {
         let (count, next) = (entries.len(), self.last.get() + 1);
         let found = (next..next + count).map(|at| at % count).find(|at| is_same(&entries[*at]));
         let place = found.unwrap_or_else(|| {
-            let (least, most, total, sent) = (u64::MAX, 0, 0, Count::default());
-            let (waits, prepared) = (BTreeMap::new(), Vec::new());
-            entries.push(Entry { name, site, runs: 0, least, most, total, waits, sent, prepared });
+            entries.push(Entry {
+                name,
+                site,
+                runs: 0,
+                most: 0,
+                total: 0,
+                waits: BTreeMap::new(),
+                sent: Count::default(),
+                begun: 0,
+                prepared: 0,
+                predicted: 0.0,
+                schedules: Vec::new(),
+            });
             count
         });
         self.last.set(place);
@@ -107,48 +133,57 @@ impl Recorder {
         }
         let place = self.place(name, site);
         self.current.set(Some(place));
+        self.is_prepared.set(false);
         Some(Began { at: clock::ticks(), place, sent })
     }
 
-    /// Ends a call, or the first part of one if more `follows`.
-    pub(crate) fn end(
-        &self,
-        began: Began,
-        sent: Count,
-        follows: bool,
-        prepared: Option<&Arc<Verified<Share>>>,
-    ) {
+    /// Records that the superstep that this rank is in has run a schedule, whose predicted time
+    /// `predicted` returns.
+    pub(crate) fn ran(&self, share: &Arc<Verified<Share>>, predicted: impl FnOnce() -> f64) {
+        let Some(place) = self.current.get() else { return };
+        let entry = &mut self.entries.borrow_mut()[place];
+        self.is_prepared.set(true);
+        let known = entry.schedules.iter().find(|(known, _)| Arc::ptr_eq(known, share));
+        let time = known.map(|(_, time)| *time).unwrap_or_else(|| {
+            let time = predicted();
+            if entry.schedules.len() == SCHEDULES {
+                entry.schedules.remove(0);
+            }
+            entry.schedules.push((share.clone(), time));
+            time
+        });
+        entry.predicted += time;
+    }
+
+    /// Ends a call, or the first half of a run if the other one `follows`.
+    pub(crate) fn end(&self, began: Began, sent: Count, follows: bool) {
         self.current.set(None);
         let Began { at, place, sent: before } = began;
-        let took = clock::ticks() - at;
+        let took = clock::ticks().saturating_sub(at);
         if let Some(ring) = &self.ring {
             ring.write([at, head(CALL, 0, place as u32), took, 0]);
         }
         let entry = &mut self.entries.borrow_mut()[place];
         entry.total += took;
-        entry.most = entry.most.max(took);
         entry.sent.frames += sent.frames - before.frames;
         entry.sent.bytes += sent.bytes - before.bytes;
         if follows {
+            entry.begun += took;
             return;
         }
         entry.runs += 1;
-        entry.least = entry.least.min(took);
-        let Some(share) = prepared else { return };
-        match entry.prepared.iter_mut().rev().find(|(known, _)| Arc::ptr_eq(known, share)) {
-            Some((_, runs)) => *runs += 1,
-            None => entry.prepared.push((share.clone(), 1)),
-        }
+        entry.most = entry.most.max(took + std::mem::take(&mut entry.begun));
+        entry.prepared += u64::from(self.is_prepared.get());
     }
 
-    /// Records a wait of a call for a rank, by its number among all ranks.
+    /// Records a wait of a call for a rank, by its number among all ranks, or for [`ANY`].
     pub(crate) fn waited(
         &self,
         (name, site): (Option<&'static str>, &'static Location<'static>),
         rank: u32,
         since: u64,
     ) {
-        let took = clock::ticks() - since;
+        let took = clock::ticks().saturating_sub(since);
         if let Some(ring) = &self.ring {
             ring.write([since, head(WAIT, 0, rank), took, 0]);
         }

@@ -115,15 +115,12 @@ pub(crate) struct Settings {
     pub(crate) after: Option<Duration>,
     /// Whether ranks that wait for one another end their worlds.
     pub(crate) ends: bool,
-    /// Whether the run is recorded. Rank 0 then waits for all ranks at the end, and has to find out
-    /// which of them wait for it.
-    pub(crate) records: bool,
     pub(crate) told: Arc<Told>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { after: Some(Duration::from_secs(10)), ends: false, records: false, told: Arc::new(say) }
+        Self { after: Some(Duration::from_secs(10)), ends: false, told: Arc::new(say) }
     }
 }
 
@@ -145,7 +142,7 @@ fn say(stall: &Stall) {
 impl Settings {
     /// Returns whether anything is to be done for a wait at all.
     pub(crate) fn watches(&self) -> bool {
-        self.after.is_some() || self.ends || self.records
+        self.after.is_some() || self.ends
     }
 
     /// Returns the time after which a wait is written down, so that others may see it.

@@ -95,7 +95,7 @@ impl Executable {
             }
         };
         guard.over();
-        world.end_run_record(began, true, &self.share);
+        world.end_run_record(began, result.is_ok(), &self.share);
         result
     }
 

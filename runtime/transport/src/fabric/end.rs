@@ -394,6 +394,7 @@ impl<C: Carrier> Channels for FabricEnd<C> {
     }
 
     fn close(&mut self, port: Port) {
+        self.counts.closed(port);
         assert!(port > Port::SERVICE, "only ports of windows are closed");
         self.core().close_port(self.number, port);
     }

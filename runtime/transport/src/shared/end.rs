@@ -366,6 +366,7 @@ impl<G: Backend> Channels for SharedEnd<G> {
     }
 
     fn close(&mut self, port: Port) {
+        self.counts.closed(port);
         assert!(port > Port::SERVICE, "only ports of windows are closed");
         self.receivers.close(port);
         let Self { senders, backend, .. } = self;

@@ -239,6 +239,7 @@ impl Channels for SimEnd {
     }
 
     fn close(&mut self, port: Port) {
+        self.counts.closed(port);
         assert!(port > Port::SERVICE, "only ports of windows are closed");
         self.core().close(port);
     }
