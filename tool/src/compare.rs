@@ -68,12 +68,12 @@ pub fn candidates(plan: &Compiled, placement: Placement, machine: &Machine) -> R
 ///
 /// As a program would, each run first writes the elements that are sent, one in each cache line,
 /// and at its end reads those that arrived. Values that a call brings are zeros, and what a ticket
-/// would get is dropped. The candidates take turns until `time` is over; the
-/// median of the turns is reported.
+/// would get is dropped. The candidates take turns until `time` is over; the median of the turns is
+/// reported.
 ///
 /// # Errors
-/// `PLAN` if the plan has elements that are not numbers: only its program can run such a superstep. `ARG` if the world has another number of ranks.
-/// Otherwise the errors of windows and of replays.
+/// `PLAN` if the plan has elements that are not numbers: only its program can run such a superstep.
+/// `ARG` if the world has another number of ranks. Otherwise the errors of windows and of replays.
 pub fn measure(
     world: &World,
     candidates: &[Candidate],
