@@ -3,6 +3,7 @@
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
+use crate::ids::Delta;
 use crate::ir::transfers::Side;
 use crate::units::Nanos;
 use std::fmt;
@@ -32,7 +33,10 @@ parameters! {
         latency "latency",
         /// `o`: ns of CPU for each frame, at each end.
         overhead "overhead",
-        /// Additional ns for each frame that carries bytes: the first lines of a buffer that its
+        /// `g`: ns of CPU for each frame that follows another one of the same two ranks, at each
+        /// end. Frames that leave together share the cost of leaving.
+        further "further",
+        /// Additional ns for each frame with a long payload: the first lines of a buffer that its
         /// sender holds.
         payload "payload",
         /// `G`: ns a byte, in addition to packing and unpacking.
@@ -49,6 +53,10 @@ parameters! {
         pack "pack",
         /// ns a byte unpacked.
         unpack "unpack",
+        /// The cost of a byte packed or unpacked in sections that do not fit the cache of a core
+        /// together with their buffers, as a factor: their lines are in a cache that cores share,
+        /// from which another core may get them sooner.
+        long "long",
         /// ns for each run stored into or loaded from another rank's memory, whose owner holds the
         /// lines, too.
         remote_run "remote_run",
@@ -112,11 +120,40 @@ impl Default for Machine {
     /// two cores of an EPYC.
     fn default() -> Self {
         Self {
-            shared: Link { latency: 90.0, overhead: 60.0, payload: 110.0, per_byte: 0.0 },
-            network: Link { latency: 1_850.0, overhead: 1_000.0, payload: 0.0, per_byte: 0.29 },
-            moving: Moving { per_run: 0.2, pack: 0.10, unpack: 0.17, remote_run: 20.0, remote: 0.267 },
+            shared: Link { latency: 90.0, overhead: 60.0, further: 60.0, payload: 110.0, per_byte: 0.0 },
+            network: Link {
+                latency: 1_850.0,
+                overhead: 1_000.0,
+                further: 1_000.0,
+                payload: 0.0,
+                per_byte: 0.29,
+            },
+            moving: Moving {
+                per_run: 0.2,
+                pack: 0.10,
+                unpack: 0.17,
+                long: 1.0,
+                remote_run: 20.0,
+                remote: 0.267,
+            },
             caches: Caches { core: 1_048_576.0, host: 33_554_432.0, near: 0.03, memory: 0.08 },
         }
+    }
+}
+
+/// The longest payload that travels in its frame, in bytes: every transport copies it.
+pub const SHORT: u64 = 24;
+
+impl Link {
+    /// Returns the additional time of a frame with a payload of this many bytes.
+    pub(crate) fn payload(&self, bytes: u64) -> f64 {
+        if bytes > SHORT { self.payload } else { 0.0 }
+    }
+
+    /// Returns the overhead of a frame of a rank and `peer`, if the frame before it, in the same
+    /// direction, was one of the rank and `before`.
+    pub(crate) fn overhead_after(&self, before: Option<Delta>, peer: Delta) -> f64 {
+        if before == Some(peer) { self.further } else { self.overhead }
     }
 }
 
@@ -126,14 +163,22 @@ impl Machine {
         if shared { &self.shared } else { &self.network }
     }
 
+    /// Returns the number of bytes that are packed or unpacked in the time of these. A section, its
+    /// two buffers and the section at the other end share the caches.
+    fn long(&self, bytes: f64) -> f64 {
+        if 4.0 * bytes > self.caches.core { bytes * self.moving.long } else { bytes }
+    }
+
     /// Returns the time of packing these elements of `size` bytes each.
     pub(crate) fn pack(&self, side: &Side, size: u32) -> Nanos {
-        Nanos(self.moving.per_run * runs(side) + self.moving.pack * bytes(side, size))
+        let bytes = self.long(bytes(side, size));
+        Nanos(self.moving.per_run * runs(side) + self.moving.pack * bytes)
     }
 
     /// Returns the time of unpacking these elements.
     pub(crate) fn unpack(&self, side: &Side, size: u32) -> Nanos {
-        Nanos(self.moving.per_run * runs(side) + self.moving.unpack * bytes(side, size))
+        let bytes = self.long(bytes(side, size));
+        Nanos(self.moving.per_run * runs(side) + self.moving.unpack * bytes)
     }
 
     /// Returns the time of copying these elements directly. `remote` is the side in another rank's
@@ -153,15 +198,15 @@ impl Machine {
     pub(crate) fn saved_by_copying(&self, remote: &Datatype, local: &Datatype, size: u32) -> Nanos {
         let (theirs, own) = (remote.run_count() as f64, local.run_count() as f64);
         let bytes = remote.size() as f64 * f64::from(size);
-        let packed = self.moving.per_run * (theirs + own) + (self.moving.pack + self.moving.unpack) * bytes;
+        let moved = (self.moving.pack + self.moving.unpack) * self.long(bytes);
+        let packed = self.moving.per_run * (theirs + own) + moved;
         Nanos(packed - self.copied(theirs, own, bytes))
     }
 
     /// Returns the time of a message of `bytes` bytes, from sent to seen, without packing.
     pub(crate) fn message(&self, shared: bool, bytes: u64) -> Nanos {
         let link = self.link(shared);
-        let payload = if bytes > 0 { link.payload } else { 0.0 };
-        Nanos(link.latency + 2.0 * link.overhead + payload + link.per_byte * bytes as f64)
+        Nanos(link.latency + 2.0 * link.overhead + link.payload(bytes) + link.per_byte * bytes as f64)
     }
 
     /// Returns the time of the two frames of a direct copy: an entry before it, and a done after
@@ -176,7 +221,7 @@ impl Machine {
     pub(crate) fn chunk(&self, shared: bool, bytes: u64) -> u64 {
         let link = self.link(shared);
         let tail = self.moving.unpack + link.per_byte;
-        let each = 2.0 * link.overhead + link.payload;
+        let each = 2.0 * link.further + link.payload;
         let best = (bytes as f64 * each / tail.max(1e-6)).sqrt();
         (best as u64).clamp(4096, 1 << 30).next_power_of_two()
     }

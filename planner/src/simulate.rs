@@ -2,9 +2,10 @@
 //! noise.
 //!
 //! Each rank executes its program on a clock of its own. To send a frame, a rank is busy for the
-//! overhead `o`. The frame then occupies the rank's link for `G` a byte, after earlier frames, and
-//! arrives after the latency `L`. The receiver waits for the arrival and is busy for `o`, and for
-//! frames with data also for the payload's cost. All times are whole nanoseconds, so that sums do
+//! overhead `o`, or for `g` if the frame before it was to the same rank. The frame then occupies
+//! the rank's link for `G` a byte, after earlier frames, and arrives after the latency `L`. The
+//! receiver waits for the arrival and is busy for `o` or `g` as well, and for long payloads also
+//! for their first lines. All times are whole nanoseconds, so that sums do
 //! not depend on their order.
 //!
 //! There is no event queue. Steps are simulated one by one, because no rank needs anything from a
@@ -20,7 +21,7 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::explain::moving;
 use crate::ids::{ClassId, Delta, Id};
 use crate::ir::schedule::{Frame, Instruction, Placement, Program, Schedule};
-use crate::machine::{Link, Machine, Moving};
+use crate::machine::{Link, Machine, Moving, SHORT};
 use crate::table::Table;
 use crate::trace::{self, What};
 use std::collections::{HashMap, VecDeque};
@@ -100,10 +101,10 @@ pub struct Path {
 enum Event {
     /// Moves elements.
     Move(u64),
-    /// Sends a frame to a rank.
-    Send { to: Delta, bytes: u64 },
+    /// Sends a frame to a rank. It is a further one if the frame before it was to the same rank.
+    Send { to: Delta, bytes: u64, is_further: bool },
     /// Waits for the next frame of a rank. `number` counts the frames of that rank in the epoch.
-    Await { from: Delta, number: u32, is_data: bool },
+    Await { from: Delta, number: u32, is_long: bool, is_further: bool },
     /// Releases the frame that came last from a rank, so that its buffer may be written.
     Release { from: Delta, number: u32 },
     /// Waits until the frames that this buffer sent `copies` runs ago have been released.
@@ -135,6 +136,7 @@ struct Epoch<'s> {
 #[derive(Clone, Copy)]
 struct Costs {
     overhead: u64,
+    further: u64,
     payload: u64,
     latency: u64,
     per_byte: f64,
@@ -142,9 +144,16 @@ struct Costs {
 
 impl Costs {
     fn of(link: &Link) -> Self {
-        let Link { latency, overhead, payload, per_byte } = *link;
+        let Link { latency, overhead, further, payload, per_byte } = *link;
         let whole = |time: f64| time.round() as u64;
-        Self { overhead: whole(overhead), payload: whole(payload), latency: whole(latency), per_byte }
+        let [overhead, further, payload, latency] = [overhead, further, payload, latency].map(whole);
+        Self { overhead, further, payload, latency, per_byte }
+    }
+
+    /// Returns the time of a rank for a frame.
+    fn frame(&self, is_further: bool, is_long: bool) -> u64 {
+        let overhead = if is_further { self.further } else { self.overhead };
+        overhead + if is_long { self.payload } else { 0 }
     }
 
     fn wire(&self, bytes: u64) -> u64 {
@@ -204,11 +213,12 @@ fn events(program: &Program, machine: &Machine) -> (Vec<Event>, Sends, Vec<Vec<u
     let mut all = Vec::new();
     let (mut sends, mut taken): (Sends, HashMap<Delta, u32>) = Default::default();
     let mut buffers: Vec<Vec<u32>> = program.buffers.values().map(|_| Vec::new()).collect();
-    let mut count = 0;
+    let (mut count, mut last_sent, mut last_awaited) = (0, None, None);
     let mut send = |to: Delta, bytes, all: &mut Vec<Event>| {
         sends.entry(to).or_default().push(count);
         count += 1;
-        all.push(Event::Send { to, bytes });
+        let is_further = last_sent.replace(to) == Some(to);
+        all.push(Event::Send { to, bytes, is_further });
         count - 1
     };
     for instruction in &program.instructions {
@@ -222,8 +232,9 @@ fn events(program: &Program, machine: &Machine) -> (Vec<Event>, Sends, Vec<Vec<u
             }
             Instruction::Await { peer, frame } => {
                 let number = taken.entry(*peer).or_default();
-                let is_data = matches!(frame, Frame::Data { .. });
-                all.push(Event::Await { from: *peer, number: *number, is_data });
+                let is_long = matches!(frame, Frame::Data { bytes } if *bytes > SHORT);
+                let is_further = last_awaited.replace(*peer) == Some(*peer);
+                all.push(Event::Await { from: *peer, number: *number, is_long, is_further });
                 *number += 1;
             }
             Instruction::Release { peer } => {
@@ -436,11 +447,14 @@ fn too_long() -> Error {
 
 /// Refuses what cannot be simulated with whole numbers, or takes more memory than there may be.
 fn refuse(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> Result<()> {
-    let Machine { shared, network, moving: Moving { per_run, pack, unpack, remote_run, remote }, .. } =
-        machine;
-    let of_link = |link: &Link| [link.latency, link.overhead, link.payload, link.per_byte];
+    let Machine {
+        shared, network, moving: Moving { per_run, pack, unpack, long, remote_run, remote }, ..
+    } = machine;
+    let of_link = |link: &Link| [link.latency, link.overhead, link.further, link.payload, link.per_byte];
     let figures = of_link(shared).into_iter().chain(of_link(network));
-    for figure in figures.chain([*per_run, *pack, *unpack, *remote_run, *remote]) {
+    for figure in
+        figures.chain([*per_run, *pack, *unpack, *long, pack * long, unpack * long, *remote_run, *remote])
+    {
         if !(0.0..=1e9).contains(&figure) {
             let message =
                 format!("a machine model with a figure of {figure} ns: at most a second is simulated");
@@ -577,16 +591,16 @@ fn advance(
             while let Some(next) = events.get(event as usize) {
                 match *next {
                     Event::Move(time) => clock.now += time,
-                    Event::Send { to, bytes } => {
+                    Event::Send { to, bytes, is_further } => {
                         let (link, _) = link_of(schedule.placement, links, rank, to);
                         let frame = (epoch.first[at] + sent) as usize;
                         if let Some(tracer) = tracer {
                             tracer.sent(rank, (i64::from(rank) + to.0) as u32, clock.now, bytes);
                         }
-                        arrivals[frame] = send(&mut clock, link, to, bytes);
+                        arrivals[frame] = send(&mut clock, link, to, bytes, is_further);
                         sent += 1;
                     }
-                    Event::Await { from, is_data, .. } => {
+                    Event::Await { from, is_long, is_further, .. } => {
                         let frame = epoch.awaited[(epoch.awaited_from[at] + awaited) as usize];
                         let arrival = arrivals[frame as usize];
                         if arrival == NOT_SENT {
@@ -608,7 +622,7 @@ fn advance(
                             }
                             clock.now = arrival;
                         }
-                        clock.now += link.overhead + if is_data { link.payload } else { 0 };
+                        clock.now += link.frame(is_further, is_long);
                         awaited += 1;
                         if let Some(tracer) = tracer {
                             tracer.received(peer, rank, clock.now);
@@ -652,8 +666,8 @@ fn advance(
 }
 
 /// Sends a frame, and returns when it arrives.
-fn send(clock: &mut Clock, link: &Costs, to: Delta, bytes: u64) -> u64 {
-    clock.now += link.overhead;
+fn send(clock: &mut Clock, link: &Costs, to: Delta, bytes: u64, is_further: bool) -> u64 {
+    clock.now += link.frame(is_further, false);
     clock.free = clock.free.max(clock.now) + link.wire(bytes);
     clock.free + if to == Delta::SELF { 0 } else { link.latency }
 }
@@ -744,12 +758,12 @@ impl Walk<'_> {
                             path.moving += time;
                             before
                         }
-                        Event::Send { to, .. } => {
-                            self.overhead(&mut path, rank, to, false);
+                        Event::Send { to, is_further, .. } => {
+                            self.overhead(&mut path, (rank, to), is_further, false);
                             before
                         }
-                        Event::Await { from, is_data, .. } => {
-                            self.overhead(&mut path, rank, from, is_data);
+                        Event::Await { from, is_long, is_further, .. } => {
+                            self.overhead(&mut path, (rank, from), is_further, is_long);
                             match logged.cause {
                                 Cause::Frame { epoch, from: sender, frame } => {
                                     if sender != rank {
@@ -779,7 +793,7 @@ impl Walk<'_> {
                 }
                 At::Link { step, rank, place } => {
                     let Logged { event, cause, .. } = self.traced[&(step, rank)].log[place];
-                    if let Event::Send { to, bytes } = event {
+                    if let Event::Send { to, bytes, .. } = event {
                         let (link, kind) = self.link(rank, to);
                         path.wire[kind] += link.wire(bytes);
                         path.bytes[kind] += bytes;
@@ -814,10 +828,10 @@ impl Walk<'_> {
         (*link, kind)
     }
 
-    fn overhead(&self, path: &mut Path, rank: u32, to: Delta, is_data: bool) {
+    fn overhead(&self, path: &mut Path, (rank, to): (u32, Delta), is_further: bool, is_long: bool) {
         let (link, kind) = self.link(rank, to);
-        path.overhead[kind] += link.overhead + if is_data { link.payload } else { 0 };
-        path.overheads[kind] += 1;
+        path.overhead[kind] += link.frame(is_further, is_long);
+        path.overheads[kind] += u64::from(!is_further);
     }
 
     fn latency(&self, path: &mut Path, rank: u32, to: Delta) {
@@ -878,15 +892,15 @@ impl Walk<'_> {
             let mut cause = Cause::Before;
             match event {
                 Event::Move(time) => trace.clock.now += time,
-                Event::Send { to, bytes } => {
+                Event::Send { to, bytes, is_further } => {
                     let (link, _) = self.link(rank, to);
-                    if trace.clock.free > trace.clock.now + link.overhead {
+                    if trace.clock.free > trace.clock.now + link.frame(is_further, false) {
                         cause = Cause::Link;
                     }
-                    send(&mut trace.clock, &link, to, bytes);
+                    send(&mut trace.clock, &link, to, bytes, is_further);
                     trace.sent[trace.epoch].push(trace.log.len());
                 }
-                Event::Await { from, is_data, .. } => {
+                Event::Await { from, is_long, is_further, .. } => {
                     let number = epoch.awaited[epoch.awaited_from[rank as usize] as usize + trace.awaited];
                     let sender = (i64::from(rank) + from.0) as u32;
                     let frame = (number - epoch.first[sender as usize]) as usize;
@@ -901,7 +915,7 @@ impl Walk<'_> {
                         trace.clock.now = arrival;
                         cause = Cause::Frame { epoch: trace.epoch, from: sender, frame };
                     }
-                    trace.clock.now += link.overhead + if is_data { link.payload } else { 0 };
+                    trace.clock.now += link.frame(is_further, is_long);
                     trace.awaited += 1;
                 }
                 Event::Release { from, number } => {

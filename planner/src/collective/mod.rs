@@ -450,7 +450,9 @@ impl Collective {
         if bytes == 0.0 {
             return frames;
         }
-        let packed = frames + link.payload * messages + (link.per_byte + moving.pack + moving.unpack) * bytes;
+        let each = (bytes / messages.max(1.0)) as u64;
+        let packed =
+            frames + link.payload(each) * messages + (link.per_byte + moving.pack + moving.unpack) * bytes;
         if share { packed.min(2.0 * frames + moving.remote * bytes) } else { packed }
     }
 

@@ -135,6 +135,7 @@ impl Terms {
     fn of(schedule: &Schedule, program: &Program, rank: u32, machine: &Machine) -> Self {
         let mut terms = Self::default();
         let (mut out, mut into, mut farthest) = (0.0, 0.0, 0.0_f64);
+        let (mut sent, mut awaited) = (None, None);
         let mut direct = false;
         let link = |peer: Delta| {
             let other = peer.from(Rank(rank), schedule.class_of.len() as u32);
@@ -144,19 +145,22 @@ impl Terms {
             terms.moving += moving(instruction, machine);
             match instruction {
                 Instruction::Expose { peer } | Instruction::Done { peer } => {
-                    terms.overhead += Nanos(link(*peer).overhead)
+                    terms.overhead += Nanos(link(*peer).overhead_after(sent, *peer));
+                    sent = Some(*peer);
                 }
                 Instruction::Send { buffer, bytes, .. } => {
                     let Some(buffer) = program.buffers.get(*buffer) else { continue };
-                    terms.overhead += Nanos(link(buffer.peer).overhead);
+                    terms.overhead += Nanos(link(buffer.peer).overhead_after(sent, buffer.peer));
+                    sent = Some(buffer.peer);
                     out += link(buffer.peer).per_byte * *bytes as f64;
                 }
                 Instruction::Await { peer, frame } => {
-                    terms.overhead += Nanos(link(*peer).overhead);
+                    terms.overhead += Nanos(link(*peer).overhead_after(awaited, *peer));
+                    awaited = Some(*peer);
                     farthest = farthest.max(if *peer == Delta::SELF { 0.0 } else { link(*peer).latency });
                     direct |= *frame == Frame::Done;
                     if let Frame::Data { bytes } = frame {
-                        terms.overhead += Nanos(link(*peer).payload);
+                        terms.overhead += Nanos(link(*peer).payload(*bytes));
                         into += link(*peer).per_byte * *bytes as f64;
                     }
                 }

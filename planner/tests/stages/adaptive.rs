@@ -19,7 +19,12 @@ fn machines() -> [(&'static str, Machine); 3] {
     let default = Machine::default();
     let near = Machine { moving: Moving { remote: 0.03, ..default.moving }, ..default };
     let Machine { network, moving, .. } = near;
-    let network = Link { latency: 10.0 * network.latency, overhead: 10.0 * network.overhead, ..network };
+    let network = Link {
+        latency: 10.0 * network.latency,
+        overhead: 10.0 * network.overhead,
+        further: 10.0 * network.further,
+        ..network
+    };
     let moving = Moving { remote: 6.0 * moving.remote, remote_run: 6.0 * moving.remote_run, ..moving };
     [("default", default), ("near", near), ("slow", Machine { network, moving, ..default })]
 }

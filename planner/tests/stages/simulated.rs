@@ -33,6 +33,8 @@ struct Follower {
     inbox: HashMap<u32, VecDeque<(u64, Option<Of>)>>,
     /// The frame that came last from each rank.
     open: HashMap<u32, Of>,
+    /// The ranks of the frames that were sent and awaited last in this epoch.
+    last: [Option<Delta>; 2],
     /// For each buffer, epoch and step: the number of frames that were sent and not released, and
     /// the time of the last release.
     lent: HashMap<Of, (u32, u64)>,
@@ -68,6 +70,7 @@ fn by_events(
             goes_on = true;
             match program.instructions.get(follower.at) {
                 None => {
+                    follower.last = [None; 2];
                     (follower.at, follower.epoch) = (0, follower.epoch + 1);
                     if follower.epoch == schedules.len() {
                         (follower.epoch, follower.step, follower.began) = (0, follower.step + 1, false);
@@ -77,7 +80,7 @@ fn by_events(
                     let mut is_done = true;
                     match instruction {
                         Instruction::Expose { peer } | Instruction::Done { peer } => {
-                            follower.now += whole(link(rank, *peer).overhead);
+                            follower.now += whole(overhead(&mut follower.last[0], link(rank, *peer), *peer));
                             send(
                                 &mut follower,
                                 &mut all,
@@ -91,7 +94,7 @@ fn by_events(
                             let peer = program.buffers[*buffer].peer;
                             let of = (*buffer, follower.epoch, follower.step);
                             follower.lent.entry(of).or_default().0 += 1;
-                            follower.now += whole(link(rank, peer).overhead);
+                            follower.now += whole(overhead(&mut follower.last[0], link(rank, peer), peer));
                             send(
                                 &mut follower,
                                 &mut all,
@@ -107,10 +110,12 @@ fn by_events(
                                 None => is_done = false,
                                 Some((arrival, of)) => {
                                     follower.waits += arrival.saturating_sub(follower.now);
-                                    follower.now =
-                                        follower.now.max(arrival) + whole(link(rank, *peer).overhead);
-                                    if let (Frame::Data { .. }, Some(of)) = (frame, of) {
-                                        follower.now += whole(link(rank, *peer).payload);
+                                    follower.now = follower.now.max(arrival)
+                                        + whole(overhead(&mut follower.last[1], link(rank, *peer), *peer));
+                                    if let (Frame::Data { bytes }, Some(of)) = (frame, of) {
+                                        if *bytes > 24 {
+                                            follower.now += whole(link(rank, *peer).payload);
+                                        }
                                         follower.open.insert(other, of);
                                     }
                                 }
@@ -153,6 +158,11 @@ fn by_events(
     }
     assert!(all.iter().all(|follower| follower.step == steps), "a rank has not ended");
     all.iter().map(|follower| (follower.now, follower.waits)).collect()
+}
+
+/// Returns the overhead of a frame of this rank and `peer`, and remembers that it was the last.
+fn overhead(last: &mut Option<Delta>, link: &Link, peer: Delta) -> f64 {
+    if last.replace(peer) == Some(peer) { link.further } else { link.overhead }
 }
 
 fn send(
@@ -203,9 +213,10 @@ fn compare(schedules: &[&Schedule], machine: &Machine, steps: u64, works: &[u64]
 }
 
 fn machines() -> impl Strategy<Value = Machine> {
-    let link = || (1.0..300.0_f64, 1.0..100.0_f64, 0.0..50.0_f64, 0.0..3.0_f64);
+    let link = || (1.0..300.0_f64, 1.0..100.0_f64, 0.0..100.0_f64, 0.0..50.0_f64, 0.0..3.0_f64);
     (link(), link()).prop_map(|(near, far)| {
-        let link = |(latency, overhead, payload, per_byte): (f64, f64, f64, f64)| Link {
+        let link = |(latency, overhead, further, payload, per_byte): (f64, f64, f64, f64, f64)| Link {
+            further,
             latency: latency.round(),
             overhead,
             payload,

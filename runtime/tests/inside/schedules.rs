@@ -584,3 +584,8 @@ fn the_schedules_are_of_the_kind_that_is_said() {
     assert!(!copies(&Superstep::with(one_put(), Placement::Together, Mode::Aggregated)));
     assert!(!copies(&Superstep::new(one_put(), Reach::Messages)));
 }
+
+#[test]
+fn the_model_takes_as_short_what_every_transport_copies() {
+    assert_eq!(fencepost_planner::machine::SHORT, fencepost_transport::COPIED as u64);
+}
