@@ -88,7 +88,7 @@ type Case = (String, MeasurementRow);
 /// Probes a transport, and measures all cases on it, twice one after another. The noise of a row is
 /// the difference of both measurements.
 ///
-/// Two cores of a shared machine change within seconds between states in which a cache line takes
+/// Two cores may change within seconds between states in which a cache line takes
 /// 55 or 590 ns. So the transport is probed again before each workload, and the prediction of a row
 /// is the median of those by all probes.
 fn cases(name: &str, transport: TransportKind) -> Result<Vec<Case>> {

@@ -160,10 +160,12 @@ impl Diff {
             Err(why) => return usage(&why),
         };
         let (part, json) = (self.wanted.part(), self.wanted.json);
-        // A line may be in one of the plans only.
-        let of_ranks = Part { line: None, ..part.clone() };
-        let is_there = of_ranks.within(&old).and(of_ranks.within(&new));
-        if let Err(why) = is_there.and(part.within(&new).or(part.within(&old))) {
+        // The class is one of the second plan, and a line may be in one of the plans only.
+        let rank = Part { rank: part.rank, ..Part::default() };
+        let class = Part { class: part.class, ..rank.clone() };
+        let line = Part { line: part.line.clone(), ..Part::default() };
+        let is_there = rank.within(&old).and(class.within(&new));
+        if let Err(why) = is_there.and(line.within(&new).or(line.within(&old))) {
             return usage(&why);
         }
         let comparison = Comparison::of_part(&old, &new, &part);

@@ -29,11 +29,10 @@ use crate::units::Nanos;
 use crate::verify::Verified;
 use std::fmt;
 
-/// The number of elements of a long section, of one between hosts, of one that does not fit the
-/// cache of a core, and of one that takes some cache lines.
+/// The number of elements of a long section, of one between hosts, and of one that takes some cache
+/// lines.
 const SECTION: usize = 8192;
 const FAR_SECTION: usize = 4 * SECTION;
-const LONG_SECTION: usize = 5 * SECTION;
 const LINES: usize = 64;
 
 /// The rows of a plane of a field: their number, their length, and the number of elements from one
@@ -41,6 +40,9 @@ const LINES: usize = 64;
 const ROWS: usize = 64;
 const ROW: usize = 128;
 const ROW_STRIDE: usize = 4904;
+
+/// The most elements of a section that does not fit the cache of a core.
+const LONG_MAX: usize = 1 << 20;
 
 /// The number of messages that leave together.
 const MANY: usize = 32;
@@ -69,8 +71,9 @@ enum Tells {
     Bytes,
     /// The cost of a byte of a longer one between hosts.
     FarBytes,
-    /// How the cost of a byte changes if the sections do not fit the cache of a core.
-    LongBytes,
+    /// How the cost of a byte changes if sections, of this many elements, do not fit the cache of a
+    /// core.
+    LongBytes(usize),
     /// The cost of each of many runs.
     Runs,
     /// The cost of a byte that is copied directly into the memory of another rank, or out of it,
@@ -134,7 +137,7 @@ impl fmt::Display for Probe {
             Tells::Lines => format!("{} bytes", LINES * 8),
             Tells::Bytes => format!("{} KiB", SECTION * 8 / 1024),
             Tells::FarBytes => format!("{} KiB", FAR_SECTION * 8 / 1024),
-            Tells::LongBytes => format!("{} KiB", LONG_SECTION * 8 / 1024),
+            Tells::LongBytes(elements) => format!("{} KiB", elements * 8 / 1024),
             Tells::Runs => format!("{RUNS} runs of 8 bytes"),
             Tells::DirectBytes => {
                 format!("{ROWS} rows of {} bytes, copied directly", ROW * 8)
@@ -156,7 +159,7 @@ impl Tells {
             Tells::Bytes => SECTION,
             Tells::DirectBytes => ROWS * ROW_STRIDE,
             Tells::FarBytes => FAR_SECTION,
-            Tells::LongBytes => LONG_SECTION,
+            Tells::LongBytes(elements) => elements,
             Tells::Runs | Tells::DirectRuns => RUNS * STRIDE,
         }
     }
@@ -185,7 +188,7 @@ impl Tells {
             Tells::Bytes => Datatype::run(0..SECTION),
             Tells::DirectBytes => Datatype::nest(0, &[(ROWS, ROW_STRIDE as i64)], ROW).expect("few elements"),
             Tells::FarBytes => Datatype::run(0..FAR_SECTION),
-            Tells::LongBytes => Datatype::run(0..LONG_SECTION),
+            Tells::LongBytes(elements) => Datatype::run(0..elements),
             Tells::Runs | Tells::DirectRuns => {
                 Datatype::nest(0, &[(RUNS, STRIDE as i64)], 1).expect("few elements")
             }
@@ -206,13 +209,16 @@ pub fn probes(ranks: u32, placement: Placement, machine: &Machine) -> Result<Vec
         Placement::Hosts { ranks_each } => (ranks_each as u32).min(ranks),
     };
     let mut all = Vec::new();
+    // A quarter more than what fits with its two buffers and the section at the other end.
+    let long = ((1.25 / 4.0 * machine.caches.core / 8.0) as usize).clamp(1, LONG_MAX);
     if each > 1 {
         all.push((Message, true));
         if each > 2 {
             all.push((Second, true));
         }
         all.extend(
-            [Further, Lines, Bytes, LongBytes, Runs, DirectRuns, DirectBytes].map(|tells| (tells, true)),
+            [Further, Lines, Bytes, LongBytes(long), Runs, DirectRuns, DirectBytes]
+                .map(|tells| (tells, true)),
         );
     }
     if ranks > each {
@@ -340,7 +346,7 @@ fn figures(machine: &mut Machine, tells: Tells, shared: bool, near: bool) -> Vec
         }
         Tells::Further => vec![&mut link(machine, shared).further],
         Tells::Lines => vec![&mut link(machine, shared).payload],
-        Tells::LongBytes => vec![&mut machine.moving.long],
+        Tells::LongBytes(_) => vec![&mut machine.moving.long],
         Tells::Bytes | Tells::FarBytes if bytes_move => {
             let Machine { shared: near, network, moving, caches: _ } = machine;
             let link = if shared { near } else { network };
@@ -371,7 +377,7 @@ fn scale(
         figures(machine)
             .into_iter()
             .zip(figures(&mut default))
-            .for_each(|(figure, default)| *figure = *default);
+            .for_each(|(figure, default)| *figure = if *default > 0.0 { *default } else { 1.0 });
     }
     let (rest, whole) = (told(&without), told(machine));
     if whole > rest {
@@ -456,6 +462,19 @@ mod tests {
                 assert_eq!(apart, pairs().any(|(a, b)| !placement.share(a, b)), "{placement:?}, {ranks}");
             }
         }
+    }
+
+    #[test]
+    fn a_figure_that_the_default_machine_has_not_is_found() {
+        let mut machine = Machine::default();
+        machine.network.payload = 500.0;
+        let measured: Vec<_> = probes(4, Placement::Apart, &Machine::default())
+            .unwrap()
+            .into_iter()
+            .map(|probe| (probe.clone(), probe.predicted(&machine)))
+            .collect();
+        let found = fitted(&Machine::default(), &measured);
+        assert!((found.network.payload / 500.0 - 1.0).abs() < 0.01, "{found}");
     }
 
     #[test]

@@ -222,6 +222,18 @@ impl FromStr for Trace {
     }
 }
 
+/// Returns the name of the file of a rank's trace.
+pub fn file_name(run: u32, rank: u32) -> String {
+    format!("run{run}-rank{rank}.trace")
+}
+
+/// Returns the run and the rank whose trace is in a file of this name, if it is one of a trace.
+pub fn of_file_name(name: &str) -> Option<(u32, u32)> {
+    let (run, rank) = name.strip_suffix(".trace")?.strip_prefix("run")?.split_once("-rank")?;
+    let numbers = (run.parse().ok()?, rank.parse().ok()?);
+    (file_name(numbers.0, numbers.1) == name).then_some(numbers)
+}
+
 impl Trace {
     /// Reads a line between the first and the last.
     fn read(&mut self, line: &str) -> Result<(), String> {
@@ -230,7 +242,8 @@ impl Trace {
             "run" => {
                 let (run, number) = rest.split_once(' ').ok_or("a run has an identity and a number")?;
                 self.run = u64::from_str_radix(run, 16).map_err(|_| format!("`{run}` names no run"))?;
-                [self.number] = numbers(number)?.map(|number: u64| number as u32);
+                let [number] = numbers(number)?;
+                self.number = u32::try_from(number).map_err(|_| format!("`{number}` is too large"))?;
             }
             "rank" => {
                 let mut words = rest.splitn(7, ' ');

@@ -126,7 +126,7 @@ mod world {
         // Frames cost nothing, or so much that two are never better than one.
         for (overhead, pieces) in [(0.0, true), (1e9, false)] {
             let mut machine = Machine::default();
-            machine.network.overhead = overhead;
+            (machine.network.overhead, machine.network.further) = (overhead, overhead);
             let texts: Vec<String> = apart(2).machine(machine).explain(true).collect(|world| {
                 let mut u = world.window::<u64>(100_000)?;
                 let values = vec![1u64; 50_000];

@@ -44,6 +44,7 @@ fn program(world: &World) -> Result<[u64; 2]> {
     }
     for _ in 0..5 {
         u = exchange.begin(u)?.finish()?;
+        u = double.begin(u)?.finish()?;
     }
     world.message(next, 3).send([1_u8; 3])?;
     world.recv::<u8>(None, 3)?;
@@ -102,7 +103,7 @@ fn a_profile_has_each_call_with_its_runs_and_the_sums_of_the_meters() -> Result<
             all
         };
         assert_eq!(of("superstep pass"), [(5, true), (10, true)], "in halves, and as a whole:\n{text}");
-        assert_eq!(of("superstep twice"), [(10, true)], "both epochs are one run:\n{text}");
+        assert_eq!(of("superstep twice"), [(5, true), (10, true)], "both epochs are one run:\n{text}");
         assert!(of("superstep values").contains(&(10, true)), "its body has run each time:\n{text}");
         assert_eq!(of("World::allreduce"), [(10, false)], "{text}");
     }

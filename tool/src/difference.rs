@@ -161,10 +161,10 @@ impl Comparison {
         }
         let mut whole = whole(before, now);
         let both = || before.schedules().iter().zip(now.schedules());
-        if whole.is_empty() && classes.is_empty() && !both().all(|(old, new)| is_same(old, new)) {
+        let is_whole = *part == Part::default();
+        if is_whole && whole.is_empty() && classes.is_empty() && !both().all(|(old, new)| is_same(old, new)) {
             whole.push("the same operations are carried out by other instructions".into());
         }
-        let is_whole = *part == Part::default();
         Self { totals: [before, now].map(Total::of), is_whole, whole, classes }
     }
 

@@ -407,6 +407,8 @@ fn travels(route: Route) -> TravelsDocument {
 /// The differences between two plans.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct DifferenceDocument {
+    /// Whether the whole plans were compared, and not a part of them.
+    pub is_whole: bool,
     /// What all ranks send, before and now.
     pub totals: [EffectDocument; 2],
     /// What differs of the plans as a whole, in words.
@@ -508,7 +510,8 @@ impl DifferenceDocument {
         });
         let totals =
             [&comparison.totals[0], &comparison.totals[1]].map(|total| EffectDocument::new(total.effect));
-        Self { totals, whole: comparison.whole.clone(), classes: classes.collect() }
+        let Comparison { is_whole, whole, .. } = comparison;
+        Self { is_whole: *is_whole, totals, whole: whole.clone(), classes: classes.collect() }
     }
 }
 

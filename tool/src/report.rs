@@ -314,7 +314,7 @@ fn classes(plan: &Compiled, schedule: &Schedule, id: &str, of: &str) -> View {
     let (mut pictured, mut rows) = (Vec::new(), Vec::new());
     for (rank, class, ranks) in Part::default().ranks(schedule) {
         let member = explain_rank(schedule, Rank(rank), machine);
-        let Terms { moving, overhead, wire, latency } = member.terms;
+        let Terms { moving, overhead, wire, latency, .. } = member.terms;
         let parts = [moving, overhead, wire, latency];
         let predicted = member.terms.predicted();
         pictured.push((

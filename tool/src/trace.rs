@@ -4,7 +4,7 @@
 //! **Source** Google, Trace Event Format, 2016.
 
 use crate::files;
-use fencepost_planner::trace::{Clock, Event, Frame, Trace, What};
+use fencepost_planner::trace::{Clock, Event, Frame, Trace, What, of_file_name};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ pub fn read(folder: &Path, run: Option<u32>, partial: bool) -> Result<Vec<OfRun>
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(folder).map_err(|error| wrong(&error))? {
         let path = entry.map_err(|error| wrong(&error))?.path();
-        if let Some(number) = number_of(&path)
+        if let Some(number) = path.file_name().and_then(|name| of_file_name(name.to_str()?))
             && run.is_none_or(|run| run == number.0)
         {
             files.insert(number, path);
@@ -45,8 +45,16 @@ pub fn read(folder: &Path, run: Option<u32>, partial: bool) -> Result<Vec<OfRun>
         }));
     };
     let mut runs: Vec<OfRun> = vec![OfRun { number: first, ranks: Vec::new() }];
-    for ((number, _), path) in &files {
+    for ((number, rank), path) in &files {
         let trace = of_rank(path)?;
+        if (trace.number, trace.rank) != (*number, *rank) {
+            return Err(format!(
+                "{}: this is the trace of rank {} in run {}: give it back its name",
+                path.display(),
+                trace.rank,
+                trace.number
+            ));
+        }
         let met = runs.iter().flat_map(|run| &run.ranks).next();
         if let Some(other) = met.filter(|other| other.run != trace.run) {
             return Err(wrong(&format!(
@@ -89,9 +97,6 @@ impl OfRun {
     fn complete(&mut self, partial: bool) -> Result<(), String> {
         self.ranks.sort_by_key(|trace| trace.rank);
         let known: Vec<u32> = self.ranks.iter().map(|trace| trace.rank).collect();
-        if let Some(twice) = known.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(format!("there are two traces of rank {} in run {}", twice[0], self.number));
-        }
         let ranks = self.ranks[0].ranks;
         if let Some(other) = self.ranks.iter().find(|trace| trace.ranks != ranks) {
             let (first, number) = (&self.ranks[0], self.number);
@@ -141,13 +146,6 @@ impl OfRun {
         };
         ends.iter().filter_map(frame).collect()
     }
-}
-
-/// Returns the run and the rank in the name of a file, if it is one of a trace.
-fn number_of(path: &Path) -> Option<(u32, u32)> {
-    let name = path.file_name()?.to_str()?.strip_suffix(".trace")?;
-    let (run, rank) = name.strip_prefix("run")?.split_once("-rank")?;
-    Some((run.parse().ok()?, rank.parse().ok()?))
 }
 
 /// What a picture shows.

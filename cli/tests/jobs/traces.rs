@@ -120,7 +120,7 @@ pub fn refused() {
     fs::write(file(2), more).expect("written");
     refused(&[&path], "the file was changed");
     fs::write(file(2), &last).expect("written");
-    refused(&[&path], "two traces of rank 1");
+    refused(&[&path], "this is the trace of rank 1 in run 1");
     fs::remove_file(file(2)).expect("removed");
     refused(&[&path], "no trace of 1 of 3 ranks, such as rank 2");
     trace(&["--partial", &path]).expect(0);

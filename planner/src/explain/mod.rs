@@ -10,7 +10,7 @@ use crate::census::{self, Census, Places};
 use crate::ids::{ClassId, Delta, Id, Rank};
 use crate::ir::schedule::{Frame, Instruction, Part, Placement, Program, Schedule};
 use crate::ir::transfers::Side;
-use crate::machine::Machine;
+use crate::machine::{Link, Machine};
 use crate::table::Table;
 use crate::units::{Bytes, Nanos};
 use std::collections::BTreeSet;
@@ -125,6 +125,9 @@ pub struct Terms {
     pub moving: Nanos,
     /// Frames that are sent and received.
     pub overhead: Nanos,
+    /// The same, if all frames to a rank left together, and all frames from one were awaited
+    /// together.
+    least_overhead: Nanos,
     /// Bytes on the wire, in the direction that has more.
     pub wire: Nanos,
     /// The latency of the slowest frame that is awaited, and of the entry before a direct copy.
@@ -136,31 +139,42 @@ impl Terms {
         let mut terms = Self::default();
         let (mut out, mut into, mut farthest) = (0.0, 0.0, 0.0_f64);
         let (mut sent, mut awaited) = (None, None);
+        // The ranks, with the direction of their frames: true for those that are sent.
+        let mut met = BTreeSet::new();
         let mut direct = false;
         let link = |peer: Delta| {
             let other = peer.from(Rank(rank), schedule.class_of.len() as u32);
             machine.link(other.is_some_and(|other| schedule.placement.share(rank, other.0)))
+        };
+        let mut least = |is_sent: bool, peer: Delta| {
+            let Link { overhead, further, .. } = *link(peer);
+            Nanos(if met.insert((is_sent, peer)) { overhead } else { overhead.min(further) })
         };
         for instruction in &program.instructions {
             terms.moving += moving(instruction, machine);
             match instruction {
                 Instruction::Expose { peer } | Instruction::Done { peer } => {
                     terms.overhead += Nanos(link(*peer).overhead_after(sent, *peer));
+                    terms.least_overhead += least(true, *peer);
                     sent = Some(*peer);
                 }
                 Instruction::Send { buffer, bytes, .. } => {
                     let Some(buffer) = program.buffers.get(*buffer) else { continue };
                     terms.overhead += Nanos(link(buffer.peer).overhead_after(sent, buffer.peer));
+                    terms.least_overhead += least(true, buffer.peer);
                     sent = Some(buffer.peer);
                     out += link(buffer.peer).per_byte * *bytes as f64;
                 }
                 Instruction::Await { peer, frame } => {
                     terms.overhead += Nanos(link(*peer).overhead_after(awaited, *peer));
+                    terms.least_overhead += least(false, *peer);
                     awaited = Some(*peer);
                     farthest = farthest.max(if *peer == Delta::SELF { 0.0 } else { link(*peer).latency });
                     direct |= *frame == Frame::Done;
                     if let Frame::Data { bytes } = frame {
-                        terms.overhead += Nanos(link(*peer).payload(*bytes));
+                        let payload = Nanos(link(*peer).payload(*bytes));
+                        terms.overhead += payload;
+                        terms.least_overhead += payload;
                         into += link(*peer).per_byte * *bytes as f64;
                     }
                 }
@@ -179,7 +193,7 @@ impl Terms {
     }
 
     fn bound(&self) -> Nanos {
-        self.overhead + self.wire + self.latency
+        self.least_overhead + self.wire + self.latency
     }
 }
 

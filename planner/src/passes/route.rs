@@ -30,7 +30,7 @@ use crate::ir::pattern::{Kind, Mode, Order};
 use crate::ir::peers::{Peer, Peers, RankClass};
 use crate::ir::routed::{Message, Route, Routed};
 use crate::ir::transfers::{Transfer, Transfers};
-use crate::machine::Machine;
+use crate::machine::{Machine, SHORT};
 use crate::options::Options;
 use crate::table::Table;
 use smallvec::{SmallVec, smallvec};
@@ -86,7 +86,9 @@ fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> 
     // one latency overlaps with the message in transit.
     let all = link.iter().all(|transfer| auto(transfer) || options.asked(transfer.asked) == Mode::Direct);
     let price = if all {
-        machine.entry_and_done().0 - machine.message(true, 1).0
+        let bytes: u64 = link.iter().map(Transfer::bytes).sum();
+        // The bytes themselves are in the gains.
+        machine.entry_and_done().0 - machine.message(true, bytes.min(SHORT + 1)).0
     } else {
         machine.entry_and_done().0 - machine.shared.latency
     };

@@ -113,13 +113,13 @@ pub const VARIABLES: [Variable; 30] = [
         "FENCEPOST_PROFILE",
         "on, off or a path",
         "off",
-        "on: when its program ends, rank 0 prints on standard error how long each superstep, fence and collective took over all ranks, with its line: runs, the least and the greatest time and on which rank, waits and for whom, messages, bytes and the predicted time. A path: it writes that to this file, with a line of JSON for each call",
+        "on: when its program ends, rank 0 prints on standard error how long each superstep, fence and collective took over all ranks, with its line: runs, the least and the greatest time and on which rank, waits and for whom, messages, bytes and the predicted time. A path: it writes that to this file, with a line of JSON for the run and for each call",
     ),
     program(
         "FENCEPOST_TRACE",
         "a folder",
         "no trace",
-        "Each rank writes to this folder what it did: its calls, its waits and the frames that it sent and received, the last 131072 of them, with the time of each; traces of earlier programs in it are removed. `fencepost trace` turns that into a picture. The same on every rank",
+        "Each rank writes to this folder what it did: its calls, its waits and the frames that it sent and received, at most the last 131072 of them, with the time of each; traces of earlier programs in it are removed. `fencepost trace` turns that into a picture. The same on every rank",
     ),
     Variable {
         by_value: &CHECKS,

@@ -39,11 +39,12 @@ impl World {
     /// follows them too, and a program makes the same choices in each run, which is not certain if
     /// it measures in each run.
     ///
-    /// Prepared supersteps exchange messages of 8 and 512 bytes, 32 messages at one time, sections
-    /// of 64 and 320 KiB, columns of 512 elements and planes of 64 rows, packed and, where memory
-    /// is shared, copied directly. Each exchange has new values, which are read after it. The
-    /// median time counts. A figure that no exchange of this world shows stays as in this world's
-    /// model: those of the network if all ranks share memory, and all figures if there is one rank.
+    /// Prepared supersteps exchange messages of 8 and 512 bytes, 32 messages at one time, columns
+    /// of 512 elements, planes of 64 rows, and sections: of 64 KiB, of 256 KiB between hosts, and
+    /// of a length that does not fit the cache of a core. Where memory is shared, some are also
+    /// copied directly. Each exchange has new values, which are read after it. The median time
+    /// counts. A figure that no exchange of this world shows stays as in this world's model: those
+    /// of the network if all ranks share memory, and all figures if there is one rank.
     ///
     /// The sizes of the caches come from the system's files, for the host that has least. If there
     /// are no such files, they stay as in this world's model. All ranks at once sweep over fields
@@ -67,7 +68,7 @@ impl World {
     /// window.
     ///
     /// # Cost
-    /// Some 30 ms for each of up to 13 exchanges. If they take long, three exchanges of each, and
+    /// Some 30 ms for each of up to 14 exchanges. If they take long, three exchanges of each, and
     /// as many barriers and allreduces. Each rank compiles the exchanges, and has a window of 5
     /// MiB. Memory takes some 150 ms, with fields of up to 128 MiB.
     #[track_caller]
@@ -91,7 +92,9 @@ impl World {
     #[track_caller]
     fn probed(&self, times: usize, enough: Duration) -> Result<(Machine, Vec<Probed>)> {
         let core = self.core();
-        let found = probes(self.size() as u32, self.placement(), &core.machine);
+        let caches = caches::measured(self, &core.machine.caches)?;
+        let before = Machine { caches, ..core.machine };
+        let found = probes(self.size() as u32, self.placement(), &before);
         let probes = core.handler.report(found)?;
         let elements = probes.iter().map(Probe::elements).max().unwrap_or(0);
         let mut u = self.window::<u64>(elements)?;
@@ -113,8 +116,7 @@ impl World {
             (timed.probe, took)
         });
         let measured = measured.collect::<Vec<_>>();
-        let fitted = fitted(&core.machine, &measured);
-        let machine = Machine { caches: caches::measured(self, &fitted.caches)?, ..fitted };
+        let machine = fitted(&before, &measured);
         let named = |(probe, took): &(Probe, Nanos)| (probe.to_string(), [*took, probe.predicted(&machine)]);
         Ok((machine, measured.iter().map(named).collect()))
     }

@@ -470,7 +470,9 @@ impl Ranks {
     /// line.
     ///
     /// When [`run`](Self::run) ends, rank 0 prints the profile on standard error, or writes it to
-    /// this file, with a line of JSON for each call. Later runs of the program append to the file.
+    /// this file, with a line of JSON for the run and for each call. Later runs of the program
+    /// append to the file.
+    ///
     /// For each call, the profile has the number of its runs; the time of a run on the rank where
     /// it took least, and on that where it took most; how long ranks waited in it, and for which
     /// rank; the frames and bytes that were posted; and, if it was prepared, the predicted time. A
@@ -489,8 +491,8 @@ impl Ranks {
     ///
     /// # Cost
     /// Some 60 ns for each call. At the end, rank 0 waits for what the other ranks have recorded,
-    /// as long as its own program took, and at least ten seconds. The profile names ranks that have
-    /// failed or come later.
+    /// but at most as long as its own program took, or ten seconds if that is longer. The profile
+    /// names ranks that have failed or come later.
     pub fn profile(mut self, file: Option<PathBuf>) -> Self {
         self.profile = Some(file.map_or(ProfileTo::Printed, ProfileTo::File));
         self
@@ -623,7 +625,8 @@ impl Ranks {
             unexpected: either(self.unexpected, "FENCEPOST_UNEXPECTED", bytes)?.unwrap_or(default.unexpected),
         };
         // What the environment records of a job are the worlds of the job.
-        let is_recorded = !threads || crate::api::launch::process()?.is_none();
+        let is_in_job = fencepost_job::joined().is_some() || std::env::var_os("FENCEPOST_JOB").is_some();
+        let is_recorded = !(threads && is_in_job);
         let profile = either(self.profile.clone(), "FENCEPOST_PROFILE", ProfileTo::given)?;
         let trace = either(self.trace.clone(), "FENCEPOST_TRACE", |name| {
             Ok(text(name)?.filter(|folder| !folder.is_empty()).map(PathBuf::from))

@@ -361,13 +361,13 @@ impl World {
         })
     }
 
-    /// Begins a trace: an allreduce of the largest number, in a call of its own.
+    /// Begins a trace: an allreduce of the largest numbers, in a call of its own.
     #[track_caller]
-    pub(crate) fn begin_trace(&self, number: &mut [u64; 1]) -> Result<()> {
+    pub(crate) fn begin_trace(&self, numbers: &mut [u64; 2]) -> Result<()> {
         let name = "the beginning of a trace (FENCEPOST_TRACE)";
-        let call = collective::<u64>(name, 15, None, Arguments::NONE, 1);
+        let call = collective::<u64>(name, 15, None, Arguments::NONE, 2);
         self.collective(&call, Orders::All, Ok(()), || {
-            self.in_place(&call, &self.what::<u64>(Operation::Allreduce { op: Op::Max }, 1), number)
+            self.in_place(&call, &self.what::<u64>(Operation::Allreduce { op: Op::Max }, 2), numbers)
         })
     }
 

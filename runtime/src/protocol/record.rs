@@ -52,8 +52,20 @@ impl WorldCore {
     fn end_recorded_run(&self, began: Option<Began>, follows: bool, share: &Arc<Verified<Share>>) {
         let Some(recorder) = self.reports.recorder.get() else { return };
         if !follows {
-            recorder.ran(share, || explain_rank(share, share.rank(), &self.machine).terms.predicted().0);
+            recorder.ran(share, |share| self.predicted(share));
         }
+        if let Some(began) = began {
+            self.end_recorded(began, follows);
+        }
+    }
+
+    /// Returns the predicted time of this rank's share of a schedule.
+    pub(crate) fn predicted(&self, share: &Share) -> f64 {
+        explain_rank(share, share.rank(), &self.machine).terms.predicted().0
+    }
+
+    /// Records the end of a call, or of the first half of a run if the other one `follows`.
+    pub(crate) fn end_half_record(&self, began: Option<Began>, follows: bool) {
         if let Some(began) = began {
             self.end_recorded(began, follows);
         }

@@ -1,10 +1,10 @@
 //! [`Recording`]: the profile of a run, and its trace.
 //!
 //! While the program runs, each rank records its own calls, and nothing is sent. Afterwards each
-//! rank posts its part of the profile to rank 0 and leaves. Rank 0 waits for these parts as long as
-//! the program took, and at least ten seconds. So a rank that waits for rank 0 in a call gets its
-//! error a while later than without a recording, and not never. Files are written when the rank has
-//! left.
+//! rank posts its part of the profile to rank 0. Rank 0 waits for these parts, but at most as
+//! long as the program took, or ten seconds if that is longer. So a rank that waits for rank 0 in a
+//! call gets its error a while later than without a recording, and not never. Files are written
+//! when the rank has left.
 //!
 //! # Clocks
 //! The times of a trace are those of each host's clock. Rank 0 compares its clock with that of the
@@ -19,7 +19,7 @@ use crate::state::world::{World, WorldCore};
 use fencepost_planner::Result;
 use fencepost_planner::plan::{open_regular, replace};
 use fencepost_planner::profile::{Profile, Row};
-use fencepost_planner::trace::{Event, Frame as TracedFrame, Trace, What};
+use fencepost_planner::trace::{Event, Frame as TracedFrame, Trace, What, file_name, of_file_name};
 use fencepost_transport::{Channels, Count, Frame, Header, Liveness, Pause, Port, Topology, clock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
@@ -77,7 +77,7 @@ pub(crate) struct Recording<'r> {
     recorder: Rc<Recorder>,
     /// The identity of the program's execution, which all ranks have in common.
     execution: u64,
-    /// The number of the run among those of this process.
+    /// The number of the run among those of rank 0's process.
     number: u32,
     /// Times of this rank, in ticks and in nanoseconds.
     began: (u64, u64),
@@ -116,10 +116,10 @@ impl<'r> Recording<'r> {
                 remove_traces(folder);
             }
             // No rank writes its trace before all have come here.
-            let mut execution = [if core.rank == 0 { identity() } else { 0 }];
-            world.begin_trace(&mut execution)?;
-            [recording.execution] = execution;
-            recording.aligned = recording.align(core, PATIENCE);
+            let mut of_rank_0 = if core.rank == 0 { [identity(), u64::from(number)] } else { [0; 2] };
+            world.begin_trace(&mut of_rank_0)?;
+            (recording.execution, recording.number) = (of_rank_0[0], of_rank_0[1] as u32);
+            recording.aligned = recording.align(core, Instant::now() + PATIENCE);
         }
         drop(core.reports.recorder.set(recording.recorder.clone()));
         Ok(Some(recording))
@@ -133,7 +133,7 @@ impl<'r> Recording<'r> {
         let ended = clock::both();
         let took = ended.1.saturating_sub(self.began.1);
         let per_tick = took as f64 / (ended.0.wrapping_sub(self.began.0)).max(1) as f64;
-        let patience = PATIENCE.max(Duration::from_nanos(took));
+        let until = Instant::now() + PATIENCE.max(Duration::from_nanos(took));
         let mut profile = None;
         if self.records.profile != ProfileTo::Nowhere {
             let own = rows(core, &self.recorder, per_tick);
@@ -141,14 +141,13 @@ impl<'r> Recording<'r> {
                 send(core, &own);
             } else if core.rank == 0 {
                 let others = if succeeded { 1..core.size } else { 1..1 };
-                let until = Instant::now() + patience;
                 let others = others.filter_map(|rank| Some((rank, received(core, rank, until)?)));
                 let rows = std::iter::once((0, own)).chain(others);
                 profile = Some(Profile { has_failed: !succeeded, ..Profile::of(core.size, took, rows) });
             }
         }
         let trace = self.records.trace.as_ref().map(|_| {
-            let last = if succeeded { self.align(core, patience) } else { None };
+            let last = if succeeded { self.align(core, until) } else { None };
             // In a short run, clocks drift less than a comparison is wrong by.
             let last = last.filter(|_| took > LONG);
             // Without a second comparison, the clocks are taken to run equally fast.
@@ -164,8 +163,7 @@ impl<'r> Recording<'r> {
     /// Compares the clock of rank 0 with those of the first ranks of other hosts. Returns a time of
     /// this rank's clock, and the same time of rank 0's, if this rank is on the host of rank 0, or
     /// is the first of its host and the others take part.
-    fn align(&self, core: &WorldCore, patience: Duration) -> Option<(u64, u64)> {
-        let until = Instant::now() + patience;
+    fn align(&self, core: &WorldCore, until: Instant) -> Option<(u64, u64)> {
         let host = |rank: usize| core.endpoint.borrow().host(rank);
         if core.rank == 0 {
             let first = |rank: usize| (0..rank).all(|other| host(other) != host(rank));
@@ -224,7 +222,7 @@ impl Recorded {
             self.write_profile(profile);
         }
         if let (Some(trace), Some(folder)) = (&self.trace, &self.records.trace) {
-            let file = folder.join(format!("run{}-rank{}.trace", self.number, trace.rank));
+            let file = folder.join(file_name(trace.number, trace.rank));
             let written =
                 std::fs::create_dir_all(folder).and_then(|()| replace(&file, trace.to_string().as_bytes()));
             if let Err(error) = written {
@@ -277,10 +275,7 @@ fn is_first(core: &WorldCore) -> bool {
 
 /// Removes traces of earlier programs from a folder.
 fn remove_traces(folder: &Path) {
-    let is_trace = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with("run") && name.contains("-rank") && name.ends_with(".trace")
-    };
+    let is_trace = |path: &PathBuf| path.file_name().and_then(|name| of_file_name(name.to_str()?)).is_some();
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     for path in entries.filter(is_trace) {
         // A file that stays is refused when the traces are read.
@@ -316,6 +311,8 @@ fn rows(core: &WorldCore, recorder: &Recorder, per_tick: f64) -> Vec<Row> {
         left.frames = left.frames.saturating_sub(entry.sent.frames);
         left.bytes = left.bytes.saturating_sub(entry.sent.bytes);
         let call = described(entry.name, entry.site);
+        let kept = entry.schedules.iter().map(|(share, runs)| core.predicted(share) * *runs as f64);
+        let predicted = entry.predicted + kept.sum::<f64>();
         let is_superstep = entry.name.is_some_and(|name| !name.contains("::") && !name.contains(' '));
         let row = rows.entry(call.clone()).or_insert_with(|| Row {
             call,
@@ -327,8 +324,7 @@ fn rows(core: &WorldCore, recorder: &Recorder, per_tick: f64) -> Vec<Row> {
         row.total += nanos(entry.total);
         row.messages += entry.sent.frames;
         row.bytes += entry.sent.bytes;
-        row.predicted =
-            row.predicted.filter(|_| entry.prepared == entry.runs).map(|time| time + entry.predicted);
+        row.predicted = row.predicted.filter(|_| entry.prepared == entry.runs).map(|time| time + predicted);
         for (rank, ticks) in &entry.waits {
             match row.waits.iter_mut().find(|(known, _)| known == rank) {
                 Some((_, time)) => *time += nanos(*ticks),

@@ -93,7 +93,7 @@ impl Prepared {
         Ok(Self { superstep, world: world.clone(), epochs, unplanned, origin: String::new() })
     }
 
-    /// Lets values that the plan has not be zeros, and drops what tickets would get, so that
+    /// Takes zeros for values that are not in the plan, and drops what tickets would get, so that
     /// [`replay`](Self::replay) runs any plan. This is for measurements.
     #[doc(hidden)]
     #[must_use]
@@ -136,9 +136,13 @@ impl Prepared {
         self.planned()?;
         let first = self.epochs.epochs().count().saturating_sub(1);
         self.running(windows, (), |windows, held, last| {
-            self.opened(windows, &call)?;
-            replay_all(self.epochs.epochs().take(first), windows, &call)?;
-            last.start(windows, held, &call).map(|()| Begun { call, over: false })
+            let began = self.world.begin_record(&call);
+            let begun = self.opened(windows, &call).and_then(|()| {
+                replay_all(self.epochs.epochs().take(first), windows, &call)?;
+                last.start(windows, held, &call)
+            });
+            self.world.end_half_record(began, begun.is_ok());
+            begun.map(|()| Begun { call, over: false })
         })
     }
 

@@ -21,8 +21,8 @@ const EVENTS_OF_ALL: usize = 1 << 24;
 
 pub(crate) use fencepost_planner::profile::ANY;
 
-/// The number of schedules of a line whose predicted times are kept.
-const SCHEDULES: usize = 4;
+/// The number of schedules of a line that are kept, with their runs, to predict their time.
+const SCHEDULES: usize = 64;
 
 /// What a rank records of its run.
 pub(crate) struct Recorder {
@@ -52,11 +52,12 @@ pub(crate) struct Entry {
     pub(crate) sent: Count,
     /// The time of runs that have begun and not ended.
     begun: u64,
-    /// The number of runs that have run a schedule, and the time that was predicted for these.
+    /// The number of runs that have run a schedule.
     pub(crate) prepared: u64,
+    /// The time that was predicted for schedules that are not kept any more.
     pub(crate) predicted: f64,
-    /// Some of the schedules, with the predicted time of each.
-    schedules: Vec<(Arc<Verified<Share>>, f64)>,
+    /// The schedules, and how often each was run.
+    pub(crate) schedules: Vec<(Arc<Verified<Share>>, u64)>,
 }
 
 /// A call that has begun.
@@ -72,7 +73,7 @@ impl Recorder {
     /// Returns a recorder without events. If it `traces`, it has room for events of one of this
     /// number of ranks.
     pub(crate) fn new(traces: bool, ranks: usize) -> Self {
-        let events = EVENTS.min(EVENTS_OF_ALL / ranks.max(1)).next_power_of_two();
+        let events = 1 << EVENTS.min(EVENTS_OF_ALL / ranks.max(1)).max(1).ilog2();
         Self {
             entries: RefCell::default(),
             last: Cell::new(0),
@@ -137,22 +138,21 @@ impl Recorder {
         Some(Began { at: clock::ticks(), place, sent })
     }
 
-    /// Records that the superstep that this rank is in has run a schedule, whose predicted time
-    /// `predicted` returns.
-    pub(crate) fn ran(&self, share: &Arc<Verified<Share>>, predicted: impl FnOnce() -> f64) {
+    /// Records that the superstep that this rank is in has run a schedule. `predicted` returns the
+    /// predicted time of one.
+    pub(crate) fn ran(&self, share: &Arc<Verified<Share>>, predicted: impl FnOnce(&Verified<Share>) -> f64) {
         let Some(place) = self.current.get() else { return };
         let entry = &mut self.entries.borrow_mut()[place];
         self.is_prepared.set(true);
-        let known = entry.schedules.iter().find(|(known, _)| Arc::ptr_eq(known, share));
-        let time = known.map(|(_, time)| *time).unwrap_or_else(|| {
-            let time = predicted();
-            if entry.schedules.len() == SCHEDULES {
-                entry.schedules.remove(0);
-            }
-            entry.schedules.push((share.clone(), time));
-            time
-        });
-        entry.predicted += time;
+        if let Some((_, runs)) = entry.schedules.iter_mut().find(|(known, _)| Arc::ptr_eq(known, share)) {
+            *runs += 1;
+            return;
+        }
+        if entry.schedules.len() == SCHEDULES {
+            let (share, runs) = entry.schedules.remove(0);
+            entry.predicted += predicted(&share) * runs as f64;
+        }
+        entry.schedules.push((share.clone(), 1));
     }
 
     /// Ends a call, or the first half of a run if the other one `follows`.
