@@ -15,7 +15,7 @@ use std::panic::Location;
 
 impl Call {
     /// Returns whether the name is that of a superstep, and not of a call of this library.
-    fn is_superstep(&self) -> bool {
+    pub(crate) fn is_superstep(&self) -> bool {
         self.name.is_some_and(|name| !name.contains("::") && !name.contains(' '))
     }
 

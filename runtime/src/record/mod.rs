@@ -11,7 +11,7 @@
 //! first rank of each other host, before the program and after it: in the quickest of 20 round
 //! trips, the other rank read its clock in the middle.
 
-use crate::protocol::state::recorder::{ANY, CALL, Recorder, SENT, WAIT};
+use crate::protocol::state::recorder::{ANY, CALL, Entry, Recorder, SENT, WAIT};
 use crate::state::assertions::Assertions;
 use crate::state::call::Call;
 use crate::state::environment;
@@ -25,7 +25,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Write;
-use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -166,8 +165,8 @@ impl<'r> Recording<'r> {
     fn align(&self, core: &WorldCore, until: Instant) -> Option<(u64, u64)> {
         let host = |rank: usize| core.endpoint.borrow().host(rank);
         if core.rank == 0 {
-            let first = |rank: usize| (0..rank).all(|other| host(other) != host(rank));
-            for rank in (1..core.size).filter(|&rank| first(rank)) {
+            let mut hosts = BTreeSet::from([host(0)]);
+            for rank in (1..core.size).filter(|&rank| hosts.insert(host(rank))) {
                 let _: Option<()> = ask(core, rank, until);
             }
         } else if host(core.rank) != host(0) {
@@ -201,7 +200,7 @@ impl<'r> Recording<'r> {
             clock,
             sent: (sent.frames, sent.bytes),
             lost: ring.map_or(0, |ring| ring.lost()),
-            calls: self.recorder.entries().iter().map(|entry| described(entry.name, entry.site)).collect(),
+            calls: self.recorder.entries().iter().map(|entry| call_of(entry).describe(&[])).collect(),
             events: events.collect(),
         }
     }
@@ -297,8 +296,10 @@ fn total(core: &WorldCore, recorder: &Recorder) -> Count {
     })
 }
 
-fn described(name: Option<&'static str>, site: &'static Location<'static>) -> String {
-    Call { hash: 0, name, asserted: Assertions::NONE, arguments: None, site }.describe(&[])
+/// Returns the call that an entry is of.
+fn call_of(entry: &Entry) -> Call {
+    let &Entry { name, site, .. } = entry;
+    Call { hash: 0, name, asserted: Assertions::NONE, arguments: None, site }
 }
 
 /// Returns what this rank has recorded, by calls; last what it posted outside of them.
@@ -310,13 +311,13 @@ fn rows(core: &WorldCore, recorder: &Recorder, per_tick: f64) -> Vec<Row> {
     for entry in recorder.entries().iter() {
         left.frames = left.frames.saturating_sub(entry.sent.frames);
         left.bytes = left.bytes.saturating_sub(entry.sent.bytes);
-        let call = described(entry.name, entry.site);
+        let call = call_of(entry);
         let kept = entry.schedules.iter().map(|(share, runs)| core.predicted(share) * *runs as f64);
         let predicted = entry.predicted + kept.sum::<f64>();
-        let is_superstep = entry.name.is_some_and(|name| !name.contains("::") && !name.contains(' '));
-        let row = rows.entry(call.clone()).or_insert_with(|| Row {
-            call,
-            predicted: is_superstep.then_some(0.0),
+        let text = call.describe(&[]);
+        let row = rows.entry(text.clone()).or_insert_with(|| Row {
+            call: text,
+            predicted: call.is_superstep().then_some(0.0),
             ..Row::default()
         });
         row.runs += entry.runs;
