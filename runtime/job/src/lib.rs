@@ -68,7 +68,7 @@ mod wire;
 pub use bind::resolve;
 pub use channel::{Channel, ChannelError};
 pub use description::{Description, HostRanks, Limits, Reach};
-pub use exit::{Exit, FAILED, NOT_FOUND, NOT_RUN, TIMED_OUT, USAGE, signal_name};
+pub use exit::{Exit, FAILED, NOT_FOUND, NOT_RUN, STOPPED, TIMED_OUT, USAGE, signal_name};
 pub use host::host;
 pub use member::{Member, joined, member};
 pub use over_mpi::ask_for;
