@@ -41,6 +41,17 @@ pub struct Run {
     /// 124
     #[arg(long, value_name = "TIME", value_parser = fencepost_job::duration)]
     timeout: Option<Duration>,
+    /// How often to start the job again after a failure that the program has not caused: a rank that
+    /// a signal has killed or that sends no heartbeats, or a host that was lost
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    restarts: u32,
+    /// Leave out hosts that were lost when the job is started again: it has fewer ranks then
+    #[arg(long, requires = "restarts")]
+    shrink: bool,
+    /// Give the ranks the time that they need to save a snapshot at the first SIGTERM; also
+    /// FENCEPOST_SNAPSHOT_ON_TERM=on
+    #[arg(long)]
+    snapshot_on_term: bool,
     /// Set an environment variable for the ranks: NAME=VALUE, or NAME to pass on its value here
     #[arg(short = 'x', long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
@@ -134,6 +145,9 @@ const PRETENDED_MAX: i64 = 250;
 /// The remote command of a pretended host, which only runs its arguments.
 const ENV: &str = "env";
 
+/// The variable that has ranks take a snapshot at SIGTERM.
+const SNAPSHOT_ON_TERM: &str = "FENCEPOST_SNAPSHOT_ON_TERM";
+
 /// The reason why no job is started, and the exit code for it.
 struct NotStarted {
     code: u8,
@@ -200,6 +214,8 @@ impl Run {
             Some(path) => path.clone(),
             None => std::env::current_exe().map_err(here)?,
         };
+        let environment = self.environment()?;
+        let snapshot_on_term = environment.iter().rfind(|(name, _)| name == SNAPSHOT_ON_TERM);
         Ok(Start {
             program,
             arguments: self.arguments.clone(),
@@ -207,7 +223,8 @@ impl Run {
                 Some(folder) => std::path::absolute(folder).map_err(here)?,
                 None => std::env::current_dir().map_err(here)?,
             },
-            environment: self.environment()?,
+            snapshot_on_term: snapshot_on_term.is_some_and(|(_, value)| value == "on"),
+            environment,
             reach,
             hosts,
             fencepost,
@@ -219,6 +236,8 @@ impl Run {
             input: self.stdin != "none",
             pin: self.pin || self.bind_to.as_deref() == Some("core"),
             verbose: self.verbose,
+            restarts: self.restarts,
+            shrink: self.shrink,
         })
     }
 
@@ -331,6 +350,9 @@ impl Run {
                 return Err(format!("--env {variable}: this variable cannot be set"));
             }
             all.push((name.into(), value));
+        }
+        if self.snapshot_on_term {
+            all.push((SNAPSHOT_ON_TERM.into(), "on".into()));
         }
         if let Some(path) = &self.machine {
             all.push(("FENCEPOST_MACHINE".into(), fencepost_tool::files::machine(path)?.to_string().into()));
