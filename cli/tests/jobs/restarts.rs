@@ -141,12 +141,13 @@ fn kill_last_agent(lines: &[String]) {
     pidfd_send_signal(process(agent), Signal::KILL).expect("it is there");
 }
 
-/// The agent of the second host is killed. The next attempt has the same hosts, or only the first.
+/// The agent of the second host is killed, and processes that its ranks have started hold their
+/// locks. The next attempt has the same hosts, or only the first.
 pub fn lost_hosts() {
     for (shrink, ranks) in [(&[][..], 4), (&["--shrink"], 2)] {
         let folder = Folder::new();
         let options = [&["--pretend-hosts", "2", "-n", "4", "--restarts", "1"], shrink].concat();
-        let mut job = folder.run(&options, ["1", "wait", "snapshots"]);
+        let mut job = folder.run(&options, ["1", "leave", "snapshots"]);
         kill_last_agent(&job.lines(4, "waits"));
         let ended = job.end();
         ended.expect(0).says("attempt 2 of 2: rank 2 on host host2 was lost with its host: ");
@@ -300,6 +301,11 @@ pub fn rank(folder: &str, fatal: usize, how: &str, snapshots: bool) -> Result<()
         world.barrier()?;
         match how {
             _ if attempt > fatal as u64 => {}
+            "leave" => {
+                let lock = Stdio::from(lock.try_clone()?);
+                Command::new("tail").args(["-f", "/dev/null"]).stdin(lock).spawn()?;
+                wait(world)?;
+            }
             "wait" => wait(world)?,
             "down" if is_last => {
                 File::create(folder.join("down"))?;
@@ -318,15 +324,11 @@ pub fn rank(folder: &str, fatal: usize, how: &str, snapshots: bool) -> Result<()
     })
 }
 
-/// Reports this process and its parent, and waits for a message that nobody sends. The memory takes
-/// the system a while to free, in which the process has its lock.
+/// Reports this process and its parent, and waits for a message that nobody sends.
 fn wait(world: &World) -> Result<()> {
-    let memory = vec![1_u8; 64 << 20];
     let parent = getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     say(&format!("waits {} {} {parent}", world.rank(), getpid().as_raw_nonzero()));
-    let ended = world.recv::<u8>((world.rank() + 1) % world.size(), 0).map(drop);
-    drop(std::hint::black_box(memory));
-    ended
+    world.recv::<u8>((world.rank() + 1) % world.size(), 0).map(drop)
 }
 
 /// Reads one line, and no byte more.
