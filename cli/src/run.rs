@@ -41,8 +41,8 @@ pub struct Run {
     /// 124
     #[arg(long, value_name = "TIME", value_parser = fencepost_job::duration)]
     timeout: Option<Duration>,
-    /// How often to start the job again after a failure that the program has not caused: a rank that
-    /// a signal has killed or that sends no heartbeats, or a host that was lost
+    /// How often to start the job again after a failure that the program has not caused: a rank
+    /// that a signal has killed or that sends no heartbeats, or a host that was lost
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     restarts: u32,
     /// Leave out hosts that were lost when the job is started again: it has fewer ranks then
@@ -115,6 +115,8 @@ two seconds later.
 Exit codes:
   0    every rank succeeded
   2    the command line or a setting is not valid
+  75   the job ended on request after it had saved a snapshot; start it again to
+       continue
   124  the job exceeded its time limit
   125  the job could not run, such as for lack of a host, memory or descriptors
   126  the program can't be executed, or it ended without joining the job
@@ -122,6 +124,8 @@ Exit codes:
 
 Otherwise the exit code is that of the lowest rank that failed independently of other ranks: the code with which it exited \
 (101 after a panic), or 128 plus the number of the signal that killed it.
+
+With --restarts, a job is started again, with the same arguments, after a failure that its program has not caused: a signal kills a rank, a rank sends no heartbeat or vanishes inside a wrapper, or a host is lost. An error, a panic or an exit code of the program, the time limit and signals to the launcher end the job. An attempt that follows one without a new snapshot begins after 1 s, then 2 s, 4 s and so on, up to 60 s. --timeout limits all attempts together, and rank 0 reads what is left of standard input.
 
 Options of mpirun are accepted where they mean the same: -np, --host, --hostfile, --machinefile, -x, -wdir, --bind-to core, \
 --timeout, --tag-output and -l; long ones also with a single dash.
@@ -134,6 +138,7 @@ Examples:
   fencepost run -n 4 --transport tcp --tag-output ./hillslope --years 2e6
   fencepost run --pretend-hosts 2 -n 4 ./heat2d
   fencepost run --hosts a:4,b:4 --bind ib0 --timeout 2h ./hillslope
+  fencepost run --hosts a:4,b:4 --restarts 5 --shrink ./heat2d
   fencepost run --hosts a,b --remote-command 'ip netns exec {host}' ./heat2d";
 
 /// The default remote command. It detects broken connections, and never asks for a password.
