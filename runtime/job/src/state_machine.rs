@@ -224,7 +224,8 @@ impl StateMachine {
     /// have ended. After a timeout or a signal this is the grace period: a user who ended the job
     /// should not wait for a reader that has stopped.
     pub(crate) fn output_deadline(&self, now: Instant) -> Option<Instant> {
-        if self.timed_out || self.signals > 0 { Some(now + self.grace) } else { self.timeout }
+        let is_ended = self.timed_out || self.asked_to_stop || self.signals > 0;
+        if is_ended { Some(now + self.grace) } else { self.timeout }
     }
 
     /// Extends all limits by `time`, which has just passed and does not count.
