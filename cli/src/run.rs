@@ -41,6 +41,17 @@ pub struct Run {
     /// 124
     #[arg(long, value_name = "TIME", value_parser = fencepost_job::duration)]
     timeout: Option<Duration>,
+    /// How often to start the job again after a failure that the program has not caused: a rank
+    /// that a signal has killed or that sends no heartbeats, or a host that was lost
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    restarts: u32,
+    /// Leave out hosts that were lost when the job is started again: it has fewer ranks then
+    #[arg(long, requires = "restarts")]
+    shrink: bool,
+    /// Give the ranks the time that they need to save a snapshot at the first SIGTERM; also
+    /// FENCEPOST_SNAPSHOT_ON_TERM=on
+    #[arg(long)]
+    snapshot_on_term: bool,
     /// Set an environment variable for the ranks: NAME=VALUE, or NAME to pass on its value here
     #[arg(short = 'x', long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
@@ -104,6 +115,8 @@ two seconds later.
 Exit codes:
   0    every rank succeeded
   2    the command line or a setting is not valid
+  75   the job ended on request after it had saved a snapshot; start it again to
+       continue
   124  the job exceeded its time limit
   125  the job could not run, such as for lack of a host, memory or descriptors
   126  the program can't be executed, or it ended without joining the job
@@ -111,6 +124,8 @@ Exit codes:
 
 Otherwise the exit code is that of the lowest rank that failed independently of other ranks: the code with which it exited \
 (101 after a panic), or 128 plus the number of the signal that killed it.
+
+With --restarts, a job is started again, with the same arguments, after a failure that its program has not caused: a signal kills a rank, a rank sends no heartbeat or vanishes inside a wrapper, or a host is lost. An error, a panic or an exit code of the program, the time limit and signals to the launcher end the job. An attempt that follows one without a new snapshot begins after 1 s, then 2 s, 4 s and so on, up to 60 s. --timeout limits all attempts together, and rank 0 reads what is left of standard input.
 
 Options of mpirun are accepted where they mean the same: -np, --host, --hostfile, --machinefile, -x, -wdir, --bind-to core, \
 --timeout, --tag-output and -l; long ones also with a single dash.
@@ -123,6 +138,7 @@ Examples:
   fencepost run -n 4 --transport tcp --tag-output ./hillslope --years 2e6
   fencepost run --pretend-hosts 2 -n 4 ./heat2d
   fencepost run --hosts a:4,b:4 --bind ib0 --timeout 2h ./hillslope
+  fencepost run --hosts a:4,b:4 --restarts 5 --shrink ./heat2d
   fencepost run --hosts a,b --remote-command 'ip netns exec {host}' ./heat2d";
 
 /// The default remote command. It detects broken connections, and never asks for a password.
@@ -133,6 +149,9 @@ const PRETENDED_MAX: i64 = 250;
 
 /// The remote command of a pretended host, which only runs its arguments.
 const ENV: &str = "env";
+
+/// The variable that has ranks take a snapshot at SIGTERM.
+const SNAPSHOT_ON_TERM: &str = "FENCEPOST_SNAPSHOT_ON_TERM";
 
 /// The reason why no job is started, and the exit code for it.
 struct NotStarted {
@@ -200,6 +219,8 @@ impl Run {
             Some(path) => path.clone(),
             None => std::env::current_exe().map_err(here)?,
         };
+        let environment = self.environment()?;
+        let snapshot_on_term = environment.iter().rfind(|(name, _)| name == SNAPSHOT_ON_TERM);
         Ok(Start {
             program,
             arguments: self.arguments.clone(),
@@ -207,7 +228,8 @@ impl Run {
                 Some(folder) => std::path::absolute(folder).map_err(here)?,
                 None => std::env::current_dir().map_err(here)?,
             },
-            environment: self.environment()?,
+            snapshot_on_term: snapshot_on_term.is_some_and(|(_, value)| value == "on"),
+            environment,
             reach,
             hosts,
             fencepost,
@@ -219,6 +241,8 @@ impl Run {
             input: self.stdin != "none",
             pin: self.pin || self.bind_to.as_deref() == Some("core"),
             verbose: self.verbose,
+            restarts: self.restarts,
+            shrink: self.shrink,
         })
     }
 
@@ -331,6 +355,9 @@ impl Run {
                 return Err(format!("--env {variable}: this variable cannot be set"));
             }
             all.push((name.into(), value));
+        }
+        if self.snapshot_on_term {
+            all.push((SNAPSHOT_ON_TERM.into(), "on".into()));
         }
         if let Some(path) = &self.machine {
             all.push(("FENCEPOST_MACHINE".into(), fencepost_tool::files::machine(path)?.to_string().into()));

@@ -171,6 +171,7 @@ struct Inner {
     world_ended: bool,
     reported: bool,
     secondary: bool,
+    stopping: bool,
     failed: Option<FailedRank>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -189,6 +190,7 @@ impl Error {
             world_ended: false,
             reported: false,
             secondary: false,
+            stopping: false,
             failed: None,
             source: None,
         }))
@@ -251,6 +253,21 @@ impl Error {
     pub fn secondary(mut self) -> Self {
         self.0.secondary = true;
         self
+    }
+
+    /// Marks an error with which the program ends because it was asked to: its state is saved, and
+    /// it can be started again to continue.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn stopping(mut self) -> Self {
+        self.0.stopping = true;
+        self
+    }
+
+    /// Returns whether the program ends because it was asked to, with its state saved.
+    #[doc(hidden)]
+    pub fn is_stopping(&self) -> bool {
+        self.0.stopping
     }
 
     /// Sets the other rank that has failed: the error only passes that failure on.

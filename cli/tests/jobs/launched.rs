@@ -115,6 +115,17 @@ impl Launched {
         lines
     }
 
+    /// Waits for a line of standard error that contains `text`. The lines up to that one are not in
+    /// the [`Ended`].
+    pub fn await_error(&mut self, text: &str) {
+        let pipe = self.err.as_mut().expect("standard error is piped");
+        let (mut lines, mut byte) = (String::new(), [0]);
+        while !lines.ends_with('\n') || !lines.lines().last().is_some_and(|line| line.contains(text)) {
+            assert_eq!(pipe.read(&mut byte).expect("it can be read"), 1, "no `{text}` in {lines}");
+            lines.push(char::from(byte[0]));
+        }
+    }
+
     pub fn kill(&self, signal: Signal) {
         kill_process(self.pid(), signal).expect("it is there");
     }

@@ -27,6 +27,7 @@ mod plans;
 mod points;
 mod rank;
 mod remote;
+mod restarts;
 mod surroundings;
 mod traces;
 
@@ -61,6 +62,11 @@ const WAITING: &[Test] = &[
     ("a_rank_that_fails_inside_a_wrapper_that_works_on_is_named_at_once", surroundings::wrappers_of_failures),
     ("launcher_suspends_all_ranks_and_lets_them_go_on", surroundings::suspension),
     ("launcher_in_the_background_is_stopped_before_it_writes_to_a_terminal", surroundings::background),
+    ("restarts_without_a_snapshot_begin_after_a_wait", restarts::without_snapshots),
+    ("restarts_follow_silent_and_vanished_ranks", restarts::silent_or_vanished),
+    ("restarts_count_hosts_that_cannot_be_reached_later", restarts::unreachable_later),
+    ("restarts_end_by_a_signal_during_the_wait", restarts::signal_between_attempts),
+    ("restarts_have_one_time_limit", restarts::timeout_of_all_attempts),
 ];
 
 /// These run one at a time: some look for processes that a job has left, and some measure.
@@ -107,6 +113,14 @@ const ALONE: &[Test] = &[
     ("launcher_names_a_refused_system_call", surroundings::refused_calls),
     ("launcher_accepts_what_users_of_mpirun_type", surroundings::forms),
     ("launcher_tells_pinned_ranks_how_many_cores_all_have", surroundings::pinned),
+    ("restarts_continue_a_job_whose_ranks_are_killed", restarts::killed),
+    ("restarts_are_limited", restarts::all_attempts_fail),
+    ("restarts_do_not_follow_failures_of_programs_and_users", restarts::not_restarted),
+    ("restarts_repeat_or_leave_out_a_lost_host", restarts::lost_hosts),
+    ("restarts_need_a_host", restarts::no_host_left),
+    ("restarts_go_on_with_standard_input", restarts::input),
+    ("a_job_that_ends_on_request_has_code_75", restarts::stops),
+    ("a_job_has_time_for_a_snapshot_at_sigterm", restarts::snapshots_on_term),
     ("hosts_are_reached_by_the_remote_command", remote::hosts),
     ("a_lost_host_is_named_by_all_ranks", remote::lost),
     ("output_of_ranks_on_hosts_is_complete", remote::floods),

@@ -56,6 +56,11 @@ pub fn main(words: &[String]) -> ExitCode {
         ["busy", file] => super::mpi::busy(file),
         ["lends", how] => super::mpi::lends(how),
         ["noticed", wait] => super::noticed::rank(wait),
+        ["fails", folder, fatal, how, snapshots] => {
+            super::restarts::rank(folder, number(fatal), how, snapshots == "snapshots")
+        }
+        ["stops", way] => super::restarts::rank_that_stops(way),
+        ["on-term", then] => super::restarts::rank_on_term(then),
         ["many", rank, point, how] => return super::many::die(number(rank), number(point), how),
         ["die", rank, point, how] => return super::points::die(number(rank), number(point), how),
         _ => panic!("no such rank: {words:?}"),

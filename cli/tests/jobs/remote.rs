@@ -141,10 +141,10 @@ pub fn floods() {
 }
 
 /// A script that serves as the remote command; removed on drop.
-struct Script(String);
+pub struct Script(pub String);
 
 impl Script {
-    fn new(name: &str, text: &str) -> Self {
+    pub fn new(name: &str, text: &str) -> Self {
         let path = std::env::temp_dir().join(format!("fencepost-{name}-{}", std::process::id()));
         let mut file = std::fs::OpenOptions::new();
         let mut file = file.write(true).create_new(true).mode(0o700).open(&path).expect("a file");

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 
 /// The version of this protocol, which the launcher, its hosts and its ranks must share.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// The length of a frame's header in bytes.
 pub const HEADER: usize = 8;
 /// The largest length of a message after its header: the arguments and environment of a program, or
@@ -57,6 +57,13 @@ pub enum Message {
     Entered,
     /// Rank to launcher: the rank has left a world.
     Left(Ending),
+    /// Rank to launcher: the program has taken a snapshot of its state.
+    Snapshot {
+        /// The step of the program that the snapshot is of.
+        step: u64,
+        /// The folder of the snapshot. Bytes that are not UTF-8 are replaced.
+        folder: String,
+    },
     /// Rank to launcher, as the last message: the rank's program ends, so it sends no more
     /// heartbeats. The process that the launcher has started may continue, if it is a wrapper.
     Leaving,
@@ -120,6 +127,8 @@ pub enum Ending {
     Failed,
     /// The program failed because another rank had failed.
     SecondaryFailure,
+    /// The program ended because it was asked to, and has saved its state.
+    Stopped,
 }
 
 /// The part of a job that a host should start.
@@ -206,6 +215,11 @@ impl Message {
             }
             Message::Leaving => 22,
             Message::Vanished => 23,
+            Message::Snapshot { step, folder } => {
+                out.u64(*step);
+                out.bytes(truncate(folder).as_bytes());
+                24
+            }
             Message::Start(host) => {
                 host.write(out);
                 32
@@ -270,10 +284,12 @@ impl Message {
                 0 => Ending::Finished,
                 1 => Ending::Failed,
                 2 => Ending::SecondaryFailure,
+                3 => Ending::Stopped,
                 _ => return Err(Malformed("unknown kind of ending")),
             }),
             22 => Message::Leaving,
             23 => Message::Vanished,
+            24 => Message::Snapshot { step: bytes.u64()?, folder: text(&mut bytes)? },
             32 => Message::Start(Box::new(HostJob::read(&mut bytes)?)),
             33 => Message::Signal { rank: bytes.u32()?, signal: bytes.u32()? as i32 },
             34 => Message::Forward { rank: bytes.u32()?, frame: bytes.bytes()?.to_vec() },
@@ -432,6 +448,8 @@ mod tests {
             Message::Left(Ending::Finished),
             Message::Left(Ending::Failed),
             Message::Left(Ending::SecondaryFailure),
+            Message::Left(Ending::Stopped),
+            Message::Snapshot { step: 40, folder: "out/snapshots".into() },
             Message::Start(Box::new(host.clone())),
             Message::Start(Box::new(HostJob { digest: None, pin: false, ..host })),
             Message::Signal { rank: 1, signal: 15 },

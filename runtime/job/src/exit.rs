@@ -6,6 +6,9 @@ use signal_hook::consts::SIGKILL;
 use std::fmt;
 use std::time::Duration;
 
+/// The exit code of a program, and of its job, that ended on request after it had saved a snapshot;
+/// start it again to continue. It is EX_TEMPFAIL of `sysexits.h`.
+pub const STOPPED: u8 = 75;
 /// The exit code of a job that exceeded its time limit.
 pub const TIMED_OUT: u8 = 124;
 /// The exit code of a job that could not run: no memory, no descriptors, or a host that cannot be

@@ -1,4 +1,5 @@
-//! The launcher: it starts a job, watches it until every rank has ended, and reports the result.
+//! [`RunningJob`]: one attempt at a job. It starts the ranks, watches them until every rank has
+//! ended, and reports the result.
 //!
 //! Ranks on this machine are child processes of the launcher ([`Children`]). For each other host
 //! the launcher runs one command (`ssh`) that runs `fencepost host` there; messages travel through
@@ -11,15 +12,18 @@ use crate::description::{Description, HostRanks, Limits, Reach};
 use crate::exit::{Exit, FAILED, TIMED_OUT, signal_name};
 use crate::input::{InputSource, is_terminal};
 use crate::link::HostMemory;
-use crate::relay::{OutputRelay, report};
+use crate::orphans::Orphans;
+use crate::relay::OutputRelay;
 use crate::remote_host::{RemoteHost, RemoteReady, command_line};
 use crate::signals::Signals;
-use crate::start::{Host, RANKS_MAX, Start};
-use crate::state_machine::{RankCommand, StateMachine};
+use crate::start::{Host, Start};
+use crate::state_machine::{Failure, RankCommand, StateMachine, is_user_signal};
 use crate::turns::{Turns, timeout_until};
 use fencepost_transport::auth::{Secret, random_bytes};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::OwnedFd;
 use signal_hook::consts::{SIGCONT, SIGTSTP, SIGTTOU};
+use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -27,30 +31,25 @@ use std::time::{Duration, Instant};
 /// How long the launcher waits for room in the pipes to its hosts before it is suspended.
 const SUSPEND_LIMIT: Duration = Duration::from_secs(1);
 
-impl Start {
-    /// Runs the job until every rank has ended, reports what failed, and returns the exit code.
-    pub fn run(self) -> u8 {
-        match RunningJob::new(&self) {
-            Ok(mut running) => {
-                running.start(&self);
-                running.watch();
-                running.report();
-                running.drain_output()
-            }
-            Err(error) => {
-                report(&format!("the job can't be started: {error}"));
-                FAILED
-            }
-        }
+/// The last snapshot that a rank has reported.
+#[derive(Clone)]
+pub(crate) struct Snapshot {
+    step: u64,
+    folder: String,
+}
+
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "of step {}, in {}", self.step, self.folder)
     }
 }
 
-struct RunningJob {
+pub(crate) struct RunningJob<'a> {
     job_state: StateMachine,
     children: Children,
     remotes: Vec<RemoteHost>,
-    relay: OutputRelay,
-    signals: Signals,
+    relay: &'a mut OutputRelay,
+    signals: &'a mut Signals,
     hosts: Vec<HostRanks>,
     limits: Limits,
     next_beat: Instant,
@@ -61,6 +60,8 @@ struct RunningJob {
     /// Whether the launcher has asked the hosts to pause the output of their ranks.
     output_paused: bool,
     input: InputSource,
+    /// The last snapshot that a rank of this attempt has reported.
+    snapshot: Option<Snapshot>,
 }
 
 /// The state of the warning about ranks that do not join. A rank sends nothing before it joins, and
@@ -83,14 +84,16 @@ enum Key {
     Remote(RemoteReady),
 }
 
-impl RunningJob {
-    fn new(start: &Start) -> io::Result<Self> {
-        let size = start.hosts.iter().map(|host| u64::from(host.ranks)).sum::<u64>();
-        if size > u64::from(RANKS_MAX) {
-            return Err(io::Error::other(format!("it has {size} ranks; a job has at most {RANKS_MAX}")));
-        }
-        let here = start.hosts.iter().filter(|host| host.remote.is_empty()).map(|host| host.ranks).sum();
-        crate::needs::check(here, start.tag_output, start.hosts.len())?;
+impl<'a> RunningJob<'a> {
+    /// Prepares an attempt at a job that exceeds its time limit at `timeout`.
+    ///
+    /// # Errors
+    /// The system has no memory for the ranks.
+    pub(crate) fn new(
+        start: &Start,
+        (relay, signals): (&'a mut OutputRelay, &'a mut Signals),
+        timeout: Option<Instant>,
+    ) -> io::Result<Self> {
         let mut memory = Vec::new();
         let mut end = 0;
         for host in &start.hosts {
@@ -101,14 +104,19 @@ impl RunningJob {
             }
         }
         let now = Instant::now();
-        let timeout = start.timeout.map(|time| now + time);
         let is_far = start.hosts.first().is_some_and(|host| !host.remote.is_empty());
         Ok(Self {
-            job_state: StateMachine::new(start.size(), start.reach, start.grace, timeout),
+            job_state: StateMachine::new(
+                start.size(),
+                start.reach,
+                start.grace,
+                timeout,
+                start.snapshot_on_term,
+            ),
             children: Children::new(start.limits, memory),
             remotes: Vec::new(),
-            relay: OutputRelay::new(start.tag_output),
-            signals: Signals::new(true)?,
+            relay,
+            signals,
             hosts: start
                 .hosts
                 .iter()
@@ -127,10 +135,11 @@ impl RunningJob {
             output_paused: false,
             // On this host, rank 0 inherits an input that is not a terminal.
             input: InputSource::new(start.input && (is_terminal() || is_far)),
+            snapshot: None,
         })
     }
 
-    fn start(&mut self, start: &Start) {
+    pub(crate) fn start(&mut self, start: &Start) {
         let (secret, job) = match (Secret::new(), random_bytes()) {
             (Ok(secret), Ok(job)) => (secret, job),
             (Err(error), _) | (_, Err(error)) => {
@@ -227,7 +236,7 @@ impl RunningJob {
     }
 
     /// Handles events until every rank has ended.
-    fn watch(&mut self) {
+    pub(crate) fn watch(&mut self) {
         self.turns.next();
         while !self.job_state.is_over() || !self.remotes.is_empty() {
             // The silence limit compares with the time before `poll`: everything that was sent by
@@ -314,7 +323,7 @@ impl RunningJob {
         self.remotes.iter_mut().for_each(|remote| remote.expire(now));
         self.job_state.expire(now, &mut commands);
         for event in events {
-            self.handle_event(event, &mut commands);
+            self.handle_event(event, now, &mut commands);
         }
         self.execute(&commands);
         self.warn_about_late_ranks(now);
@@ -385,14 +394,13 @@ impl RunningJob {
         }
     }
 
-    fn handle_event(&mut self, event: Event, commands: &mut Vec<RankCommand>) {
+    fn handle_event(&mut self, event: Event, now: Instant, commands: &mut Vec<RankCommand>) {
         match event {
-            Event::Reported(rank, message) => {
-                self.job_state.on_message(rank, message, Instant::now(), commands)
+            Event::Reported(_, Message::Snapshot { step, folder }) => {
+                self.snapshot = Some(Snapshot { step, folder });
             }
-            Event::Output { rank, error, bytes } => {
-                self.relay.on_output(rank, error, &bytes, Instant::now());
-            }
+            Event::Reported(rank, message) => self.job_state.on_message(rank, message, now, commands),
+            Event::Output { rank, error, bytes } => self.relay.on_output(rank, error, &bytes, now),
             Event::Exited(rank, exit) => {
                 self.relay.on_exit(rank);
                 if rank == 0 {
@@ -401,7 +409,7 @@ impl RunningJob {
                 if self.verbose {
                     self.relay.report(&format!("{} {exit}", self.name(rank)));
                 }
-                self.job_state.on_exit(rank, exit, Instant::now(), commands);
+                self.job_state.on_exit(rank, exit, now, commands);
             }
         }
     }
@@ -418,7 +426,7 @@ impl RunningJob {
                     there.for_each(|remote| remote.send(&forward));
                 }
                 &RankCommand::Signal(rank, signal) => {
-                    let of_user = self.job_state.is_user_signal(signal);
+                    let of_user = is_user_signal(signal);
                     match self.remote_of(rank) {
                         None => self.children.signal(rank, signal),
                         Some(remote) => remote.signal_rank(rank, signal, of_user),
@@ -491,27 +499,118 @@ impl RunningJob {
         format!("rank {rank} on host {}", host.map_or("?", |host| &host.name))
     }
 
-    /// Reports the failure of the job.
-    fn report(&mut self) {
+    /// Returns the last snapshot that a rank of this attempt has reported.
+    pub(crate) fn snapshot(&self) -> Option<&Snapshot> {
+        self.snapshot.as_ref()
+    }
+
+    /// Returns the time at which the job exceeds its time limit.
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        self.job_state.timeout()
+    }
+
+    /// Returns the failure for which the job may be started again, described as for
+    /// [`report`](Self::report).
+    pub(crate) fn retryable_failure(&self, is_first_attempt: bool) -> Option<String> {
+        self.job_state.retryable_failure(is_first_attempt).map(|failure| self.describe(&failure))
+    }
+
+    /// Returns whether each of the hosts, in the order of the job, was lost.
+    pub(crate) fn lost_hosts(&self) -> Vec<bool> {
+        let mut end = 0;
+        let lost = |host: &HostRanks| {
+            let mut ranks = end..end + host.ranks;
+            end = ranks.end;
+            ranks.any(|rank| self.job_state.is_lost(rank))
+        };
+        self.hosts.iter().map(lost).collect()
+    }
+
+    fn describe(&self, failure: &Failure) -> String {
+        let others = match self.job_state.failures().iter().filter(|failure| failure.primary).count() {
+            0 | 1 => String::new(),
+            2 => " (1 more rank failed independently)".to_owned(),
+            several => format!(" ({} more ranks failed independently)", several - 1),
+        };
+        format!("{} {}{others}", self.name(failure.rank), failure.how)
+    }
+
+    /// Reports a line of the launcher's own on standard error.
+    pub(crate) fn report_line(&mut self, line: &str) {
+        self.relay.report(line);
+    }
+
+    /// Reports the failure of the job, or that it has ended on request; `snapshot` is its last one.
+    pub(crate) fn report(&mut self, snapshot: Option<&Snapshot>) {
         let failures = self.job_state.failures();
-        let primary: Vec<_> = failures.iter().filter(|failure| failure.primary).collect();
         if self.job_state.timed_out() {
             self.relay.report("the job exceeded its time limit");
-        } else if let Some(first) = primary.first().copied().or(failures.first()) {
-            let others = match primary.len() {
-                0 | 1 => String::new(),
-                2 => " (1 more rank failed independently)".to_owned(),
-                several => format!(" ({} more ranks failed independently)", several - 1),
-            };
-            self.relay.report(&format!("{} {}{others}", self.name(first.rank), first.how));
+        } else if let Some(first) = failures.iter().find(|failure| failure.primary).or(failures.first()) {
+            self.relay.report(&self.describe(first));
+        } else if self.job_state.has_stopped() {
+            let after = snapshot.map_or(String::new(), |snapshot| format!(" after a snapshot {snapshot}"));
+            self.relay.report(&format!("the job ended on request{after}"));
         }
     }
 
-    /// Writes the ranks' remaining output until its deadline or a signal, and returns the exit
-    /// code.
-    fn drain_output(mut self) -> u8 {
+    /// Waits, after all ranks have ended, until `until` and until the processes that they have left
+    /// on this machine have ended, too. Returns the exit code of the job if a signal or the time
+    /// limit ends it meanwhile.
+    pub(crate) fn pause(&mut self, until: Instant, orphans: &Orphans) -> Option<u8> {
+        let mut commands = Vec::new(); // there is no rank to carry them out
+        loop {
+            self.flush_output();
+            let left = orphans.kill();
+            let now = Instant::now();
+            let is_over = left.is_empty() && until <= now;
+            let end = if left.is_empty() { Some(until) } else { None };
+            let limit = [self.timeout(), end].into_iter().flatten().min();
+            // If nothing is left to wait for, this only takes the signals that have arrived.
+            let (caught, _) = self.wait_without_ranks(&left, limit);
+            if let Some(&signal) = caught.first() {
+                let name = signal_name(signal).unwrap_or("a signal");
+                self.relay.report(&format!("{name} ended the job before its next attempt"));
+                self.job_state.on_signal(signal, now, &mut commands);
+                return Some(Exit::Signal(signal as u8).code());
+            }
+            self.job_state.expire(Instant::now(), &mut commands);
+            if self.job_state.timed_out() {
+                self.report(None);
+                return Some(TIMED_OUT);
+            }
+            if is_over {
+                return None;
+            }
+        }
+    }
+
+    /// Waits for a signal, for room for the launcher's own output, for the end of one of
+    /// `processes`, or until `limit`. Returns the signals that have arrived, and how long a shell
+    /// has suspended the launcher meanwhile.
+    fn wait_without_ranks(&mut self, processes: &[OwnedFd], limit: Option<Instant>) -> (Vec<i32>, Duration) {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.signals.source(), PollFlags::IN)];
+        fds.extend(processes.iter().map(|process| PollFd::new(process, PollFlags::IN)));
+        self.relay.watch(&mut fds);
+        let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(limit).as_ref());
+        let mut caught = self.signals.take();
+        let began = Instant::now();
+        if caught.contains(&SIGTSTP) && !caught.contains(&SIGCONT) {
+            self.suspend(SIGTSTP);
+        }
+        caught.retain(|signal| ![SIGTSTP, SIGCONT].contains(signal));
+        (caught, began.elapsed())
+    }
+
+    /// Returns the exit code of this attempt.
+    pub(crate) fn code(&self) -> u8 {
+        self.job_state.code()
+    }
+
+    /// Writes the ranks' remaining output until its deadline or a signal, and returns the exit code
+    /// of the job. It is `code`, unless that is 0 and some output was not written.
+    pub(crate) fn drain_output(mut self, mut code: u8) -> u8 {
         let mut limit = self.job_state.output_deadline(Instant::now());
-        let (mut code, mut reported) = (self.job_state.code(), false);
+        let mut reported = false;
         loop {
             let began = Instant::now();
             self.flush_output();
@@ -525,19 +624,9 @@ impl RunningJob {
             if self.relay.is_empty() {
                 return code;
             }
-            let mut fds = vec![PollFd::from_borrowed_fd(self.signals.source(), PollFlags::IN)];
-            self.relay.watch(&mut fds);
-            let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(limit).as_ref());
-            let caught = self.signals.take();
-            if caught.contains(&SIGTSTP) && !caught.contains(&SIGCONT) {
-                let began = Instant::now();
-                self.suspend(SIGTSTP);
-                limit = limit.map(|limit| limit + began.elapsed());
-            }
-            let ends = |signal: &i32| {
-                !self.job_state.is_user_signal(*signal) && ![SIGTSTP, SIGCONT].contains(signal)
-            };
-            let cut = match caught.into_iter().find(ends) {
+            let (caught, suspended) = self.wait_without_ranks(&[], limit);
+            limit = limit.map(|limit| limit + suspended);
+            let cut = match caught.into_iter().find(|signal| !is_user_signal(*signal)) {
                 Some(signal) => Exit::Signal(signal as u8).code(),
                 None if limit.is_some_and(|limit| limit <= Instant::now()) => TIMED_OUT,
                 None => continue,

@@ -17,6 +17,7 @@
 //! | `children` | the ranks that are child processes of this process |
 //! | `state_machine` | what the launcher does when a rank reports or ends; a pure state machine |
 //! | `start`, `launcher` | the description of a job, and what starts and watches it |
+//! | `attempts`, `orphans` | starts a job again after a failure, once nothing of it is left |
 //! | `remote_host`, `host` | another host as the launcher sees it, and the launcher's agent there |
 //! | `environment` | jobs of external launchers (Slurm, MPI) |
 //! | `over_mpi`, `rendezvous` | how their ranks meet: over the launcher's MPI, or at an address |
@@ -35,6 +36,7 @@
 //! any other death. Ranks die with the launcher: the system kills them. If it does not, they end
 //! when their control channel ends.
 
+mod attempts;
 mod bind;
 mod cgroup;
 mod channel;
@@ -51,6 +53,7 @@ mod link;
 mod member;
 mod membership;
 mod needs;
+mod orphans;
 mod over_mpi;
 mod pin;
 mod relay;
@@ -68,7 +71,7 @@ mod wire;
 pub use bind::resolve;
 pub use channel::{Channel, ChannelError};
 pub use description::{Description, HostRanks, Limits, Reach};
-pub use exit::{Exit, FAILED, NOT_FOUND, NOT_RUN, TIMED_OUT, USAGE, signal_name};
+pub use exit::{Exit, FAILED, NOT_FOUND, NOT_RUN, STOPPED, TIMED_OUT, USAGE, signal_name};
 pub use host::host;
 pub use member::{Member, joined, member};
 pub use over_mpi::ask_for;

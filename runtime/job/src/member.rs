@@ -20,6 +20,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open};
+use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -257,6 +258,13 @@ impl Member {
     /// failed. The process may be in a world, or may not have entered one yet.
     pub fn report_secondary_failure(&self) {
         self.membership.send(&Message::Left(Ending::SecondaryFailure));
+    }
+
+    /// Reports to the launcher that the program has taken a snapshot of `step` in `folder`. The
+    /// launcher reports the last one to the user. Without a launcher this does nothing.
+    pub fn report_snapshot(&self, step: u64, folder: &Path) {
+        let folder = folder.to_string_lossy().into_owned();
+        self.membership.send(&Message::Snapshot { step, folder });
     }
 
     /// Waits until this rank can reach the other ranks.

@@ -15,6 +15,9 @@ pub struct Settings {
     pub grace: Duration,
     /// `FENCEPOST_TIMEOUT`: the time limit of the job.
     pub timeout: Option<Duration>,
+    /// `FENCEPOST_SNAPSHOT_ON_TERM`: whether the first SIGTERM to the launcher gives the ranks the
+    /// time that they need to save a snapshot.
+    pub snapshot_on_term: bool,
 }
 
 impl Settings {
@@ -44,13 +47,14 @@ impl Settings {
                 "FENCEPOST_SILENCE is {silence:?} and FENCEPOST_HEARTBEAT is {heartbeat:?}: the silence limit must be at least two heartbeats, or `off`"
             ));
         }
-        let sealed = match get("FENCEPOST_SEAL").as_deref() {
-            None | Some("off") => false,
-            Some("on") => true,
-            Some(other) => return Err(format!("FENCEPOST_SEAL is `{other}`: give `on` or `off`")),
+        let is_on = |name: &str| match get(name).as_deref() {
+            None | Some("off") => Ok(false),
+            Some("on") => Ok(true),
+            Some(other) => Err(format!("{name} is `{other}`: give `on` or `off`")),
         };
         Ok(Self {
-            sealed,
+            sealed: is_on("FENCEPOST_SEAL")?,
+            snapshot_on_term: is_on("FENCEPOST_SNAPSHOT_ON_TERM")?,
             limits: Limits { heartbeat, silence },
             grace: time("FENCEPOST_GRACE")?.unwrap_or(Duration::from_secs(10)),
             timeout: time("FENCEPOST_TIMEOUT")?.filter(|time| !time.is_zero()),
@@ -101,6 +105,7 @@ mod tests {
             ("FENCEPOST_HEARTBEAT", "10000000000000000000"),
             ("FENCEPOST_SILENCE", "600ms"),
             ("FENCEPOST_GRACE", "x"),
+            ("FENCEPOST_SNAPSHOT_ON_TERM", "yes"),
         ] {
             let pairs: &[(&str, &str)] = &[(name, value)];
             let refused = Settings::from(|asked| pairs.iter().find(|p| p.0 == asked).map(|p| p.1.to_owned()));

@@ -1,4 +1,4 @@
-//! [`Start`]: the description of a job, which a [launcher](crate::launcher) starts.
+//! [`Start`]: the description of a job, which the [launcher](crate::attempts) starts.
 
 use crate::children::{Input, Program};
 use crate::control::HostJob;
@@ -63,6 +63,15 @@ pub struct Start {
     pub input: bool,
     /// Whether the launcher reports what it starts, and how each rank ends.
     pub verbose: bool,
+    /// How often the job is started again after a failure that the program has not caused: a rank
+    /// that a signal has killed, that fell silent or that vanished inside a wrapper, or a host that
+    /// was lost.
+    pub restarts: u32,
+    /// Whether hosts that were lost are left out when the job is started again.
+    pub shrink: bool,
+    /// Whether the first SIGTERM to the launcher gives the ranks the time that they need to save a
+    /// snapshot and to end.
+    pub snapshot_on_term: bool,
 }
 
 impl Start {
@@ -89,6 +98,9 @@ impl Start {
             pin: false,
             input: true,
             verbose: false,
+            restarts: 0,
+            shrink: false,
+            snapshot_on_term: settings.snapshot_on_term,
         })
     }
 

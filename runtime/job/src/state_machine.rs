@@ -5,7 +5,7 @@
 
 use crate::control::{Ending, Message};
 use crate::description::Reach;
-use crate::exit::{Exit, FAILED, NOT_RUN, TIMED_OUT};
+use crate::exit::{Exit, FAILED, NOT_RUN, STOPPED, TIMED_OUT};
 use signal_hook::consts::{SIGTERM, SIGUSR1, SIGUSR2};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -45,6 +45,8 @@ struct RankState {
     /// signal.
     killed: bool,
     exit: Option<Exit>,
+    /// The time at which the launcher noticed that the rank had failed.
+    failed_at: Option<Instant>,
 }
 
 impl RankState {
@@ -53,6 +55,11 @@ impl RankState {
     /// since.
     fn is_primary(&self) -> bool {
         self.last_ending != Some(Ending::SecondaryFailure) || self.in_world
+    }
+
+    /// Returns whether the rank has ended on request, with its state saved.
+    fn has_stopped(&self) -> bool {
+        self.exit == Some(Exit::Code(STOPPED)) && self.last_ending == Some(Ending::Stopped) && !self.in_world
     }
 }
 
@@ -66,7 +73,14 @@ pub(crate) struct StateMachine {
     /// The time at which the job exceeds its time limit.
     timeout: Option<Instant>,
     timed_out: bool,
+    /// Whether the next SIGTERM only asks the ranks to end after a snapshot.
+    snapshot_on_term: bool,
+    /// Whether such a SIGTERM has arrived.
+    asked_to_stop: bool,
+    /// The number of other signals that end the job.
     signals: u32,
+    /// The signals for the program's own use that were forwarded to the ranks.
+    forwarded: Vec<i32>,
     table_sent: bool,
     /// How the rank with the first primary failure ended.
     first_failure: Option<String>,
@@ -86,8 +100,20 @@ pub struct Failure {
     pub primary: bool,
 }
 
+/// Returns whether `signal` is for the program's own use (SIGUSR1, SIGUSR2): it is forwarded and
+/// ends nothing.
+pub(crate) fn is_user_signal(signal: i32) -> bool {
+    [SIGUSR1, SIGUSR2].contains(&signal)
+}
+
 impl StateMachine {
-    pub(crate) fn new(size: u32, reach: Reach, grace: Duration, timeout: Option<Instant>) -> Self {
+    pub(crate) fn new(
+        size: u32,
+        reach: Reach,
+        grace: Duration,
+        timeout: Option<Instant>,
+        snapshot_on_term: bool,
+    ) -> Self {
         Self {
             ranks: (0..size).map(|_| RankState::default()).collect(),
             reach,
@@ -95,7 +121,10 @@ impl StateMachine {
             kill_deadline: None,
             timeout,
             timed_out: false,
+            snapshot_on_term,
+            asked_to_stop: false,
             signals: 0,
+            forwarded: Vec::new(),
             table_sent: false,
             first_failure: None,
         }
@@ -160,6 +189,7 @@ impl StateMachine {
             (failed, how) = (true, format!("{how} after it had left its last world with an error"));
         }
         if let Some(failure) = failure {
+            self.ranks[rank as usize].failed_at = Some(now);
             self.kill_deadline.get_or_insert(now + self.grace);
             match &self.first_failure {
                 Some(first) if !failure.primary => how = format!("{how} after {first}"),
@@ -171,9 +201,15 @@ impl StateMachine {
     }
 
     /// Handles a signal to the launcher: forwards the first one to the ranks, and kills them at a
-    /// second one.
+    /// second one. If SIGTERM asks for a snapshot, the first SIGTERM does not count: the ranks take
+    /// the time that they need.
     pub(crate) fn on_signal(&mut self, signal: i32, now: Instant, commands: &mut Vec<RankCommand>) {
-        if self.is_user_signal(signal) {
+        if is_user_signal(signal) {
+            self.forwarded.push(signal);
+            return commands.extend(self.running().map(|rank| RankCommand::Signal(rank, signal)));
+        }
+        if signal == SIGTERM && self.signals == 0 && std::mem::take(&mut self.snapshot_on_term) {
+            self.asked_to_stop = true;
             return commands.extend(self.running().map(|rank| RankCommand::Signal(rank, signal)));
         }
         self.signals += 1;
@@ -184,17 +220,12 @@ impl StateMachine {
         self.kill_deadline.get_or_insert(now + self.grace);
     }
 
-    /// Returns whether `signal` is for the program's own use (SIGUSR1, SIGUSR2): it is forwarded
-    /// and ends nothing.
-    pub(crate) fn is_user_signal(&self, signal: i32) -> bool {
-        [SIGUSR1, SIGUSR2].contains(&signal)
-    }
-
     /// Returns the time until which the launcher writes the ranks' remaining output after all ranks
     /// have ended. After a timeout or a signal this is the grace period: a user who ended the job
     /// should not wait for a reader that has stopped.
     pub(crate) fn output_deadline(&self, now: Instant) -> Option<Instant> {
-        if self.timed_out || self.signals > 0 { Some(now + self.grace) } else { self.timeout }
+        let is_ended = self.timed_out || self.asked_to_stop || self.signals > 0;
+        if is_ended { Some(now + self.grace) } else { self.timeout }
     }
 
     /// Extends all limits by `time`, which has just passed and does not count.
@@ -202,6 +233,11 @@ impl StateMachine {
         for deadline in [&mut self.kill_deadline, &mut self.timeout].into_iter().flatten() {
             *deadline += time;
         }
+    }
+
+    /// Returns the time at which the job exceeds its time limit.
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        self.timeout
     }
 
     /// Returns the earliest time at which [`expire`](Self::expire) has something to do.
@@ -274,6 +310,7 @@ impl StateMachine {
                 ("exited with code 0 while it was in a world".into(), 1)
             }
             (None, Exit::Code(0)) => return None,
+            (None, _) if state.has_stopped() => return None,
             (None, exit) => (exit.to_string(), exit.code()),
         };
         let primary = (state.vanished || !state.killed) && state.is_primary();
@@ -285,14 +322,61 @@ impl StateMachine {
         (0..self.ranks.len() as u32).filter_map(|rank| self.failure(rank)).collect()
     }
 
+    /// Returns the failure for which the job may be started again: the first primary one in time,
+    /// unless the program, the user or the time limit has caused it. In the first attempt at a job,
+    /// the rank must have joined.
+    pub(crate) fn retryable_failure(&self, is_first_attempt: bool) -> Option<Failure> {
+        let has_stopped = |state: &RankState| state.last_ending == Some(Ending::Stopped);
+        let is_ended = self.timed_out || self.signals > 0 || self.asked_to_stop;
+        if is_ended || self.ranks.iter().any(has_stopped) {
+            return None;
+        }
+        let is_retryable = |failure: &Failure| self.is_retryable(failure.rank, is_first_attempt);
+        // Failures that are noticed at the same time may follow from the one that can be retried.
+        let order = |failure: &Failure| (self.ranks[failure.rank as usize].failed_at, !is_retryable(failure));
+        let primary = self.failures().into_iter().filter(|failure| failure.primary);
+        primary.min_by_key(order).filter(is_retryable)
+    }
+
+    fn is_retryable(&self, rank: u32, is_first_attempt: bool) -> bool {
+        let state = &self.ranks[rank as usize];
+        let of_user = |signal: u8| self.forwarded.contains(&i32::from(signal));
+        if is_first_attempt && !state.joined {
+            return false;
+        }
+        match &state.exit {
+            Some(Exit::Lost(_)) => true,
+            _ if state.join_error.is_some() => false,
+            _ if state.vanished => self.forwarded.is_empty(),
+            Some(Exit::Silent(_)) => true,
+            Some(Exit::Signal(signal)) => !of_user(*signal),
+            // A shell around the program exits with this code if a signal has killed the program.
+            Some(Exit::Code(code @ 129..=192)) => state.in_world && !of_user(code - 128),
+            _ => false,
+        }
+    }
+
+    /// Returns whether a rank was lost with its host.
+    pub(crate) fn is_lost(&self, rank: u32) -> bool {
+        matches!(self.ranks[rank as usize].exit, Some(Exit::Lost(_)))
+    }
+
+    /// Returns whether the job has ended on request: some rank has stopped, and none has failed.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.code() == STOPPED && self.failures().is_empty()
+    }
+
     /// Returns the job's exit code: the code of the lowest rank with a primary failure. Without a
-    /// primary failure, it is the code of the lowest rank that failed.
+    /// primary failure, it is the code of the lowest rank that failed. Without any failure, it is
+    /// [`STOPPED`] if a rank has stopped.
     pub(crate) fn code(&self) -> u8 {
         if self.timed_out {
             return TIMED_OUT;
         }
         let failures = self.failures();
-        failures.iter().find(|failure| failure.primary).or(failures.first()).map_or(0, |failure| failure.code)
+        let failure = failures.iter().find(|failure| failure.primary).or(failures.first());
+        let stopped = || if self.ranks.iter().any(RankState::has_stopped) { STOPPED } else { 0 };
+        failure.map_or_else(stopped, |failure| failure.code)
     }
 }
 
@@ -311,7 +395,7 @@ mod tests {
     impl Job {
         fn of(size: u32, reach: Reach) -> Self {
             let now = Instant::now();
-            Self { state_machine: StateMachine::new(size, reach, GRACE, Some(now + 10 * GRACE)), now }
+            Self { state_machine: StateMachine::new(size, reach, GRACE, Some(now + 10 * GRACE), false), now }
         }
 
         /// Returns a job whose ranks have all joined and entered a world.
@@ -492,6 +576,141 @@ mod tests {
         assert_eq!(commands, [RankCommand::Kill(1)]);
         job.on_exit(1, Exit::Signal(9));
         assert_eq!(job.state_machine.code(), 130);
+    }
+
+    #[test]
+    fn a_rank_that_stopped_has_ended_in_order_and_code_75_alone_is_a_failure() {
+        let mut job = Job::running(2);
+        job.on_message(0, Message::Left(Ending::Stopped));
+        let how = "rank 0 of the job exited with code 75".to_owned();
+        let died = RankCommand::NotifyAll(Message::Died { rank: 0, how, failed: false });
+        assert_eq!(job.on_exit(0, Exit::Code(STOPPED)), [died]);
+        assert!(job.later(5 * GRACE).is_empty(), "the other ranks have the time that they need");
+        job.on_message(1, Message::Left(Ending::Finished));
+        job.on_exit(1, Exit::Code(0));
+        assert_eq!((job.state_machine.code(), job.state_machine.has_stopped()), (STOPPED, true));
+
+        for ending in [Some(Ending::Finished), Some(Ending::Failed), None] {
+            let mut job = Job::running(1);
+            ending.map(|ending| job.on_message(0, Message::Left(ending)));
+            job.on_exit(0, Exit::Code(STOPPED));
+            assert_eq!((job.state_machine.code(), job.state_machine.has_stopped()), (STOPPED, false));
+            assert_eq!(job.state_machine.failures()[0].how, "exited with code 75");
+        }
+        let mut job = Job::running(2);
+        job.on_message(0, Message::Left(Ending::Stopped));
+        job.on_exit(0, Exit::Code(STOPPED));
+        job.on_exit(1, Exit::Code(3));
+        assert_eq!((job.state_machine.code(), job.state_machine.has_stopped()), (3, false));
+    }
+
+    /// Returns whether a job may be started again in which this happens to rank 1 of 2.
+    fn is_retryable(happens: impl FnOnce(&mut Job)) -> bool {
+        let mut job = Job::running(2);
+        happens(&mut job);
+        job.on_message(0, Message::Left(Ending::SecondaryFailure));
+        job.on_exit(0, Exit::Code(1));
+        let failure = job.state_machine.retryable_failure(true);
+        assert!(failure.as_ref().is_none_or(|failure| failure.rank == 1), "{failure:?}");
+        failure.is_some()
+    }
+
+    #[test]
+    fn failures_that_the_program_has_not_caused_are_retryable() {
+        for exit in [
+            Exit::Signal(9),
+            Exit::Signal(11),
+            Exit::Silent(GRACE),
+            Exit::Lost("the connection".into()),
+            Exit::Code(137), // of a shell
+        ] {
+            assert!(is_retryable(|job| drop(job.on_exit(1, exit.clone()))), "{exit}");
+        }
+        let vanishes = |job: &mut Job| {
+            job.on_message(1, Message::Vanished);
+            job.on_exit(1, Exit::Code(0));
+        };
+        assert!(is_retryable(vanishes));
+        let not_started = Exit::NotStarted { code: NOT_RUN, why: "no".into() };
+        for exit in [Exit::Code(1), Exit::Code(101), Exit::Code(STOPPED), not_started] {
+            assert!(!is_retryable(|job| drop(job.on_exit(1, exit.clone()))), "{exit}");
+        }
+        let exits_outside = |job: &mut Job| {
+            job.on_message(1, Message::Left(Ending::Failed));
+            job.on_exit(1, Exit::Code(137));
+        };
+        assert!(!is_retryable(exits_outside), "the code is the program's own");
+    }
+
+    #[test]
+    fn failures_that_the_user_has_caused_are_not_retryable() {
+        let after = |signal: i32, exit: Exit| {
+            is_retryable(|job| {
+                job.state_machine.on_signal(signal, job.now, &mut Vec::new());
+                job.on_exit(1, exit);
+            })
+        };
+        assert!(!after(SIGTERM, Exit::Signal(15)) && !after(SIGTERM, Exit::Signal(11)));
+        assert!(!after(SIGUSR1, Exit::Signal(SIGUSR1 as u8)), "it has no handler");
+        assert!(!after(SIGUSR1, Exit::Code(128 + SIGUSR1 as u8)), "it has none in a shell");
+        assert!(after(SIGUSR1, Exit::Signal(SIGUSR2 as u8)) && after(SIGUSR1, Exit::Signal(9)));
+        let times_out = |job: &mut Job| {
+            job.later(10 * GRACE);
+            job.on_exit(1, Exit::Signal(15));
+        };
+        assert!(!is_retryable(times_out));
+        let stops = |job: &mut Job| {
+            job.on_message(1, Message::Left(Ending::Stopped));
+            job.on_exit(1, Exit::Signal(9));
+        };
+        assert!(!is_retryable(stops), "the job was asked to end");
+    }
+
+    #[test]
+    fn the_first_failure_decides_and_a_retryable_one_among_those_of_one_time() {
+        let (death, panic) = ((1, Exit::Signal(9)), (0, Exit::Code(101)));
+        let decides = |(first, second): (&(u32, Exit), &(u32, Exit)), between: Duration| {
+            let mut job = Job::running(2);
+            job.on_exit(first.0, first.1.clone());
+            job.now += between;
+            job.on_exit(second.0, second.1.clone());
+            job.state_machine.retryable_failure(true).map(|failure| failure.rank)
+        };
+        let later = Duration::from_nanos(1);
+        assert_eq!(decides((&death, &panic), later), Some(1));
+        assert_eq!(decides((&panic, &death), later), None);
+        assert_eq!(decides((&panic, &death), Duration::ZERO), Some(1));
+    }
+
+    #[test]
+    fn in_the_first_attempt_only_failures_of_ranks_that_had_joined_are_retryable() {
+        for exit in [Exit::Lost("no route".into()), Exit::Signal(9)] {
+            let mut job = Job::of(1, Reach::Tcp);
+            job.on_exit(0, exit);
+            assert_eq!(job.state_machine.retryable_failure(true), None);
+            assert!(job.state_machine.retryable_failure(false).is_some());
+        }
+        let mut job = Job::of(1, Reach::Tcp);
+        job.on_message(0, Message::JoinFailed("no memory".into()));
+        job.on_exit(0, Exit::Code(1));
+        assert_eq!(job.state_machine.retryable_failure(false), None);
+    }
+
+    #[test]
+    fn the_first_sigterm_that_asks_for_a_snapshot_sets_no_deadline() {
+        let mut job = Job::of(1, Reach::Shm);
+        job.state_machine.snapshot_on_term = true;
+        let mut signal = |signal, now| {
+            let mut commands = Vec::new();
+            job.state_machine.on_signal(signal, now, &mut commands);
+            (commands, job.state_machine.kill_deadline)
+        };
+        let now = Instant::now();
+        assert_eq!(signal(SIGTERM, now), (vec![RankCommand::Signal(0, SIGTERM)], None));
+        assert_eq!(signal(SIGTERM, now), (vec![RankCommand::Signal(0, SIGTERM)], Some(now + GRACE)));
+        assert_eq!(signal(SIGTERM, now).0, [RankCommand::Kill(0)]);
+        job.on_exit(0, Exit::Signal(15));
+        assert_eq!(job.state_machine.retryable_failure(false), None);
     }
 
     #[test]

@@ -66,7 +66,7 @@ const CHECKS: [(&str, &str); 4] = [
 ];
 
 /// All variables, in the order in which they are listed.
-pub const VARIABLES: [Variable; 30] = [
+pub const VARIABLES: [Variable; 31] = [
     program(
         "FENCEPOST_RANKS",
         "a number",
@@ -171,6 +171,12 @@ pub const VARIABLES: [Variable; 30] = [
         "a number of bytes",
         "16777216",
         "The memory in which a rank keeps messages for receives to come. The same on every rank",
+    ),
+    program(
+        "FENCEPOST_SNAPSHOT_ON_TERM",
+        "on or off",
+        "off",
+        "on: at SIGTERM, ranks of a program that takes snapshots take one and end with exit code 75, and their launcher gives them the time for that. `fencepost run --snapshot-on-term` sets it",
     ),
     program(
         "FENCEPOST_COMPILE",

@@ -56,8 +56,9 @@ pub(crate) fn member() -> Result<Option<&'static fencepost_job::Member>> {
 /// [`Ranks::run`](crate::Ranks::run) call it.
 ///
 /// The exit code is that of the lowest rank that failed by itself. It is 128 plus the signal that
-/// killed the rank, or the rank's own code, which is 101 after a panic. It is 124 if the job took
-/// longer than `FENCEPOST_TIMEOUT`, and 125 if the job could not be carried out.
+/// killed the rank, or the rank's own code, which is 101 after a panic. It is 75 if the job ended
+/// on request after it had saved a snapshot, 124 if the job took longer than `FENCEPOST_TIMEOUT`,
+/// and 125 if the job could not be carried out.
 ///
 /// These environment variables each hold a time such as `250ms`, `30s`, `1.5m` or `2h`; without a
 /// unit it is in seconds:

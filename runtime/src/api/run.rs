@@ -18,6 +18,7 @@ use fencepost_planner::machine::Machine;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Endpoint, Leave};
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -173,6 +174,11 @@ pub fn collect<R: Send>(program: impl Fn(&World) -> Result<R> + Sync) -> Result<
 /// The maximum number of ranks that are threads of one process: each pair of them shares some
 /// memory, about 2 KiB.
 const THREADS: usize = 2048;
+
+thread_local! {
+    /// Whether this thread is in the program of a rank.
+    static IN_PROGRAM: Cell<bool> = const { Cell::new(false) };
+}
 
 /// The way in which one rank ended.
 enum End<R> {
@@ -558,17 +564,25 @@ impl Ranks {
             launch(entry.size, &entry.transport)?;
         }
         environment::report_unknown();
-        if entry.transport.is_of_processes() {
-            return entry.run_as_process(program).map(|value| vec![value]);
-        }
-        if entry.size > THREADS {
+        let ended = if entry.transport.is_of_processes() {
+            entry.run_as_process(program).map(|value| vec![value])
+        } else if entry.size > THREADS {
             let message = format!(
                 "{} ranks as threads of one process: there are at most {THREADS}; use processes, or fewer ranks",
                 entry.size
             );
-            return Err(Error::new(ErrorClass::Arg, message));
+            Err(Error::new(ErrorClass::Arg, message))
+        } else {
+            entry.run_as_threads(program)
+        };
+        match ended {
+            // The ranks were asked to end, and have saved their state. A `run` inside another one
+            // returns the error, since the outer world has to be left first.
+            Err(error) if error.is_stopping() && !IN_PROGRAM.get() => {
+                std::process::exit(fencepost_job::STOPPED.into())
+            }
+            ended => ended,
         }
-        entry.run_as_threads(program)
     }
 
     /// Returns the settings made here, completed by the environment and the defaults.
@@ -701,9 +715,14 @@ impl Entry {
                 }
                 Err(error) => error,
             };
-            // A rank's own failure explains more than an error that another rank is gone.
-            if first.as_ref().is_none_or(|first| is_secondary_failure(first) && !is_secondary_failure(&error))
-            {
+            // A rank's own failure explains more than an error that another rank is gone. The ranks
+            // have stopped only if none of them has failed.
+            let weight = |error: &Error| match error {
+                error if error.is_stopping() => 0,
+                error if is_secondary_failure(error) => 1,
+                _ => 2,
+            };
+            if first.as_ref().is_none_or(|first| weight(&error) > weight(first)) {
                 first = Some(error);
             }
         }
@@ -759,10 +778,12 @@ impl Entry {
         };
         let how = match &value {
             Ok(_) => Ending::Finished,
+            Err(error) if error.is_stopping() => Ending::Stopped,
             Err(error) if is_secondary_failure(error) => Ending::SecondaryFailure,
             Err(_) => Ending::Failed,
         };
-        member.leave(how, value.as_ref().err().map(ToString::to_string));
+        let error = value.as_ref().err().filter(|error| !error.is_stopping());
+        member.leave(how, error.map(ToString::to_string));
         match panic {
             Some(payload) => std::panic::resume_unwind(payload),
             None => value,
@@ -794,10 +815,17 @@ impl Entry {
         *world.core().reach.hosts.borrow_mut() = hosts;
         let recording = run.map_or(Ok(None), |run| Recording::begin(&world, &self.records, run));
         let (recording, ended) = match recording {
-            Ok(recording) => (recording, catch_unwind(AssertUnwindSafe(|| program(&world)))),
+            Ok(recording) => {
+                let outer = IN_PROGRAM.replace(true);
+                let ended = catch_unwind(AssertUnwindSafe(|| program(&world)));
+                IN_PROGRAM.set(outer);
+                (recording, ended)
+            }
             Err(error) => (None, Ok(Err(error))),
         };
-        let recorded = recording.map(|recording| recording.end(&world, matches!(ended, Ok(Ok(_)))));
+        let is_stopping = matches!(&ended, Ok(Err(error)) if error.is_stopping());
+        let succeeded = is_stopping || matches!(ended, Ok(Ok(_)));
+        let recorded = recording.map(|recording| recording.end(&world, succeeded));
         if self.explain_all && world.rank() == 0 && ended.is_ok() {
             environment::print(world.core().explain_all().trim_end());
         }
@@ -819,7 +847,10 @@ impl Entry {
             }
             Ok(Err(error)) => {
                 world.core().end_for_part(&error);
-                world.leave(Leave::Failed(error.to_string()));
+                // A rank that stops has failed no other rank, which may still be in the exchange
+                // after which it stops as well.
+                let failed = || Leave::Failed(error.to_string());
+                world.leave(if is_stopping { Leave::Finished } else { failed() });
                 End::Error(error)
             }
             Err(payload) => {

@@ -1,0 +1,54 @@
+//! [`Orphans`]: the processes that the ranks of an attempt have left on this machine.
+//!
+//! A rank on another host that is this machine dies with the agent that started it, and a program
+//! dies with the wrapper around it. But a process that is killed takes a while to end, in which it
+//! holds its memory and its locks. The launcher becomes the parent of such processes, so that it
+//! can kill them and wait for them.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal,
+    set_child_subreaper, waitid,
+};
+
+pub(crate) struct Orphans {
+    /// The children that this process had before it started a rank: they are none of the job.
+    others: Vec<Pid>,
+}
+
+impl Orphans {
+    /// Makes this process the parent of all processes that descend from it and lose their parent.
+    pub(crate) fn adopt() -> Self {
+        // An error means that the system is too old: no process is awaited then.
+        let _: rustix::io::Result<()> = set_child_subreaper(Some(getpid()));
+        Self { others: children() }
+    }
+
+    /// Kills the orphans, and returns those that have not ended yet. The ranks that this process
+    /// has started have to be reaped before.
+    pub(crate) fn kill(&self) -> Vec<OwnedFd> {
+        let orphans = children().into_iter().filter(|child| !self.others.contains(child));
+        let mut left = Vec::new();
+        for process in orphans.filter_map(|orphan| pidfd_open(orphan, PidfdFlags::empty()).ok()) {
+            let _: rustix::io::Result<()> = pidfd_send_signal(&process, Signal::KILL);
+            let mut fds = [PollFd::new(&process, PollFlags::IN)];
+            if matches!(poll(&mut fds, Some(&Timespec::default())), Ok(1)) {
+                let _ = waitid(WaitId::PidFd(process.as_fd()), WaitIdOptions::EXITED);
+            } else {
+                left.push(process);
+            }
+        }
+        left
+    }
+}
+
+/// Returns the children of this process, as far as the system lists them.
+fn children() -> Vec<Pid> {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let numbers = |list: String| -> Vec<Pid> {
+        list.split_whitespace().filter_map(|number| Pid::from_raw(number.parse().ok()?)).collect()
+    };
+    lists.flat_map(numbers).collect()
+}
