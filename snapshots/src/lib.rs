@@ -6,3 +6,10 @@
 //! | `field`, `header` | the field of a block as one `.npy` file |
 
 mod cells;
+mod header;
+
+/// The readers of bytes from files, for fuzzers.
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing {
+    pub use crate::header::fuzz as header;
+}
