@@ -6,7 +6,10 @@
 //! | `field`, `header` | the field of a block as one `.npy` file |
 
 mod cells;
+mod field;
 mod header;
+
+pub use field::Field;
 
 /// The readers of bytes from files, for fuzzers.
 #[cfg(any(test, fuzzing))]
