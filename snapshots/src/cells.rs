@@ -41,9 +41,8 @@ pub(crate) struct StoredBox<const D: usize> {
     pub(crate) extent: [usize; D],
 }
 
-/// Returns the boxes of all cells of local storage that are cells of the array: the block's own, and
-/// those of its halo, around the edges of dimensions that wrap. There are at most three for each
-/// dimension, and no cell is in two of them.
+/// Returns the boxes of all cells of local storage that are cells of the array: the block's own,
+/// and those of its halo, around the edges of dimensions that wrap. No cell is in two of them.
 pub(crate) fn stored_boxes<const D: usize>(block: &Block<D>) -> Vec<StoredBox<D>> {
     let (origin, widths) = (block.origin(), block.widths());
     let (extent, strides, global) = (block.extent(), block.strides(), block.global());

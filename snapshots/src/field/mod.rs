@@ -62,7 +62,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// Opens the file at `path`. Reads its header, and checks that it has all elements of its shape.
+    /// Opens the file at `path`. Reads its header, and checks that it has each element of its shape.
     ///
     /// # Errors
     /// IO if the file can't be read; FILE if it is not an array in NumPy's format, is truncated, or
@@ -172,10 +172,8 @@ impl Field {
     /// ARG if the block is not this rank's block of `world`, `path` names no file, or ranks give
     /// different arrays, element types or names; SIZE if `cells` does not have the length of the
     /// block; IO if a rank can't write its part, such as on a full disk, or if it does not see the
-    /// file that rank 0 has created. All ranks return an error if one does, and then the old file is
-    /// still there.
-    ///
-    /// Otherwise as [`World::broadcast`].
+    /// file that rank 0 has created. All ranks return an error if one does, and the old file is
+    /// still there. Otherwise as [`World::broadcast`].
     ///
     /// # Cost
     /// Each rank writes its cells once, and waits until they are on the disk. Rows that follow each

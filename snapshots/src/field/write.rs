@@ -147,7 +147,7 @@ impl Temporary {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        // No other name in a shared folder is equal, and it is short even if that of the file is not.
+        // Unique in a folder that hosts share, and short even if the name of the file is long.
         let name = format!(".writing-{}-{count}-{time:x}.npy", std::process::id());
         let temporary = folder_of(path).join(&name);
         let what = "the field cannot be written, since a file cannot be created in its folder";
