@@ -62,7 +62,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// Opens the file at `path`. Reads its header, and checks that it has each element of its shape.
+    /// Opens the file at `path`. Reads its header, and checks that no element is missing.
     ///
     /// # Errors
     /// IO if the file can't be read; FILE if it is not an array in NumPy's format, is truncated, or
