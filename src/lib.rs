@@ -438,6 +438,15 @@ pub mod scoped {
     pub use fencepost_runtime::scoped::{Destination, Epoch};
 }
 
+/// Arrays in files, which all ranks write and read together: the [`Field`](snapshots::Field) of a
+/// block in NumPy's format.
+///
+/// The module is there with the feature `snapshots`, which is on by default.
+#[cfg(feature = "snapshots")]
+pub mod snapshots {
+    pub use fencepost_snapshots::Field;
+}
+
 /// The parts of transports that a program may set and read: the simulated network, and counts of
 /// what was sent.
 pub mod transport {

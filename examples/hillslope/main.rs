@@ -20,7 +20,7 @@ use fencepost::{Machine, Nanos, Placement};
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::{Job, Terrain, mode_name};
 use fencepost_examples_support::picture::{Heights, Spacing, change, relief};
-use fencepost_examples_support::{Grid, Race, digest, npy, pin, progress};
+use fencepost_examples_support::{Grid, Race, digest, pin, progress};
 use multiversion::multiversion;
 use serial::{JACKSBORO, Steps};
 use std::num::NonZeroUsize;
@@ -142,7 +142,7 @@ fn erode(before: &Grid, steps: &Steps, group: Group, job: &Job) -> Result<Option
 }
 
 fn input(terrain: &Terrain) -> Result<Grid> {
-    let grid = npy::load(&terrain.input)?;
+    let grid = Grid::load(&terrain.input)?;
     match grid.cells.iter().position(|height| !height.is_finite()) {
         None => Ok(grid),
         Some(at) => Err(Error::new(
@@ -282,7 +282,7 @@ fn save(before: &Grid, after: &Grid, explanation: &str, out: &Path) -> Result<()
     relief(&from, spacing, heights).save(&out.join("before.png"))?;
     relief(&to, spacing, heights).save(&out.join("after.png"))?;
     change(&from, &to, spacing).save(&out.join("change.png"))?;
-    npy::save(after, &out.join("after.npy"))?;
+    after.save(&out.join("after.npy"))?;
     std::fs::write(out.join("explain.txt"), explanation)?;
     println!("{}: before.png, after.png, change.png, after.npy, explain.txt", out.display());
     Ok(())
@@ -348,9 +348,9 @@ pub fn check() -> Result<()> {
     };
     let bad = out.join("bad.npy");
     let file = bad.display().to_string();
-    npy::save(&Grid::new(4, 4, vec![f64::NAN; 16]), &bad)?;
+    Grid::new(4, 4, vec![f64::NAN; 16]).save(&bad)?;
     refused(&["--input", &file], "row 0, column 0 is NaN");
-    npy::save(&Grid::new(1, 2, vec![0.0; 2]), &bad)?;
+    Grid::new(1, 2, vec![0.0; 2]).save(&bad)?;
     refused(&["--input", &file], "cut into 4 blocks");
     std::fs::write(&bad, b"\x93NUMPY\x01\x00")?;
     refused(&["--input", &file], "bad.npy: truncated");

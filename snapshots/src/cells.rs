@@ -1,8 +1,7 @@
-//! The cells of a block as runs, which are consecutive in its local storage or in a file that holds
-//! the whole array in C order (the last dimension varies fastest).
+//! The cells of a block: as runs, which are consecutive in a file that holds the whole array in C
+//! order (the last dimension varies fastest), and as boxes of its local storage.
 
 use fencepost_planner::grid::Block;
-use std::ops::Range;
 
 /// Returns the runs of a box of cells in a file of the whole array: the number of the first cell
 /// and the number of cells, in ascending order. The cells of all runs together are the cells of the
@@ -31,60 +30,47 @@ pub(crate) fn file_runs(
     })
 }
 
-/// Cells that are consecutive in a block's local storage, and in a file of the whole array.
+/// A box of cells of the array that is a box of a block's local storage, too.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct StoredRun<const D: usize> {
-    /// The indices of the cells in local storage.
-    pub(crate) local: Range<usize>,
-    /// The global index of the first one.
+pub(crate) struct StoredBox<const D: usize> {
+    /// The index of its first cell in local storage.
+    pub(crate) local: usize,
+    /// The global index of its first cell.
     pub(crate) first: [usize; D],
+    /// The number of its cells along each dimension.
+    pub(crate) extent: [usize; D],
 }
 
-/// Returns the runs of all cells of local storage that are cells of the array: the block's own, and
-/// those of its halo, around the edges of dimensions that wrap. They are rows, or parts of rows.
-pub(crate) fn stored_runs<const D: usize>(block: &Block<D>) -> impl Iterator<Item = StoredRun<D>> + use<D> {
+/// Returns the boxes of all cells of local storage that are cells of the array: the block's own,
+/// and those of its halo, around the edges of dimensions that wrap. No cell is in two of them.
+pub(crate) fn stored_boxes<const D: usize>(block: &Block<D>) -> Vec<StoredBox<D>> {
     let (origin, widths) = (block.origin(), block.widths());
     let (extent, strides, global) = (block.extent(), block.strides(), block.global());
-    // Of each dimension: the pieces that are consecutive in both, as the first cell in local
-    // storage, the first one of the array, and their number.
-    let pieces: [Vec<(usize, usize, usize)>; D] = std::array::from_fn(|d| {
+    let mut boxes = vec![StoredBox { local: 0, first: [0; D], extent: [0; D] }];
+    for d in 0..D {
         let (low, high) = block.on_edge(d);
         // A halo is at most one block wide, so it ends before it has gone around.
         let below = widths[d] - widths[d].min(origin[d]);
         let end = origin[d] + extent[d];
         let above = widths[d] - widths[d].min(global[d] - end);
-        let mut pieces = Vec::with_capacity(3);
-        if below > 0 && !low {
-            pieces.push((0, global[d] - below, below));
-        }
         let inside = extent[d] + 2 * widths[d] - below - above;
-        pieces.push((below, origin[d] + below - widths[d], inside));
-        if above > 0 && !high {
-            pieces.push((below + inside, 0, above));
-        }
-        pieces
-    });
-    let rows = pieces.clone().map(|pieces| {
-        let cells =
-            |(local, first, count): (usize, usize, usize)| (0..count).map(move |at| (local + at, first + at));
-        pieces.into_iter().flat_map(cells).collect::<Vec<_>>()
-    });
-    let count: usize = rows[..D - 1].iter().map(Vec::len).product();
-    (0..count).flat_map(move |row| {
-        let (mut rest, mut start, mut at) = (row, 0, [0; D]);
-        for d in (0..D - 1).rev() {
-            let (local, global) = rows[d][rest % rows[d].len()];
-            rest /= rows[d].len();
-            start += local * strides[d];
-            at[d] = global;
-        }
-        let pieces = pieces[D - 1].clone();
-        pieces.into_iter().map(move |(local, first, count)| {
-            let mut cell = at;
-            cell[D - 1] = first;
-            StoredRun { local: start + local..start + local + count, first: cell }
-        })
-    })
+        // The first cell in local storage, the first one of the array, and their number.
+        let pieces = [
+            (0, global[d] - below, if low { 0 } else { below }),
+            (below, origin[d] + below - widths[d], inside),
+            (below + inside, 0, if high { 0 } else { above }),
+        ];
+        let cut = |whole: StoredBox<D>| {
+            pieces.into_iter().filter(|(_, _, cells)| *cells > 0).map(move |(local, first, cells)| {
+                let mut piece = whole.clone();
+                piece.local += local * strides[d];
+                (piece.first[d], piece.extent[d]) = (first, cells);
+                piece
+            })
+        };
+        boxes = boxes.into_iter().flat_map(cut).collect();
+    }
+    boxes
 }
 
 #[cfg(test)]
@@ -113,10 +99,13 @@ mod tests {
             for rank in 0..ranks {
                 let block = Block::at(rank, ranks, [13, 11])?.periodic(wraps).halos([2, 1])?;
                 let mut cells = vec![usize::MAX; block.len()];
-                for run in stored_runs(&block) {
-                    for (at, cell) in run.local.enumerate() {
-                        assert_eq!(cells[cell], usize::MAX, "once");
-                        cells[cell] = run.first[0] * 11 + run.first[1] + at;
+                for stored in stored_boxes(&block) {
+                    for i in 0..stored.extent[0] {
+                        for j in 0..stored.extent[1] {
+                            let cell = &mut cells[stored.local + i * block.strides()[0] + j];
+                            assert_eq!(*cell, usize::MAX, "once");
+                            *cell = (stored.first[0] + i) * 11 + stored.first[1] + j;
+                        }
                     }
                 }
                 let ([rows, columns], [stride, _]) = (block.shape(), block.strides());

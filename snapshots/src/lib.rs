@@ -6,3 +6,13 @@
 //! | `field`, `header` | the field of a block as one `.npy` file |
 
 mod cells;
+mod field;
+mod header;
+
+pub use field::Field;
+
+/// The readers of bytes from files, for fuzzers.
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing {
+    pub use crate::header::fuzz as header;
+}

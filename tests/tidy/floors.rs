@@ -37,13 +37,14 @@ const FLOORS: [&[&str]; 22] = [
 ];
 
 /// All crates.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "src",
     "macros/src",
     "planner/src",
     "runtime/src",
     "runtime/transport/src",
     "runtime/job/src",
+    "snapshots/src",
     "cli/src",
     "tool/src",
 ];

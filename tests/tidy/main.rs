@@ -155,7 +155,9 @@ fn unsafe_code_without_its_argument_is_seen() {
 #[test]
 fn errors_and_panics_name_the_line_of_the_program_that_made_the_call() {
     let (mut wrong, mut exempt) = (Vec::new(), BTreeSet::new());
-    for (folder, is_api) in [("src", true), ("runtime/src", true), ("planner/src", false)] {
+    for (folder, is_api) in
+        [("src", true), ("runtime/src", true), ("snapshots/src", true), ("planner/src", false)]
+    {
         for path in with_extension(&root().join(folder), "rs") {
             let name = path.to_str().expect("names are UTF-8");
             if ["fuzzing.rs", "/trial.rs", "tests.rs"].iter().any(|part| name.contains(part)) {

@@ -7,9 +7,9 @@ use super::{read, root};
 
 /// The most items in all, with fields, variants and methods. Those that the documentation hides do
 /// not count.
-const ITEMS_MAX: usize = 481;
+const ITEMS_MAX: usize = 486;
 /// The most names in the root: items, modules, and what is exported of other crates.
-const ROOT_MAX: usize = 77;
+const ROOT_MAX: usize = 78;
 
 /// Returns the number of all items that a list has, and of the names in its root.
 fn counted(list: &str) -> (usize, usize) {

@@ -106,8 +106,19 @@ const PHRASES: [(&str, &str); 43] = [
 ];
 
 /// Folders whose sources and pages keep to them.
-const KEPT: [&str; 12] = [
-    "src", "planner", "macros", "runtime", "cli", "tool", "docs", "examples", "benches", "tests", "fuzz",
+const KEPT: [&str; 13] = [
+    "src",
+    "planner",
+    "macros",
+    "runtime",
+    "snapshots",
+    "cli",
+    "tool",
+    "docs",
+    "examples",
+    "benches",
+    "tests",
+    "fuzz",
     ".ci",
 ];
 
@@ -205,8 +216,15 @@ fn prose(source: &str) -> (Vec<String>, Vec<String>) {
 #[test]
 #[expect(clippy::print_stdout, reason = "it prints a sample for a person to read")]
 fn a_sample_of_comments_and_messages_can_be_printed() {
-    let sources =
-        ["src", "planner/src", "macros/src", "runtime/src", "runtime/transport/src", "runtime/job/src"];
+    let sources = [
+        "src",
+        "planner/src",
+        "macros/src",
+        "runtime/src",
+        "runtime/transport/src",
+        "runtime/job/src",
+        "snapshots/src",
+    ];
     let (mut comments, mut messages) = (BTreeSet::new(), BTreeSet::new());
     for path in sources.iter().flat_map(|folder| with_extension(&root().join(folder), "rs")) {
         let of_tests = ["tests.rs", "models"];

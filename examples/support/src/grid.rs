@@ -1,5 +1,14 @@
 //! [`Grid`]: a two-dimensional field of values, read from a file or drawn as a picture.
 
+use fencepost_planner::grid::Block;
+use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_runtime::{TransportKind, ranks};
+use fencepost_snapshots::Field;
+use std::path::Path;
+
+/// The most cells of a grid: 2 GiB.
+const CELLS_MAX: usize = 1 << 28;
+
 /// A field of `f64` in row-major order.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Grid {
@@ -20,6 +29,38 @@ impl Grid {
         assert!(!cells.is_empty(), "a grid has at least one cell");
         assert_eq!(Some(cells.len()), rows.checked_mul(columns), "cells of a {rows} x {columns} grid");
         Self { rows, columns, cells }
+    }
+
+    /// Reads the grid in NumPy's file at `path`.
+    ///
+    /// # Errors
+    /// As [`Field::open`] and [`Field::load`]; FILE if the array is not a grid.
+    pub fn load(path: &Path) -> Result<Self> {
+        let field = Field::open(path)?;
+        let cells = field.shape().iter().try_fold(1_usize, |all, &cells| all.checked_mul(cells));
+        let (&[rows, columns], Some(1..=CELLS_MAX)) = (field.shape(), cells) else {
+            let message = format!(
+                "{}: its shape is {:?}; a grid has two dimensions, each at least 1, and at most {CELLS_MAX} cells",
+                path.display(),
+                field.shape()
+            );
+            return Err(Error::new(ErrorClass::File, message));
+        };
+        let block = whole(rows, columns)?;
+        let mut cells = vec![0.0; block.len()];
+        field.load(&block, &mut cells)?;
+        Ok(Self::new(rows, columns, cells))
+    }
+
+    /// Writes the grid to NumPy's file at `path`.
+    ///
+    /// # Errors
+    /// As [`Field::save`].
+    pub fn save(&self, path: &Path) -> Result<()> {
+        // A world of this process alone, even in a job of processes.
+        ranks(1)
+            .transport(TransportKind::Local)
+            .run(|world| Field::save(world, &whole(self.rows, self.columns)?, &self.cells, path))
     }
 
     /// Returns a grid in which this one is repeated `times` times in both directions.
@@ -72,6 +113,11 @@ impl Grid {
     }
 }
 
+/// Returns the block of a grid that one rank has, whose storage is the cells and nothing else.
+fn whole(rows: usize, columns: usize) -> Result<Block<2>> {
+    Ok(Block::at(0, 1, [rows, columns])?.pad(false))
+}
+
 /// Returns the BLAKE3 digest of the little-endian bytes of the values, in hexadecimal.
 pub fn digest(cells: &[f64]) -> String {
     let mut hasher = blake3::Hasher::new();
@@ -107,6 +153,28 @@ mod tests {
         assert_eq!(grid.without_rim(), Grid::new(2, 1, vec![4.0, 7.0]));
         let narrow = Grid::new(2, 3, vec![0.0; 6]);
         assert_eq!(narrow.without_rim(), narrow);
+    }
+
+    #[test]
+    fn a_grid_is_read_as_it_was_written() {
+        let path = std::env::temp_dir().join(format!("fencepost-grid-{}.npy", std::process::id()));
+        // Other blocks pad rows of this length.
+        let grid = Grid::new(3, 512, (0..3 * 512).map(|cell| 0.1 * f64::from(cell)).collect());
+        grid.save(&path).expect("a file for the grid");
+        assert_eq!(Grid::load(&path).expect("the same file"), grid);
+        std::fs::remove_file(&path).expect("the file is there");
+        let error = Grid::load(&path).expect_err("no file").to_string();
+        assert!(error.contains(&path.display().to_string()), "{error}");
+    }
+
+    #[test]
+    fn an_array_that_is_not_a_grid_is_refused() {
+        let path = std::env::temp_dir().join(format!("fencepost-no-grid-{}.npy", std::process::id()));
+        let saved = ranks(1).run(|world| Field::save(world, &Block::new(world, [7])?, &[0.5; 7], &path));
+        saved.expect("a file for the line");
+        let error = Grid::load(&path).expect_err("a line is not a grid");
+        std::fs::remove_file(&path).expect("the file is there");
+        assert!(error.message().contains("its shape is [7]; a grid has two dimensions"), "{error}");
     }
 
     #[test]

@@ -4,7 +4,6 @@
 mod cores;
 mod glyphs;
 pub mod grid;
-pub mod npy;
 pub mod options;
 pub mod picture;
 pub mod progress;

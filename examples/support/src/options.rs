@@ -89,7 +89,7 @@ pub struct Terrain {
     /// The time to simulate in years [default: 100 steps of the longest round stable length]
     #[arg(long, value_parser = years)]
     pub years: Option<f64>,
-    /// The elevations in metres: a NumPy .npy file of int16, float32 or float64
+    /// The elevations in metres: a NumPy .npy file of floats, or of integers of at most 32 bits
     /// [default: data/jacksboro-dem.npy]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
           default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/jacksboro-dem.npy"),

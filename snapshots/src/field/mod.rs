@@ -1,0 +1,226 @@
+//! [`Field`]: the array of a block in a `.npy` file, which all ranks read and write in place.
+
+mod read;
+mod write;
+
+use crate::header::{self, Header};
+use fencepost_planner::grid::Block;
+use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_runtime::{Element, World};
+use std::fs::File;
+use std::io;
+use std::panic::Location;
+use std::path::{Path, PathBuf};
+
+const _: () = assert!(cfg!(target_endian = "little"), "the elements of memory are written as they are");
+
+/// The memory that a rank uses to read or write, in bytes.
+const BUFFER: usize = 4 << 20;
+/// The bytes of consecutive elements from which they are read or written without the buffer.
+const DIRECT: usize = 16 << 10;
+
+/// An array in a `.npy` file of NumPy: the field of a [`Block`], read and written by all ranks at
+/// once.
+///
+/// ```
+/// use fencepost::grid::Block;
+/// use fencepost::snapshots::Field;
+///
+/// # fn main() -> fencepost::Result<()> {
+/// # let path = std::env::temp_dir().join(format!("field-{}.npy", std::process::id()));
+/// # let path = &path;
+/// # #[cfg(any())]
+/// let path = "heights.npy";
+/// fencepost::ranks(4).run(|world| {
+///     let block = Block::new(world, [40, 60])?.halo(1)?;
+///     let mut heights = world.window::<f64>(block.len())?;
+///     block.fill(&mut heights, |[i, j]| (i * j) as f64);
+///     Field::save(world, &block, &heights, path)?; // numpy.load("heights.npy") has shape (40, 60)
+///     Ok(())
+/// })?;
+/// // Any other number of ranks, and another halo.
+/// fencepost::ranks(3).run(|world| {
+///     let block = Block::new(world, [40, 60])?.halo(2)?;
+///     let mut heights = world.window::<f64>(block.len())?;
+///     Field::open(path)?.load(&block, &mut heights)?; // the halo, too: no exchange is needed
+///     let [i, j] = block.origin();
+///     assert_eq!(heights[block.index([3, 5])], ((i + 3) * (j + 5)) as f64);
+///     Ok(())
+/// })
+/// # .and_then(|()| Ok(std::fs::remove_file(path)?))
+/// # }
+/// ```
+///
+/// The shape of the array is that of the block's [`global`](Block::global) cells. The numbers of
+/// Rust are numbers of NumPy of the same size, and any other element is a void of its size (`V24`),
+/// which NumPy shows as bytes; `numpy.load(path).view(dtype)` makes it a structure.
+#[derive(Debug)]
+pub struct Field {
+    path: PathBuf,
+    file: File,
+    header: Header,
+}
+
+impl Field {
+    /// Opens the file at `path`. Reads its header, and checks that no element is missing.
+    ///
+    /// # Errors
+    /// IO if the file can't be read; FILE if it is not an array in NumPy's format, is truncated, or
+    /// has elements that are neither numbers nor voids, such as text, dates or structures.
+    ///
+    /// # Cost
+    /// Reads the header, which has at most 64 KiB.
+    #[track_caller]
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let (path, site) = (path.as_ref(), Location::caller());
+        let unreadable = |error| failed(path, "the file cannot be read", error).at(site);
+        let invalid =
+            |reason: &str| Error::new(ErrorClass::File, format!("{}: {reason}", path.display())).at(site);
+        let file = File::open(path).map_err(unreadable)?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        if !metadata.is_file() {
+            return Err(invalid("it is not a file; give the path of a .npy file"));
+        }
+        let header = header::read(io::BufReader::new(&file)).map_err(|reason| invalid(&reason))?;
+        let elements: u64 = header.shape.iter().map(|&cells| cells as u64).product();
+        let (expected, found) = (header.data + elements * header.size as u64, metadata.len());
+        if found < expected {
+            return Err(invalid(&format!(
+                "truncated: it ends inside its elements; its shape {:?} needs {expected} bytes, and it has {found}",
+                header.shape
+            )));
+        }
+        if found > expected {
+            return Err(invalid(&format!(
+                "{} bytes follow the {elements} elements of its shape {:?}",
+                found - expected,
+                header.shape
+            )));
+        }
+        Ok(Self { path: path.into(), file, header })
+    }
+
+    /// Returns the number of elements along each dimension.
+    pub fn shape(&self) -> &[usize] {
+        &self.header.shape
+    }
+
+    /// Reads the cells of `block` from the file to `cells`, its local storage: the block's own, and
+    /// those of its halo that the array has, around the edges of dimensions that wrap. Cells of the
+    /// halo that the array does not have, and padding, keep their values.
+    ///
+    /// It is not collective, and needs no world. Each rank reads what it stores, and several
+    /// threads may use one field.
+    ///
+    /// The file may be in C or Fortran order and have any byte order. If its type is not that of
+    /// the cells, numbers are converted, provided that each number of the one type has its exact
+    /// value in the other one: i16 to f64 or u8 to i32, but neither i64 nor u64 to f64, nor f64 to
+    /// f32. An element that is not a number is read from voids of its size.
+    ///
+    /// # Errors
+    /// SIZE if the shape of the array is not that of the block's global cells, or `cells` does not
+    /// have the length of the block; TYPE if numbers of the file's type can't be converted exactly;
+    /// IO if the file can't be read; FILE if it was truncated since it was opened. The cells are
+    /// unchanged after SIZE or TYPE, and otherwise some may be read.
+    ///
+    /// # Cost
+    /// Reads about the bytes of the block once, in the order of the file, through at most 4 MiB of
+    /// memory. Rows of 16 KiB or more of the same type and in C order are read to their place.
+    /// Short rows are read together with what is between them, if that is at most 4 KiB.
+    #[track_caller]
+    pub fn load<T: Element, const D: usize>(&self, block: &Block<D>, cells: &mut [T]) -> Result<()> {
+        const { assert!(size_of::<T>() > 0, "an element of a field has at least one byte") };
+        let site = Location::caller();
+        let error =
+            |class, reason: String| Error::new(class, format!("{}: {reason}", self.path.display())).at(site);
+        if self.header.shape != block.global() {
+            return Err(error(
+                ErrorClass::Size,
+                format!(
+                    "an array of shape {:?} cannot be loaded to a block of an array of {:?} cells; the shapes must be equal",
+                    self.header.shape,
+                    block.global()
+                ),
+            ));
+        }
+        check_len(block, cells).map_err(|error| error.at(site))?;
+        let Some(conversion) = read::conversion::<T>(&self.header) else {
+            let (from, to) = (named(&self.header.descr), type_of::<T>());
+            return Err(error(
+                ErrorClass::Type,
+                format!(
+                    "its elements are {from}, and cells of {to} do not have all their values: load it to cells of {from}, \
+                     or convert the file with NumPy's `astype`"
+                ),
+            ));
+        };
+        read::read(self, conversion, block, cells).map_err(|reason| match reason.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                error(ErrorClass::File, "truncated: it has become shorter since it was opened".into())
+            }
+            _ => failed(&self.path, "the file cannot be read", reason).at(site),
+        })
+    }
+
+    /// Writes the own cells of each rank's `block` to one file at `path`, which then has the whole
+    /// array in C order. `cells` is the block's local storage. All ranks of `world` call it.
+    ///
+    /// A file that exists at `path` is replaced when all of the new one is on the disk. Other
+    /// programs, and this one after a crash, find the old file or the new one, and nothing between.
+    ///
+    /// # Errors
+    /// ARG if the block is not this rank's block of `world`, `path` names no file, or ranks give
+    /// different arrays, element types or names; SIZE if `cells` does not have the length of the
+    /// block; IO if a rank can't write its part, such as on a full disk, or if it does not see the
+    /// file that rank 0 has created. All ranks return an error if one does, and the old file is
+    /// still there. Otherwise as [`World::broadcast`].
+    ///
+    /// # Cost
+    /// Each rank writes its cells once, and waits until they are on the disk. Rows that follow each
+    /// other in the file are packed together, through at most 4 MiB of memory. In addition, the
+    /// ranks agree three times on a few bytes.
+    #[track_caller]
+    pub fn save<T: Element, const D: usize>(
+        world: &World,
+        block: &Block<D>,
+        cells: &[T],
+        path: impl AsRef<Path>,
+    ) -> Result<()> {
+        const { assert!(size_of::<T>() > 0, "an element of a field has at least one byte") };
+        write::save(world, block, cells, path.as_ref())
+    }
+}
+
+/// Returns an error if `cells` is not the local storage of a block.
+fn check_len<T, const D: usize>(block: &Block<D>, cells: &[T]) -> Result<()> {
+    let (given, stored) = (cells.len(), block.len());
+    if given == stored {
+        return Ok(());
+    }
+    let message = format!(
+        "{given} cells were given, and the block stores {stored}: give a slice of `block.len()` elements"
+    );
+    Err(Error::new(ErrorClass::Size, message))
+}
+
+/// Returns the error of an operation on a file.
+fn failed(path: &Path, what: &str, error: io::Error) -> Error {
+    Error::new(ErrorClass::Io, format!("{}: {what}: {error}", path.display())).because(error)
+}
+
+/// Returns the name of a type of a file, for errors: as in Rust, if it is a number.
+fn named(descr: &str) -> String {
+    let (order, kind) = descr.split_at(1);
+    let (kind, size) = kind.split_at(1);
+    let bits = || size.parse::<usize>().unwrap_or_default().saturating_mul(8);
+    match kind {
+        "V" => format!("voids of {size} bytes ('{descr}')"),
+        _ if order == ">" => format!("{kind}{} with the high byte first ('{descr}')", bits()),
+        _ => format!("{kind}{} ('{descr}')", bits()),
+    }
+}
+
+/// Returns the name of the type of cells, for errors.
+fn type_of<T: Element>() -> String {
+    format!("{} ('{}')", std::any::type_name::<T>(), header::descr::<T>())
+}
