@@ -11,8 +11,11 @@
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use fencepost::prelude::*;
+use fencepost::snapshots::Items;
+use fencepost::{Error, ErrorClass};
 use fencepost_examples_support::clap::{self, Parser};
-use fencepost_examples_support::{digest, options::Job};
+use fencepost_examples_support::digest;
+use fencepost_examples_support::options::{Job, Saving};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -24,6 +27,8 @@ use std::time::Instant;
 struct Options {
     #[command(flatten)]
     job: Job,
+    #[command(flatten)]
+    saving: Saving,
     /// The number of rows and of columns of the matrix
     #[arg(long, default_value = "200000")]
     rows: NonZeroUsize,
@@ -93,7 +98,13 @@ fn fetch(x: &mut Window<f64>, needs: &[Need]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the vector after all iterations. Returns `None` in processes other than rank 0's.
+/// Lists the state between two iterations: the rank's own elements. What it fetches is no state.
+fn state(x: &mut [f64]) -> Items<'_> {
+    Items::new().part("x", x)
+}
+
+/// Returns the vector after all iterations, from the last snapshot on if there is one. Returns
+/// `None` in processes other than rank 0's.
 fn distributed(options: &Options) -> Result<Option<Vec<f64>>> {
     let (ranks, rows) = (options.job.ranks(), options.rows.get());
     let mut parts = options.job.world().collect(|world| {
@@ -109,13 +120,20 @@ fn distributed(options: &Options) -> Result<Option<Vec<f64>>> {
         if world.rank() == 0 {
             println!("prepared for {ranks} ranks in {:.0?}", clock.elapsed());
         }
+        let (mut snapshots, done) = options.saving.begin(world, state(&mut x[..mine.len()]))?;
         let clock = Instant::now();
-        for _ in 0..options.iterations {
+        for iteration in done..options.iterations as u64 {
             fetch.replay(&mut x)?;
             for (row, value) in entries.iter().zip(&mut y) {
                 *value = row.iter().map(|&at| x[at]).sum::<f64>() / row.len() as f64;
             }
             x[..mine.len()].copy_from_slice(&y);
+            if let Some(snapshots) = &mut snapshots {
+                snapshots.offer(iteration + 1, || state(&mut x[..mine.len()]))?;
+            }
+        }
+        if let Some(snapshots) = &mut snapshots {
+            snapshots.finish()?;
         }
         if world.rank() == 0 {
             let each = clock.elapsed() / options.iterations.max(1) as u32;
@@ -148,6 +166,14 @@ fn report(options: &Options) -> Result<()> {
 /// Runs the example with the options of the command line.
 pub fn main() -> Result<()> {
     let options = Options::parse();
+    options.job.start()?;
+    report(&options)
+}
+
+/// Prints the digest for these options; for tests of jobs.
+pub fn with(words: &[&str]) -> Result<()> {
+    let options = Options::try_parse_from([&["sparse"], words].concat())
+        .map_err(|error| Error::new(ErrorClass::Arg, error.to_string()))?;
     options.job.start()?;
     report(&options)
 }

@@ -438,13 +438,13 @@ pub mod scoped {
     pub use fencepost_runtime::scoped::{Destination, Epoch};
 }
 
-/// Arrays in files, which all ranks write and read together: the [`Field`](snapshots::Field) of a
-/// block in NumPy's format.
+/// [`Snapshots`](snapshots::Snapshots) of a program, from which it continues after a failure, and
+/// the [`Field`](snapshots::Field) of a block in one file in NumPy's format.
 ///
 /// The module is there with the feature `snapshots`, which is on by default.
 #[cfg(feature = "snapshots")]
 pub mod snapshots {
-    pub use fencepost_snapshots::Field;
+    pub use fencepost_snapshots::{Field, Items, Snapshots};
 }
 
 /// The parts of transports that a program may set and read: the simulated network, and counts of

@@ -17,6 +17,7 @@ mod progress;
 mod report;
 mod run;
 mod simulate;
+mod snapshots;
 mod trace;
 mod variables;
 
@@ -60,6 +61,8 @@ enum Command {
     Report(report::Report),
     /// Draw the traces of a run: who did what when, and who waited for whom
     Trace(trace::Trace),
+    /// List, verify and prune the snapshots of a program
+    Snapshots(snapshots::Snapshots),
     /// Measure what communication costs here, and print it as a machine model
     Probe(probe::Probe),
     /// List the environment variables that programs and this command read, with what is set
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         Command::Compare(compare) => compare.run(),
         Command::Report(report) => report.run(),
         Command::Trace(trace) => trace.run(),
+        Command::Snapshots(snapshots) => snapshots.run(),
         Command::Env => print(variables::listed(&std::env::vars_os().collect::<Vec<_>>()).as_bytes()),
         Command::Mpi => {
             let named = std::env::var_os("FENCEPOST_MPI").map(PathBuf::from);

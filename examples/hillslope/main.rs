@@ -16,9 +16,10 @@ mod threads;
 
 use fencepost::grid::Row;
 use fencepost::prelude::*;
+use fencepost::snapshots::Items;
 use fencepost::{Machine, Nanos, Placement};
 use fencepost_examples_support::clap::{self, Parser};
-use fencepost_examples_support::options::{Job, Terrain, mode_name};
+use fencepost_examples_support::options::{Job, Saving, Terrain, mode_name};
 use fencepost_examples_support::picture::{Heights, Spacing, change, relief};
 use fencepost_examples_support::{Grid, Race, digest, pin, progress};
 use multiversion::multiversion;
@@ -34,12 +35,15 @@ use std::time::{Duration, Instant};
   hillslope -n 7 --mode direct --years 2e6  another number of ranks, transfer mode and time
   hillslope -n 4 --transport shm            four processes that share memory
   hillslope -n 2 --scale 5                  a larger terrain: 5 by 5 copies of the same
-  hillslope --input terrain.npy --out /tmp  another terrain, with cells of the same size")]
+  hillslope --input terrain.npy --out /tmp  another terrain, with cells of the same size
+  hillslope --scale 5 --snapshots out/saved continues from there if it was interrupted")]
 struct Options {
     #[command(flatten)]
     job: Job,
     #[command(flatten)]
     terrain: Terrain,
+    #[command(flatten)]
+    saving: Saving,
     /// Lay this many copies of the terrain next to each other, in both directions
     #[arg(long, value_name = "TIMES", default_value = "1")]
     scale: NonZeroUsize,
@@ -91,6 +95,11 @@ fn creep(steps: &Steps, row: &Row<2>, heights: &[f64], next: &mut [f64]) {
     }
 }
 
+/// Lists the state between two groups of steps. The next group computes the other field.
+fn state<'a>(block: &'a Block<2>, heights: &'a mut [f64]) -> Items<'a> {
+    Items::new().block("heights", block, heights)
+}
+
 /// The result of a run.
 struct Outcome {
     heights: Grid,
@@ -99,8 +108,10 @@ struct Outcome {
     frames: u64,
 }
 
-/// Runs all steps on the ranks of the job; returns `None` in processes other than rank 0's.
-fn erode(before: &Grid, steps: &Steps, group: Group, job: &Job) -> Result<Option<Outcome>> {
+/// Runs all steps on the ranks of the job, from the last snapshot on if there is one; returns
+/// `None` in processes other than rank 0's.
+fn erode(before: &Grid, steps: &Steps, group: Group, options: &Options) -> Result<Option<Outcome>> {
+    let Options { job, saving, .. } = options;
     let bar = job.reports().then(|| progress::bar(steps.count));
     let (rows, columns) = (before.rows, before.columns);
     let mut outcomes: Vec<Option<Outcome>> = job.world().collect(|world| {
@@ -116,8 +127,9 @@ fn erode(before: &Grid, steps: &Steps, group: Group, job: &Job) -> Result<Option
         exchange.replay(&mut next)?;
         world.barrier()?;
         let (clock, frames) = (Instant::now(), world.meter().total().frames);
-        let mut left = steps.count as usize;
-        while left > 0 {
+        let (mut snapshots, mut done) = saving.begin(world, state(&block, &mut heights))?;
+        while done < steps.count {
+            let left = (steps.count - done) as usize;
             let tiles = block.tiles(group.steps)?.bands(group.bands)?.at_most(left);
             exchange.replay(&mut heights)?;
             for row in tiles.rows_inside(1) {
@@ -125,10 +137,16 @@ fn erode(before: &Grid, steps: &Steps, group: Group, job: &Job) -> Result<Option
                 creep(steps, &row, now, next);
             }
             [heights, next] = tiles.turn([heights, next]);
-            left -= tiles.steps();
-            if let (0, Some(bar)) = (world.rank(), &bar) {
-                bar.inc(tiles.steps() as u64);
+            done += tiles.steps() as u64;
+            if let Some(snapshots) = &mut snapshots {
+                snapshots.offer(done, || state(&block, &mut heights))?;
             }
+            if let (0, Some(bar)) = (world.rank(), &bar) {
+                bar.set_position(done);
+            }
+        }
+        if let Some(snapshots) = &mut snapshots {
+            snapshots.finish()?;
         }
         let time = Duration::from_nanos(world.allreduce_one(clock.elapsed().as_nanos() as u64, Op::Max)?);
         let frames = world.allreduce_one(world.meter().total().frames - frames, Op::Sum)?;
@@ -175,9 +193,10 @@ fn contest(
     before: &Grid,
     steps: &Steps,
     group: Group,
-    job: &Job,
+    options: &Options,
     race: &mut Race,
 ) -> Result<Option<(Grid, u64)>> {
+    let job = &options.job;
     let (rows, columns, ranks) = (before.rows, before.columns, job.ranks());
     let others = |race: &mut Race, heights: &Grid| {
         let mut serial = before.cells.clone();
@@ -200,7 +219,7 @@ fn contest(
     };
     let mut result = None;
     for _ in 0..race.rounds() {
-        if let Some(Outcome { heights, time, frames }) = erode(before, steps, group, job)? {
+        if let Some(Outcome { heights, time, frames }) = erode(before, steps, group, options)? {
             race.add(&format!("{ranks} ranks"), time);
             if job.is_one_process() {
                 others(race, &heights);
@@ -236,8 +255,10 @@ fn compare(options: &Options, once: bool) -> Result<Option<(Grid, Grid, String)>
         announce(options, &before, &steps, group, &explanation);
     }
 
+    // A second round would only continue the first.
+    let once = once || options.saving.snapshots.is_some();
     let mut race = Race::new(steps.count, before.cells.len(), job.ranks(), once);
-    let Some((after, frames)) = contest(&before, &steps, group, job, &mut race)? else { return Ok(None) };
+    let Some((after, frames)) = contest(&before, &steps, group, options, &mut race)? else { return Ok(None) };
     println!("{race}");
     println!(
         "moved {} bytes between ranks in {} frames for every {} steps",

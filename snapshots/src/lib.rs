@@ -2,17 +2,47 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `cells` | where the cells of a block are in its local storage, and in a file of the whole array |
+//! | `snapshots` | when a snapshot is taken, and the agreements of ranks |
+//! | `agreement` | how ranks agree on errors |
+//! | `items` | what the state of a program consists of |
+//! | `pace` | an interval as a number of offers |
+//! | `signals` | what asks a program to end |
+//! | `writer` | the thread of a rank that writes |
+//! | `record`, `manifest` | what each rank reports, and what a snapshot has |
+//! | `folder` | the folder of snapshots, and who holds it |
+//! | `restore` | the latest snapshot that is intact |
+//! | `stored` | what a folder has, for the command |
 //! | `field`, `header` | the field of a block as one `.npy` file |
+//! | `cells` | where the cells of a block are in its local storage, and in a file of the whole array |
 
+mod agreement;
 mod cells;
 mod field;
+mod folder;
 mod header;
+mod items;
+mod manifest;
+mod pace;
+mod record;
+mod restore;
+mod signals;
+mod snapshots;
+pub mod stored;
+mod writer;
 
 pub use field::Field;
+#[doc(hidden)]
+pub use items::Elements;
+pub use items::Items;
+#[doc(hidden)]
+pub use manifest::Manifest;
+#[doc(hidden)]
+pub use pace::Every;
+pub use snapshots::Snapshots;
 
 /// The readers of bytes from files, for fuzzers.
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing {
     pub use crate::header::fuzz as header;
+    pub use crate::manifest::fuzz_manifest as manifest;
 }

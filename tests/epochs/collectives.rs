@@ -584,7 +584,10 @@ fn more_different_calls_than_are_kept_go_round_twice() -> Result<()> {
                 for len in (0..100).map(|k| 4000 - 37 * k) {
                     let mut sum = given::<i64>(world.rank(), len);
                     world.allreduce(&mut sum, Op::Sum)?;
-                    assert_eq!(sum, tree(&(0..3).map(|rank| given(rank, len)).collect::<Vec<_>>(), Op::Sum));
+                    assert_eq!(
+                        sum,
+                        tree(&(0..3).map(|rank| given::<i64>(rank, len)).collect::<Vec<_>>(), Op::Sum)
+                    );
                 }
             }
             Ok(())

@@ -92,7 +92,7 @@ fn a_buffer_is_attached_once_and_what_has_no_room_in_it_is_not_sent() {
             assert_eq!(world.detach_buffer()?, 10);
         } else {
             assert_eq!(world.recv::<u8>(0, Any)?.0, [3; 10]);
-            assert_eq!(world.recv::<u8>(0, Any)?.0, []);
+            assert!(world.recv::<u8>(0, Any)?.0.is_empty());
         }
         Ok(())
     });

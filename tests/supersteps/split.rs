@@ -127,8 +127,8 @@ fn what_no_call_writes_is_lent_and_what_one_touches_is_refused_with_its_line() -
                     assert_eq!(running.kept(0..4)?, &before[0..4]);
                     assert_eq!(running.kept(8..10)?, &before[8..10]);
                     assert_eq!(running.kept(12..16)?, &before[12..16]);
-                    assert_eq!(running.kept(6..6)?, []);
-                    assert_eq!(running.kept(usize::MAX..usize::MAX)?, []);
+                    assert!(running.kept(6..6)?.is_empty());
+                    assert!(running.kept(usize::MAX..usize::MAX)?.is_empty());
                     running.kept_mut(12..16)?.iter_mut().for_each(|element| *element += step);
                     assert_eq!(running.kept(12..13)?, [before[12] + step]);
                     u = running.finish()?;

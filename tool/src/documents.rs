@@ -51,6 +51,8 @@ pub enum Content {
     Measurement(MeasurementDocument),
     /// Many steps of a plan, simulated.
     Simulation(SimulationDocument),
+    /// The snapshots of a folder.
+    Snapshots(SnapshotsDocument),
 }
 
 impl Content {
@@ -818,4 +820,30 @@ impl VerificationRow {
         let epochs = epochs.map_or(String::new(), |epochs| format!(", {epochs} epochs"));
         Some(format!("{file}: verified: {name} on {} ranks{epochs}, digest {digest}", (*ranks)?))
     }
+}
+
+/// The snapshots of a folder, the latest first.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct SnapshotsDocument {
+    /// One row for each snapshot.
+    pub snapshots: Vec<SnapshotRow>,
+}
+
+/// A snapshot.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct SnapshotRow {
+    /// The step after which it was taken.
+    pub step: u64,
+    /// The program, if the manifest can be read.
+    pub program: Option<String>,
+    /// When it was complete, in seconds since 1970 (UTC).
+    pub taken: Option<u64>,
+    /// The number of ranks that have taken it.
+    pub ranks: Option<usize>,
+    /// The number of bytes of all items.
+    pub bytes: Option<u64>,
+    /// The names of the items, and what each is.
+    pub items: BTreeMap<String, String>,
+    /// What is wrong with it, each with its file. The contents are compared only with `--verify`.
+    pub errors: Vec<String>,
 }

@@ -17,6 +17,7 @@ mod endure;
 #[path = "../../../examples/hillslope/main.rs"]
 mod hillslope;
 mod input;
+mod kills;
 mod launched;
 mod leftovers;
 mod many;
@@ -28,6 +29,9 @@ mod points;
 mod rank;
 mod remote;
 mod restarts;
+#[expect(dead_code, reason = "only its command line is used here, and its own tests are not")]
+#[path = "../../../examples/sparse.rs"]
+mod sparse;
 mod surroundings;
 mod traces;
 
@@ -134,6 +138,8 @@ const ALONE: &[Test] = &[
         "a_profile_names_a_rank_that_waits_for_rank_0_and_that_rank_gets_its_error",
         traces::of_a_rank_that_waits,
     ),
+    ("a_job_that_is_killed_at_any_moment_continues_with_the_same_bits", kills::at_random),
+    ("a_job_that_is_asked_to_end_saves_its_state_and_continues_from_it", kills::on_request),
     ("ranks_of_external_launchers_meet", meeting::launchers),
     ("ranks_of_a_launcher_of_mpi_meet_on_hosts_of_any_order", mpi::hosts),
     ("ranks_under_a_launcher_of_mpi_use_the_quicker_wire", mpi::wires),

@@ -51,6 +51,7 @@ pub fn main(words: &[String]) -> ExitCode {
         ["small_puts"] => super::endure::small_puts(),
         ["endure", transport, epochs] => super::endure::rank(transport, number(epochs)),
         ["hillslope", ref words @ ..] => super::hillslope::with(words),
+        ["sparse", ref words @ ..] => super::sparse::with(words),
         ["gives", len, runs] => super::mpi::gives(number(len), number(runs)),
         ["counted"] => super::mpi::counted(),
         ["busy", file] => super::mpi::busy(file),

@@ -3,6 +3,9 @@
 #![forbid(unsafe_code)]
 
 use fencepost::prelude::*;
+use fencepost::snapshots::{Items, Snapshots};
+use std::path::Path;
+use std::time::Duration;
 
 // ANCHOR: superstep
 /// Fills each block's halo from the blocks around it.
@@ -36,14 +39,53 @@ pub fn run(world: &World, cells: [usize; 2], steps: usize) -> Result<Vec<f64>> {
     let mut exchange = exchange::load(world, "plans", &block)?;
     for _ in 0..steps {
         exchange.replay(&mut u)?;
-        for row in block.rows_inside(1) {
-            let (up, down, left, right) = (row.up(&u), row.down(&u), row.left(&u), row.right(&u));
-            for (j, mean) in row.of_mut(&mut v).iter_mut().enumerate() {
-                *mean = 0.25 * ((up[j] + down[j]) + (left[j] + right[j]));
-            }
-        }
+        relax(&block, &u, &mut v);
         std::mem::swap(&mut u, &mut v);
     }
     Ok(u.to_vec())
 }
+
+/// Sets each cell of `v` that is not at the edge to the mean of those around it in `u`.
+fn relax(block: &Block<2>, u: &[f64], v: &mut [f64]) {
+    for row in block.rows_inside(1) {
+        let (up, down, left, right) = (row.up(u), row.down(u), row.left(u), row.right(u));
+        for (j, mean) in row.of_mut(v).iter_mut().enumerate() {
+            *mean = 0.25 * ((up[j] + down[j]) + (left[j] + right[j]));
+        }
+    }
+}
 // ANCHOR_END: run
+
+// ANCHOR: snapshots
+/// Lists the state after a step: all that the next step reads.
+fn state<'a>(block: &'a Block<2>, u: &'a mut [f64]) -> Items<'a> {
+    Items::new().block("heat", block, u)
+}
+
+/// Computes the steps that are left of `steps`, and returns this rank's cells. It saves its state
+/// in `folder` after each `interval`, and continues from there when it is started again.
+///
+/// # Errors
+/// As the exchange, and as the snapshots.
+pub fn resume(
+    world: &World,
+    cells: [usize; 2],
+    steps: u64,
+    (folder, interval): (&Path, Duration),
+) -> Result<Vec<f64>> {
+    let block = Block::new(world, cells)?.halo(1)?;
+    let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
+    block.fill(&mut u, |[i, j]| (i + j) as f64);
+    let mut snapshots = Snapshots::new(world, folder)?.every(interval).keep(2);
+    let first = snapshots.restore(state(&block, &mut u))?.map_or(0, |step| step + 1);
+    let mut exchange = exchange::load(world, "plans", &block)?;
+    for step in first..steps {
+        exchange.replay(&mut u)?;
+        relax(&block, &u, &mut v);
+        std::mem::swap(&mut u, &mut v);
+        snapshots.offer(step, || state(&block, &mut u))?;
+    }
+    snapshots.finish()?;
+    Ok(u.to_vec())
+}
+// ANCHOR_END: snapshots

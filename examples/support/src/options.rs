@@ -1,13 +1,17 @@
 //! The command-line options that the examples share.
 
+#![expect(clippy::print_stdout, reason = "examples print where they continue")]
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::{Error, Machine, Options};
-use fencepost_runtime::{Compiled, Process, Ranks, TransportKind, launch, process, ranks};
+use fencepost_runtime::{Compiled, Process, Ranks, TransportKind, World, launch, process, ranks};
+use fencepost_snapshots::{Items, Snapshots};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The number of ranks, the transport, and the transfer mode.
 #[derive(Args, Clone, Debug)]
@@ -83,6 +87,35 @@ impl Job {
     }
 }
 
+/// The folder of a program's snapshots, and how often they are taken.
+#[derive(Args, Clone, Debug)]
+pub struct Saving {
+    /// The folder in which snapshots are taken, and from which the program continues
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub snapshots: Option<PathBuf>,
+    /// The time from one snapshot to the next in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    pub every: Duration,
+}
+
+impl Saving {
+    /// Opens the folder if one is given, and restores the last snapshot. Returns the step after
+    /// which the program continues, or 0.
+    pub fn begin<'w>(
+        &self,
+        world: &'w World,
+        state: Items<'_>,
+    ) -> Result<(Option<Snapshots<'w>>, u64), Error> {
+        let Some(folder) = &self.snapshots else { return Ok((None, 0)) };
+        let mut snapshots = Snapshots::new(world, folder)?.every(self.every);
+        let restored = snapshots.restore(state)?;
+        if let (0, Some(step)) = (world.rank(), restored) {
+            println!("continued after step {step}");
+        }
+        Ok((Some(snapshots), restored.unwrap_or(0)))
+    }
+}
+
 /// The input and the output of a simulation of terrain.
 #[derive(Args, Clone, Debug)]
 pub struct Terrain {
@@ -114,6 +147,11 @@ pub fn mode_name(mode: Mode) -> &'static str {
 fn years(text: &str) -> Result<f64, String> {
     let years = text.parse().ok().filter(|&years: &f64| years.is_finite() && years >= 0.0);
     years.ok_or_else(|| "give a number of years, at least 0, such as 250000 or 2e6".into())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| "give a number of seconds, such as 600 or 0.5".into())
 }
 
 fn modes() -> impl TypedValueParser<Value = Mode> {

@@ -23,6 +23,11 @@ const DIRECT: usize = 16 << 10;
 /// once.
 ///
 /// ```
+/// # mod fencepost {
+/// #     pub use fencepost_planner::{Error, Result, grid};
+/// #     pub use fencepost_runtime::*;
+/// #     pub use fencepost_snapshots as snapshots;
+/// # }
 /// use fencepost::grid::Block;
 /// use fencepost::snapshots::Field;
 ///

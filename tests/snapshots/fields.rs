@@ -285,7 +285,7 @@ fn refusals_of_a_load_name_what_was_given() -> Result<()> {
     assert!(field.load(&Block::at(0, 1, [6])?, &mut [0_u8; 6]).is_err());
     let error = field.load(&Block::at(0, 1, [2, 3])?, &mut [0_u8; 5]).unwrap_err();
     assert!(error.message().contains("5 cells were given, and the block stores 6"), "{error}");
-    assert!(error.site().is_some_and(|site| site.file().ends_with("field.rs")));
+    assert!(error.site().is_some_and(|site| site.file().ends_with("fields.rs")));
     let error = Field::open(folder.path().join("no/such.npy")).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Io);
     assert!(error.message().contains("no/such.npy") && error.message().contains("No such file"), "{error}");
@@ -303,7 +303,7 @@ fn errors_of(
     fencepost::ranks(ranks).collect(|world| {
         let block = Block::new(world, global(world.rank()))?;
         let error = Field::save(world, &block, &own(&block), path(world.rank())).expect_err("it must fail");
-        assert!(error.site().is_some_and(|site| site.file().ends_with("field.rs")), "{error}");
+        assert!(error.site().is_some_and(|site| site.file().ends_with("fields.rs")), "{error}");
         assert_eq!(error.rank(), Some(world.rank()));
         world.barrier()?; // the world goes on
         Ok((error.class(), error.message().to_owned()))
@@ -388,7 +388,7 @@ fn a_file_that_has_no_room_leaves_the_old_one() -> Result<()> {
     child
         .args(["-c", script])
         .arg(std::env::current_exe()?)
-        .arg("a_file_that_has_no_room_leaves_the_old_one");
+        .arg("fields::a_file_that_has_no_room_leaves_the_old_one");
     let output = child.env("FENCEPOST_TEST_BOUNDED", &path).output()?;
     let printed = [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat();
     assert!(output.status.success() && printed.contains("1 passed"), "{}: {printed}", output.status);

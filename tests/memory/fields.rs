@@ -3,10 +3,7 @@
 use fencepost::Result;
 use fencepost::grid::Block;
 use fencepost::snapshots::Field;
-use fencepost_tests_support::counting::{Counting, peak};
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use fencepost_tests_support::counting::peak;
 
 /// The most bytes that a rank allocates while it saves or loads.
 const MOST: isize = 8 << 20;

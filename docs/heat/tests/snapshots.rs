@@ -1,0 +1,19 @@
+//! A run that is resumed leaves the bits of one that is not interrupted.
+
+use fencepost::{Result, ranks};
+use std::time::Duration;
+
+const CELLS: [usize; 2] = [512, 512];
+
+#[test]
+fn a_resumed_run_has_the_bits_of_an_undisturbed_one() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let saved = (folder.path(), Duration::ZERO);
+    // Each offer is due, and those are skipped that come while a snapshot is being written.
+    ranks(4).run(|world| heat::resume(world, CELLS, 9, saved).map(drop))?;
+    let saved_steps = std::fs::read_dir(folder.path())?.flatten().filter(|entry| entry.path().is_dir());
+    assert!((1..=2).contains(&saved_steps.count()), "two are kept");
+    let resumed = ranks(4).collect(|world| heat::resume(world, CELLS, 20, saved))?;
+    assert_eq!(ranks(4).collect(|world| heat::run(world, CELLS, 20))?, resumed);
+    Ok(())
+}

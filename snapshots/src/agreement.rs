@@ -1,0 +1,42 @@
+//! How ranks agree on errors, and what rank 0 prints.
+
+use fencepost_planner::element::Op;
+use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_runtime::World;
+
+/// Returns the value if all ranks have one. Otherwise returns an error on all ranks, with the
+/// reason of the first rank that has none.
+#[track_caller]
+pub(crate) fn agreed<T>(world: &World, result: Result<T, String>) -> Result<T> {
+    agreed_as(world, ErrorClass::Io, result)
+}
+
+/// Does what [`agreed`] does, for errors of another class.
+#[track_caller]
+pub(crate) fn agreed_as<T>(world: &World, class: ErrorClass, result: Result<T, String>) -> Result<T> {
+    let ok = world.allreduce_one(u64::from(result.is_err()), Op::Max)? == 0;
+    match result {
+        Ok(value) if ok => Ok(value),
+        result => {
+            let why = result.err().unwrap_or_default();
+            Err(Error::new(class, first_reason(world, &why)?))
+        }
+    }
+}
+
+/// Returns the reason of the lowest rank that has one, on all ranks. All ranks call this.
+pub(crate) fn first_reason(world: &World, why: &str) -> Result<String> {
+    let reasons = world.gather(0, why.as_bytes())?;
+    let mut first = reasons.map_or(Vec::new(), |reasons| {
+        let rank = reasons.iter().position(|why| !why.is_empty()).unwrap_or(0);
+        format!("rank {rank}: {}", String::from_utf8_lossy(&reasons[rank])).into_bytes()
+    });
+    world.broadcast_vec(0, &mut first)?;
+    Ok(String::from_utf8_lossy(&first).into_owned())
+}
+
+/// Writes a line to standard error. What cannot be written is lost.
+#[expect(clippy::print_stderr, reason = "tests capture what this macro prints")]
+pub(crate) fn print(line: &str) {
+    let _ = std::panic::catch_unwind(|| eprintln!("fencepost: {line}"));
+}

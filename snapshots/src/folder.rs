@@ -1,0 +1,205 @@
+//! [`Folder`]: the folder of a program's snapshots, which one job holds at a time.
+//!
+//! ```text
+//! out/snapshots/
+//!     lock             the job that holds the folder, by a lock of the system
+//!     step-40/         a snapshot
+//!         manifest.json    written last
+//!         heights.npy      the array of an item that is a block
+//!         rank-0.parts     what else rank 0 has saved
+//!     writing-50/      becomes step-50 when all of it is on the disk
+//!     removing-30/     was step-30
+//! ```
+
+use crate::manifest::{BYTES_MAX, Manifest, Refused};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub(crate) const MANIFEST: &str = "manifest.json";
+const LOCK: &str = "lock";
+const STEP: &str = "step-";
+const WRITING: &str = "writing-";
+const REMOVING: &str = "removing-";
+
+/// The most bytes of a description of who holds a folder.
+const HOLDER_MAX: u64 = 4096;
+
+/// A folder that this process holds. It is free again when this is dropped, or when the process has
+/// ended in whatever way.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Folder {
+    /// Takes the folder at `path`, which is created if it does not exist, and removes what a job
+    /// that was interrupted has left in it.
+    ///
+    /// # Errors
+    /// Another job holds the folder, or it cannot be written.
+    pub(crate) fn take(path: &Path, program: &str, token: &str) -> io::Result<Self> {
+        fs::create_dir_all(path).map_err(|error| named(path, error))?;
+        let name = path.join(LOCK);
+        let mut lock = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&name)
+            .map_err(|error| named(&name, error))?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut holder = String::new();
+                let _: io::Result<usize> = (&mut lock).take(HOLDER_MAX).read_to_string(&mut holder);
+                let holder = holder.lines().next().filter(|line| !line.is_empty()).unwrap_or("another job");
+                return Err(io::Error::other(format!(
+                    "{}: {holder} holds this folder: wait until it has ended, or use another folder",
+                    path.display()
+                )));
+            }
+            // A file system without locks: two jobs in one folder are not noticed.
+            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP | rustix::io::Errno::NOLCK) => {}
+            Err(error) => return Err(named(&name, error.into())),
+        }
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let holder = format!("{program} (process {} on host {host})\n{token}\n", std::process::id());
+        lock.set_len(0)
+            .and_then(|()| lock.write_all(holder.as_bytes()))
+            .map_err(|error| named(&name, error))?;
+        let folder = Self { path: path.into(), _lock: lock };
+        for entry in fs::read_dir(path).map_err(|error| named(path, error))? {
+            let entry = entry.map_err(|error| named(path, error))?.path();
+            let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if name.starts_with(WRITING) || name.starts_with(REMOVING) {
+                fs::remove_dir_all(&entry).map_err(|error| named(&entry, error))?;
+            }
+        }
+        Ok(folder)
+    }
+
+    /// Turns the folder of the snapshot of `step`, to which all ranks have written, into a
+    /// snapshot: writes its manifest.
+    ///
+    /// # Errors
+    /// A file or folder that cannot be written. Older snapshots are still there.
+    pub(crate) fn publish(&self, manifest: &Manifest) -> io::Result<()> {
+        let (from, to) = (writing(&self.path, manifest.step), snapshot(&self.path, manifest.step));
+        let name = from.join(MANIFEST);
+        let mut file = File::create(&name).map_err(|error| named(&name, error))?;
+        file.write_all(manifest.to_text().as_bytes())
+            .and_then(|()| file.sync_all())
+            .map_err(|error| named(&name, error))?;
+        sync_folder(&from)?;
+        if to.exists() {
+            remove(&self.path, manifest.step)?;
+        }
+        fs::rename(&from, &to).map_err(|error| named(&from, error))?;
+        sync_folder(&self.path)
+    }
+}
+
+/// Removes what was written of the snapshot of `step`, if anything was.
+pub(crate) fn discard(folder: &Path, step: u64) {
+    // What cannot be removed now is removed by the next job.
+    let _: io::Result<()> = fs::remove_dir_all(writing(folder, step));
+}
+
+/// Returns whether this process sees the folder that rank 0 has taken with this token.
+pub(crate) fn is_taken_with(path: &Path, token: &str) -> bool {
+    let mut holder = String::new();
+    let read = File::open(path.join(LOCK)).and_then(|file| file.take(HOLDER_MAX).read_to_string(&mut holder));
+    read.is_ok() && holder.lines().nth(1) == Some(token)
+}
+
+/// Returns the folder in which the snapshot of `step` is written.
+pub(crate) fn writing(folder: &Path, step: u64) -> PathBuf {
+    folder.join(format!("{WRITING}{step}"))
+}
+
+/// Returns the folder of the snapshot of `step`.
+pub(crate) fn snapshot(folder: &Path, step: u64) -> PathBuf {
+    folder.join(format!("{STEP}{step}"))
+}
+
+/// Returns the steps of which there are snapshots, the latest first. Folders without a manifest are
+/// none.
+///
+/// # Errors
+/// The folder cannot be read.
+pub(crate) fn steps(folder: &Path) -> io::Result<Vec<u64>> {
+    let mut steps = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| named(folder, error))? {
+        let entry = entry.map_err(|error| named(folder, error))?;
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(STEP));
+        // Only the name that `snapshot` gives: neither `step-007` nor `step-+7`.
+        let step =
+            number.and_then(|number| number.parse().ok().filter(|step: &u64| step.to_string() == number));
+        if let Some(step) = step
+            && entry.path().join(MANIFEST).exists()
+        {
+            steps.push(step);
+        }
+    }
+    steps.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(steps)
+}
+
+/// Reads the manifest of the snapshot of `step`.
+///
+/// # Errors
+/// The file can't be read, is damaged, or is of a newer release; the reason has its name.
+pub(crate) fn manifest(folder: &Path, step: u64) -> Result<Manifest, Refused> {
+    let path = snapshot(folder, step).join(MANIFEST);
+    let named = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let mut text = String::new();
+    File::open(&path)
+        .and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text))
+        .map_err(|error| Refused::Damaged(named(&error)))?;
+    let manifest = Manifest::from_text(&text).map_err(|refused| match refused {
+        Refused::Damaged(why) => Refused::Damaged(named(&why)),
+        Refused::Foreign(why) => Refused::Foreign(named(&why)),
+    })?;
+    if manifest.step != step {
+        return Err(Refused::Damaged(named(&format!("it is the manifest of step {}", manifest.step))));
+    }
+    Ok(manifest)
+}
+
+/// Removes all snapshots but the latest `keep`.
+///
+/// # Errors
+/// One can't be removed.
+pub(crate) fn prune(folder: &Path, keep: usize) -> io::Result<()> {
+    for step in steps(folder)?.into_iter().skip(keep) {
+        remove(folder, step)?;
+    }
+    Ok(())
+}
+
+/// Removes a snapshot. It is renamed first, so it is never there in part.
+fn remove(folder: &Path, step: u64) -> io::Result<()> {
+    let (from, to) = (snapshot(folder, step), folder.join(format!("{REMOVING}{step}")));
+    fs::rename(&from, &to).map_err(|error| named(&from, error))?;
+    fs::remove_dir_all(&to).map_err(|error| named(&to, error))
+}
+
+/// Writes the entries of a folder to the disk.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(|error| named(path, error))
+}
+
+/// Adds the path to an error.
+pub(crate) fn named(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// Returns the seconds since 1970 (UTC).
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}

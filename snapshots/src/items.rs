@@ -1,0 +1,329 @@
+//! [`Items`]: what the state of a program consists of, as each rank lists it.
+
+use crate::field::Field;
+use crate::header;
+use fencepost_planner::grid::Block;
+use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_runtime::{Element, Window, World};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::Path;
+
+/// The longest name of an item in bytes.
+const NAME_MAX: usize = 64;
+
+/// What the state of a program consists of: blocks, parts and values, each with a name.
+///
+/// A function that returns the items is the one place in which a program lists its state. It serves
+/// both [`Snapshots::restore`](crate::Snapshots::restore), which writes to them, and
+/// [`Snapshots::offer`](crate::Snapshots::offer), which only reads them:
+///
+/// ```
+/// # mod fencepost {
+/// #     pub use fencepost_planner::{Error, Result, grid};
+/// #     pub use fencepost_runtime::*;
+/// #     pub use fencepost_snapshots as snapshots;
+/// # }
+/// use fencepost::grid::Block;
+/// use fencepost::snapshots::Items;
+///
+/// fn state<'a>(block: &'a Block<2>, heights: &'a mut [f64], time: &'a mut f64) -> Items<'a> {
+///     Items::new().block("heights", block, heights).value("time", time)
+/// }
+/// # let _ = state;
+/// ```
+///
+/// All ranks list the same items in the same order. A name has letters, digits, `-`, `_` and `.`,
+/// since it becomes the name of a file.
+#[derive(Default)]
+#[must_use = "a list of items does nothing by itself"]
+pub struct Items<'a> {
+    all: Vec<Item<'a>>,
+}
+
+/// One item.
+pub(crate) struct Item<'a> {
+    pub(crate) name: &'a str,
+    /// NumPy's name of the type of its elements.
+    pub(crate) element: String,
+    /// The size of an element in bytes.
+    pub(crate) size: usize,
+    pub(crate) shape: Shape,
+    content: Box<dyn Content + 'a>,
+}
+
+/// The kind of an item, and its size on this rank.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) enum Shape {
+    /// The block of an array that is spread over all ranks.
+    Block { global: Vec<usize>, origin: Vec<usize>, extent: Vec<usize> },
+    /// A number of elements that is the same each time the program runs.
+    Part { len: usize },
+    /// Any number of elements.
+    List { len: usize },
+    /// One element that is the same on all ranks.
+    Value,
+}
+
+impl Shape {
+    /// Returns the number of elements that this rank saves.
+    pub(crate) fn elements(&self) -> usize {
+        match self {
+            Shape::Block { extent, .. } => extent.iter().product(),
+            Shape::Part { len } | Shape::List { len } => *len,
+            Shape::Value => 1,
+        }
+    }
+}
+
+/// Describes what all ranks have in common, for errors.
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shape::Block { global, .. } => write!(f, "a block of an array of {global:?} cells"),
+            Shape::Part { len } => write!(f, "a part of {len} elements"),
+            Shape::List { .. } => write!(f, "a vector"),
+            Shape::Value => write!(f, "a value"),
+        }
+    }
+}
+
+/// The elements of an item, whatever their type.
+trait Content {
+    /// Passes the bytes of what this rank saves to `each`, in order.
+    fn bytes(&self, each: &mut dyn FnMut(&[u8]));
+
+    /// Replaces the elements by those that have these bytes, of which there is a whole number.
+    fn set(&mut self, bytes: &[u8]);
+
+    /// Reads the block's cells from the file of the whole array.
+    fn load(&mut self, path: &Path) -> Result<()> {
+        let _ = path;
+        Err(Error::new(ErrorClass::Intern, "only a block is loaded from a file of its own"))
+    }
+
+    /// Returns an error if this is a block that is not the one of this rank, or whose storage has
+    /// another length.
+    fn check(&self, world: &World) -> Result<()> {
+        let _ = world;
+        Ok(())
+    }
+}
+
+struct OfBlock<'a, T, const D: usize> {
+    block: &'a Block<D>,
+    cells: &'a mut [T],
+}
+
+impl<T: Element, const D: usize> Content for OfBlock<'_, T, D> {
+    fn bytes(&self, each: &mut dyn FnMut(&[u8])) {
+        self.block.rows().for_each(|row| each(bytemuck::cast_slice(row.of(self.cells))));
+    }
+
+    fn set(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        for row in self.block.rows() {
+            let cells: &mut [u8] = bytemuck::cast_slice_mut(row.of_mut(self.cells));
+            let (own, others) = rest.split_at(cells.len());
+            cells.copy_from_slice(own);
+            rest = others;
+        }
+    }
+
+    fn load(&mut self, path: &Path) -> Result<()> {
+        Field::open(path)?.load(self.block, self.cells)
+    }
+
+    fn check(&self, world: &World) -> Result<()> {
+        let (block, rank) = (self.block, world.rank());
+        if block.ranks() != world.size() || block.of(rank)? != *block {
+            let message = format!(
+                "is a block that is not the one of rank {rank} of {}: make it by `Block::new` of this world",
+                world.size()
+            );
+            return Err(Error::new(ErrorClass::Arg, message));
+        }
+        let (given, stored) = (self.cells.len(), block.len());
+        if given != stored {
+            let message = format!("has {given} elements, where its block stores {stored}");
+            return Err(Error::new(ErrorClass::Size, message));
+        }
+        Ok(())
+    }
+}
+
+struct OfSlice<'a, T>(&'a mut [T]);
+
+impl<T: Element> Content for OfSlice<'_, T> {
+    fn bytes(&self, each: &mut dyn FnMut(&[u8])) {
+        each(bytemuck::cast_slice(self.0));
+    }
+
+    fn set(&mut self, bytes: &[u8]) {
+        bytemuck::cast_slice_mut(self.0).copy_from_slice(bytes);
+    }
+}
+
+struct OfList<'a, T>(&'a mut Vec<T>);
+
+impl<T: Element> Content for OfList<'_, T> {
+    fn bytes(&self, each: &mut dyn FnMut(&[u8])) {
+        each(bytemuck::cast_slice(self.0));
+    }
+
+    fn set(&mut self, bytes: &[u8]) {
+        self.0.clear();
+        self.0.resize(bytes.len() / size_of::<T>(), T::zeroed());
+        bytemuck::cast_slice_mut(self.0).copy_from_slice(bytes);
+    }
+}
+
+/// What [`Items::part`] takes: elements whose number is fixed, or a vector.
+pub trait Elements<'a> {
+    #[doc(hidden)]
+    fn add(self, name: &'a str, items: Items<'a>) -> Items<'a>;
+}
+
+impl<'a, T: Element> Elements<'a> for &'a mut [T] {
+    fn add(self, name: &'a str, items: Items<'a>) -> Items<'a> {
+        items.with::<T>(name, Shape::Part { len: self.len() }, OfSlice(self))
+    }
+}
+
+impl<'a, T: Element, const N: usize> Elements<'a> for &'a mut [T; N] {
+    fn add(self, name: &'a str, items: Items<'a>) -> Items<'a> {
+        self.as_mut_slice().add(name, items)
+    }
+}
+
+impl<'a, T: Element> Elements<'a> for &'a mut Window<T> {
+    fn add(self, name: &'a str, items: Items<'a>) -> Items<'a> {
+        (&mut **self).add(name, items)
+    }
+}
+
+impl<'a, T: Element> Elements<'a> for &'a mut Vec<T> {
+    fn add(self, name: &'a str, items: Items<'a>) -> Items<'a> {
+        items.with::<T>(name, Shape::List { len: self.len() }, OfList(self))
+    }
+}
+
+impl<'a> Items<'a> {
+    /// Creates an empty list.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a block's part of an array that is spread over all ranks: `cells` is its local storage,
+    /// such as a window.
+    ///
+    /// Its own cells are saved, in one `.npy` file that holds the whole array. They are found again
+    /// by their global index, so another number of ranks, another grid, other halos and another
+    /// placement may restore them. The cells of the halo are restored from the ranks that own them.
+    pub fn block<T: Element, const D: usize>(
+        self,
+        name: &'a str,
+        block: &'a Block<D>,
+        cells: &'a mut [T],
+    ) -> Self {
+        let shape = Shape::Block {
+            global: block.global().to_vec(),
+            origin: block.origin().to_vec(),
+            extent: block.extent().to_vec(),
+        };
+        self.with::<T>(name, shape, OfBlock { block, cells })
+    }
+
+    /// Adds elements that each rank has for itself, which the same number of ranks restores: a
+    /// slice, an array or a window, each of which then has as many elements as when it was saved;
+    /// or a vector, whose length may change.
+    pub fn part(self, name: &'a str, elements: impl Elements<'a>) -> Self {
+        elements.add(name, self)
+    }
+
+    /// Adds a value that is the same on all ranks, such as a time. Any number of ranks restores it.
+    pub fn value<T: Element>(self, name: &'a str, value: &'a mut T) -> Self {
+        self.with::<T>(name, Shape::Value, OfSlice(std::slice::from_mut(value)))
+    }
+
+    fn with<T: Element>(mut self, name: &'a str, shape: Shape, content: impl Content + 'a) -> Self {
+        let (element, size, content) = (header::descr::<T>(), size_of::<T>(), Box::new(content));
+        self.all.push(Item { name, element, size, shape, content });
+        self
+    }
+
+    pub(crate) fn all(&self) -> &[Item<'a>] {
+        &self.all
+    }
+
+    pub(crate) fn all_mut(&mut self) -> &mut [Item<'a>] {
+        &mut self.all
+    }
+
+    /// Returns an error if a name is no name of a file or occurs twice, or if a block is not that
+    /// of this rank.
+    pub(crate) fn check(&self, world: &World) -> Result<()> {
+        for (at, item) in self.all.iter().enumerate() {
+            let name = item.name;
+            if !is_file_name(name) {
+                let message = format!(
+                    "the item {name:?} cannot become a file: a name has 1 to {NAME_MAX} letters, digits, `-`, `_` and `.`, and begins with none of the last three"
+                );
+                return Err(Error::new(ErrorClass::Arg, message));
+            }
+            if self.all[..at].iter().any(|other| other.name == name) {
+                return Err(Error::new(ErrorClass::Arg, format!("two items are named `{name}`")));
+            }
+            item.content.check(world).map_err(|error| {
+                Error::new(error.class(), format!("the item `{name}` {}", error.message()))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Items<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.all.iter().map(|item| (item.name, &item.element, &item.shape))).finish()
+    }
+}
+
+impl Item<'_> {
+    /// Returns the number of bytes that this rank saves.
+    pub(crate) fn len(&self) -> usize {
+        self.shape.elements() * self.size
+    }
+
+    /// Appends the bytes that this rank saves.
+    pub(crate) fn pack(&self, out: &mut Vec<u8>) {
+        self.content.bytes(&mut |bytes| out.extend_from_slice(bytes));
+    }
+
+    /// Returns the checksum of the bytes that this rank saves.
+    pub(crate) fn checksum(&self) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        self.content.bytes(&mut |bytes| hasher.update(bytes));
+        hasher.finalize()
+    }
+
+    /// Replaces the elements by those that have these bytes.
+    ///
+    /// # Panics
+    /// If the number of bytes is not that of the item, or of a list that of some elements.
+    pub(crate) fn set(&mut self, bytes: &[u8]) {
+        self.content.set(bytes);
+    }
+
+    /// Reads a block's cells, also those of its halo, from the file of the whole array.
+    pub(crate) fn load(&mut self, path: &Path) -> Result<()> {
+        self.content.load(path)
+    }
+}
+
+/// Returns whether an item may have this name, on any file system.
+pub(crate) fn is_file_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=NAME_MAX).contains(&name.len())
+        && name.chars().all(allowed)
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+}

@@ -1,0 +1,327 @@
+//! [`Manifest`]: what a snapshot contains, as the file `manifest.json` that is written last.
+//!
+//! The file begins with a checksum of everything behind it, in a prefix of fixed length, and is
+//! JSON as a whole:
+//!
+//! ```text
+//! {"crc32": "0d4a1185", "snapshot": {
+//!   "format": 1, ..
+//! }}
+//! ```
+
+use crate::items::is_file_name;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// The version of the format, which is increased when an older release could misread a snapshot.
+pub(crate) const FORMAT: u32 = 1;
+/// The most bytes of a manifest that is read: a million ranks with some items.
+pub(crate) const BYTES_MAX: u64 = 1 << 30;
+
+const BEFORE_SUM: &str = "{\"crc32\": \"";
+const AFTER_SUM: &str = "\", \"snapshot\": ";
+const AT_END: &str = "}\n";
+
+/// The contents of a snapshot.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    pub(crate) format: u32,
+    /// The release that has written it.
+    pub(crate) release: String,
+    pub(crate) program: String,
+    pub(crate) step: u64,
+    pub(crate) ranks: usize,
+    /// When it was complete, in seconds since 1970 (UTC).
+    pub(crate) taken: u64,
+    pub(crate) items: Vec<Saved>,
+}
+
+/// An item of a snapshot.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Saved {
+    pub(crate) name: String,
+    /// NumPy's name of the type of its elements.
+    pub(crate) element: String,
+    /// The size of an element in bytes.
+    pub(crate) size: usize,
+    #[serde(flatten)]
+    pub(crate) content: Content,
+}
+
+/// Where the elements of an item are.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub(crate) enum Content {
+    /// In the file `NAME.npy`: the whole array, of which each rank has written a box.
+    Block { shape: Vec<usize>, boxes: Vec<Box> },
+    /// In the files of the ranks, one piece for each rank.
+    Part { pieces: Vec<Piece> },
+    /// As `Part`; its length may change.
+    List { pieces: Vec<Piece> },
+    /// Here: the bytes of one element, in hexadecimal digits.
+    Value { bytes: String },
+}
+
+/// The cells that a rank has written to the file of a whole array.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Box {
+    pub(crate) origin: Vec<usize>,
+    pub(crate) extent: Vec<usize>,
+    /// The checksum of its cells, row-major.
+    pub(crate) crc32: u32,
+}
+
+/// The elements that a rank has written to its own file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Piece {
+    /// The position of the first byte in the rank's file.
+    pub(crate) at: u64,
+    pub(crate) elements: usize,
+    pub(crate) crc32: u32,
+}
+
+/// The reason why a manifest is not used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Refused {
+    /// It is damaged, so an older snapshot is used.
+    Damaged(String),
+    /// It is intact and cannot be used here, so no snapshot of the folder is.
+    Foreign(String),
+}
+
+impl Manifest {
+    /// Returns the text of the file.
+    pub(crate) fn to_text(&self) -> String {
+        let body = serde_json::to_string_pretty(self).expect("names and numbers are valid JSON");
+        let body = format!("{body}{AT_END}");
+        with_sum(&body)
+    }
+
+    /// Reads the text of a file, and checks that its parts fit together.
+    ///
+    /// # Errors
+    /// The text is damaged, or is of a newer release.
+    pub(crate) fn from_text(text: &str) -> Result<Self, Refused> {
+        let damaged = |why: &str| Refused::Damaged(why.into());
+        let rest = text.strip_prefix(BEFORE_SUM).ok_or_else(|| damaged("it does not begin as a manifest"))?;
+        let (sum, body) = rest.split_once(AFTER_SUM).ok_or_else(|| damaged("its beginning is damaged"))?;
+        if sum != format!("{:08x}", crc32fast::hash(body.as_bytes())) {
+            return Err(damaged("its checksum is not that of its text"));
+        }
+        let body = body.strip_suffix(AT_END).ok_or_else(|| damaged("it is cut off"))?;
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+            release: String,
+        }
+        match serde_json::from_str::<Version>(body) {
+            Ok(Version { format, release }) if format > FORMAT => {
+                return Err(Refused::Foreign(format!(
+                    "it was written by release {release} in format {format}, and this release reads formats up to {FORMAT}: use release {release} or newer"
+                )));
+            }
+            Ok(_) => {}
+            Err(error) => return Err(damaged(&error.to_string())),
+        }
+        let manifest: Self = serde_json::from_str(body).map_err(|error| damaged(&error.to_string()))?;
+        manifest.check().map_err(Refused::Damaged)?;
+        Ok(manifest)
+    }
+
+    /// Checks what the checksum cannot, since a text with a correct checksum may have been edited.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let ranks = self.ranks;
+        let mut names = BTreeSet::new();
+        let mut ends = vec![0_u64; if self.has_pieces() { ranks.min(BYTES_MAX as usize) } else { 0 }];
+        for item in &self.items {
+            let name = &item.name;
+            if !is_file_name(name) || !names.insert(name) {
+                return Err(format!("the item {name:?} has a name that is not allowed, or used twice"));
+            }
+            if item.size == 0 || item.size > u32::MAX as usize {
+                return Err(format!("the elements of `{name}` have {} bytes", item.size));
+            }
+            match &item.content {
+                Content::Block { shape, boxes } => {
+                    let cells = |extent: &[usize]| {
+                        extent.iter().try_fold(1, |all: usize, &cells| all.checked_mul(cells))
+                    };
+                    let bytes = cells(shape).and_then(|cells| cells.checked_mul(item.size));
+                    let fits = |one: &Box| {
+                        one.origin.len() == shape.len()
+                            && one.extent.len() == shape.len()
+                            && (0..shape.len()).all(|d| {
+                                one.extent[d] > 0
+                                    && one.origin[d]
+                                        .checked_add(one.extent[d])
+                                        .is_some_and(|end| end <= shape[d])
+                            })
+                    };
+                    let is_whole = bytes.is_some() && boxes.iter().all(fits) && {
+                        let of_boxes =
+                            boxes.iter().try_fold(0, |all: usize, one| all.checked_add(cells(&one.extent)?));
+                        of_boxes == cells(shape)
+                    };
+                    if !(1..=3).contains(&shape.len()) || boxes.len() != ranks || !is_whole {
+                        return Err(format!(
+                            "the boxes of `{name}` are not those of an array of {shape:?} cells on {ranks} ranks"
+                        ));
+                    }
+                }
+                Content::Part { pieces } | Content::List { pieces } => {
+                    if pieces.len() != ranks {
+                        return Err(format!("`{name}` has {} pieces on {ranks} ranks", pieces.len()));
+                    }
+                    for (piece, end) in pieces.iter().zip(&mut ends) {
+                        let bytes = (piece.elements as u64).checked_mul(item.size as u64);
+                        if piece.at != *end {
+                            return Err(format!("a piece of `{name}` is not where the piece before it ends"));
+                        }
+                        let next = bytes.and_then(|bytes| end.checked_add(bytes));
+                        *end = next.ok_or_else(|| format!("a piece of `{name}` is too long"))?;
+                    }
+                }
+                Content::Value { bytes } => {
+                    if from_hex(bytes).is_none_or(|bytes| bytes.len() != item.size) {
+                        return Err(format!("the value of `{name}` has not {} bytes", item.size));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether each rank has a file of its own.
+    pub(crate) fn has_pieces(&self) -> bool {
+        let in_files = |item: &Saved| matches!(item.content, Content::Part { .. } | Content::List { .. });
+        self.items.iter().any(in_files)
+    }
+
+    /// Returns the length of a rank's own file.
+    pub(crate) fn length_of(&self, rank: usize) -> u64 {
+        let bytes = |item: &Saved| match &item.content {
+            Content::Part { pieces } | Content::List { pieces } => {
+                pieces[rank].elements as u64 * item.size as u64
+            }
+            _ => 0,
+        };
+        self.items.iter().map(bytes).sum()
+    }
+
+    /// Returns the number of bytes of all items.
+    pub fn bytes(&self) -> u64 {
+        let of_item = |item: &Saved| {
+            let elements: u64 = match &item.content {
+                Content::Block { shape, .. } => shape.iter().map(|&cells| cells as u64).product(),
+                Content::Part { pieces } | Content::List { pieces } => {
+                    pieces.iter().map(|piece| piece.elements as u64).sum()
+                }
+                Content::Value { .. } => 1,
+            };
+            elements * item.size as u64
+        };
+        self.items.iter().map(of_item).sum()
+    }
+}
+
+/// Returns the name of the file of an array.
+pub(crate) fn file_of_block(name: &str) -> String {
+    format!("{name}.npy")
+}
+
+/// Returns the name of a rank's own file.
+pub(crate) fn file_of_rank(rank: usize) -> String {
+    format!("rank-{rank}.parts")
+}
+
+/// Returns bytes as hexadecimal digits.
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns the bytes of hexadecimal digits, or `None` if they are not such.
+pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
+}
+
+/// Puts the checksum before the body of a manifest.
+fn with_sum(body: &str) -> String {
+    format!("{BEFORE_SUM}{:08x}{AFTER_SUM}{body}", crc32fast::hash(body.as_bytes()))
+}
+
+/// For fuzzers: reads bytes that may be a manifest, or its body without the checksum. Returns
+/// whether they were, after checking that the manifest is written and read back unchanged.
+#[cfg(any(test, fuzzing))]
+pub fn fuzz_manifest(data: &[u8]) -> bool {
+    let Ok(text) = str::from_utf8(data) else { return false };
+    let Ok(manifest) = Manifest::from_text(text).or_else(|_| Manifest::from_text(&with_sum(text))) else {
+        return false;
+    };
+    assert_eq!(Manifest::from_text(&manifest.to_text()).as_ref(), Ok(&manifest));
+    // None of these panics, whatever the numbers are.
+    let last = manifest.ranks.checked_sub(1).filter(|_| manifest.has_pieces());
+    let _ = (manifest.bytes(), last.map(|last| manifest.length_of(last)));
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fencepost_tests_support::golden;
+
+    fn example() -> Manifest {
+        let boxed = |rank: usize| Box { origin: vec![2 * rank, 0], extent: vec![2, 3], crc32: rank as u32 };
+        let piece = |at: u64, elements: usize| Piece { at, elements, crc32: 7 };
+        let item = |name: &str, element: &str, size: usize, content: Content| Saved {
+            name: name.into(),
+            element: element.into(),
+            size,
+            content,
+        };
+        Manifest {
+            format: FORMAT,
+            release: "0.1.0".into(),
+            program: "heat".into(),
+            step: 40,
+            ranks: 2,
+            taken: 1_796_000_000,
+            items: vec![
+                item("heat", "<f8", 8, Content::Block { shape: vec![4, 3], boxes: vec![boxed(0), boxed(1)] }),
+                item("seeds", "<u4", 4, Content::Part { pieces: vec![piece(0, 2), piece(0, 3)] }),
+                item("queue", "|V24", 24, Content::List { pieces: vec![piece(8, 0), piece(12, 5)] }),
+                item("time", "<f4", 4, Content::Value { bytes: "0000803f".into() }),
+            ],
+        }
+    }
+
+    /// A change of this file is a change of the format, which older releases have to read.
+    #[test]
+    fn the_text_of_a_manifest_is_as_documented_and_is_read_back() {
+        let manifest = example();
+        golden::compare(env!("CARGO_MANIFEST_DIR"), "tests/golden/manifest.json", &manifest.to_text());
+        assert_eq!(Manifest::from_text(&manifest.to_text()), Ok(manifest.clone()));
+        assert_eq!((manifest.length_of(0), manifest.length_of(1)), (8, 12 + 120));
+        assert_eq!(manifest.bytes(), 96 + 20 + 120 + 4);
+    }
+
+    #[test]
+    fn no_change_of_a_body_with_its_checksum_leads_to_a_panic() {
+        let text = example().to_text();
+        let (_, body) = text.split_once(AFTER_SUM).expect("a manifest");
+        assert!(fuzz_manifest(body.as_bytes()));
+        for at in 0..body.len() {
+            fuzz_manifest(&body.as_bytes()[..at]);
+            for byte in [b'0', b'9', b'-', b'"', b'[', b'}', 0xff] {
+                let mut changed = body.as_bytes().to_vec();
+                changed[at] = byte;
+                fuzz_manifest(&changed);
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! [`Recorded`]: what each rank reports of its part of a snapshot, and the manifest that rank 0
+//! makes of all reports.
+
+use crate::folder::now;
+use crate::items::{Items, Shape};
+use crate::manifest::{Box, Content, FORMAT, Manifest, Piece, Saved};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+
+/// What a rank reports of one item.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Recorded {
+    pub(crate) name: String,
+    /// NumPy's name of the type of its elements.
+    pub(crate) element: String,
+    /// The size of an element in bytes.
+    pub(crate) size: usize,
+    pub(crate) shape: Shape,
+    /// The checksum of what the rank has written.
+    pub(crate) crc32: u32,
+    /// The bytes of a value, in hexadecimal digits.
+    pub(crate) value: Option<String>,
+}
+
+/// Describes what ranks must have in common.
+impl fmt::Display for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The length of a part may differ between ranks.
+        match &self.shape {
+            Shape::Part { .. } => write!(f, "`{}`, a part of {}", self.name, self.element),
+            shape => write!(f, "`{}`, {shape} of {}", self.name, self.element),
+        }
+    }
+}
+
+/// What a rank reports of its part of a snapshot.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) items: Vec<Recorded>,
+    /// How long the copy held up the rank, and how long its thread wrote.
+    pub(crate) held: Duration,
+    pub(crate) wrote: Duration,
+}
+
+impl Report {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("names and numbers are valid JSON")
+    }
+}
+
+fn from_bytes(bytes: &[u8], rank: usize) -> Result<Report, String> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| format!("internal error: the report of rank {rank} is damaged: {error}"))
+}
+
+/// Returns the report of items of which nothing is written yet.
+pub(crate) fn described(items: &Items<'_>) -> Vec<u8> {
+    let recorded = |item: &crate::items::Item<'_>| Recorded {
+        name: item.name.into(),
+        element: item.element.clone(),
+        size: item.size,
+        shape: item.shape.clone(),
+        crc32: 0,
+        value: None,
+    };
+    Report { items: items.all().iter().map(recorded).collect(), ..Report::default() }.to_bytes()
+}
+
+/// Reads the reports of all ranks, and checks that they are of the same items.
+///
+/// # Errors
+/// Two ranks differ: the message describes the item of both.
+pub(crate) fn all(reports: &[Vec<u8>]) -> Result<Vec<Report>, String> {
+    let reports: Vec<Report> =
+        reports.iter().enumerate().map(|(rank, bytes)| from_bytes(bytes, rank)).collect::<Result<_, _>>()?;
+    let Some(first) = reports.first() else { return Ok(reports) };
+    for (rank, report) in reports.iter().enumerate() {
+        for at in 0..first.items.len().max(report.items.len()) {
+            let [ours, theirs] = [first, report].map(|report| report.items.get(at).map(ToString::to_string));
+            if ours != theirs {
+                let [ours, theirs] = [ours, theirs].map(|item| item.unwrap_or_else(|| "nothing".into()));
+                return Err(format!(
+                    "ranks list different items: item {at} is {ours} on rank 0 and {theirs} on rank {rank}; all ranks list the same items in the same order"
+                ));
+            }
+        }
+    }
+    Ok(reports)
+}
+
+impl Manifest {
+    /// Makes the manifest of a snapshot of the reports of all ranks, which are of the same items.
+    ///
+    /// # Errors
+    /// The reports do not fit together.
+    pub(crate) fn assemble(program: String, step: u64, reports: &[Report]) -> Result<Self, String> {
+        let mut ends = vec![0; reports.len()];
+        let items: Result<Vec<Saved>, String> = (0..reports.first().map_or(0, |first| first.items.len()))
+            .map(|at| {
+                let of_ranks = || reports.iter().map(|report| &report.items[at]);
+                let first = &reports[0].items[at];
+                let mut pieces = || {
+                    let piece = |(item, end): (&Recorded, &mut u64)| {
+                        let elements = item.shape.elements();
+                        let begin = *end;
+                        *end += elements as u64 * item.size as u64;
+                        Piece { at: begin, elements, crc32: item.crc32 }
+                    };
+                    of_ranks().zip(&mut ends).map(piece).collect()
+                };
+                let content = match &first.shape {
+                    Shape::Block { global, .. } => Content::Block {
+                        shape: global.clone(),
+                        boxes: of_ranks().filter_map(Recorded::as_box).collect(),
+                    },
+                    Shape::Part { .. } => Content::Part { pieces: pieces() },
+                    Shape::List { .. } => Content::List { pieces: pieces() },
+                    Shape::Value => {
+                        if let Some(rank) = of_ranks().position(|item| item.value != first.value) {
+                            return Err(format!(
+                                "the value `{}` differs between rank 0 and rank {rank}: a value is the same on all ranks; list what differs as a part",
+                                first.name
+                            ));
+                        }
+                        Content::Value { bytes: first.value.clone().unwrap_or_default() }
+                    }
+                };
+                let Recorded { name, element, size, .. } = first.clone();
+                Ok(Saved { name, element, size, content })
+            })
+            .collect();
+        let manifest = Self {
+            format: FORMAT,
+            release: env!("CARGO_PKG_VERSION").into(),
+            program,
+            step,
+            ranks: reports.len(),
+            taken: now(),
+            items: items?,
+        };
+        manifest.check()?;
+        Ok(manifest)
+    }
+}
+
+impl Recorded {
+    fn as_box(&self) -> Option<Box> {
+        let Shape::Block { origin, extent, .. } = &self.shape else { return None };
+        Some(Box { origin: origin.clone(), extent: extent.clone(), crc32: self.crc32 })
+    }
+}

@@ -1,0 +1,307 @@
+//! Restores the latest snapshot that is intact.
+
+use crate::agreement::{agreed_as, first_reason, print};
+use crate::cells::file_runs;
+use crate::folder;
+use crate::header;
+use crate::items::{Item, Items, Shape};
+use crate::manifest::{Box, Content, Manifest, Refused, Saved, file_of_block, file_of_rank, from_hex};
+use fencepost_planner::element::Op;
+use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_runtime::World;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// The most bytes that are read at a time for a checksum.
+const CHUNK: usize = 1 << 20;
+
+/// Restores the latest snapshot of the folder that is intact, and returns its step, or `None` if
+/// the folder has none. All ranks call this.
+pub(crate) fn latest(
+    world: &World,
+    path: &Path,
+    program: &str,
+    items: &mut Items<'_>,
+) -> Result<Option<u64>> {
+    let is_first = world.rank() == 0;
+    let mut steps =
+        if is_first { folder::steps(path).map_err(|error| error.to_string()) } else { Ok(Vec::new()) };
+    let mut damaged = false;
+    loop {
+        // Rank 0 finds the next manifest that can be read, and all ranks get its text.
+        let mut found = Vec::new();
+        if is_first {
+            let (next, skipped) = next_manifest(path, program, &mut steps);
+            damaged |= skipped;
+            found = match next {
+                Ok(Some(manifest)) => manifest.to_text(),
+                Ok(None) if damaged => format!(
+                    "!{}: no snapshot in it is intact; to start from the beginning, remove the folder or use another one",
+                    path.display()
+                ),
+                Ok(None) => String::new(),
+                Err(why) => format!("!{why}"),
+            }
+            .into_bytes();
+        }
+        world.broadcast_vec(0, &mut found)?;
+        let found = String::from_utf8_lossy(&found);
+        if found.is_empty() {
+            return Ok(None);
+        }
+        if let Some(why) = found.strip_prefix('!') {
+            return Err(Error::new(ErrorClass::File, why));
+        }
+        let manifest = Manifest::from_text(&found).map_err(|_| {
+            Error::new(ErrorClass::Intern, "a manifest that rank 0 has read is damaged on this rank")
+        })?;
+        agreed_as(world, ErrorClass::File, check(&manifest, items, (world.rank(), world.size())))?;
+        let loaded =
+            load(&folder::snapshot(path, manifest.step), &manifest, items, (world.rank(), world.size()));
+        if world.allreduce_one(u64::from(loaded.is_err()), Op::Max)? == 0 {
+            return Ok(Some(manifest.step));
+        }
+        let why = first_reason(world, &loaded.err().unwrap_or_default())?;
+        damaged = true;
+        if is_first {
+            print(&format!(
+                "the snapshot of step {} is damaged, and an older one is used: {why}",
+                manifest.step
+            ));
+        }
+    }
+}
+
+/// Returns the manifest of the latest of `steps` that is intact, and removes it and those before it
+/// from them. Also returns whether some were damaged, which are reported.
+fn next_manifest(
+    path: &Path,
+    program: &str,
+    steps: &mut Result<Vec<u64>, String>,
+) -> (Result<Option<Manifest>, String>, bool) {
+    let steps = match steps {
+        Ok(steps) => steps,
+        Err(why) => return (Err(why.clone()), false),
+    };
+    let mut damaged = false;
+    while !steps.is_empty() {
+        match folder::manifest(path, steps.remove(0)) {
+            Ok(manifest) if manifest.program != program => {
+                let why = format!(
+                    "{}: its snapshots are of the program `{}`, and this is `{program}`: use another folder",
+                    path.display(),
+                    manifest.program
+                );
+                return (Err(why), damaged);
+            }
+            Ok(manifest) => return (Ok(Some(manifest)), damaged),
+            Err(Refused::Foreign(why)) => return (Err(why), damaged),
+            Err(Refused::Damaged(why)) => {
+                damaged = true;
+                print(&format!("a snapshot is damaged, and an older one is used: {why}"));
+            }
+        }
+    }
+    (Ok(None), damaged)
+}
+
+/// Checks that the snapshot has the items of this rank, and that this number of ranks can restore
+/// them.
+fn check(manifest: &Manifest, items: &Items<'_>, (rank, ranks): (usize, usize)) -> Result<(), String> {
+    let step = manifest.step;
+    for saved in &manifest.items {
+        if !items.all().iter().any(|item| item.name == saved.name) {
+            return Err(format!(
+                "the snapshot of step {step} has the item `{}`, which the program does not list: list it, or use another folder",
+                saved.name
+            ));
+        }
+    }
+    for item in items.all() {
+        let name = item.name;
+        let Some(saved) = manifest.items.iter().find(|saved| saved.name == name) else {
+            return Err(format!(
+                "the program lists the item `{name}`, which the snapshot of step {step} does not have: remove it from the list, or use another folder"
+            ));
+        };
+        let given = format!("{} of {}", item.shape, item.element);
+        let was = describe(saved);
+        let differs = || {
+            Err(format!(
+                "the item `{name}` is {given} here, and {was} in the snapshot of step {step}: restore it with the same kind, type and shape, or use another folder"
+            ))
+        };
+        if saved.element != item.element || saved.size != item.size {
+            return differs();
+        }
+        match (&saved.content, &item.shape) {
+            (Content::Block { shape, .. }, Shape::Block { global, .. }) if shape == global => {}
+            (Content::Value { .. }, Shape::Value) => {}
+            (Content::Part { .. }, Shape::Part { .. }) | (Content::List { .. }, Shape::List { .. })
+                if manifest.ranks != ranks =>
+            {
+                return Err(format!(
+                    "the item `{name}` is {given}, which each rank has of its own: the snapshot of step {step} is of {} ranks, and there are {ranks}; start {} ranks, or make it a block",
+                    manifest.ranks, manifest.ranks
+                ));
+            }
+            (Content::Part { pieces }, Shape::Part { len }) if pieces[rank].elements != *len => {
+                return Err(format!(
+                    "the item `{name}` is {given} here, and a part of {} elements in the snapshot of step {step}: give a slice of that length, or a vector",
+                    pieces[rank].elements
+                ));
+            }
+            (Content::Part { .. }, Shape::Part { .. }) | (Content::List { .. }, Shape::List { .. }) => {}
+            _ => return differs(),
+        }
+    }
+    Ok(())
+}
+
+/// Describes an item of a snapshot as that of a program is.
+pub(crate) fn describe(saved: &Saved) -> String {
+    let element = &saved.element;
+    match &saved.content {
+        Content::Block { shape, .. } => format!("a block of an array of {shape:?} cells of {element}"),
+        Content::Part { .. } => format!("a part of {element}"),
+        Content::List { .. } => format!("a vector of {element}"),
+        Content::Value { .. } => format!("a value of {element}"),
+    }
+}
+
+/// Restores the items of this rank from the folder of a snapshot, and checks what it reads.
+fn load(
+    folder: &Path,
+    manifest: &Manifest,
+    items: &mut Items<'_>,
+    (rank, ranks): (usize, usize),
+) -> Result<(), String> {
+    for item in items.all_mut() {
+        let Some(saved) = manifest.items.iter().find(|saved| saved.name == item.name) else { continue };
+        match &saved.content {
+            Content::Block { shape, boxes } => {
+                let path = folder.join(file_of_block(&saved.name));
+                load_block(&path, saved, (shape, boxes), item, (rank, ranks))
+                    .map_err(|why| format!("{}: {why}", path.display()))?;
+            }
+            Content::Part { pieces } | Content::List { pieces } => {
+                let path = folder.join(file_of_rank(rank));
+                let named = |why: String| format!("{}: {why}", path.display());
+                let piece = &pieces[rank];
+                let file = File::open(&path).map_err(|error| named(error.to_string()))?;
+                check_length(&file, manifest.length_of(rank)).map_err(named)?;
+                let mut bytes = Vec::new();
+                let len = piece.elements * saved.size;
+                bytes
+                    .try_reserve_exact(len)
+                    .map_err(|_| named(format!("there is no memory for {len} bytes")))?;
+                bytes.resize(len, 0);
+                file.read_exact_at(&mut bytes, piece.at).map_err(|error| named(error.to_string()))?;
+                if crc32fast::hash(&bytes) != piece.crc32 {
+                    return Err(named(mismatch(piece.at, len as u64)));
+                }
+                item.set(&bytes);
+            }
+            Content::Value { bytes } => {
+                let bytes = from_hex(bytes).filter(|bytes| bytes.len() == item.size);
+                item.set(&bytes.ok_or("its manifest has a value of another size")?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads the cells of a block, and compares the checksums of a share of the file.
+fn load_block(
+    path: &Path,
+    saved: &Saved,
+    (shape, boxes): (&[usize], &[Box]),
+    item: &mut Item<'_>,
+    (rank, ranks): (usize, usize),
+) -> Result<(), String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    check_array(&file, saved, shape)?;
+    item.load(path).map_err(|error| error.message().to_owned())?;
+    // If each rank has the box that it had, what it has read is compared. Otherwise each rank reads
+    // some of the boxes for this.
+    let Shape::Block { origin, extent, .. } = &item.shape else { return Ok(()) };
+    let is_mine = |one: &Box| (&one.origin, &one.extent) == (origin, extent);
+    if boxes.len() == ranks && is_mine(&boxes[rank]) {
+        if item.checksum() != boxes[rank].crc32 {
+            return Err(mismatch_of_box(saved, shape, &boxes[rank]));
+        }
+    } else {
+        for one in boxes.iter().skip(rank).step_by(ranks) {
+            check_box(&file, saved, shape, one)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a file begins with the header of this array, and has its length.
+pub(crate) fn check_array(file: &File, saved: &Saved, shape: &[usize]) -> Result<(), String> {
+    let header = header::bytes(&saved.element, shape);
+    let mut found = vec![0; header.len()];
+    let cells: usize = shape.iter().product();
+    check_length(file, header.len() as u64 + (cells * saved.size) as u64)?;
+    file.read_exact_at(&mut found, 0).map_err(|error| error.to_string())?;
+    match found.iter().zip(&header).position(|(found, written)| found != written) {
+        None => Ok(()),
+        Some(at) => Err(format!("its header is not as it was written, from byte {at} on")),
+    }
+}
+
+/// Compares the checksum of a box of cells with that in the manifest.
+pub(crate) fn check_box(file: &File, saved: &Saved, shape: &[usize], one: &Box) -> Result<(), String> {
+    let data = header::bytes(&saved.element, shape).len() as u64;
+    let mut hasher = crc32fast::Hasher::new();
+    for (first, cells) in file_runs(shape, &one.origin, &one.extent) {
+        let at = data + first * saved.size as u64;
+        add(file, at, (cells * saved.size) as u64, &mut hasher).map_err(|error| error.to_string())?;
+    }
+    if hasher.finalize() == one.crc32 { Ok(()) } else { Err(mismatch_of_box(saved, shape, one)) }
+}
+
+/// Compares the checksum of bytes with that in the manifest.
+pub(crate) fn check_bytes(file: &File, at: u64, len: u64, crc32: u32) -> Result<(), String> {
+    let mut hasher = crc32fast::Hasher::new();
+    add(file, at, len, &mut hasher).map_err(|error| error.to_string())?;
+    if hasher.finalize() == crc32 { Ok(()) } else { Err(mismatch(at, len)) }
+}
+
+fn add(file: &File, at: u64, len: u64, hasher: &mut crc32fast::Hasher) -> io::Result<()> {
+    let mut bytes = vec![0; CHUNK.min(len as usize)];
+    let mut done = 0;
+    while done < len {
+        let now = (len - done).min(CHUNK as u64) as usize;
+        file.read_exact_at(&mut bytes[..now], at + done)?;
+        hasher.update(&bytes[..now]);
+        done += now as u64;
+    }
+    Ok(())
+}
+
+/// Checks the length of a file.
+pub(crate) fn check_length(file: &File, written: u64) -> Result<(), String> {
+    let found = file.metadata().map_err(|error| error.to_string())?.len();
+    if found == written {
+        return Ok(());
+    }
+    Err(format!("it has {found} bytes, where {written} were written"))
+}
+
+fn mismatch(at: u64, len: u64) -> String {
+    format!("the {len} bytes from byte {at} on are not those that were written: their checksum differs")
+}
+
+fn mismatch_of_box(saved: &Saved, shape: &[usize], one: &Box) -> String {
+    let cell = file_runs(shape, &one.origin, &one.extent).next().map_or(0, |(first, _)| first);
+    format!(
+        "the box of {:?} cells that begins at cell {:?}, which is byte {}, is not as it was written: its checksum differs",
+        one.extent,
+        one.origin,
+        header::bytes(&saved.element, shape).len() as u64 + cell * saved.size as u64
+    )
+}

@@ -1,0 +1,506 @@
+//! [`Snapshots`]: takes snapshots of a program at its fences.
+//!
+//! # Protocol
+//! At a fence no operation is in flight, so what the ranks hold after it is a consistent state of
+//! the whole job, and each rank may copy its part whenever it has called the same offer.
+//!
+//! 1. All ranks know after how many offers they agree next, so other offers do nothing. They agree
+//!    by one reduction of a word: whether a rank is still writing, whether one has failed, whether
+//!    a signal has come, and, from rank 0, whether a snapshot is due and when they agree again.
+//! 2. If one is due and nothing is being written, each rank copies its state, and its
+//!    [thread](Writer) writes the copy to the folder `writing-STEP`.
+//! 3. At the first agreement at which no rank is writing any more, rank 0 gathers the checksums,
+//!    and its thread writes the manifest and renames the folder to `step-STEP`. At a later
+//!    agreement this has succeeded, and the next snapshot may begin.
+//!
+//! No rank waits for a disk, except where the program is about to end ([`Snapshots::finish`], or a
+//! signal). All files of a snapshot, its manifest and its folder are on the disk before it gets its
+//! name, and older ones are removed only afterwards. So there is a complete snapshot at any time
+//! after the first one.
+
+use crate::agreement::{agreed, agreed_as, first_reason, print};
+use crate::folder::{self, Folder};
+use crate::items::Items;
+use crate::pace::{Every, Pace};
+use crate::record;
+use crate::signals;
+use crate::writer::{Outcome, Published, Writer};
+use fencepost_planner::element::Op;
+use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_runtime::World;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A rank is still writing.
+const BUSY: u64 = 1;
+/// A rank could not do what it had to.
+const FAILED: u64 = 2;
+/// A rank was asked to end by a signal.
+const ASKED: u64 = 4;
+/// From rank 0: a snapshot is due.
+const DUE: u64 = 8;
+/// From rank 0, in the bits from here on: the number of offers until the next agreement.
+const OFFERS: u32 = 8;
+const OFFERS_MAX: u64 = u64::MAX >> OFFERS;
+
+/// The default interval.
+const INTERVAL: Duration = Duration::from_secs(600);
+
+/// What the ranks are doing apart from the program; the same on all ranks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Idle,
+    /// Each rank writes its part of the snapshot of this step.
+    Writing(u64),
+    /// Rank 0 writes its manifest.
+    Publishing(u64),
+}
+
+/// What rank 0 counts for the summary.
+#[derive(Clone, Debug, Default)]
+struct Tally {
+    taken: u32,
+    skipped: u32,
+    failed: u32,
+    /// The bytes of the last snapshot.
+    bytes: u64,
+    /// The sums over all snapshots of how long the slowest rank was held up, and how long it wrote.
+    held: Duration,
+    wrote: Duration,
+}
+
+/// The snapshots of a program in one folder.
+///
+/// A program lists its [`Items`] in a function, [restores](Self::restore) the latest snapshot when
+/// it starts, and [offers](Self::offer) its state at the end of each step. An offer is cheap; a
+/// snapshot is taken only when it is due.
+///
+/// ```
+/// # mod fencepost {
+/// #     pub use fencepost_planner::{Error, Result, grid};
+/// #     pub use fencepost_runtime::*;
+/// #     pub use fencepost_snapshots as snapshots;
+/// #     pub mod prelude {
+/// #         pub use super::{Result, World, grid::Block};
+/// #     }
+/// # }
+/// use fencepost::prelude::*;
+/// use fencepost::snapshots::{Items, Snapshots};
+/// use std::time::Duration;
+///
+/// fn state<'a>(block: &'a Block<1>, u: &'a mut [f64]) -> Items<'a> {
+///     Items::new().block("u", block, u)
+/// }
+///
+/// # let temporary = tempfile::tempdir().unwrap();
+/// # let folder = temporary.path();
+/// # #[cfg(any())]
+/// let folder = "out/snapshots";
+/// fencepost::ranks(2).run(|world| {
+///     let block = Block::new(world, [1000])?.halo(1)?;
+///     let mut u = world.window::<f64>(block.len())?;
+///     block.fill(&mut u, |[i]| i as f64);
+///
+///     let mut snapshots = Snapshots::new(world, folder)?.every(Duration::from_secs(600)).keep(2);
+///     let first = snapshots.restore(state(&block, &mut u))?.map_or(0, |step| step + 1);
+///     for step in first..100 {
+///         // supersteps and work
+///         snapshots.offer(step, || state(&block, &mut u))?;
+///     }
+///     snapshots.finish()
+/// })?;
+/// # Ok::<(), fencepost::Error>(())
+/// ```
+///
+/// A job that was killed continues when it is started again: it repeats at most what it did since
+/// its last complete snapshot, and its results have the same bits. `fencepost run --restarts 3`
+/// starts it again by itself. `fencepost snapshots FOLDER` lists and verifies what a folder has.
+///
+/// # Signals
+/// When SIGUSR1 arrives at a rank or at the launcher, a snapshot is taken at an offer within about
+/// a second, or at the next one. All ranks wait until it is complete, and the offer returns an
+/// error. The process then ends with exit code 75. SIGTERM has the same effect if
+/// `FENCEPOST_SNAPSHOT_ON_TERM` is `on` (`fencepost run --snapshot-on-term`).
+///
+/// # Failures
+/// If a snapshot cannot be written, rank 0 reports it on standard error, older snapshots are left
+/// as they are, and the program goes on, unless [`must_succeed`](Self::must_succeed) was called.
+///
+/// # Folder
+/// All ranks must see the folder under its path, so with several hosts it is on a file system that
+/// they share. Only one job at a time may use it. A snapshot of step 40 is a folder `step-40`, with
+/// the global array of each [block](Items::block) as a `.npy` file.
+///
+/// # Cost
+/// An offer that is not due takes some nanoseconds and sends nothing. About once in a second, and
+/// at each offer if these are rarer, an offer is one [`World::allreduce_one`] of eight bytes. A
+/// snapshot also copies the state, to memory that is used again: each rank needs as much memory as
+/// its state. A thread of each rank writes it.
+pub struct Snapshots<'w> {
+    world: &'w World,
+    path: PathBuf,
+    program: String,
+    keep: usize,
+    must_succeed: bool,
+    /// The number of offers until ranks agree, and the step of the last offer or snapshot.
+    left: u64,
+    last: Option<u64>,
+    /// Whether the items of all ranks were compared.
+    is_compared: bool,
+    phase: Phase,
+    writer: Writer,
+    pace: Pace,
+    tally: Tally,
+    /// The last failure that was reported, which is not repeated.
+    reported: String,
+}
+
+impl<'w> Snapshots<'w> {
+    /// Opens the folder of snapshots at `folder`, and creates it if it does not exist. All ranks
+    /// call this.
+    ///
+    /// What a job that was interrupted has left unfinished is removed. From now on this process
+    /// catches SIGUSR1 (see [Signals](Self#signals)).
+    ///
+    /// # Errors
+    /// IO on all ranks if the folder cannot be created or written, if another job uses it, or if a
+    /// rank does not see the folder of rank 0.
+    #[track_caller]
+    pub fn new(world: &'w World, folder: impl AsRef<Path>) -> Result<Self> {
+        signals::watch();
+        let path = std::path::absolute(folder.as_ref())?;
+        let program = program();
+        let mut taken = None;
+        // The latest step and a token, or an error.
+        let mut opened = Vec::new();
+        if world.rank() == 0 {
+            let token = format!("{:x}-{:x}", std::process::id(), token());
+            let begun = Folder::take(&path, &program, &token)
+                .and_then(|folder| Ok((folder, folder::steps(&path)?.first().copied())));
+            opened = match begun {
+                Ok((folder, latest)) => {
+                    taken = Some(folder);
+                    format!("{}\n{token}", latest.map_or(String::new(), |step| step.to_string()))
+                }
+                Err(error) => format!("!{error}"),
+            }
+            .into_bytes();
+        }
+        world.broadcast_vec(0, &mut opened)?;
+        let opened = String::from_utf8_lossy(&opened).into_owned();
+        if let Some(why) = opened.strip_prefix('!') {
+            return Err(Error::new(ErrorClass::Io, why));
+        }
+        let (latest, token) = opened.split_once('\n').unwrap_or_default();
+        let writer = if folder::is_taken_with(&path, token) {
+            Writer::start(&path, world.rank(), taken).map_err(|error| error.to_string())
+        } else {
+            Err(format!(
+                "does not see the folder {} of rank 0: give an absolute path on a file system that all hosts share",
+                path.display()
+            ))
+        };
+        let writer = agreed(world, writer)?;
+        Ok(Self {
+            world,
+            path,
+            program,
+            keep: 2,
+            must_succeed: false,
+            left: 1,
+            last: latest.parse().ok(),
+            is_compared: false,
+            phase: Phase::Idle,
+            writer,
+            pace: Pace::new(Every::Time(INTERVAL), Instant::now()),
+            tally: Tally::default(),
+            reported: String::new(),
+        })
+    }
+
+    /// Sets how often a snapshot is due: after a time ([`Duration`]), by the clock of rank 0, or
+    /// after a number of offers (`u64`). The default is ten minutes.
+    #[must_use]
+    pub fn every(mut self, interval: impl Into<Every>) -> Self {
+        self.pace.every = interval.into();
+        self
+    }
+
+    /// Sets how many complete snapshots are kept, at least one. The default is two.
+    #[must_use]
+    pub fn keep(mut self, snapshots: usize) -> Self {
+        self.keep = snapshots.max(1);
+        self
+    }
+
+    /// Makes [`offer`](Self::offer) return an error when a snapshot cannot be written. By default
+    /// the program goes on.
+    #[must_use]
+    pub fn must_succeed(mut self) -> Self {
+        self.must_succeed = true;
+        self
+    }
+
+    /// Restores the latest snapshot that is intact, and returns its step. Returns `None` if the
+    /// folder has no snapshots; `items` are then left as they were. All ranks call this.
+    ///
+    /// A snapshot that is damaged is reported on standard error, with file and offset, and the one
+    /// before it is used. If the state consists of blocks and values only, the number of ranks,
+    /// their grid, halos and placement may differ from those of the run that saved it.
+    ///
+    /// # Errors
+    /// On all ranks, after which the items may be restored in part. FILE if there are snapshots and
+    /// all are damaged, if they are of another program or of a newer release, or if they have other
+    /// items: another name, type, kind or shape, or a part of another number of ranks. IO if a file
+    /// cannot be read. ARG for a name that is not allowed.
+    ///
+    /// # Cost
+    /// Each rank reads its cells and their halos once. If the ranks or their grid differ from those
+    /// of the snapshot, each also reads a share of the files for their checksums.
+    #[track_caller]
+    pub fn restore(&mut self, mut items: Items<'_>) -> Result<Option<u64>> {
+        self.compare(&items)?;
+        let restored = crate::restore::latest(self.world, &self.path, &self.program, &mut items)?;
+        if restored.is_some() {
+            self.last = restored;
+        }
+        Ok(restored)
+    }
+
+    /// Offers the state after step `step`, of which a snapshot is taken if one is due. All ranks
+    /// call this, at a point where no operations are collected or in flight, such as after a fence.
+    /// `items` is called only if a snapshot is taken.
+    ///
+    /// # Errors
+    /// ARG if the step is not after that of the offer before, or not after the latest snapshot of
+    /// the folder. After a [signal](Self#signals), OTHER on all ranks once the snapshot is
+    /// complete. With [`must_succeed`](Self::must_succeed), IO on all ranks if a snapshot could not
+    /// be written. Otherwise as [`World::allreduce`].
+    ///
+    /// # Cost
+    /// See [`Snapshots`](Self#cost).
+    #[inline]
+    #[track_caller]
+    pub fn offer<'a>(&mut self, step: u64, items: impl FnOnce() -> Items<'a>) -> Result<()> {
+        if self.last.is_some_and(|last| step <= last) {
+            return Err(self.backwards(step));
+        }
+        self.last = Some(step);
+        self.left -= 1;
+        if self.left > 0 { Ok(()) } else { self.agree(step, items) }
+    }
+
+    /// Waits until what is being written is a complete snapshot. All ranks call this, when the
+    /// program ends; otherwise the last snapshot may be lost.
+    ///
+    /// # Errors
+    /// With [`must_succeed`](Self::must_succeed), IO on all ranks if it could not be written.
+    /// Otherwise as [`World::allreduce`].
+    #[track_caller]
+    pub fn finish(&mut self) -> Result<()> {
+        while self.phase != Phase::Idle {
+            self.writer.wait();
+            let failed = if self.writer.has_failed() { FAILED } else { 0 };
+            let all = self.world.allreduce_one(failed, Op::Bor)?;
+            self.advance(all & FAILED != 0)?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    #[track_caller]
+    fn backwards(&self, step: u64) -> Error {
+        let last = self.last.unwrap_or_default();
+        let message = format!(
+            "step {step} is offered after step {last}, and steps only increase; if step {last} is that of a snapshot in {}, restore it first, or use another folder",
+            self.path.display()
+        );
+        Error::new(ErrorClass::Arg, message)
+    }
+
+    /// Agrees with the other ranks on what to do at this offer.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn agree<'a>(&mut self, step: u64, items: impl FnOnce() -> Items<'a>) -> Result<()> {
+        let mut word = 0;
+        if self.writer.is_busy() {
+            word |= BUSY;
+        }
+        if self.writer.has_failed() {
+            word |= FAILED;
+        }
+        if signals::requested().is_some() {
+            word |= ASKED;
+        }
+        if self.world.rank() == 0 {
+            let (is_due, offers) = self.pace.agree(Instant::now, self.phase != Phase::Idle);
+            word |= if is_due { DUE } else { 0 } | offers.min(OFFERS_MAX) << OFFERS;
+        }
+        let all = self.world.allreduce_one(word, Op::Bor)?;
+        self.left = all >> OFFERS;
+        if all & BUSY == 0 {
+            self.advance(all & FAILED != 0)?;
+        }
+        if all & ASKED != 0 {
+            return self.end(step, items());
+        }
+        if all & DUE != 0 {
+            match self.phase {
+                Phase::Idle => self.begin(step, &items())?,
+                _ => self.tally.skipped += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the state, and begins to write it.
+    fn begin(&mut self, step: u64, items: &Items<'_>) -> Result<()> {
+        self.compare(items)?;
+        self.writer.begin(step, items);
+        self.pace.taken(Instant::now());
+        self.phase = Phase::Writing(step);
+        Ok(())
+    }
+
+    /// Goes on from the phase that all ranks have finished.
+    fn advance(&mut self, failed: bool) -> Result<()> {
+        let (Phase::Writing(step) | Phase::Publishing(step)) = self.phase else { return Ok(()) };
+        if failed {
+            self.phase = Phase::Idle;
+            return self.failed(step);
+        }
+        let outcome = self.writer.take();
+        if let Phase::Publishing(_) = self.phase {
+            self.phase = Phase::Idle;
+            if let Some(Outcome::Published(Ok(published))) = outcome {
+                self.tally.add(&published);
+                self.writer.prune(self.keep);
+                if let Some(member) = fencepost_job::joined() {
+                    member.report_snapshot(step, &self.path);
+                }
+            }
+            return Ok(());
+        }
+        let report = match outcome {
+            Some(Outcome::Written(Ok(report))) => report.to_bytes(),
+            _ => Vec::new(),
+        };
+        if let Some(reports) = self.world.gather(0, &report)? {
+            self.writer.publish(&self.program, step, reports);
+        }
+        self.phase = Phase::Publishing(step);
+        Ok(())
+    }
+
+    /// Reports why the snapshot of `step` failed, and removes what was written of it.
+    fn failed(&mut self, step: u64) -> Result<()> {
+        let why = self.writer.take().as_ref().and_then(Outcome::error).unwrap_or_default().to_owned();
+        let first = first_reason(self.world, &why)?;
+        let message = format!("the snapshot of step {step} could not be written: {first}");
+        if self.world.rank() == 0 {
+            self.tally.failed += 1;
+            folder::discard(&self.path, step);
+            // The name of the folder that is written has the step.
+            let reason = first.replace(&step.to_string(), "");
+            if !self.must_succeed && std::mem::replace(&mut self.reported, reason.clone()) != reason {
+                print(&format!("{message}; the program goes on, and older snapshots are left as they are"));
+            }
+        }
+        if self.must_succeed { Err(Error::new(ErrorClass::Io, message)) } else { Ok(()) }
+    }
+
+    /// Takes a snapshot, and returns the error that ends the program.
+    fn end(&mut self, step: u64, items: Items<'_>) -> Result<()> {
+        self.must_succeed = true;
+        self.finish()?;
+        self.begin(step, &items)?;
+        self.finish()?;
+        let signal = signals::requested().unwrap_or("a signal at another rank");
+        let message = format!(
+            "the program was asked to end by {signal}; its state after step {step} is saved in {}",
+            self.path.display()
+        );
+        Err(Error::new(ErrorClass::Other, message).stopping())
+    }
+
+    /// Checks the items of this rank, and compares them with those of the others, once.
+    fn compare(&mut self, items: &Items<'_>) -> Result<()> {
+        if self.is_compared {
+            return Ok(());
+        }
+        let checked = items.check(self.world).map_err(|error| error.message().to_owned());
+        agreed_as(self.world, ErrorClass::Arg, checked)?;
+        let reports = self.world.gather(0, &record::described(items))?;
+        let compared = reports.map_or(Ok(()), |reports| record::all(&reports).map(drop));
+        agreed_as(self.world, ErrorClass::Arg, compared)?;
+        self.is_compared = true;
+        Ok(())
+    }
+}
+
+/// Rank 0 prints a summary if `FENCEPOST_EXPLAIN` is `on`.
+impl Drop for Snapshots<'_> {
+    fn drop(&mut self) {
+        if self.world.rank() == 0 && std::env::var("FENCEPOST_EXPLAIN").is_ok_and(|value| value == "on") {
+            print(&format!("snapshots in {}: {}", self.path.display(), self.tally));
+        }
+    }
+}
+
+impl Tally {
+    fn add(&mut self, published: &Published) {
+        self.taken += 1;
+        self.bytes = published.bytes;
+        self.held += published.held;
+        self.wrote += published.wrote;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tally { taken, skipped, failed, bytes, held, wrote } = self;
+        write!(f, "{taken} taken")?;
+        if *taken > 0 {
+            let (held, wrote) = (*held / *taken, *wrote / *taken);
+            write!(
+                f,
+                ", the last of {bytes} bytes; each held up the ranks for {held:.1?}, and was written in {wrote:.1?}"
+            )?;
+        }
+        if *skipped > 0 {
+            write!(f, "; {skipped} skipped, since the one before was still being written")?;
+        }
+        if *failed > 0 {
+            write!(f, "; {failed} could not be written")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Snapshots<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshots")
+            .field("path", &self.path)
+            .field("phase", &self.phase)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the name of this program, as snapshots are named after it.
+fn program() -> String {
+    let path = std::env::current_exe().unwrap_or_default();
+    let name = path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    // Cargo adds a hash to the names of tests.
+    match name.rsplit_once('-') {
+        Some((name, hash)) if hash.len() == 16 && hash.bytes().all(|c| c.is_ascii_hexdigit()) => name.into(),
+        _ => name,
+    }
+}
+
+/// Returns a number that no other job in the same folder has.
+fn token() -> u128 {
+    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    time.map_or(0, |time| time.as_nanos())
+}

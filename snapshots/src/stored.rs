@@ -1,0 +1,116 @@
+//! What a folder of snapshots has, for `fencepost snapshots`: lists, verifies and prunes.
+
+use crate::folder::{self, Folder};
+use crate::manifest::{Content, Manifest, Refused, file_of_block, file_of_rank};
+use crate::restore::{check_array, check_box, check_bytes, check_length, describe};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// A snapshot of a folder.
+#[derive(Debug)]
+pub struct Stored {
+    /// The step after which it was taken.
+    pub step: u64,
+    /// Its manifest, or why it cannot be used.
+    pub manifest: Result<Manifest, String>,
+}
+
+/// Returns the snapshots of a folder, the latest first.
+///
+/// # Errors
+/// The folder cannot be read.
+#[track_caller]
+pub fn list(path: &Path) -> io::Result<Vec<Stored>> {
+    Ok(folder::steps(path)?
+        .into_iter()
+        .map(|step| {
+            let manifest = folder::manifest(path, step).map_err(|refused| match refused {
+                Refused::Damaged(why) | Refused::Foreign(why) => why,
+            });
+            Stored { step, manifest }
+        })
+        .collect())
+}
+
+/// Compares all bytes of a snapshot with the checksums of its manifest. Returns what is wrong, each
+/// with the file and the offset.
+pub fn verify(path: &Path, manifest: &Manifest) -> Vec<String> {
+    let folder = folder::snapshot(path, manifest.step);
+    let mut wrong = Vec::new();
+    let mut note = |name: &str, checked: Result<(), String>| {
+        wrong.extend(checked.err().map(|why| format!("{}: {why}", folder.join(name).display())));
+    };
+    let open = |name: &str| File::open(folder.join(name)).map_err(|error| error.to_string());
+    let mut of_ranks: Vec<Option<File>> = Vec::new();
+    if manifest.has_pieces() {
+        for rank in 0..manifest.ranks {
+            let name = file_of_rank(rank);
+            let file = open(&name).and_then(|file| {
+                check_length(&file, manifest.length_of(rank))?;
+                Ok(file)
+            });
+            of_ranks.push(file.map_err(|why| note(&name, Err(why))).ok());
+        }
+    }
+    for item in &manifest.items {
+        match &item.content {
+            Content::Block { shape, boxes } => {
+                let name = file_of_block(&item.name);
+                let file = open(&name).and_then(|file| {
+                    check_array(&file, item, shape)?;
+                    Ok(file)
+                });
+                match file {
+                    Err(why) => note(&name, Err(why)),
+                    Ok(file) => {
+                        for one in boxes {
+                            note(&name, check_box(&file, item, shape, one));
+                        }
+                    }
+                }
+            }
+            Content::Part { pieces } | Content::List { pieces } => {
+                for (rank, (piece, file)) in pieces.iter().zip(&of_ranks).enumerate() {
+                    let Some(file) = file else { continue };
+                    let len = (piece.elements * item.size) as u64;
+                    note(&file_of_rank(rank), check_bytes(file, piece.at, len, piece.crc32));
+                }
+            }
+            Content::Value { .. } => {}
+        }
+    }
+    wrong
+}
+
+/// Removes all snapshots but the latest `keep`.
+///
+/// # Errors
+/// A job uses the folder, or a snapshot cannot be removed.
+#[track_caller]
+pub fn prune(path: &Path, keep: usize) -> io::Result<()> {
+    let _held = Folder::take(path, "fencepost snapshots", "")?;
+    folder::prune(path, keep)
+}
+
+impl Manifest {
+    /// Returns the program that has taken the snapshot.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// Returns the number of ranks that have taken it.
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// Returns when it was complete, in seconds since 1970 (UTC).
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Returns the name of each item, and what it is.
+    pub fn items(&self) -> impl Iterator<Item = (&str, String)> {
+        self.items.iter().map(|item| (&item.name[..], describe(item)))
+    }
+}

@@ -1,0 +1,385 @@
+//! [`Writer`]: the thread of a rank that writes its part of a snapshot while the rank goes on.
+
+use crate::agreement::print;
+use crate::cells::file_runs;
+use crate::folder::{self, Folder, named, writing};
+use crate::header;
+use crate::items::{Items, Shape};
+use crate::manifest::{Manifest, file_of_block, file_of_rank, to_hex};
+use crate::record::{self, Recorded, Report};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A copy of a rank's state.
+#[derive(Default)]
+pub(crate) struct Copied {
+    /// The elements of all items, one after another.
+    bytes: Vec<u8>,
+    items: Vec<CopiedItem>,
+}
+
+struct CopiedItem {
+    name: String,
+    element: String,
+    size: usize,
+    shape: Shape,
+    len: usize,
+    /// The bytes of a value, in hexadecimal digits.
+    value: Option<String>,
+}
+
+impl Copied {
+    /// Copies the state, to the memory of the copy before.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub(crate) fn copy(&mut self, items: &Items<'_>) -> Result<(), String> {
+        self.bytes.clear();
+        self.items.clear();
+        let all: usize = items.all().iter().map(|item| item.len()).sum();
+        self.bytes
+            .try_reserve_exact(all)
+            .map_err(|_| format!("there is no memory for a copy of its state of {all} bytes"))?;
+        for item in items.all() {
+            let first = self.bytes.len();
+            item.pack(&mut self.bytes);
+            let value = (item.shape == Shape::Value).then(|| to_hex(&self.bytes[first..]));
+            self.items.push(CopiedItem {
+                name: item.name.into(),
+                element: item.element.clone(),
+                size: item.size,
+                shape: item.shape.clone(),
+                len: item.len(),
+                value,
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns the report of this rank, with the checksum of each item.
+    fn report(&self, sums: &[u32], (held, wrote): (Duration, Duration)) -> Report {
+        let recorded = |(item, &crc32): (&CopiedItem, &u32)| Recorded {
+            name: item.name.clone(),
+            element: item.element.clone(),
+            size: item.size,
+            shape: item.shape.clone(),
+            crc32,
+            value: item.value.clone(),
+        };
+        Report { items: self.items.iter().zip(sums).map(recorded).collect(), held, wrote }
+    }
+}
+
+/// What the thread does.
+enum Order {
+    /// Write this rank's part of the snapshot of `step`, of this copy of the state or of none.
+    Write { step: u64, copied: Result<Copied, String>, held: Duration },
+    /// Make the folder that all ranks have written a snapshot.
+    Publish { program: String, step: u64, reports: Vec<Vec<u8>> },
+    /// Remove all snapshots but the latest ones.
+    Prune(usize),
+}
+
+/// What an order has led to.
+pub(crate) enum Outcome {
+    /// This rank's report, for rank 0.
+    Written(Result<Report, String>),
+    Published(Result<Published, String>),
+}
+
+/// A snapshot that is complete.
+#[derive(Clone, Debug)]
+pub(crate) struct Published {
+    /// The number of bytes of all items on all ranks.
+    pub(crate) bytes: u64,
+    /// The longest time for which the copy held up a rank, and for which a thread wrote.
+    pub(crate) held: Duration,
+    pub(crate) wrote: Duration,
+}
+
+impl Outcome {
+    /// Returns why the order could not be carried out.
+    pub(crate) fn error(&self) -> Option<&str> {
+        match self {
+            Outcome::Written(Err(why)) | Outcome::Published(Err(why)) => Some(why),
+            _ => None,
+        }
+    }
+}
+
+/// The thread that writes for one rank.
+pub(crate) struct Writer {
+    /// `None` only while this is dropped.
+    orders: Option<Sender<Order>>,
+    results: Receiver<(Outcome, Option<Copied>)>,
+    /// Set after a result was sent.
+    is_ready: Arc<AtomicBool>,
+    /// Whether there is an order whose result has not arrived.
+    is_busy: bool,
+    outcome: Option<Outcome>,
+    /// Memory for the next copy.
+    copied: Copied,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// Starts the thread of `rank`. Rank 0 has the folder.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub(crate) fn start(path: &Path, rank: usize, folder: Option<Folder>) -> io::Result<Self> {
+        let (orders, taken) = channel::<Order>();
+        let (sender, results) = channel();
+        let is_ready = Arc::new(AtomicBool::new(false));
+        let (path, ready) = (path.to_owned(), is_ready.clone());
+        let body = move || {
+            run_on_all_cores();
+            for order in taken {
+                if let Some(result) = carry_out(&path, rank, folder.as_ref(), order) {
+                    // The receiver is there as long as the sender of orders.
+                    let _ = sender.send(result);
+                    ready.store(true, Ordering::Release);
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name(format!("snapshots of rank {rank}")).spawn(body)?;
+        Ok(Self {
+            orders: Some(orders),
+            results,
+            is_ready,
+            is_busy: false,
+            outcome: None,
+            copied: Copied::default(),
+            thread: Some(thread),
+        })
+    }
+
+    /// Copies the state, and begins to write the copy as this rank's part of the snapshot of
+    /// `step`.
+    pub(crate) fn begin(&mut self, step: u64, items: &Items<'_>) {
+        let began = Instant::now();
+        let mut copied = std::mem::take(&mut self.copied);
+        let copied = copied.copy(items).map(|()| copied);
+        self.order(Order::Write { step, copied, held: began.elapsed() });
+    }
+
+    /// Begins to make the folder of `step`, to which all ranks have written, a snapshot. `reports`
+    /// has the report of each rank.
+    pub(crate) fn publish(&mut self, program: &str, step: u64, reports: Vec<Vec<u8>>) {
+        self.order(Order::Publish { program: program.into(), step, reports });
+    }
+
+    /// Removes all snapshots but the latest `keep`, before anything else is done. There is no
+    /// result.
+    pub(crate) fn prune(&self, keep: usize) {
+        if let Some(orders) = &self.orders {
+            let _ = orders.send(Order::Prune(keep));
+        }
+    }
+
+    fn order(&mut self, order: Order) {
+        self.is_busy = true;
+        self.is_ready.store(false, Ordering::Relaxed);
+        if let Some(orders) = &self.orders {
+            // If the thread has panicked, `wait` finds that it sends no result.
+            let _ = orders.send(order);
+        }
+    }
+
+    /// Returns whether the thread is at work.
+    pub(crate) fn is_busy(&mut self) -> bool {
+        if self.is_busy
+            && let Ok(result) = self.results.try_recv()
+        {
+            self.arrived(result);
+        }
+        self.is_busy
+    }
+
+    /// Returns whether the last order could not be carried out.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.outcome.as_ref().is_some_and(|outcome| outcome.error().is_some())
+    }
+
+    /// Waits until the thread has carried out its order, if there is one.
+    pub(crate) fn wait(&mut self) {
+        if self.is_busy {
+            match self.results.recv() {
+                Ok(result) => self.arrived(result),
+                Err(_) => {
+                    self.is_busy = false;
+                    let why = "internal error: the thread that writes has panicked".to_owned();
+                    self.outcome = Some(Outcome::Written(Err(why)));
+                }
+            }
+        }
+    }
+
+    /// Returns what the last order has led to, once.
+    pub(crate) fn take(&mut self) -> Option<Outcome> {
+        self.outcome.take()
+    }
+
+    fn arrived(&mut self, (outcome, copied): (Outcome, Option<Copied>)) {
+        (self.is_busy, self.outcome) = (false, Some(outcome));
+        if let Some(copied) = copied {
+            self.copied = copied;
+        }
+    }
+}
+
+/// Waits for what is being written.
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was printed when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Carries out an order, and returns its outcome if it has one.
+fn carry_out(
+    path: &Path,
+    rank: usize,
+    folder: Option<&Folder>,
+    order: Order,
+) -> Option<(Outcome, Option<Copied>)> {
+    Some(match order {
+        Order::Write { copied: Err(why), .. } => (Outcome::Written(Err(why)), None),
+        Order::Write { step, copied: Ok(copied), held } => {
+            let began = Instant::now();
+            let written = write(&writing(path, step), rank, &copied);
+            let report = written.map(|sums| copied.report(&sums, (held, began.elapsed())));
+            (Outcome::Written(report.map_err(|error| error.to_string())), Some(copied))
+        }
+        Order::Publish { program, step, reports } => {
+            let published = match folder {
+                Some(folder) => publish(folder, program, step, &reports),
+                None => Err("internal error: only rank 0 publishes a snapshot".into()),
+            };
+            (Outcome::Published(published), None)
+        }
+        Order::Prune(keep) => {
+            if let Err(error) = folder::prune(path, keep) {
+                print(&format!("an old snapshot could not be removed: {error}"));
+            }
+            return None;
+        }
+    })
+}
+
+fn publish(folder: &Folder, program: String, step: u64, reports: &[Vec<u8>]) -> Result<Published, String> {
+    let reports = record::all(reports)?;
+    let manifest = Manifest::assemble(program, step, &reports)?;
+    folder.publish(&manifest).map_err(|error| error.to_string())?;
+    let longest = |time: fn(&Report) -> Duration| reports.iter().map(time).max().unwrap_or_default();
+    let (held, wrote) = (longest(|report| report.held), longest(|report| report.wrote));
+    Ok(Published { bytes: manifest.bytes(), held, wrote })
+}
+
+/// Writes the part of a rank to `folder`, until it is on the disk. Returns the checksum of each
+/// item.
+fn write(folder: &Path, rank: usize, copied: &Copied) -> io::Result<Vec<u32>> {
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(named(folder, error)),
+        _ => {}
+    }
+    let mut rest = &copied.bytes[..];
+    let mut sums = Vec::with_capacity(copied.items.len());
+    let mut own: Option<(PathBuf, File)> = None;
+    for item in &copied.items {
+        let (bytes, others) = rest.split_at(item.len);
+        rest = others;
+        match &item.shape {
+            Shape::Block { global, origin, extent } => {
+                let path = folder.join(file_of_block(&item.name));
+                let written = write_box(&path, item, (global, origin, extent), rank == 0, bytes);
+                sums.push(written.map_err(|error| named(&path, error))?);
+            }
+            Shape::Part { .. } | Shape::List { .. } => {
+                if own.is_none() {
+                    let path = folder.join(file_of_rank(rank));
+                    let file = File::create(&path).map_err(|error| named(&path, error))?;
+                    own = Some((path, file));
+                }
+                let (path, file) = own.as_mut().expect("just made");
+                let written = pieces(bytes).map(|piece| file.write_all(piece).map(|()| piece));
+                sums.push(checksum(written).map_err(|error| named(path, error))?);
+            }
+            Shape::Value => sums.push(crc32fast::hash(bytes)),
+        }
+    }
+    if let Some((path, file)) = own {
+        file.sync_all().map_err(|error| named(&path, error))?;
+    }
+    Ok(sums)
+}
+
+/// Writes a box of cells to the file of the whole array. Rank 0 gives the file its length.
+fn write_box(
+    path: &Path,
+    item: &CopiedItem,
+    (global, origin, extent): (&[usize], &[usize], &[usize]),
+    is_first: bool,
+    bytes: &[u8],
+) -> io::Result<u32> {
+    // The rank that comes first creates it, and none empties what another one has written.
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    let header = header::bytes(&item.element, global);
+    if is_first {
+        file.write_all_at(&header, 0)?;
+        let cells: usize = global.iter().product();
+        file.set_len(header.len() as u64 + cells as u64 * item.size as u64)?;
+    }
+    let mut rest = bytes;
+    let mut hasher = crc32fast::Hasher::new();
+    for (first, cells) in file_runs(global, origin, extent) {
+        let (run, others) = rest.split_at(cells * item.size);
+        rest = others;
+        let mut at = header.len() as u64 + first * item.size as u64;
+        for piece in pieces(run) {
+            hasher.update(piece);
+            file.write_all_at(piece, at)?;
+            at += piece.len() as u64;
+        }
+    }
+    file.sync_all()?;
+    Ok(hasher.finalize())
+}
+
+/// Lets this thread run on every core on which another thread of the process may run. A rank that
+/// is pinned to a core would otherwise share it with its writer.
+fn run_on_all_cores() {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let ids = threads.filter_map(|thread| Pid::from_raw(thread.file_name().to_str()?.parse().ok()?));
+    let mut cores = CpuSet::new();
+    for of_thread in ids.filter_map(|id| sched_getaffinity(Some(id)).ok()) {
+        (0..CpuSet::MAX_CPU).filter(|&core| of_thread.is_set(core)).for_each(|core| cores.set(core));
+    }
+    // Where this is not allowed, the thread stays where it is.
+    let _ = sched_setaffinity(None, &cores);
+}
+
+/// Cuts bytes into pieces that stay in a cache between the checksum and the write.
+fn pieces(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.chunks(1 << 20)
+}
+
+fn checksum<'a>(pieces: impl Iterator<Item = io::Result<&'a [u8]>>) -> io::Result<u32> {
+    let mut hasher = crc32fast::Hasher::new();
+    for piece in pieces {
+        hasher.update(piece?);
+    }
+    Ok(hasher.finalize())
+}
