@@ -142,7 +142,8 @@ Examples:
   fencepost run --hosts a,b --remote-command 'ip netns exec {host}' ./heat2d";
 
 /// The default remote command. It detects broken connections, and never asks for a password.
-const SSH: &str = "ssh -o BatchMode=yes -o ServerAliveInterval=5 -o ServerAliveCountMax=2";
+const SSH: &str =
+    "ssh -o BatchMode=yes -o ControlMaster=no -o ServerAliveInterval=5 -o ServerAliveCountMax=2";
 
 /// The largest number of pretended hosts, which have addresses from 127.0.0.2 on.
 const PRETENDED_MAX: i64 = 250;

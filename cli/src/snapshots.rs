@@ -96,7 +96,7 @@ impl Snapshots {
             let taken = row.taken.and_then(|taken| jiff::Timestamp::from_second(taken as i64).ok());
             let items: Vec<&str> = row.items.keys().map(String::as_str).collect();
             let state = match (row.errors.is_empty(), self.verify) {
-                (false, _) => "damaged",
+                (false, _) => "not usable",
                 (true, true) => "intact",
                 (true, false) => "complete",
             };

@@ -1,4 +1,4 @@
-//! How ranks agree on errors, and what rank 0 prints.
+//! How ranks agree on errors, and report them.
 
 use fencepost_planner::element::Op;
 use fencepost_planner::{Error, ErrorClass, Result};

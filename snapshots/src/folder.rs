@@ -11,8 +11,10 @@
 //!     removing-30/     was step-30
 //! ```
 
+use crate::agreement::print;
 use crate::manifest::{BYTES_MAX, Manifest, Refused};
 use rustix::fs::{FlockOperation, flock};
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -68,15 +70,22 @@ impl Folder {
         }
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let holder = format!("{program} (process {} on host {host})\n{token}\n", std::process::id());
+        // Ranks on other hosts read it next.
         lock.set_len(0)
             .and_then(|()| lock.write_all(holder.as_bytes()))
+            .and_then(|()| lock.sync_all())
             .map_err(|error| named(&name, error))?;
         let folder = Self { path: path.into(), _lock: lock };
         for entry in fs::read_dir(path).map_err(|error| named(path, error))? {
-            let entry = entry.map_err(|error| named(path, error))?.path();
-            let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if name.starts_with(WRITING) || name.starts_with(REMOVING) {
-                fs::remove_dir_all(&entry).map_err(|error| named(&entry, error))?;
+            let entry = entry.map_err(|error| named(path, error))?;
+            let name = entry.file_name();
+            let is_left = [WRITING, REMOVING].iter().any(|prefix| step_of(&name, prefix).is_some());
+            if is_left && let Err(error) = fs::remove_dir_all(entry.path()) {
+                // It is no snapshot, and another job may remove it.
+                print(&format!(
+                    "what an earlier job has left cannot be removed: {}",
+                    named(&entry.path(), error)
+                ));
             }
         }
         Ok(folder)
@@ -126,7 +135,14 @@ pub(crate) fn snapshot(folder: &Path, step: u64) -> PathBuf {
     folder.join(format!("{STEP}{step}"))
 }
 
-/// Returns the steps of which there are snapshots, the latest first. Folders without a manifest are
+/// Returns the step in the name of a folder that begins with `prefix`. Other names have none, such
+/// as `step-007` or `step-+7`.
+fn step_of(name: &OsStr, prefix: &str) -> Option<u64> {
+    let number = name.to_str()?.strip_prefix(prefix)?;
+    number.parse().ok().filter(|step: &u64| step.to_string() == number)
+}
+
+/// Returns the steps that have snapshots, the latest first. Folders without a manifest are
 /// none.
 ///
 /// # Errors
@@ -135,12 +151,7 @@ pub(crate) fn steps(folder: &Path) -> io::Result<Vec<u64>> {
     let mut steps = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| named(folder, error))? {
         let entry = entry.map_err(|error| named(folder, error))?;
-        let name = entry.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix(STEP));
-        // Only the name that `snapshot` gives: neither `step-007` nor `step-+7`.
-        let step =
-            number.and_then(|number| number.parse().ok().filter(|step: &u64| step.to_string() == number));
-        if let Some(step) = step
+        if let Some(step) = step_of(&entry.file_name(), STEP)
             && entry.path().join(MANIFEST).exists()
         {
             steps.push(step);
@@ -158,12 +169,14 @@ pub(crate) fn manifest(folder: &Path, step: u64) -> Result<Manifest, Refused> {
     let path = snapshot(folder, step).join(MANIFEST);
     let named = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let mut text = String::new();
-    File::open(&path)
-        .and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text))
-        .map_err(|error| Refused::Damaged(named(&error)))?;
+    let read = File::open(&path).and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text));
+    read.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::InvalidData => Refused::Damaged(named(&error)),
+        _ => Refused::Unreadable(named(&error)),
+    })?;
     let manifest = Manifest::from_text(&text).map_err(|refused| match refused {
         Refused::Damaged(why) => Refused::Damaged(named(&why)),
-        Refused::Foreign(why) => Refused::Foreign(named(&why)),
+        Refused::Foreign(why) | Refused::Unreadable(why) => Refused::Foreign(named(&why)),
     })?;
     if manifest.step != step {
         return Err(Refused::Damaged(named(&format!("it is the manifest of step {}", manifest.step))));
@@ -171,15 +184,15 @@ pub(crate) fn manifest(folder: &Path, step: u64) -> Result<Manifest, Refused> {
     Ok(manifest)
 }
 
-/// Removes all snapshots but the latest `keep`.
+/// Removes the snapshots that are `damaged`, and of the others all but the latest `keep`.
 ///
 /// # Errors
 /// One can't be removed.
-pub(crate) fn prune(folder: &Path, keep: usize) -> io::Result<()> {
-    for step in steps(folder)?.into_iter().skip(keep) {
-        remove(folder, step)?;
-    }
-    Ok(())
+pub(crate) fn prune(folder: &Path, damaged: &[u64], keep: usize) -> io::Result<()> {
+    let (others, mut old): (Vec<u64>, Vec<u64>) =
+        steps(folder)?.into_iter().partition(|step| !damaged.contains(step));
+    old.extend(others.into_iter().skip(keep));
+    old.into_iter().try_for_each(|step| remove(folder, step))
 }
 
 /// Removes a snapshot. It is renamed first, so it is never there in part.

@@ -36,7 +36,7 @@ pub(crate) struct Header {
     pub(crate) size: usize,
 }
 
-/// Returns NumPy's type string of an element, as it is in memory on a little-endian machine.
+/// Returns NumPy's type string of an element in the memory of a little-endian machine.
 /// An element that is not a number is a NumPy void, which is its bytes.
 pub(crate) fn descr<T: Element>() -> String {
     let id = TypeId::of::<T>();
@@ -54,6 +54,13 @@ pub(crate) fn descr<T: Element>() -> String {
         among! { isize: "<i8", usize: "<u8", }
     }
     format!("|V{}", size_of::<T>())
+}
+
+/// Returns the size of an element with this type string, or `None` if it is not one of those that
+/// [`descr`] returns.
+pub(crate) fn size_of_element(descr: &str) -> Option<usize> {
+    let dtype = DType::new_scalar(descr.parse().ok()?);
+    element(&dtype).ok().filter(|(known, _)| known == descr && !known.starts_with('>')).map(|(_, size)| size)
 }
 
 /// Returns the header of a file of elements `descr` in C order. Its length is a multiple of 64.

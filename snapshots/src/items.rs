@@ -7,7 +7,6 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_runtime::{Element, Window, World};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::path::Path;
 
 /// The longest name of an item in bytes.
 const NAME_MAX: usize = 64;
@@ -56,7 +55,7 @@ pub(crate) struct Item<'a> {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Shape {
     /// The block of an array that is spread over all ranks.
-    Block { global: Vec<usize>, origin: Vec<usize>, extent: Vec<usize> },
+    Block { global: Vec<usize>, grid: Vec<usize>, origin: Vec<usize>, extent: Vec<usize> },
     /// A number of elements that is the same each time the program runs.
     Part { len: usize },
     /// Any number of elements.
@@ -93,18 +92,18 @@ trait Content {
     /// Passes the bytes of what this rank saves to `each`, in order.
     fn bytes(&self, each: &mut dyn FnMut(&[u8]));
 
-    /// Replaces the elements by those that have these bytes, of which there is a whole number.
-    fn set(&mut self, bytes: &[u8]);
+    /// Returns the bytes of `elements` elements to be overwritten, of an item that is no block.
+    fn room_for(&mut self, elements: usize) -> Result<&mut [u8], String>;
 
     /// Reads the block's cells from the file of the whole array.
-    fn load(&mut self, path: &Path) -> Result<()> {
-        let _ = path;
+    fn load(&mut self, field: &Field) -> Result<()> {
+        let _ = field;
         Err(Error::new(ErrorClass::Intern, "only a block is loaded from a file of its own"))
     }
 
     /// Returns an error if this is a block that is not the one of this rank, or whose storage has
     /// another length.
-    fn check(&self, world: &World) -> Result<()> {
+    fn check(&self, world: &World) -> Result<(), String> {
         let _ = world;
         Ok(())
     }
@@ -120,35 +119,27 @@ impl<T: Element, const D: usize> Content for OfBlock<'_, T, D> {
         self.block.rows().for_each(|row| each(bytemuck::cast_slice(row.of(self.cells))));
     }
 
-    fn set(&mut self, bytes: &[u8]) {
-        let mut rest = bytes;
-        for row in self.block.rows() {
-            let cells: &mut [u8] = bytemuck::cast_slice_mut(row.of_mut(self.cells));
-            let (own, others) = rest.split_at(cells.len());
-            cells.copy_from_slice(own);
-            rest = others;
-        }
+    fn room_for(&mut self, _: usize) -> Result<&mut [u8], String> {
+        Err("internal error: the cells of a block are not consecutive".into())
     }
 
-    fn load(&mut self, path: &Path) -> Result<()> {
-        Field::open(path)?.load(self.block, self.cells)
+    fn load(&mut self, field: &Field) -> Result<()> {
+        field.load(self.block, self.cells)
     }
 
-    fn check(&self, world: &World) -> Result<()> {
+    fn check(&self, world: &World) -> Result<(), String> {
         let (block, rank) = (self.block, world.rank());
-        if block.ranks() != world.size() || block.of(rank)? != *block {
-            let message = format!(
+        if block.ranks() != world.size() || block.of(rank).ok().as_ref() != Some(block) {
+            return Err(format!(
                 "is a block that is not the one of rank {rank} of {}: make it by `Block::new` of this world",
                 world.size()
-            );
-            return Err(Error::new(ErrorClass::Arg, message));
+            ));
         }
         let (given, stored) = (self.cells.len(), block.len());
-        if given != stored {
-            let message = format!("has {given} elements, where its block stores {stored}");
-            return Err(Error::new(ErrorClass::Size, message));
+        if given == stored {
+            return Ok(());
         }
-        Ok(())
+        Err(format!("has {given} elements, where its block stores {stored}"))
     }
 }
 
@@ -159,8 +150,10 @@ impl<T: Element> Content for OfSlice<'_, T> {
         each(bytemuck::cast_slice(self.0));
     }
 
-    fn set(&mut self, bytes: &[u8]) {
-        bytemuck::cast_slice_mut(self.0).copy_from_slice(bytes);
+    fn room_for(&mut self, elements: usize) -> Result<&mut [u8], String> {
+        let given = self.0.len();
+        let all = (elements == given).then(|| bytemuck::cast_slice_mut(self.0));
+        all.ok_or_else(|| format!("internal error: {elements} elements were saved, where there are {given}"))
     }
 }
 
@@ -171,10 +164,12 @@ impl<T: Element> Content for OfList<'_, T> {
         each(bytemuck::cast_slice(self.0));
     }
 
-    fn set(&mut self, bytes: &[u8]) {
+    fn room_for(&mut self, elements: usize) -> Result<&mut [u8], String> {
         self.0.clear();
-        self.0.resize(bytes.len() / size_of::<T>(), T::zeroed());
-        bytemuck::cast_slice_mut(self.0).copy_from_slice(bytes);
+        let room = self.0.try_reserve_exact(elements);
+        room.map_err(|_| format!("there is no memory for {elements} elements"))?;
+        self.0.resize(elements, T::zeroed());
+        Ok(bytemuck::cast_slice_mut(self.0))
     }
 }
 
@@ -228,6 +223,7 @@ impl<'a> Items<'a> {
     ) -> Self {
         let shape = Shape::Block {
             global: block.global().to_vec(),
+            grid: block.dims().to_vec(),
             origin: block.origin().to_vec(),
             extent: block.extent().to_vec(),
         };
@@ -262,21 +258,18 @@ impl<'a> Items<'a> {
 
     /// Returns an error if a name is no name of a file or occurs twice, or if a block is not that
     /// of this rank.
-    pub(crate) fn check(&self, world: &World) -> Result<()> {
+    pub(crate) fn check(&self, world: &World) -> Result<(), String> {
         for (at, item) in self.all.iter().enumerate() {
             let name = item.name;
             if !is_file_name(name) {
-                let message = format!(
+                return Err(format!(
                     "the item {name:?} cannot become a file: a name has 1 to {NAME_MAX} letters, digits, `-`, `_` and `.`, and begins with none of the last three"
-                );
-                return Err(Error::new(ErrorClass::Arg, message));
+                ));
             }
             if self.all[..at].iter().any(|other| other.name == name) {
-                return Err(Error::new(ErrorClass::Arg, format!("two items are named `{name}`")));
+                return Err(format!("two items are named `{name}`"));
             }
-            item.content.check(world).map_err(|error| {
-                Error::new(error.class(), format!("the item `{name}` {}", error.message()))
-            })?;
+            item.content.check(world).map_err(|why| format!("the item `{name}` {why}"))?;
         }
         Ok(())
     }
@@ -306,17 +299,14 @@ impl Item<'_> {
         hasher.finalize()
     }
 
-    /// Replaces the elements by those that have these bytes.
-    ///
-    /// # Panics
-    /// If the number of bytes is not that of the item, or of a list that of some elements.
-    pub(crate) fn set(&mut self, bytes: &[u8]) {
-        self.content.set(bytes);
+    /// Returns the bytes of `elements` elements to be overwritten, of an item that is no block.
+    pub(crate) fn room_for(&mut self, elements: usize) -> Result<&mut [u8], String> {
+        self.content.room_for(elements)
     }
 
     /// Reads a block's cells, also those of its halo, from the file of the whole array.
-    pub(crate) fn load(&mut self, path: &Path) -> Result<()> {
-        self.content.load(path)
+    pub(crate) fn load(&mut self, field: &Field) -> Result<()> {
+        self.content.load(field)
     }
 }
 

@@ -9,6 +9,7 @@
 //! }}
 //! ```
 
+use crate::header::size_of_element;
 use crate::items::is_file_name;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -21,6 +22,10 @@ pub(crate) const BYTES_MAX: u64 = 1 << 30;
 const BEFORE_SUM: &str = "{\"crc32\": \"";
 const AFTER_SUM: &str = "\", \"snapshot\": ";
 const AT_END: &str = "}\n";
+
+/// The most bytes of all items: more than any file system has, and few enough that no offset
+/// overflows.
+const ALL_MAX: u64 = i64::MAX as u64 / 2;
 
 /// The contents of a snapshot.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -53,7 +58,7 @@ pub(crate) struct Saved {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub(crate) enum Content {
-    /// In the file `NAME.npy`: the whole array, of which each rank has written a box.
+    /// In the file `NAME.npy`, which has the whole array. Each rank has written a box of it.
     Block { shape: Vec<usize>, boxes: Vec<Box> },
     /// In the files of the ranks, one piece for each rank.
     Part { pieces: Vec<Piece> },
@@ -90,6 +95,8 @@ pub(crate) enum Refused {
     Damaged(String),
     /// It is intact and cannot be used here, so no snapshot of the folder is.
     Foreign(String),
+    /// It cannot be read at the moment, so it may be intact.
+    Unreadable(String),
 }
 
 impl Manifest {
@@ -134,40 +141,31 @@ impl Manifest {
     /// Checks what the checksum cannot, since a text with a correct checksum may have been edited.
     pub(crate) fn check(&self) -> Result<(), String> {
         let ranks = self.ranks;
-        let mut names = BTreeSet::new();
-        let mut ends = vec![0_u64; if self.has_pieces() { ranks.min(BYTES_MAX as usize) } else { 0 }];
+        let (mut names, mut all) = (BTreeSet::new(), 0_u64);
+        let mut ends: Vec<u64> = Vec::new();
         for item in &self.items {
-            let name = &item.name;
+            let (name, size) = (&item.name, item.size as u64);
             if !is_file_name(name) || !names.insert(name) {
                 return Err(format!("the item {name:?} has a name that is not allowed, or used twice"));
             }
-            if item.size == 0 || item.size > u32::MAX as usize {
-                return Err(format!("the elements of `{name}` have {} bytes", item.size));
+            if size_of_element(&item.element) != Some(item.size) {
+                return Err(format!("the elements of `{name}` are {:?} of {size} bytes", item.element));
             }
+            let mut add = |elements: u64| {
+                all = elements
+                    .checked_mul(size)
+                    .and_then(|bytes| all.checked_add(bytes))
+                    .filter(|&all| all <= ALL_MAX)?;
+                Some(())
+            };
+            let too_long = || format!("`{name}` is longer than any file");
             match &item.content {
                 Content::Block { shape, boxes } => {
-                    let cells = |extent: &[usize]| {
-                        extent.iter().try_fold(1, |all: usize, &cells| all.checked_mul(cells))
-                    };
-                    let bytes = cells(shape).and_then(|cells| cells.checked_mul(item.size));
-                    let fits = |one: &Box| {
-                        one.origin.len() == shape.len()
-                            && one.extent.len() == shape.len()
-                            && (0..shape.len()).all(|d| {
-                                one.extent[d] > 0
-                                    && one.origin[d]
-                                        .checked_add(one.extent[d])
-                                        .is_some_and(|end| end <= shape[d])
-                            })
-                    };
-                    let is_whole = bytes.is_some() && boxes.iter().all(fits) && {
-                        let of_boxes =
-                            boxes.iter().try_fold(0, |all: usize, one| all.checked_add(cells(&one.extent)?));
-                        of_boxes == cells(shape)
-                    };
-                    if !(1..=3).contains(&shape.len()) || boxes.len() != ranks || !is_whole {
+                    let cells = shape.iter().try_fold(1_u64, |all, &cells| all.checked_mul(cells as u64));
+                    cells.and_then(&mut add).ok_or_else(too_long)?;
+                    if boxes.len() != ranks || !is_whole(shape, boxes) {
                         return Err(format!(
-                            "the boxes of `{name}` are not those of an array of {shape:?} cells on {ranks} ranks"
+                            "the boxes of `{name}` are not those of a grid of {ranks} ranks over an array of {shape:?} cells"
                         ));
                     }
                 }
@@ -175,23 +173,24 @@ impl Manifest {
                     if pieces.len() != ranks {
                         return Err(format!("`{name}` has {} pieces on {ranks} ranks", pieces.len()));
                     }
+                    ends.resize(ranks, 0);
                     for (piece, end) in pieces.iter().zip(&mut ends) {
-                        let bytes = (piece.elements as u64).checked_mul(item.size as u64);
                         if piece.at != *end {
                             return Err(format!("a piece of `{name}` is not where the piece before it ends"));
                         }
-                        let next = bytes.and_then(|bytes| end.checked_add(bytes));
-                        *end = next.ok_or_else(|| format!("a piece of `{name}` is too long"))?;
+                        add(piece.elements as u64).ok_or_else(too_long)?;
+                        *end += piece.elements as u64 * size;
                     }
                 }
                 Content::Value { bytes } => {
+                    add(1).ok_or_else(too_long)?;
                     if from_hex(bytes).is_none_or(|bytes| bytes.len() != item.size) {
-                        return Err(format!("the value of `{name}` has not {} bytes", item.size));
+                        return Err(format!("the value of `{name}` has not {size} bytes"));
                     }
                 }
             }
         }
-        Ok(())
+        if ranks == 0 { Err("it has no ranks".into()) } else { Ok(()) }
     }
 
     /// Returns whether each rank has a file of its own.
@@ -225,6 +224,30 @@ impl Manifest {
         };
         self.items.iter().map(of_item).sum()
     }
+}
+
+/// Returns whether the boxes are those of a grid that cuts an array of `shape` cells, so that each
+/// cell is in exactly one.
+fn is_whole(shape: &[usize], boxes: &[Box]) -> bool {
+    let dimensions = shape.len();
+    if !(1..=3).contains(&dimensions)
+        || boxes.iter().any(|one| one.origin.len() != dimensions || one.extent.len() != dimensions)
+    {
+        return false;
+    }
+    // Where the grid cuts each dimension, by the first cells of the boxes.
+    let cuts: Vec<BTreeSet<usize>> = (0..dimensions)
+        .map(|d| boxes.iter().map(|one| one.origin[d]).chain([0, shape[d]]).collect())
+        .collect();
+    let reaches_next = |one: &Box, d: usize| {
+        let next = cuts[d].range(one.origin[d].saturating_add(1)..).next();
+        one.extent[d] > 0 && next.is_some() && one.origin[d].checked_add(one.extent[d]) == next.copied()
+    };
+    let origins: BTreeSet<&[usize]> = boxes.iter().map(|one| &one.origin[..]).collect();
+    let places = cuts.iter().try_fold(1, |all: usize, cuts| all.checked_mul(cuts.len() - 1));
+    boxes.iter().all(|one| (0..dimensions).all(|d| reaches_next(one, d)))
+        && origins.len() == boxes.len()
+        && places == Some(boxes.len())
 }
 
 /// Returns the name of the file of an array.

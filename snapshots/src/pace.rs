@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 /// have written.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// The most offers until the next agreement, since a step may take longer than those before it.
+const OFFERS_MAX: u64 = 1 << 10;
+
 /// How often a snapshot is due: after a time, or after a number of offers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Every {
@@ -74,13 +77,13 @@ impl Pace {
         };
         let each = (now - self.agreed).as_secs_f64() / self.offers as f64;
         let fits = (until.min(LOOK).as_secs_f64() / each.max(1e-9)) as u64;
-        self.granted = fits.min(offers).clamp(1, 2 * self.granted);
+        self.granted = fits.min(offers).min(OFFERS_MAX).clamp(1, 2 * self.granted);
         (self.agreed, self.offers) = (now, self.granted);
         (self.is_due, self.granted)
     }
 
-    /// Notes that a snapshot is taken now.
-    pub(crate) fn taken(&mut self, now: Instant) {
+    /// Begins the next interval, since a snapshot is taken now.
+    pub(crate) fn begin(&mut self, now: Instant) {
         (self.taken, self.since, self.is_due) = (now, 0, false);
     }
 }
@@ -102,7 +105,7 @@ mod tests {
             all.push(offers);
             if is_due {
                 due.push(offers);
-                pace.taken(now);
+                pace.begin(now);
             }
             next = granted;
         }

@@ -29,6 +29,9 @@ impl fmt::Display for Recorded {
         // The length of a part may differ between ranks.
         match &self.shape {
             Shape::Part { .. } => write!(f, "`{}`, a part of {}", self.name, self.element),
+            shape @ Shape::Block { grid, .. } => {
+                write!(f, "`{}`, {shape} of {} on a grid of {grid:?} ranks", self.name, self.element)
+            }
             shape => write!(f, "`{}`, {shape} of {}", self.name, self.element),
         }
     }
@@ -37,6 +40,8 @@ impl fmt::Display for Recorded {
 /// What a rank reports of its part of a snapshot.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
+    /// The step that the rank has offered; 0 if nothing is written yet.
+    pub(crate) step: u64,
     pub(crate) items: Vec<Recorded>,
     /// How long the copy held up the rank, and how long its thread wrote.
     pub(crate) held: Duration,
@@ -54,7 +59,7 @@ fn from_bytes(bytes: &[u8], rank: usize) -> Result<Report, String> {
         .map_err(|error| format!("internal error: the report of rank {rank} is damaged: {error}"))
 }
 
-/// Returns the report of items of which nothing is written yet.
+/// Returns the report of items that are not written yet.
 pub(crate) fn described(items: &Items<'_>) -> Vec<u8> {
     let recorded = |item: &crate::items::Item<'_>| Recorded {
         name: item.name.into(),
@@ -70,12 +75,18 @@ pub(crate) fn described(items: &Items<'_>) -> Vec<u8> {
 /// Reads the reports of all ranks, and checks that they are of the same items.
 ///
 /// # Errors
-/// Two ranks differ: the message describes the item of both.
+/// Two ranks differ: the message has the step or the item of both.
 pub(crate) fn all(reports: &[Vec<u8>]) -> Result<Vec<Report>, String> {
     let reports: Vec<Report> =
         reports.iter().enumerate().map(|(rank, bytes)| from_bytes(bytes, rank)).collect::<Result<_, _>>()?;
     let Some(first) = reports.first() else { return Ok(reports) };
     for (rank, report) in reports.iter().enumerate() {
+        if report.step != first.step {
+            return Err(format!(
+                "ranks offer different steps: rank 0 step {}, and rank {rank} step {}; all ranks offer the same step at the same time",
+                first.step, report.step
+            ));
+        }
         for at in 0..first.items.len().max(report.items.len()) {
             let [ours, theirs] = [first, report].map(|report| report.items.get(at).map(ToString::to_string));
             if ours != theirs {

@@ -2,6 +2,7 @@
 
 use crate::agreement::{agreed_as, first_reason, print};
 use crate::cells::file_runs;
+use crate::field::Field;
 use crate::folder;
 use crate::header;
 use crate::items::{Item, Items, Shape};
@@ -17,39 +18,55 @@ use std::path::Path;
 /// The most bytes that are read at a time for a checksum.
 const CHUNK: usize = 1 << 20;
 
-/// Restores the latest snapshot of the folder that is intact, and returns its step, or `None` if
-/// the folder has none. All ranks call this.
+/// Restores the latest snapshot of the folder that is intact. Returns its step, or `None` if the
+/// folder has none, and on rank 0 the steps that are damaged. All ranks call this.
 pub(crate) fn latest(
     world: &World,
     path: &Path,
     program: &str,
     items: &mut Items<'_>,
-) -> Result<Option<u64>> {
-    let is_first = world.rank() == 0;
-    let mut steps =
-        if is_first { folder::steps(path).map_err(|error| error.to_string()) } else { Ok(Vec::new()) };
-    let mut damaged = false;
+) -> Result<(Option<u64>, Vec<u64>)> {
+    let place = (world.rank(), world.size());
+    // Only rank 0 looks at the folder, and all ranks get the texts of manifests.
+    let steps = if place.0 == 0 { folder::steps(path) } else { Ok(Vec::new()) };
+    let mut steps = agreed_as(world, ErrorClass::Io, steps.map_err(|error| error.to_string()))?.into_iter();
+    let mut damaged = Vec::new();
+    let note = |damaged: &mut Vec<u64>, step: u64, why: &str| {
+        print(&format!("the snapshot of step {step} is damaged and is not used: {why}"));
+        damaged.push(step);
+    };
     loop {
-        // Rank 0 finds the next manifest that can be read, and all ranks get its text.
         let mut found = Vec::new();
-        if is_first {
-            let (next, skipped) = next_manifest(path, program, &mut steps);
-            damaged |= skipped;
+        if place.0 == 0 {
+            let next = steps.by_ref().find_map(|step| match folder::manifest(path, step) {
+                Err(Refused::Damaged(why)) => {
+                    note(&mut damaged, step, &why);
+                    None
+                }
+                readable => Some(readable),
+            });
             found = match next {
-                Ok(Some(manifest)) => manifest.to_text(),
-                Ok(None) if damaged => format!(
+                Some(Ok(manifest)) if manifest.program != program => format!(
+                    "!{}: its snapshots are of the program `{}`, and this is `{program}`: use another folder",
+                    path.display(),
+                    manifest.program
+                ),
+                Some(Ok(manifest)) => manifest.to_text(),
+                Some(Err(Refused::Foreign(why) | Refused::Unreadable(why) | Refused::Damaged(why))) => {
+                    format!("!{why}")
+                }
+                None if damaged.is_empty() => String::new(),
+                None => format!(
                     "!{}: no snapshot in it is intact; to start from the beginning, remove the folder or use another one",
                     path.display()
                 ),
-                Ok(None) => String::new(),
-                Err(why) => format!("!{why}"),
             }
             .into_bytes();
         }
         world.broadcast_vec(0, &mut found)?;
         let found = String::from_utf8_lossy(&found);
         if found.is_empty() {
-            return Ok(None);
+            return Ok((None, Vec::new()));
         }
         if let Some(why) = found.strip_prefix('!') {
             return Err(Error::new(ErrorClass::File, why));
@@ -57,54 +74,35 @@ pub(crate) fn latest(
         let manifest = Manifest::from_text(&found).map_err(|_| {
             Error::new(ErrorClass::Intern, "a manifest that rank 0 has read is damaged on this rank")
         })?;
-        agreed_as(world, ErrorClass::File, check(&manifest, items, (world.rank(), world.size())))?;
-        let loaded =
-            load(&folder::snapshot(path, manifest.step), &manifest, items, (world.rank(), world.size()));
-        if world.allreduce_one(u64::from(loaded.is_err()), Op::Max)? == 0 {
-            return Ok(Some(manifest.step));
-        }
-        let why = first_reason(world, &loaded.err().unwrap_or_default())?;
-        damaged = true;
-        if is_first {
-            print(&format!(
-                "the snapshot of step {} is damaged, and an older one is used: {why}",
-                manifest.step
-            ));
+        agreed_as(world, ErrorClass::File, check(&manifest, items, place))?;
+        let step = manifest.step;
+        // What cannot be read may be intact: then no older snapshot is used in its place.
+        let (why, is_damaged) = match load(&folder::snapshot(path, step), &manifest, items, place) {
+            Ok(()) => (String::new(), false),
+            Err(Refused::Damaged(why)) => (why, true),
+            Err(Refused::Unreadable(why) | Refused::Foreign(why)) => (why, false),
+        };
+        let is_unreadable = !why.is_empty() && !is_damaged;
+        let code = u64::from(is_damaged) | u64::from(is_unreadable) << 1;
+        match world.allreduce_one(code, Op::Bor)? {
+            0 => return Ok((Some(step), damaged)),
+            code => {
+                let why = first_reason(world, &why)?;
+                if code > 1 {
+                    return Err(Error::new(ErrorClass::Io, why));
+                }
+                if place.0 == 0 {
+                    note(&mut damaged, step, &why);
+                }
+            }
         }
     }
 }
 
-/// Returns the manifest of the latest of `steps` that is intact, and removes it and those before it
-/// from them. Also returns whether some were damaged, which are reported.
-fn next_manifest(
-    path: &Path,
-    program: &str,
-    steps: &mut Result<Vec<u64>, String>,
-) -> (Result<Option<Manifest>, String>, bool) {
-    let steps = match steps {
-        Ok(steps) => steps,
-        Err(why) => return (Err(why.clone()), false),
-    };
-    let mut damaged = false;
-    while !steps.is_empty() {
-        match folder::manifest(path, steps.remove(0)) {
-            Ok(manifest) if manifest.program != program => {
-                let why = format!(
-                    "{}: its snapshots are of the program `{}`, and this is `{program}`: use another folder",
-                    path.display(),
-                    manifest.program
-                );
-                return (Err(why), damaged);
-            }
-            Ok(manifest) => return (Ok(Some(manifest)), damaged),
-            Err(Refused::Foreign(why)) => return (Err(why), damaged),
-            Err(Refused::Damaged(why)) => {
-                damaged = true;
-                print(&format!("a snapshot is damaged, and an older one is used: {why}"));
-            }
-        }
-    }
-    (Ok(None), damaged)
+/// Returns why a file cannot be used that cannot be opened.
+fn unopened(path: &Path, error: &io::Error) -> Refused {
+    let why = format!("{}: {error}", path.display());
+    if error.kind() == io::ErrorKind::NotFound { Refused::Damaged(why) } else { Refused::Unreadable(why) }
 }
 
 /// Checks that the snapshot has the items of this rank, and that this number of ranks can restore
@@ -177,36 +175,31 @@ fn load(
     manifest: &Manifest,
     items: &mut Items<'_>,
     (rank, ranks): (usize, usize),
-) -> Result<(), String> {
+) -> Result<(), Refused> {
     for item in items.all_mut() {
         let Some(saved) = manifest.items.iter().find(|saved| saved.name == item.name) else { continue };
         match &saved.content {
             Content::Block { shape, boxes } => {
                 let path = folder.join(file_of_block(&saved.name));
-                load_block(&path, saved, (shape, boxes), item, (rank, ranks))
-                    .map_err(|why| format!("{}: {why}", path.display()))?;
+                load_block(&path, saved, (shape, boxes), item, (rank, ranks))?;
             }
             Content::Part { pieces } | Content::List { pieces } => {
                 let path = folder.join(file_of_rank(rank));
-                let named = |why: String| format!("{}: {why}", path.display());
+                let damaged = |why: String| Refused::Damaged(format!("{}: {why}", path.display()));
                 let piece = &pieces[rank];
-                let file = File::open(&path).map_err(|error| named(error.to_string()))?;
-                check_length(&file, manifest.length_of(rank)).map_err(named)?;
-                let mut bytes = Vec::new();
-                let len = piece.elements * saved.size;
-                bytes
-                    .try_reserve_exact(len)
-                    .map_err(|_| named(format!("there is no memory for {len} bytes")))?;
-                bytes.resize(len, 0);
-                file.read_exact_at(&mut bytes, piece.at).map_err(|error| named(error.to_string()))?;
-                if crc32fast::hash(&bytes) != piece.crc32 {
-                    return Err(named(mismatch(piece.at, len as u64)));
+                let file = File::open(&path).map_err(|error| unopened(&path, &error))?;
+                check_length(&file, manifest.length_of(rank)).map_err(damaged)?;
+                let no_memory = |why| Refused::Unreadable(format!("{}: {why}", path.display()));
+                let bytes = item.room_for(piece.elements).map_err(no_memory)?;
+                file.read_exact_at(bytes, piece.at).map_err(|error| damaged(error.to_string()))?;
+                if crc32fast::hash(bytes) != piece.crc32 {
+                    return Err(damaged(mismatch(piece.at, bytes.len() as u64)));
                 }
-                item.set(&bytes);
             }
             Content::Value { bytes } => {
-                let bytes = from_hex(bytes).filter(|bytes| bytes.len() == item.size);
-                item.set(&bytes.ok_or("its manifest has a value of another size")?);
+                let value = item.room_for(1).map_err(Refused::Unreadable)?;
+                // The manifest was checked: these are as many bytes.
+                from_hex(bytes).iter().for_each(|bytes| value.copy_from_slice(bytes));
             }
         }
     }
@@ -220,21 +213,29 @@ fn load_block(
     (shape, boxes): (&[usize], &[Box]),
     item: &mut Item<'_>,
     (rank, ranks): (usize, usize),
-) -> Result<(), String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    check_array(&file, saved, shape)?;
-    item.load(path).map_err(|error| error.message().to_owned())?;
-    // If each rank has the box that it had, what it has read is compared. Otherwise each rank reads
-    // some of the boxes for this.
+) -> Result<(), Refused> {
+    let damaged = |why: String| Refused::Damaged(format!("{}: {why}", path.display()));
+    let file = File::open(path).map_err(|error| unopened(path, &error))?;
+    check_array(&file, saved, shape).map_err(damaged)?;
+    let field = Field::of(file, path).and_then(|field| {
+        item.load(&field)?;
+        Ok(field)
+    });
+    let field = field.map_err(|error| match error.class() {
+        ErrorClass::Io => Refused::Unreadable(error.message().into()),
+        _ => Refused::Damaged(error.message().into()),
+    })?;
+    // If each rank has the box that it had, it compares the cells that it has read. Otherwise each
+    // reads some of the boxes for this.
     let Shape::Block { origin, extent, .. } = &item.shape else { return Ok(()) };
     let is_mine = |one: &Box| (&one.origin, &one.extent) == (origin, extent);
     if boxes.len() == ranks && is_mine(&boxes[rank]) {
         if item.checksum() != boxes[rank].crc32 {
-            return Err(mismatch_of_box(saved, shape, &boxes[rank]));
+            return Err(damaged(mismatch_of_box(saved, shape, &boxes[rank])));
         }
     } else {
         for one in boxes.iter().skip(rank).step_by(ranks) {
-            check_box(&file, saved, shape, one)?;
+            check_box(field.file(), saved, shape, one).map_err(damaged)?;
         }
     }
     Ok(())

@@ -40,6 +40,8 @@ const FAILED: u64 = 2;
 const ASKED: u64 = 4;
 /// From rank 0: a snapshot is due.
 const DUE: u64 = 8;
+/// From rank 0: a snapshot that cannot be written is an error.
+const MUST_SUCCEED: u64 = 16;
 /// From rank 0, in the bits from here on: the number of offers until the next agreement.
 const OFFERS: u32 = 8;
 const OFFERS_MAX: u64 = u64::MAX >> OFFERS;
@@ -119,8 +121,8 @@ struct Tally {
 ///
 /// # Signals
 /// When SIGUSR1 arrives at a rank or at the launcher, a snapshot is taken at an offer within about
-/// a second, or at the next one. All ranks wait until it is complete, and the offer returns an
-/// error. The process then ends with exit code 75. SIGTERM has the same effect if
+/// a second, but at most 1024 offers later. All ranks wait until it is complete, and the offer
+/// returns an error. The process then ends with exit code 75. SIGTERM has the same effect if
 /// `FENCEPOST_SNAPSHOT_ON_TERM` is `on` (`fencepost run --snapshot-on-term`).
 ///
 /// # Failures
@@ -142,7 +144,10 @@ pub struct Snapshots<'w> {
     path: PathBuf,
     program: String,
     keep: usize,
+    /// That of rank 0 counts.
     must_succeed: bool,
+    /// The steps that rank 0 has found damaged. They are removed after the next snapshot.
+    damaged: Vec<u64>,
     /// The number of offers until ranks agree, and the step of the last offer or snapshot.
     left: u64,
     last: Option<u64>,
@@ -152,8 +157,8 @@ pub struct Snapshots<'w> {
     writer: Writer,
     pace: Pace,
     tally: Tally,
-    /// The last failure that was reported, which is not repeated.
-    reported: String,
+    /// Whether the last snapshot could not be written. That is reported once.
+    has_failed: bool,
 }
 
 impl<'w> Snapshots<'w> {
@@ -169,7 +174,8 @@ impl<'w> Snapshots<'w> {
     #[track_caller]
     pub fn new(world: &'w World, folder: impl AsRef<Path>) -> Result<Self> {
         signals::watch();
-        let path = std::path::absolute(folder.as_ref())?;
+        // An error is that of a current folder that was removed. The rank then sees no folder.
+        let path = std::path::absolute(folder.as_ref()).unwrap_or_else(|_| folder.as_ref().into());
         let program = program();
         let mut taken = None;
         // The latest step and a token, or an error.
@@ -208,6 +214,7 @@ impl<'w> Snapshots<'w> {
             program,
             keep: 2,
             must_succeed: false,
+            damaged: Vec::new(),
             left: 1,
             last: latest.parse().ok(),
             is_compared: false,
@@ -215,7 +222,7 @@ impl<'w> Snapshots<'w> {
             writer,
             pace: Pace::new(Every::Time(INTERVAL), Instant::now()),
             tally: Tally::default(),
-            reported: String::new(),
+            has_failed: false,
         })
     }
 
@@ -252,8 +259,9 @@ impl<'w> Snapshots<'w> {
     /// # Errors
     /// On all ranks, after which the items may be restored in part. FILE if there are snapshots and
     /// all are damaged, if they are of another program or of a newer release, or if they have other
-    /// items: another name, type, kind or shape, or a part of another number of ranks. IO if a file
-    /// cannot be read. ARG for a name that is not allowed.
+    /// items: another name, type, kind or shape (the type of an element that is not a number is
+    /// known by its size only), or a part of another number of ranks. IO if a file cannot be read.
+    /// ARG for a name that is not allowed.
     ///
     /// # Cost
     /// Each rank reads its cells and their halos once. If the ranks or their grid differ from those
@@ -261,14 +269,14 @@ impl<'w> Snapshots<'w> {
     #[track_caller]
     pub fn restore(&mut self, mut items: Items<'_>) -> Result<Option<u64>> {
         self.compare(&items)?;
-        let restored = crate::restore::latest(self.world, &self.path, &self.program, &mut items)?;
+        let (restored, damaged) = crate::restore::latest(self.world, &self.path, &self.program, &mut items)?;
         if restored.is_some() {
-            self.last = restored;
+            (self.last, self.damaged) = (restored, damaged);
         }
         Ok(restored)
     }
 
-    /// Offers the state after step `step`, of which a snapshot is taken if one is due. All ranks
+    /// Offers the state after step `step`, and takes a snapshot of it if one is due. All ranks
     /// call this, at a point where no operations are collected or in flight, such as after a fence.
     /// `items` is called only if a snapshot is taken.
     ///
@@ -301,9 +309,9 @@ impl<'w> Snapshots<'w> {
     pub fn finish(&mut self) -> Result<()> {
         while self.phase != Phase::Idle {
             self.writer.wait();
-            let failed = if self.writer.has_failed() { FAILED } else { 0 };
-            let all = self.world.allreduce_one(failed, Op::Bor)?;
-            self.advance(all & FAILED != 0)?;
+            let word = self.word();
+            let all = self.world.allreduce_one(word, Op::Bor)?;
+            self.advance(all)?;
         }
         Ok(())
     }
@@ -324,13 +332,8 @@ impl<'w> Snapshots<'w> {
     #[inline(never)]
     #[track_caller]
     fn agree<'a>(&mut self, step: u64, items: impl FnOnce() -> Items<'a>) -> Result<()> {
-        let mut word = 0;
-        if self.writer.is_busy() {
-            word |= BUSY;
-        }
-        if self.writer.has_failed() {
-            word |= FAILED;
-        }
+        self.left = 1; // if this fails
+        let mut word = self.word();
         if signals::requested().is_some() {
             word |= ASKED;
         }
@@ -340,9 +343,7 @@ impl<'w> Snapshots<'w> {
         }
         let all = self.world.allreduce_one(word, Op::Bor)?;
         self.left = all >> OFFERS;
-        if all & BUSY == 0 {
-            self.advance(all & FAILED != 0)?;
-        }
+        self.advance(all)?;
         if all & ASKED != 0 {
             return self.end(step, items());
         }
@@ -359,24 +360,38 @@ impl<'w> Snapshots<'w> {
     fn begin(&mut self, step: u64, items: &Items<'_>) -> Result<()> {
         self.compare(items)?;
         self.writer.begin(step, items);
-        self.pace.taken(Instant::now());
+        self.pace.begin(Instant::now());
         self.phase = Phase::Writing(step);
         Ok(())
     }
 
-    /// Goes on from the phase that all ranks have finished.
-    fn advance(&mut self, failed: bool) -> Result<()> {
+    /// Returns what this rank reports of its thread, and rank 0 of its settings.
+    fn word(&mut self) -> u64 {
+        let must_succeed = self.must_succeed && self.world.rank() == 0;
+        let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
+        bit(self.writer.is_busy(), BUSY)
+            | bit(self.writer.has_failed(), FAILED)
+            | bit(must_succeed, MUST_SUCCEED)
+    }
+
+    /// Goes on from a phase that all ranks have finished, by the words of all ranks.
+    fn advance(&mut self, all: u64) -> Result<()> {
         let (Phase::Writing(step) | Phase::Publishing(step)) = self.phase else { return Ok(()) };
-        if failed {
-            self.phase = Phase::Idle;
-            return self.failed(step);
+        if all & BUSY != 0 {
+            return Ok(());
         }
-        let outcome = self.writer.take();
+        if all & FAILED != 0 {
+            self.phase = Phase::Idle;
+            return self.failed(step, all & MUST_SUCCEED != 0);
+        }
+        let outcome = self.writer.outcome();
         if let Phase::Publishing(_) = self.phase {
             self.phase = Phase::Idle;
             if let Some(Outcome::Published(Ok(published))) = outcome {
                 self.tally.add(&published);
-                self.writer.prune(self.keep);
+                self.has_failed = false;
+                let damaged = std::mem::take(&mut self.damaged);
+                self.writer.prune(damaged.into_iter().filter(|&other| other != step).collect(), self.keep);
                 if let Some(member) = fencepost_job::joined() {
                     member.report_snapshot(step, &self.path);
                 }
@@ -395,20 +410,23 @@ impl<'w> Snapshots<'w> {
     }
 
     /// Reports why the snapshot of `step` failed, and removes what was written of it.
-    fn failed(&mut self, step: u64) -> Result<()> {
-        let why = self.writer.take().as_ref().and_then(Outcome::error).unwrap_or_default().to_owned();
-        let first = first_reason(self.world, &why)?;
+    fn failed(&mut self, step: u64, must_succeed: bool) -> Result<()> {
+        let outcome = self.writer.outcome();
+        let why = outcome.as_ref().and_then(Outcome::error).unwrap_or_default();
+        let first = first_reason(self.world, why)?;
         let message = format!("the snapshot of step {step} could not be written: {first}");
         if self.world.rank() == 0 {
             self.tally.failed += 1;
             folder::discard(&self.path, step);
-            // The name of the folder that is written has the step.
-            let reason = first.replace(&step.to_string(), "");
-            if !self.must_succeed && std::mem::replace(&mut self.reported, reason.clone()) != reason {
-                print(&format!("{message}; the program goes on, and older snapshots are left as they are"));
+            if !must_succeed && !self.has_failed {
+                print(&format!(
+                    "{message}; the program goes on, older snapshots are left as they are, and further failures are \
+                     not reported until one has succeeded"
+                ));
             }
         }
-        if self.must_succeed { Err(Error::new(ErrorClass::Io, message)) } else { Ok(()) }
+        self.has_failed = true;
+        if must_succeed { Err(Error::new(ErrorClass::Io, message)) } else { Ok(()) }
     }
 
     /// Takes a snapshot, and returns the error that ends the program.
@@ -425,13 +443,12 @@ impl<'w> Snapshots<'w> {
         Err(Error::new(ErrorClass::Other, message).stopping())
     }
 
-    /// Checks the items of this rank, and compares them with those of the others, once.
+    /// Checks the items of each rank, and compares them the first time.
     fn compare(&mut self, items: &Items<'_>) -> Result<()> {
+        agreed_as(self.world, ErrorClass::Arg, items.check(self.world))?;
         if self.is_compared {
             return Ok(());
         }
-        let checked = items.check(self.world).map_err(|error| error.message().to_owned());
-        agreed_as(self.world, ErrorClass::Arg, checked)?;
         let reports = self.world.gather(0, &record::described(items))?;
         let compared = reports.map_or(Ok(()), |reports| record::all(&reports).map(drop));
         agreed_as(self.world, ErrorClass::Arg, compared)?;

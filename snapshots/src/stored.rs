@@ -26,7 +26,7 @@ pub fn list(path: &Path) -> io::Result<Vec<Stored>> {
         .into_iter()
         .map(|step| {
             let manifest = folder::manifest(path, step).map_err(|refused| match refused {
-                Refused::Damaged(why) | Refused::Foreign(why) => why,
+                Refused::Damaged(why) | Refused::Foreign(why) | Refused::Unreadable(why) => why,
             });
             Stored { step, manifest }
         })
@@ -42,42 +42,29 @@ pub fn verify(path: &Path, manifest: &Manifest) -> Vec<String> {
         wrong.extend(checked.err().map(|why| format!("{}: {why}", folder.join(name).display())));
     };
     let open = |name: &str| File::open(folder.join(name)).map_err(|error| error.to_string());
-    let mut of_ranks: Vec<Option<File>> = Vec::new();
-    if manifest.has_pieces() {
-        for rank in 0..manifest.ranks {
-            let name = file_of_rank(rank);
-            let file = open(&name).and_then(|file| {
-                check_length(&file, manifest.length_of(rank))?;
-                Ok(file)
-            });
-            of_ranks.push(file.map_err(|why| note(&name, Err(why))).ok());
+    for item in &manifest.items {
+        let Content::Block { shape, boxes } = &item.content else { continue };
+        let name = file_of_block(&item.name);
+        match open(&name).and_then(|file| check_array(&file, item, shape).map(|()| file)) {
+            Err(why) => note(&name, Err(why)),
+            Ok(file) => boxes.iter().for_each(|one| note(&name, check_box(&file, item, shape, one))),
         }
     }
-    for item in &manifest.items {
-        match &item.content {
-            Content::Block { shape, boxes } => {
-                let name = file_of_block(&item.name);
-                let file = open(&name).and_then(|file| {
-                    check_array(&file, item, shape)?;
-                    Ok(file)
-                });
-                match file {
-                    Err(why) => note(&name, Err(why)),
-                    Ok(file) => {
-                        for one in boxes {
-                            note(&name, check_box(&file, item, shape, one));
-                        }
-                    }
-                }
-            }
-            Content::Part { pieces } | Content::List { pieces } => {
-                for (rank, (piece, file)) in pieces.iter().zip(&of_ranks).enumerate() {
-                    let Some(file) = file else { continue };
+    for rank in 0..if manifest.has_pieces() { manifest.ranks } else { 0 } {
+        let name = file_of_rank(rank);
+        let length = manifest.length_of(rank);
+        match open(&name).and_then(|file| check_length(&file, length).map(|()| file)) {
+            Err(why) => note(&name, Err(why)),
+            Ok(file) => {
+                for item in &manifest.items {
+                    let (Content::Part { pieces } | Content::List { pieces }) = &item.content else {
+                        continue;
+                    };
+                    let piece = &pieces[rank];
                     let len = (piece.elements * item.size) as u64;
-                    note(&file_of_rank(rank), check_bytes(file, piece.at, len, piece.crc32));
+                    note(&name, check_bytes(&file, piece.at, len, piece.crc32));
                 }
             }
-            Content::Value { .. } => {}
         }
     }
     wrong
@@ -86,11 +73,12 @@ pub fn verify(path: &Path, manifest: &Manifest) -> Vec<String> {
 /// Removes all snapshots but the latest `keep`.
 ///
 /// # Errors
-/// A job uses the folder, or a snapshot cannot be removed.
+/// There is no folder, a job uses it, or a snapshot cannot be removed.
 #[track_caller]
 pub fn prune(path: &Path, keep: usize) -> io::Result<()> {
+    folder::steps(path)?;
     let _held = Folder::take(path, "fencepost snapshots", "")?;
-    folder::prune(path, keep)
+    folder::prune(path, &[], keep)
 }
 
 impl Manifest {
@@ -109,7 +97,7 @@ impl Manifest {
         self.taken
     }
 
-    /// Returns the name of each item, and what it is.
+    /// Returns the name and a description of each item.
     pub fn items(&self) -> impl Iterator<Item = (&str, String)> {
         self.items.iter().map(|item| (&item.name[..], describe(item)))
     }

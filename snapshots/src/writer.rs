@@ -66,7 +66,7 @@ impl Copied {
     }
 
     /// Returns the report of this rank, with the checksum of each item.
-    fn report(&self, sums: &[u32], (held, wrote): (Duration, Duration)) -> Report {
+    fn report(&self, step: u64, sums: &[u32], (held, wrote): (Duration, Duration)) -> Report {
         let recorded = |(item, &crc32): (&CopiedItem, &u32)| Recorded {
             name: item.name.clone(),
             element: item.element.clone(),
@@ -75,7 +75,7 @@ impl Copied {
             crc32,
             value: item.value.clone(),
         };
-        Report { items: self.items.iter().zip(sums).map(recorded).collect(), held, wrote }
+        Report { step, items: self.items.iter().zip(sums).map(recorded).collect(), held, wrote }
     }
 }
 
@@ -85,8 +85,8 @@ enum Order {
     Write { step: u64, copied: Result<Copied, String>, held: Duration },
     /// Make the folder that all ranks have written a snapshot.
     Publish { program: String, step: u64, reports: Vec<Vec<u8>> },
-    /// Remove all snapshots but the latest ones.
-    Prune(usize),
+    /// Remove these snapshots, and then all but the latest ones.
+    Prune { damaged: Vec<u64>, keep: usize },
 }
 
 /// What an order has led to.
@@ -121,7 +121,7 @@ pub(crate) struct Writer {
     /// `None` only while this is dropped.
     orders: Option<Sender<Order>>,
     results: Receiver<(Outcome, Option<Copied>)>,
-    /// Set after a result was sent.
+    /// Set when a result was sent, and when the thread has ended.
     is_ready: Arc<AtomicBool>,
     /// Whether there is an order whose result has not arrived.
     is_busy: bool,
@@ -140,14 +140,14 @@ impl Writer {
         let (orders, taken) = channel::<Order>();
         let (sender, results) = channel();
         let is_ready = Arc::new(AtomicBool::new(false));
-        let (path, ready) = (path.to_owned(), is_ready.clone());
+        let (path, ready) = (path.to_owned(), SetOnDrop(is_ready.clone()));
         let body = move || {
             run_on_all_cores();
             for order in taken {
                 if let Some(result) = carry_out(&path, rank, folder.as_ref(), order) {
                     // The receiver is there as long as the sender of orders.
                     let _ = sender.send(result);
-                    ready.store(true, Ordering::Release);
+                    ready.0.store(true, Ordering::Release);
                 }
             }
         };
@@ -178,11 +178,11 @@ impl Writer {
         self.order(Order::Publish { program: program.into(), step, reports });
     }
 
-    /// Removes all snapshots but the latest `keep`, before anything else is done. There is no
-    /// result.
-    pub(crate) fn prune(&self, keep: usize) {
+    /// Removes these snapshots, and then all but the latest `keep`, before anything else is done.
+    /// There is no result.
+    pub(crate) fn prune(&self, damaged: Vec<u64>, keep: usize) {
         if let Some(orders) = &self.orders {
-            let _ = orders.send(Order::Prune(keep));
+            let _ = orders.send(Order::Prune { damaged, keep });
         }
     }
 
@@ -197,10 +197,8 @@ impl Writer {
 
     /// Returns whether the thread is at work.
     pub(crate) fn is_busy(&mut self) -> bool {
-        if self.is_busy
-            && let Ok(result) = self.results.try_recv()
-        {
-            self.arrived(result);
+        if self.is_busy && self.is_ready.load(Ordering::Acquire) {
+            self.wait(); // not at all
         }
         self.is_busy
     }
@@ -225,7 +223,7 @@ impl Writer {
     }
 
     /// Returns what the last order has led to, once.
-    pub(crate) fn take(&mut self) -> Option<Outcome> {
+    pub(crate) fn outcome(&mut self) -> Option<Outcome> {
         self.outcome.take()
     }
 
@@ -234,6 +232,15 @@ impl Writer {
         if let Some(copied) = copied {
             self.copied = copied;
         }
+    }
+}
+
+/// Sets a flag when it is dropped, also in a panic.
+struct SetOnDrop(Arc<AtomicBool>);
+
+impl Drop for SetOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
     }
 }
 
@@ -260,7 +267,7 @@ fn carry_out(
         Order::Write { step, copied: Ok(copied), held } => {
             let began = Instant::now();
             let written = write(&writing(path, step), rank, &copied);
-            let report = written.map(|sums| copied.report(&sums, (held, began.elapsed())));
+            let report = written.map(|sums| copied.report(step, &sums, (held, began.elapsed())));
             (Outcome::Written(report.map_err(|error| error.to_string())), Some(copied))
         }
         Order::Publish { program, step, reports } => {
@@ -270,8 +277,8 @@ fn carry_out(
             };
             (Outcome::Published(published), None)
         }
-        Order::Prune(keep) => {
-            if let Err(error) = folder::prune(path, keep) {
+        Order::Prune { damaged, keep } => {
+            if let Err(error) = folder::prune(path, &damaged, keep) {
                 print(&format!("an old snapshot could not be removed: {error}"));
             }
             return None;
@@ -302,7 +309,7 @@ fn write(folder: &Path, rank: usize, copied: &Copied) -> io::Result<Vec<u32>> {
         let (bytes, others) = rest.split_at(item.len);
         rest = others;
         match &item.shape {
-            Shape::Block { global, origin, extent } => {
+            Shape::Block { global, origin, extent, .. } => {
                 let path = folder.join(file_of_block(&item.name));
                 let written = write_box(&path, item, (global, origin, extent), rank == 0, bytes);
                 sums.push(written.map_err(|error| named(&path, error))?);

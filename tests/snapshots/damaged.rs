@@ -149,3 +149,82 @@ fn what_an_interrupted_job_has_left_is_removed() -> Result<()> {
     assert_eq!(names, ["lock", "notes.txt", "step-1"]);
     Ok(())
 }
+
+/// The state of a program that consists of a block only, after a step.
+fn heights(step: u64, block: &Block<2>) -> Vec<f32> {
+    let mut cells = vec![-1.0; block.len()];
+    block.fill(&mut cells, |[i, j]| (i * 3 + j) as f32 + step as f32 / 8.0);
+    cells
+}
+
+fn save_blocks(folder: &Path, steps: &[u64], keep: usize) -> Result<()> {
+    fencepost::ranks(2).run(|world| {
+        let block = block(world)?;
+        let mut snapshots = Snapshots::new(world, folder)?.every(1).keep(keep).must_succeed();
+        let mut cells = heights(0, &block);
+        snapshots.restore(Items::new().block("cells", &block, &mut cells))?;
+        for &step in steps {
+            cells = heights(step, &block);
+            snapshots.offer(step, || Items::new().block("cells", &block, &mut cells))?;
+            snapshots.finish()?;
+        }
+        Ok(())
+    })
+}
+
+/// Restores with another number of ranks, which compare boxes that they do not have.
+fn restore_blocks(folder: &Path, ranks: usize) -> Result<Option<u64>> {
+    let steps = fencepost::ranks(ranks).collect(|world| {
+        let block = Block::new(world, [4, 3])?;
+        let mut cells = vec![-1.0; block.len()];
+        let step = Snapshots::new(world, folder)?.restore(Items::new().block("cells", &block, &mut cells))?;
+        assert!(step.is_none_or(|step| cells == heights(step, &block)));
+        Ok(step)
+    })?;
+    Ok(steps[0])
+}
+
+#[test]
+fn a_flipped_byte_is_noticed_by_another_number_of_ranks() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    save_blocks(folder.path(), &[1, 2], 2)?;
+    let path = folder.path().join("step-2/cells.npy");
+    let bytes = fs::read(&path)?;
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 16;
+        fs::write(&path, damaged)?;
+        assert_eq!(restore_blocks(folder.path(), 1 + 2 * (at % 2))?, Some(1), "byte {at}");
+    }
+    fs::write(&path, bytes)?;
+    assert_eq!(restore_blocks(folder.path(), 3)?, Some(2));
+    Ok(())
+}
+
+/// A damaged snapshot is later than the one that is restored, and does not count as one that is
+/// kept.
+#[test]
+fn a_damaged_snapshot_is_removed_after_the_next_one_and_no_intact_one_for_it() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    save_blocks(folder.path(), &[40, 50], 2)?;
+    let damaged = folder.path().join("step-50/cells.npy");
+    fs::write(&damaged, "damaged")?;
+    save_blocks(folder.path(), &[42], 1)?;
+    assert_eq!(restore_blocks(folder.path(), 2)?, Some(42));
+    assert!(!folder.path().join("step-50").exists() && !folder.path().join("step-40").exists());
+    Ok(())
+}
+
+#[test]
+fn only_folders_that_a_job_has_left_are_removed() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for name in ["writing-notes", "removing-old-data", "writing-7", "removing-007"] {
+        fs::create_dir(folder.path().join(name))?;
+    }
+    fs::write(folder.path().join("writing-8"), "a file")?;
+    assert_eq!(restore_blocks(folder.path(), 1)?, None);
+    let names: Vec<_> = files(folder.path())?;
+    let names: Vec<_> = names.iter().filter_map(|path| path.file_name()).collect();
+    assert_eq!(names, ["lock", "removing-007", "removing-old-data", "writing-8", "writing-notes"]);
+    Ok(())
+}

@@ -250,6 +250,64 @@ fn a_folder_that_another_job_uses_is_refused_with_its_name() -> Result<()> {
     fencepost::ranks(1).run(|world| Snapshots::new(world, folder.path()).map(drop))
 }
 
+#[test]
+fn ranks_that_offer_different_steps_get_an_error_with_both() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let error = fencepost::ranks(2).run(|world| {
+        let mut snapshots = Snapshots::new(world, folder.path())?.every(1).must_succeed();
+        let mut value = 1.0;
+        snapshots.offer(7 + world.rank() as u64, || Items::new().value("x", &mut value))?;
+        snapshots.finish()
+    });
+    let message = error.expect_err("the steps differ").message().to_owned();
+    assert!(message.contains("rank 0 step 7, and rank 1 step 8"), "{message}");
+    Ok(())
+}
+
+#[test]
+fn blocks_of_different_grids_are_refused() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let message = refused(folder.path(), 2, |world, snapshots| {
+        let grid = if world.rank() == 0 { [2, 1] } else { [1, 2] };
+        let block = Block::new(world, [4, 4])?.grid(grid)?;
+        snapshots.restore(Items::new().block("u", &block, &mut vec![0.0; block.len()])).map(drop)
+    })?;
+    assert!(message.contains("a grid of [2, 1] ranks on rank 0") && message.contains("[1, 2]"), "{message}");
+    Ok(())
+}
+
+#[test]
+fn a_rank_that_does_not_see_the_folder_of_rank_0_is_named() -> Result<()> {
+    let (folder, other) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let errors = fencepost::ranks(3).collect(|world| {
+        let path = if world.rank() == 1 { other.path() } else { folder.path() };
+        Ok(Snapshots::new(world, path).expect_err("rank 1 sees another folder").message().to_owned())
+    })?;
+    for error in errors {
+        assert!(
+            error.starts_with("rank 1: does not see the folder") && error.contains("absolute path"),
+            "{error}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn items_that_became_invalid_are_refused_before_they_are_copied() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let error = fencepost::ranks(2).run(|world| {
+        let mut snapshots = Snapshots::new(world, folder.path())?.every(1);
+        let block = Block::new(world, [8])?;
+        let mut u = vec![0.0; block.len()];
+        snapshots.offer(1, || Items::new().block("u", &block, &mut u))?;
+        snapshots.finish()?;
+        snapshots.offer(2, || Items::new().block("u", &block, &mut u[..3]))
+    });
+    let message = error.expect_err("the storage is too short").message().to_owned();
+    assert!(message.contains("has 3 elements, where its block stores 4"), "{message}");
+    Ok(())
+}
+
 /// Edits the manifest, with a checksum that fits.
 fn edit(folder: &Path, from: &str, to: &str) -> Result<()> {
     let path = folder.join("step-5/manifest.json");
@@ -287,6 +345,8 @@ fn a_manifest_that_was_edited_to_contradict_itself_is_damaged() -> Result<()> {
         ("\"elements\": 3", "\"elements\": 4611686018427387904"),
         ("\"at\": 0", "\"at\": 1"),
         ("\"size\": 8", "\"size\": 0"),
+        ("\"<f8\"", "\"<f4\""),
+        ("\"<f8\"", "\"nonsense\""),
         ("\"name\": \"u\"", "\"name\": \"../u\""),
         ("\"name\": \"u\"", "\"name\": \"seeds\""),
         ("        4\n", "        5\n"),

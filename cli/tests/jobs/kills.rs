@@ -60,9 +60,13 @@ fn snapshots(folder: &Path) -> (Vec<u64>, bool) {
 }
 
 fn begin(program: &[&str], transport: &str, folder: &Path) -> Launched {
+    begin_with(&options(transport, "4"), program, folder)
+}
+
+fn begin_with(options: &[&str], program: &[&str], folder: &Path) -> Launched {
     let folder = folder.display().to_string();
     let words = [program, &["--snapshots", &folder]].concat();
-    let options = [&options(transport, "4")[..], &["--restarts", "3"]].concat();
+    let options = [options, &["--restarts", "3"]].concat();
     run_with(&options, &words, &LIMITS)
 }
 
@@ -114,18 +118,18 @@ fn kill_one(
         return false;
     }
     ended.expect(0);
-    let told = format!("{program} on {transport}, {victim:?}: {ended:#?}");
-    assert_eq!(digest(&ended.out), Some(&undisturbed.digest[..]), "{told}");
+    let about = format!("{program} on {transport}, {victim:?}: {ended:#?}");
+    assert_eq!(digest(&ended.out), Some(&undisturbed.digest[..]), "{about}");
     let from = continued(&ended.out);
     // Nothing that was complete at the kill is done again.
     assert!(
         from >= before.last().copied(),
-        "a later snapshot than {from:?} of {before:?} was complete: {told}"
+        "a later snapshot than {from:?} of {before:?} was complete: {about}"
     );
     let announced = ended.err.lines().find_map(|line| line.split_once("the last snapshot is of step "));
     if let Some((_, rest)) = announced {
         let step: u64 = rest.split(',').next().and_then(|step| step.parse().ok()).expect("a step");
-        assert!(from >= Some(step), "step {step} was announced: {told}");
+        assert!(from >= Some(step), "step {step} was announced: {about}");
     }
     row.kills += 1;
     row.of_launchers += usize::from(at_launcher);
@@ -199,29 +203,35 @@ fn begin_without(words: &[&str], folder: &Path, how: &str, variables: &[(&str, &
 }
 
 /// The steps of a program that is asked to end are more than it would compute in a minute.
-fn hillslope(steps: u64) -> Vec<String> {
-    let words = ["hillslope", "-n", "4", "--group", "2", "--every", "0.03", "--years"];
+fn hillslope(ranks: &str, group: &str, steps: u64) -> Vec<String> {
+    let words = ["hillslope", "-n", ranks, "--group", group, "--every", "0.03", "--years"];
     words.iter().map(|word| (*word).to_owned()).chain([format!("{steps}e5")]).collect()
 }
 
-/// Checks how a job has ended that was asked to, and that another one continues from its snapshot:
-/// hillslope compares its result with that of the serial program.
-fn check_continued(name: &str, ended: &Ended, folder: &Path) {
+/// Checks how a job has ended that was asked to, and that one with another number of ranks and
+/// another halo continues from its snapshot: hillslope compares its result with that of the serial
+/// program.
+fn check_continued(name: &str, ended: &Ended, folder: &Path, (ranks, transport): (&str, &str)) {
     assert!(digest(&ended.out).is_none(), "{name} ends before its end: {ended:#?}");
     let last = snapshots(folder).0.last().copied().expect("a snapshot");
-    let words = hillslope(last + 10);
+    let words = hillslope(ranks, "3", last + 10);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let again = begin(&words, "shm", folder).end();
+    let again = begin_with(&["-n", ranks, "--transport", transport], &words, folder).end();
     assert_eq!(continued(&again.expect(0).out), Some(last), "{name}: {again:#?}");
     assert!(again.out.contains("equal to the serial program bit for bit"), "{name}: {again:#?}");
-    println!("  {name}: code 75 after step {last}, and continued from there");
+    println!("  {name}: code 75 after step {last}, continued by {ranks} ranks on {transport}");
 }
 
 /// Jobs are asked to end by a signal, with our launcher, with another one and without one.
 pub fn on_request() {
-    let words = hillslope(1_000_000);
+    let words = hillslope("4", "2", 1_000_000);
     let words: &[&str] = &words.iter().map(String::as_str).collect::<Vec<_>>();
-    for (transport, signal) in [("shm", Signal::USR1), ("tcp", Signal::TERM), ("mixed", Signal::USR1)] {
+    let cases = [
+        ("shm", Signal::USR1, ("1", "shm")),
+        ("tcp", Signal::TERM, ("3", "shm")),
+        ("mixed", Signal::USR1, ("6", "tcp")),
+    ];
+    for (transport, signal, next) in cases {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().display().to_string();
         let options = [&options(transport, "4")[..], &["--restarts", "3", "--snapshot-on-term"]].concat();
@@ -231,9 +241,9 @@ pub fn on_request() {
         let ended = job.end();
         let step = snapshots(folder.path()).0.last().copied().expect("a snapshot");
         ended.expect(75).says(&format!("the job ended on request after a snapshot of step {step}, in "));
-        check_continued(&format!("{transport}, {signal:?}"), &ended, folder.path());
+        check_continued(&format!("{transport}, {signal:?}"), &ended, folder.path(), next);
     }
-    for how in ["local", "tcp"] {
+    for (how, next) in [("local", ("9", "tcp")), ("tcp", ("9", "shm"))] {
         let folder = tempfile::tempdir().expect("a folder");
         let secret = folder.path().join("secret");
         std::fs::write(&secret, [7; 32]).expect("written");
@@ -247,6 +257,6 @@ pub fn on_request() {
         ranks[ranks.len() - 1].kill(Signal::TERM);
         let ended: Vec<Ended> = ranks.into_iter().map(Launched::end).collect();
         ended.iter().for_each(|ended| _ = ended.expect(75));
-        check_continued(&format!("{how} without our launcher"), &ended[0], &saved);
+        check_continued(&format!("{how} without our launcher"), &ended[0], &saved, next);
     }
 }

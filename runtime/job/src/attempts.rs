@@ -4,12 +4,13 @@
 //! memory of its ranks are gone, so that locks that its processes held are free. Rank 0 of the next
 //! attempt gets the standard input that is left.
 
-use crate::exit::FAILED;
+use crate::description::Limits;
+use crate::exit::{FAILED, STOPPED};
 use crate::launcher::{RunningJob, Snapshot};
 use crate::orphans::Orphans;
 use crate::relay::{OutputRelay, report};
 use crate::signals::Signals;
-use crate::start::{RANKS_MAX, Start};
+use crate::start::{Host, RANKS_MAX, Start};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -38,7 +39,10 @@ impl Start {
         loop {
             let mut running = match RunningJob::new(&self, (&mut relay, &mut signals), timeout) {
                 Ok(running) => running,
-                Err(error) => return not_started(error),
+                Err(error) => {
+                    relay.flush();
+                    return not_started(error);
+                }
             };
             running.start(&self);
             running.watch();
@@ -95,7 +99,18 @@ impl Attempts {
             running.report(self.snapshot.as_ref());
             return Some(running.code());
         };
-        let lost = if start.shrink { running.lost_hosts() } else { vec![false; start.hosts.len()] };
+        if running.was_asked() {
+            // The next attempt would not have been asked.
+            running.report(self.snapshot.as_ref());
+            if self.snapshot.is_none() {
+                return Some(running.code());
+            }
+            running.report_request(self.snapshot.as_ref());
+            return Some(STOPPED);
+        }
+        let lost = running.lost_hosts();
+        let rest = start.rest_of_hosts(&lost);
+        let lost = if start.shrink { lost } else { vec![false; start.hosts.len()] };
         if lost.iter().all(|&lost| lost) {
             running.report(self.snapshot.as_ref());
             running.report_line("the job is not started again: no host is left");
@@ -112,13 +127,18 @@ impl Attempts {
             let ranks = start.size();
             running.report_line(&format!("attempt {number} leaves out {names}: it has {ranks} ranks"));
         }
+        let why = if wait >= rest {
+            "since the one before took no snapshot"
+        } else {
+            "until the ranks on the lost host have ended"
+        };
+        let wait = wait.max(rest);
         if !wait.is_zero() {
-            let seconds = wait.as_secs();
-            running.report_line(&format!(
-                "attempt {number} begins in {seconds} s, since the one before took no snapshot"
-            ));
+            let seconds = wait.as_secs_f64();
+            running.report_line(&format!("attempt {number} begins in {seconds} s, {why}"));
         }
-        running.pause(Instant::now() + wait, orphans)
+        let asked = (self.snapshot.as_ref(), start.snapshot_on_term);
+        running.pause(Instant::now() + wait, orphans, asked)
     }
 
     /// Returns how long to wait after an attempt.
@@ -133,6 +153,15 @@ impl Attempts {
 }
 
 impl Start {
+    /// Returns how long ranks on hosts that were `lost` may live on. It is unknown when they have
+    /// ended, unless the host is this machine.
+    fn rest_of_hosts(&self, lost: &[bool]) -> Duration {
+        let is_far = |host: &Host| !host.remote.is_empty() && !host.pretended;
+        let lives_on = self.hosts.iter().zip(lost).any(|(host, &lost)| lost && is_far(host));
+        let Limits { silence, heartbeat } = self.limits;
+        if lives_on && !silence.is_zero() { silence + heartbeat } else { Duration::ZERO }
+    }
+
     /// Removes the hosts that were `lost` from the job, and returns their names, if there are any.
     fn leave_out(&mut self, lost: &[bool]) -> Option<String> {
         let (mut kept, mut names) = (Vec::new(), Vec::new());
@@ -148,7 +177,6 @@ impl Start {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::start::Host;
 
     #[test]
     fn waits_double_up_to_a_limit_and_begin_again_after_a_snapshot() {
@@ -165,6 +193,11 @@ mod tests {
         let mut start = Start::this_program(2, crate::Reach::Tcp).expect("a path");
         let named = |name: &str| Host { name: name.into(), ..Host::here(2) };
         start.hosts = ["a", "b", "c"].map(named).into();
+        assert_eq!(start.rest_of_hosts(&[true; 3]), Duration::ZERO, "they are here");
+        start.hosts[1].remote = vec!["ssh".into()];
+        let Limits { silence, heartbeat } = start.limits;
+        assert_eq!(start.rest_of_hosts(&[true, false, true]), Duration::ZERO);
+        assert_eq!(start.rest_of_hosts(&[false, true, false]), silence + heartbeat);
         assert_eq!(start.leave_out(&[false; 3]), None);
         assert_eq!(start.leave_out(&[true, false, true]).as_deref(), Some("hosts a, c"));
         assert_eq!((start.size(), start.hosts[0].name.as_str()), (2, "b"));

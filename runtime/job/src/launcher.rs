@@ -9,7 +9,7 @@
 use crate::children::{Children, Event, Ready};
 use crate::control::{self, Message};
 use crate::description::{Description, HostRanks, Limits, Reach};
-use crate::exit::{Exit, FAILED, TIMED_OUT, signal_name};
+use crate::exit::{Exit, FAILED, STOPPED, TIMED_OUT, signal_name};
 use crate::input::{InputSource, is_terminal};
 use crate::link::HostMemory;
 use crate::orphans::Orphans;
@@ -22,7 +22,7 @@ use crate::turns::{Turns, timeout_until};
 use fencepost_transport::auth::{Secret, random_bytes};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
-use signal_hook::consts::{SIGCONT, SIGTSTP, SIGTTOU};
+use signal_hook::consts::{SIGCONT, SIGTERM, SIGTSTP, SIGTTOU, SIGUSR1, SIGUSR2};
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -515,6 +515,11 @@ impl<'a> RunningJob<'a> {
         self.job_state.retryable_failure(is_first_attempt).map(|failure| self.describe(&failure))
     }
 
+    /// Returns whether the ranks were asked to save their state and to end.
+    pub(crate) fn was_asked(&self) -> bool {
+        self.job_state.was_asked()
+    }
+
     /// Returns whether each of the hosts, in the order of the job, was lost.
     pub(crate) fn lost_hosts(&self) -> Vec<bool> {
         let mut end = 0;
@@ -542,21 +547,32 @@ impl<'a> RunningJob<'a> {
 
     /// Reports the failure of the job, or that it has ended on request; `snapshot` is its last one.
     pub(crate) fn report(&mut self, snapshot: Option<&Snapshot>) {
+        let on_request = self.job_state.has_stopped();
         let failures = self.job_state.failures();
         if self.job_state.timed_out() {
             self.relay.report("the job exceeded its time limit");
         } else if let Some(first) = failures.iter().find(|failure| failure.primary).or(failures.first()) {
             self.relay.report(&self.describe(first));
-        } else if self.job_state.has_stopped() {
-            let after = snapshot.map_or(String::new(), |snapshot| format!(" after a snapshot {snapshot}"));
-            self.relay.report(&format!("the job ended on request{after}"));
+        } else if on_request {
+            self.report_request(snapshot);
         }
+    }
+
+    /// Reports that the job has ended on request.
+    pub(crate) fn report_request(&mut self, snapshot: Option<&Snapshot>) {
+        let after = snapshot.map_or(String::new(), |snapshot| format!(" after a snapshot {snapshot}"));
+        self.relay.report(&format!("the job ended on request{after}"));
     }
 
     /// Waits, after all ranks have ended, until `until` and until the processes that they have left
     /// on this machine have ended, too. Returns the exit code of the job if a signal or the time
-    /// limit ends it meanwhile.
-    pub(crate) fn pause(&mut self, until: Instant, orphans: &Orphans) -> Option<u8> {
+    /// limit ends it meanwhile. A signal that asks for a snapshot finds the last one taken.
+    pub(crate) fn pause(
+        &mut self,
+        until: Instant,
+        orphans: &Orphans,
+        (snapshot, on_term): (Option<&Snapshot>, bool),
+    ) -> Option<u8> {
         let mut commands = Vec::new(); // there is no rank to carry them out
         loop {
             self.flush_output();
@@ -567,7 +583,12 @@ impl<'a> RunningJob<'a> {
             let limit = [self.timeout(), end].into_iter().flatten().min();
             // If nothing is left to wait for, this only takes the signals that have arrived.
             let (caught, _) = self.wait_without_ranks(&left, limit);
-            if let Some(&signal) = caught.first() {
+            if let Some(&signal) = caught.iter().find(|&&signal| signal != SIGUSR2) {
+                let asks = signal == SIGUSR1 || signal == SIGTERM && on_term;
+                if asks && snapshot.is_some() {
+                    self.report_request(snapshot);
+                    return Some(STOPPED);
+                }
                 let name = signal_name(signal).unwrap_or("a signal");
                 self.relay.report(&format!("{name} ended the job before its next attempt"));
                 self.job_state.on_signal(signal, now, &mut commands);

@@ -28,18 +28,24 @@ impl Orphans {
     /// Kills the orphans, and returns those that have not ended yet. The ranks that this process
     /// has started have to be reaped before.
     pub(crate) fn kill(&self) -> Vec<OwnedFd> {
-        let orphans = children().into_iter().filter(|child| !self.others.contains(child));
-        let mut left = Vec::new();
-        for process in orphans.filter_map(|orphan| pidfd_open(orphan, PidfdFlags::empty()).ok()) {
-            let _: rustix::io::Result<()> = pidfd_send_signal(&process, Signal::KILL);
-            let mut fds = [PollFd::new(&process, PollFlags::IN)];
-            if matches!(poll(&mut fds, Some(&Timespec::default())), Ok(1)) {
-                let _ = waitid(WaitId::PidFd(process.as_fd()), WaitIdOptions::EXITED);
-            } else {
-                left.push(process);
+        let (mut seen, mut left) = (self.others.clone(), Vec::new());
+        // The children of an orphan become orphans when it has ended.
+        loop {
+            let orphans: Vec<Pid> = children().into_iter().filter(|child| !seen.contains(child)).collect();
+            if orphans.is_empty() {
+                return left;
+            }
+            seen.extend(&orphans);
+            for process in orphans.iter().filter_map(|&pid| pidfd_open(pid, PidfdFlags::empty()).ok()) {
+                let _: rustix::io::Result<()> = pidfd_send_signal(&process, Signal::KILL);
+                let mut fds = [PollFd::new(&process, PollFlags::IN)];
+                if matches!(poll(&mut fds, Some(&Timespec::default())), Ok(1)) {
+                    let _ = waitid(WaitId::PidFd(process.as_fd()), WaitIdOptions::EXITED);
+                } else {
+                    left.push(process);
+                }
             }
         }
-        left
     }
 }
 

@@ -210,6 +210,7 @@ impl StateMachine {
         }
         if signal == SIGTERM && self.signals == 0 && std::mem::take(&mut self.snapshot_on_term) {
             self.asked_to_stop = true;
+            self.forwarded.push(signal);
             return commands.extend(self.running().map(|rank| RankCommand::Signal(rank, signal)));
         }
         self.signals += 1;
@@ -327,8 +328,7 @@ impl StateMachine {
     /// the rank must have joined.
     pub(crate) fn retryable_failure(&self, is_first_attempt: bool) -> Option<Failure> {
         let has_stopped = |state: &RankState| state.last_ending == Some(Ending::Stopped);
-        let is_ended = self.timed_out || self.signals > 0 || self.asked_to_stop;
-        if is_ended || self.ranks.iter().any(has_stopped) {
+        if self.timed_out || self.signals > 0 || self.ranks.iter().any(has_stopped) {
             return None;
         }
         let is_retryable = |failure: &Failure| self.is_retryable(failure.rank, is_first_attempt);
@@ -354,6 +354,11 @@ impl StateMachine {
             Some(Exit::Code(code @ 129..=192)) => state.in_world && !of_user(code - 128),
             _ => false,
         }
+    }
+
+    /// Returns whether the ranks were asked to save their state and to end.
+    pub(crate) fn was_asked(&self) -> bool {
+        self.asked_to_stop || self.forwarded.contains(&SIGUSR1)
     }
 
     /// Returns whether a rank was lost with its host.

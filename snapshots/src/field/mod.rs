@@ -78,10 +78,18 @@ impl Field {
     #[track_caller]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let (path, site) = (path.as_ref(), Location::caller());
+        let file =
+            File::open(path).map_err(|error| failed(path, "the file cannot be read", error).at(site))?;
+        Self::of(file, path)
+    }
+
+    /// Does what [`open`](Self::open) does with a file that is open.
+    #[track_caller]
+    pub(crate) fn of(file: File, path: &Path) -> Result<Self> {
+        let site = Location::caller();
         let unreadable = |error| failed(path, "the file cannot be read", error).at(site);
         let invalid =
             |reason: &str| Error::new(ErrorClass::File, format!("{}: {reason}", path.display())).at(site);
-        let file = File::open(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
         if !metadata.is_file() {
             return Err(invalid("it is not a file; give the path of a .npy file"));
@@ -103,6 +111,11 @@ impl Field {
             )));
         }
         Ok(Self { path: path.into(), file, header })
+    }
+
+    /// Returns the open file.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// Returns the number of elements along each dimension.
