@@ -1,5 +1,6 @@
 //! [`Items`]: what the state of a program consists of, as each rank lists it.
 
+use crate::cells::{file_runs, stored_boxes};
 use crate::field::Field;
 use crate::header;
 use fencepost_planner::grid::Block;
@@ -92,8 +93,15 @@ trait Content {
     /// Passes the bytes of what this rank saves to `each`, in order.
     fn bytes(&self, each: &mut dyn FnMut(&[u8]));
 
-    /// Returns the bytes of `elements` elements to be overwritten, of an item that is no block.
-    fn room_for(&mut self, elements: usize) -> Result<&mut [u8], String>;
+    /// Returns the boxes of the array that a block stores, by their first cell and their extent:
+    /// its own and those of its halo.
+    fn boxes(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
+        Vec::new()
+    }
+
+    /// Replaces the cells of a box that is inside the `number`-th of `boxes`. If this is no block,
+    /// replaces all elements instead.
+    fn put(&mut self, number: usize, place: (&[usize], &[usize]), bytes: &[u8]) -> Result<(), String>;
 
     /// Reads the block's cells from the file of the whole array.
     fn load(&mut self, field: &Field) -> Result<()> {
@@ -119,8 +127,31 @@ impl<T: Element, const D: usize> Content for OfBlock<'_, T, D> {
         self.block.rows().for_each(|row| each(bytemuck::cast_slice(row.of(self.cells))));
     }
 
-    fn room_for(&mut self, _: usize) -> Result<&mut [u8], String> {
-        Err("internal error: the cells of a block are not consecutive".into())
+    fn boxes(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
+        let boxes = stored_boxes(self.block).into_iter();
+        boxes.map(|stored| (stored.first.to_vec(), stored.extent.to_vec())).collect()
+    }
+
+    fn put(
+        &mut self,
+        number: usize,
+        (origin, extent): (&[usize], &[usize]),
+        bytes: &[u8],
+    ) -> Result<(), String> {
+        let stored = &stored_boxes(self.block)[number];
+        // Local storage is an array, too, whose rows may be padded.
+        let strides = self.block.strides();
+        let rows: [usize; D] =
+            std::array::from_fn(|d| if d == 0 { self.cells.len() } else { strides[d - 1] } / strides[d]);
+        let inside: [usize; D] = std::array::from_fn(|d| origin[d] - stored.first[d]);
+        let mut rest = bytes;
+        for (first, cells) in file_runs(&rows, &inside, extent) {
+            let run = &mut self.cells[stored.local + first as usize..][..cells];
+            let (these, others) = rest.split_at(size_of_val(run));
+            bytemuck::cast_slice_mut(run).copy_from_slice(these);
+            rest = others;
+        }
+        Ok(())
     }
 
     fn load(&mut self, field: &Field) -> Result<()> {
@@ -150,10 +181,9 @@ impl<T: Element> Content for OfSlice<'_, T> {
         each(bytemuck::cast_slice(self.0));
     }
 
-    fn room_for(&mut self, elements: usize) -> Result<&mut [u8], String> {
-        let given = self.0.len();
-        let all = (elements == given).then(|| bytemuck::cast_slice_mut(self.0));
-        all.ok_or_else(|| format!("internal error: {elements} elements were saved, where there are {given}"))
+    fn put(&mut self, _: usize, _: (&[usize], &[usize]), bytes: &[u8]) -> Result<(), String> {
+        bytemuck::cast_slice_mut(self.0).copy_from_slice(bytes);
+        Ok(())
     }
 }
 
@@ -164,12 +194,14 @@ impl<T: Element> Content for OfList<'_, T> {
         each(bytemuck::cast_slice(self.0));
     }
 
-    fn room_for(&mut self, elements: usize) -> Result<&mut [u8], String> {
+    fn put(&mut self, _: usize, _: (&[usize], &[usize]), bytes: &[u8]) -> Result<(), String> {
+        let elements = bytes.len() / size_of::<T>();
         self.0.clear();
         let room = self.0.try_reserve_exact(elements);
         room.map_err(|_| format!("there is no memory for {elements} elements"))?;
         self.0.resize(elements, T::zeroed());
-        Ok(bytemuck::cast_slice_mut(self.0))
+        bytemuck::cast_slice_mut(self.0).copy_from_slice(bytes);
+        Ok(())
     }
 }
 
@@ -299,9 +331,25 @@ impl Item<'_> {
         hasher.finalize()
     }
 
-    /// Returns the bytes of `elements` elements to be overwritten, of an item that is no block.
-    pub(crate) fn room_for(&mut self, elements: usize) -> Result<&mut [u8], String> {
-        self.content.room_for(elements)
+    /// Returns the boxes of the array that a block stores, by their first cell and their extent:
+    /// its own and those of its halo.
+    pub(crate) fn boxes(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
+        self.content.boxes()
+    }
+
+    /// Replaces the cells of a box that is inside the `number`-th of `boxes`. If this is no block,
+    /// replaces all elements instead.
+    ///
+    /// # Panics
+    /// If the number of bytes is not that of the box or the item, or of a list that of some
+    /// elements.
+    pub(crate) fn put(
+        &mut self,
+        number: usize,
+        place: (&[usize], &[usize]),
+        bytes: &[u8],
+    ) -> Result<(), String> {
+        self.content.put(number, place, bytes)
     }
 
     /// Reads a block's cells, also those of its halo, from the file of the whole array.

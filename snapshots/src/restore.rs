@@ -1,102 +1,125 @@
 //! Restores the latest snapshot that is intact.
 
 use crate::agreement::{agreed_as, first_reason, print};
-use crate::cells::file_runs;
+use crate::compare::{check_array, check_box, mismatch_of_box};
 use crate::field::Field;
 use crate::folder;
-use crate::header;
+use crate::holders;
 use crate::items::{Item, Items, Shape};
-use crate::manifest::{Box, Content, Manifest, Refused, Saved, file_of_block, file_of_rank, from_hex};
+use crate::manifest::{Box, Content, Manifest, Refused, Saved, file_of_block, from_hex};
+use crate::stores::Stores;
 use fencepost_planner::element::Op;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_runtime::World;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// The most bytes that are read at a time for a checksum.
-const CHUNK: usize = 1 << 20;
-
-/// Restores the latest snapshot of the folder that is intact. Returns its step, or `None` if the
-/// folder has none, and on rank 0 the steps that are damaged. All ranks call this.
+/// Restores the latest snapshot that is intact. Returns its step, or `None` if there are none, and
+/// the steps that are damaged. All ranks call this.
 pub(crate) fn latest(
     world: &World,
-    path: &Path,
+    (path, stores): (&Path, &Stores),
     program: &str,
     items: &mut Items<'_>,
 ) -> Result<(Option<u64>, Vec<u64>)> {
-    let place = (world.rank(), world.size());
-    // Only rank 0 looks at the folder, and all ranks get the texts of manifests.
-    let steps = if place.0 == 0 { folder::steps(path) } else { Ok(Vec::new()) };
-    let mut steps = agreed_as(world, ErrorClass::Io, steps.map_err(|error| error.to_string()))?.into_iter();
+    let (rank, ranks) = (world.rank(), world.size());
+    let mut steps = Ok(Vec::new());
+    if stores.leader(rank) == rank {
+        steps = folder::steps(path).map_err(|error| error.to_string());
+    }
+    let mut steps = agreed_as(world, ErrorClass::Io, steps)?.into_iter();
     let mut damaged = Vec::new();
-    let note = |damaged: &mut Vec<u64>, step: u64, why: &str| {
-        print(&format!("the snapshot of step {step} is damaged and is not used: {why}"));
-        damaged.push(step);
-    };
+    // The latest manifest that this rank leads and that was not tried yet.
+    let mut next: Option<Manifest> = None;
     loop {
-        let mut found = Vec::new();
-        if place.0 == 0 {
-            let next = steps.by_ref().find_map(|step| match folder::manifest(path, step) {
-                Err(Refused::Damaged(why)) => {
-                    note(&mut damaged, step, &why);
-                    None
-                }
-                readable => Some(readable),
-            });
-            found = match next {
-                Some(Ok(manifest)) if manifest.program != program => format!(
-                    "!{}: its snapshots are of the program `{}`, and this is `{program}`: use another folder",
-                    path.display(),
-                    manifest.program
-                ),
-                Some(Ok(manifest)) => manifest.to_text(),
-                Some(Err(Refused::Foreign(why) | Refused::Unreadable(why) | Refused::Damaged(why))) => {
-                    format!("!{why}")
-                }
-                None if damaged.is_empty() => String::new(),
-                None => format!(
-                    "!{}: no snapshot in it is intact; to start from the beginning, remove the folder or use another one",
-                    path.display()
-                ),
+        // Those that lead propose manifests, and the latest one is tried.
+        let mut found = Ok(());
+        if next.is_none() {
+            found = next_manifest(path, program, &mut steps, &mut damaged).map(|found| next = found);
+        }
+        agreed_as(world, ErrorClass::File, found)?;
+        let key = |manifest: &Manifest| {
+            let sum = crc32fast::hash(manifest.to_text().as_bytes());
+            [1, manifest.step, manifest.taken, u64::from(sum)]
+        };
+        let mine = next.as_ref().map_or([0; 4], key);
+        let is_damaged = u64::from(!damaged.is_empty());
+        let keys = world.allgather(&[&mine[..], &[is_damaged]].concat())?;
+        let latest = keys.iter().map(|key| &key[..4]).max().unwrap_or(&[0; 4]);
+        if latest[0] == 0 {
+            if keys.iter().all(|key| key[4] == 0) {
+                return Ok((None, Vec::new()));
             }
-            .into_bytes();
-        }
-        world.broadcast_vec(0, &mut found)?;
-        let found = String::from_utf8_lossy(&found);
-        if found.is_empty() {
-            return Ok((None, Vec::new()));
-        }
-        if let Some(why) = found.strip_prefix('!') {
+            let others = if stores.len() > 1 { ", and none in the folders of other hosts" } else { "" };
+            let why = format!(
+                "{}: no snapshot in it is intact{others}; to start from the beginning, remove the folder or use another one",
+                path.display()
+            );
             return Err(Error::new(ErrorClass::File, why));
         }
-        let manifest = Manifest::from_text(&found).map_err(|_| {
-            Error::new(ErrorClass::Intern, "a manifest that rank 0 has read is damaged on this rank")
+        let owner = keys.iter().position(|key| key[..4] == *latest).unwrap_or(0);
+        let mut text = Vec::new();
+        if mine == *latest {
+            text = next.take().map_or(text, |manifest| manifest.to_text().into_bytes());
+        }
+        world.broadcast_vec(owner, &mut text)?;
+        let manifest = Manifest::from_text(&String::from_utf8_lossy(&text)).map_err(|_| {
+            let why = format!("a manifest that rank {owner} has read is damaged on this rank");
+            Error::new(ErrorClass::Intern, why)
         })?;
-        agreed_as(world, ErrorClass::File, check(&manifest, items, place))?;
+        agreed_as(world, ErrorClass::File, check(&manifest, items, (rank, ranks), stores))?;
         let step = manifest.step;
+        let folder = folder::snapshot(path, step);
+        let arrays = load_arrays(&folder, &manifest, items, (rank, ranks));
+        let files = holders::load(world, stores, &folder, &manifest, items)?;
         // What cannot be read may be intact: then no older snapshot is used in its place.
-        let (why, is_damaged) = match load(&folder::snapshot(path, step), &manifest, items, place) {
+        let (why, is_damaged) = match arrays.and(files.map_err(Refused::Damaged)) {
             Ok(()) => (String::new(), false),
             Err(Refused::Damaged(why)) => (why, true),
             Err(Refused::Unreadable(why) | Refused::Foreign(why)) => (why, false),
         };
         let is_unreadable = !why.is_empty() && !is_damaged;
-        let code = u64::from(is_damaged) | u64::from(is_unreadable) << 1;
-        match world.allreduce_one(code, Op::Bor)? {
-            0 => return Ok((Some(step), damaged)),
-            code => {
-                let why = first_reason(world, &why)?;
-                if code > 1 {
-                    return Err(Error::new(ErrorClass::Io, why));
-                }
-                if place.0 == 0 {
-                    note(&mut damaged, step, &why);
-                }
+        let code = world.allreduce_one(u64::from(is_damaged) | u64::from(is_unreadable) << 1, Op::Bor)?;
+        if code == 0 {
+            return Ok((Some(step), damaged));
+        }
+        let why = first_reason(world, &why)?;
+        if code > 1 {
+            return Err(Error::new(ErrorClass::Io, why));
+        }
+        damaged.push(step);
+        if rank == 0 {
+            print(&format!("the snapshot of step {step} is damaged and is not used: {why}"));
+        }
+    }
+}
+
+/// Returns the next manifest of `steps` that is intact. Those that are damaged are reported.
+fn next_manifest(
+    path: &Path,
+    program: &str,
+    steps: &mut impl Iterator<Item = u64>,
+    damaged: &mut Vec<u64>,
+) -> Result<Option<Manifest>, String> {
+    for step in steps {
+        match folder::manifest(path, step) {
+            Ok(manifest) if manifest.program != program => {
+                return Err(format!(
+                    "{}: its snapshots are of the program `{}`, and this is `{program}`: use another folder",
+                    path.display(),
+                    manifest.program
+                ));
+            }
+            Ok(manifest) => return Ok(Some(manifest)),
+            Err(Refused::Foreign(why) | Refused::Unreadable(why)) => return Err(why),
+            Err(Refused::Damaged(why)) => {
+                damaged.push(step);
+                print(&format!("the snapshot of step {step} is damaged and is not used: {why}"));
             }
         }
     }
+    Ok(None)
 }
 
 /// Returns why a file cannot be used that cannot be opened.
@@ -107,8 +130,19 @@ fn unopened(path: &Path, error: &io::Error) -> Refused {
 
 /// Checks that the snapshot has the items of this rank, and that this number of ranks can restore
 /// them.
-fn check(manifest: &Manifest, items: &Items<'_>, (rank, ranks): (usize, usize)) -> Result<(), String> {
+fn check(
+    manifest: &Manifest,
+    items: &Items<'_>,
+    (rank, ranks): (usize, usize),
+    stores: &Stores,
+) -> Result<(), String> {
     let step = manifest.step;
+    if manifest.copies.is_none() && stores.len() > 1 {
+        return Err(format!(
+            "the snapshot of step {step} is in a folder that all ranks shared, and there are {} folders: open it by `Snapshots::new`",
+            stores.len()
+        ));
+    }
     for saved in &manifest.items {
         if !items.all().iter().any(|item| item.name == saved.name) {
             return Err(format!(
@@ -169,38 +203,26 @@ pub(crate) fn describe(saved: &Saved) -> String {
     }
 }
 
-/// Restores the items of this rank from the folder of a snapshot, and checks what it reads.
-fn load(
+/// Restores the blocks of this rank from the files of whole arrays, and values from the manifest.
+fn load_arrays(
     folder: &Path,
     manifest: &Manifest,
     items: &mut Items<'_>,
-    (rank, ranks): (usize, usize),
+    place: (usize, usize),
 ) -> Result<(), Refused> {
     for item in items.all_mut() {
         let Some(saved) = manifest.items.iter().find(|saved| saved.name == item.name) else { continue };
         match &saved.content {
-            Content::Block { shape, boxes } => {
+            Content::Block { shape, boxes } if manifest.copies.is_none() => {
                 let path = folder.join(file_of_block(&saved.name));
-                load_block(&path, saved, (shape, boxes), item, (rank, ranks))?;
-            }
-            Content::Part { pieces } | Content::List { pieces } => {
-                let path = folder.join(file_of_rank(rank));
-                let damaged = |why: String| Refused::Damaged(format!("{}: {why}", path.display()));
-                let piece = &pieces[rank];
-                let file = File::open(&path).map_err(|error| unopened(&path, &error))?;
-                check_length(&file, manifest.length_of(rank)).map_err(damaged)?;
-                let no_memory = |why| Refused::Unreadable(format!("{}: {why}", path.display()));
-                let bytes = item.room_for(piece.elements).map_err(no_memory)?;
-                file.read_exact_at(bytes, piece.at).map_err(|error| damaged(error.to_string()))?;
-                if crc32fast::hash(bytes) != piece.crc32 {
-                    return Err(damaged(mismatch(piece.at, bytes.len() as u64)));
-                }
+                load_block(&path, saved, (shape, boxes), item, place)?;
             }
             Content::Value { bytes } => {
-                let value = item.room_for(1).map_err(Refused::Unreadable)?;
-                // The manifest was checked: these are as many bytes.
-                from_hex(bytes).iter().for_each(|bytes| value.copy_from_slice(bytes));
+                // The manifest was checked: the value has the size of the item.
+                let bytes = from_hex(bytes).unwrap_or_default();
+                item.put(0, (&[], &[]), &bytes).map_err(Refused::Unreadable)?;
             }
+            _ => {}
         }
     }
     Ok(())
@@ -239,70 +261,4 @@ fn load_block(
         }
     }
     Ok(())
-}
-
-/// Checks that a file begins with the header of this array, and has its length.
-pub(crate) fn check_array(file: &File, saved: &Saved, shape: &[usize]) -> Result<(), String> {
-    let header = header::bytes(&saved.element, shape);
-    let mut found = vec![0; header.len()];
-    let cells: usize = shape.iter().product();
-    check_length(file, header.len() as u64 + (cells * saved.size) as u64)?;
-    file.read_exact_at(&mut found, 0).map_err(|error| error.to_string())?;
-    match found.iter().zip(&header).position(|(found, written)| found != written) {
-        None => Ok(()),
-        Some(at) => Err(format!("its header is not as it was written, from byte {at} on")),
-    }
-}
-
-/// Compares the checksum of a box of cells with that in the manifest.
-pub(crate) fn check_box(file: &File, saved: &Saved, shape: &[usize], one: &Box) -> Result<(), String> {
-    let data = header::bytes(&saved.element, shape).len() as u64;
-    let mut hasher = crc32fast::Hasher::new();
-    for (first, cells) in file_runs(shape, &one.origin, &one.extent) {
-        let at = data + first * saved.size as u64;
-        add(file, at, (cells * saved.size) as u64, &mut hasher).map_err(|error| error.to_string())?;
-    }
-    if hasher.finalize() == one.crc32 { Ok(()) } else { Err(mismatch_of_box(saved, shape, one)) }
-}
-
-/// Compares the checksum of bytes with that in the manifest.
-pub(crate) fn check_bytes(file: &File, at: u64, len: u64, crc32: u32) -> Result<(), String> {
-    let mut hasher = crc32fast::Hasher::new();
-    add(file, at, len, &mut hasher).map_err(|error| error.to_string())?;
-    if hasher.finalize() == crc32 { Ok(()) } else { Err(mismatch(at, len)) }
-}
-
-fn add(file: &File, at: u64, len: u64, hasher: &mut crc32fast::Hasher) -> io::Result<()> {
-    let mut bytes = vec![0; CHUNK.min(len as usize)];
-    let mut done = 0;
-    while done < len {
-        let now = (len - done).min(CHUNK as u64) as usize;
-        file.read_exact_at(&mut bytes[..now], at + done)?;
-        hasher.update(&bytes[..now]);
-        done += now as u64;
-    }
-    Ok(())
-}
-
-/// Checks the length of a file.
-pub(crate) fn check_length(file: &File, written: u64) -> Result<(), String> {
-    let found = file.metadata().map_err(|error| error.to_string())?.len();
-    if found == written {
-        return Ok(());
-    }
-    Err(format!("it has {found} bytes, where {written} were written"))
-}
-
-fn mismatch(at: u64, len: u64) -> String {
-    format!("the {len} bytes from byte {at} on are not those that were written: their checksum differs")
-}
-
-fn mismatch_of_box(saved: &Saved, shape: &[usize], one: &Box) -> String {
-    let cell = file_runs(shape, &one.origin, &one.extent).next().map_or(0, |(first, _)| first);
-    format!(
-        "the box of {:?} cells that begins at cell {:?}, which is byte {}, is not as it was written: its checksum differs",
-        one.extent,
-        one.origin,
-        header::bytes(&saved.element, shape).len() as u64 + cell * saved.size as u64
-    )
 }

@@ -13,6 +13,11 @@
 //!    and its thread writes the manifest and renames the folder to `step-STEP`. At a later
 //!    agreement this has succeeded, and the next snapshot may begin.
 //!
+//! If each host has a folder of its own, the lowest rank of each host does for its folder what rank
+//! 0 does otherwise, in the same phases. In step 2 ranks also send their copies to ranks of other
+//! hosts, whose threads write them. A snapshot of which one of the folders cannot be published is
+//! removed from the others.
+//!
 //! No rank waits for a disk, except where the program is about to end ([`Snapshots::finish`], or a
 //! signal). All files of a snapshot, its manifest and its folder are on the disk before it gets its
 //! name, and older ones are removed only afterwards. So there is a complete snapshot at any time
@@ -24,6 +29,7 @@ use crate::items::Items;
 use crate::pace::{Every, Pace};
 use crate::record;
 use crate::signals;
+use crate::stores::Stores;
 use crate::writer::{Outcome, Published, Writer};
 use fencepost_planner::element::Op;
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -55,7 +61,7 @@ enum Phase {
     Idle,
     /// Each rank writes its part of the snapshot of this step.
     Writing(u64),
-    /// Rank 0 writes its manifest.
+    /// Ranks that lead write its manifest.
     Publishing(u64),
 }
 
@@ -132,21 +138,24 @@ struct Tally {
 /// # Folder
 /// All ranks must see the folder under its path, so with several hosts it is on a file system that
 /// they share. Only one job at a time may use it. A snapshot of step 40 is a folder `step-40`, with
-/// the global array of each [block](Items::block) as a `.npy` file.
+/// the global array of each [block](Items::block) as a `.npy` file. With
+/// [`on_hosts`](Self::on_hosts), each host has a folder of its own instead.
 ///
 /// # Cost
 /// An offer that is not due takes some nanoseconds and sends nothing. About once in a second, and
 /// at each offer if these are rarer, an offer is one [`World::allreduce_one`] of eight bytes. A
 /// snapshot also copies the state, to memory that is used again: each rank needs as much memory as
-/// its state. A thread of each rank writes it.
+/// its state. A thread of each rank writes it. See [`on_hosts`](Self::on_hosts) for copies on other
+/// hosts.
 pub struct Snapshots<'w> {
     world: &'w World,
     path: PathBuf,
+    stores: Stores,
     program: String,
     keep: usize,
     /// That of rank 0 counts.
     must_succeed: bool,
-    /// The steps that rank 0 has found damaged. They are removed after the next snapshot.
+    /// The steps that are damaged. They are removed after the next snapshot.
     damaged: Vec<u64>,
     /// The number of offers until ranks agree, and the step of the last offer or snapshot.
     left: u64,
@@ -173,37 +182,70 @@ impl<'w> Snapshots<'w> {
     /// rank does not see the folder of rank 0.
     #[track_caller]
     pub fn new(world: &'w World, folder: impl AsRef<Path>) -> Result<Self> {
+        Self::open(world, folder.as_ref(), None)
+    }
+
+    /// Opens a folder of snapshots on each host, such as on its own disk, and creates it if it does
+    /// not exist. All ranks call this. `folder` is the path for the host of this rank.
+    ///
+    /// `copies` folders get the state of each rank: that of its host, and those of the next hosts.
+    /// With two copies, a snapshot is complete without any one of the folders. There are at most as
+    /// many copies as folders. [`restore`](Self::restore) finds the state of each rank in whichever
+    /// folders the ranks see then. An empty folder, such as one on a new disk, gets the next
+    /// snapshots.
+    ///
+    /// Ranks share a folder if they are on one host and their paths lead to the same folder. A
+    /// folder has a file for each rank, and no `.npy` files.
+    ///
+    /// # Errors
+    /// IO on all ranks if a folder cannot be created or written, if another job uses one, or if
+    /// several hosts see the same one.
+    ///
+    /// # Cost
+    /// A snapshot also holds the ranks up while each sends its state `copies - 1` times. Each rank
+    /// needs memory for its state `copies` times in addition to its own. To restore, each file is
+    /// read once for its checksums. Each rank then gets the cells and halos that it needs, and
+    /// needs memory for these and for what other ranks get from it.
+    #[track_caller]
+    pub fn on_hosts(world: &'w World, folder: impl AsRef<Path>, copies: usize) -> Result<Self> {
+        Self::open(world, folder.as_ref(), Some(copies))
+    }
+
+    #[track_caller]
+    fn open(world: &'w World, folder: &Path, copies: Option<usize>) -> Result<Self> {
         signals::watch();
         // An error is that of a current folder that was removed. The rank then sees no folder.
-        let path = std::path::absolute(folder.as_ref()).unwrap_or_else(|_| folder.as_ref().into());
+        let path = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
         let program = program();
-        let mut taken = None;
-        // The latest step and a token, or an error.
-        let mut opened = Vec::new();
-        if world.rank() == 0 {
-            let token = format!("{:x}-{:x}", std::process::id(), token());
-            let begun = Folder::take(&path, &program, &token)
+        let rank = world.rank();
+        let stores = match copies {
+            None => Stores::shared(world.size()),
+            Some(copies) => Stores::of_hosts(world, &path, copies)?,
+        };
+        // The words of a token, and the latest step if there is one.
+        let mut taken = Ok((None, Vec::new()));
+        if stores.leader(rank) == rank {
+            let (process, time) = (u64::from(std::process::id()), nanoseconds());
+            let begun = Folder::take(&path, &program, &token(process, time))
                 .and_then(|folder| Ok((folder, folder::steps(&path)?.first().copied())));
-            opened = match begun {
-                Ok((folder, latest)) => {
-                    taken = Some(folder);
-                    format!("{}\n{token}", latest.map_or(String::new(), |step| step.to_string()))
-                }
-                Err(error) => format!("!{error}"),
-            }
-            .into_bytes();
+            let opened =
+                |(folder, latest)| (Some(folder), [process, time].into_iter().chain(latest).collect());
+            let hint = if stores.len() == 1 { "" } else { "; if all hosts see it, use `Snapshots::new`" };
+            taken = begun.map(opened).map_err(|error| format!("{error}{hint}"));
         }
-        world.broadcast_vec(0, &mut opened)?;
-        let opened = String::from_utf8_lossy(&opened).into_owned();
-        if let Some(why) = opened.strip_prefix('!') {
-            return Err(Error::new(ErrorClass::Io, why));
-        }
-        let (latest, token) = opened.split_once('\n').unwrap_or_default();
-        let writer = if folder::is_taken_with(&path, token) {
-            Writer::start(&path, world.rank(), taken).map_err(|error| error.to_string())
-        } else {
+        let (taken, opened) = agreed(world, taken)?;
+        let opened: Vec<Vec<u64>> = world.allgather(&opened)?;
+        let leader = stores.leader(rank);
+        let writer = if folder::is_taken_with(&path, &token(opened[leader][0], opened[leader][1])) {
+            Writer::start(&path, rank, taken, stores.copies()).map_err(|error| error.to_string())
+        } else if stores.copies().is_none() {
             Err(format!(
                 "does not see the folder {} of rank 0: give an absolute path on a file system that all hosts share",
+                path.display()
+            ))
+        } else {
+            Err(format!(
+                "the folder {} is not the one that rank {leader} has taken: give a folder that only the ranks of one host see, or use `Snapshots::new` for one that all share",
                 path.display()
             ))
         };
@@ -211,12 +253,13 @@ impl<'w> Snapshots<'w> {
         Ok(Self {
             world,
             path,
+            stores,
             program,
             keep: 2,
             must_succeed: false,
             damaged: Vec::new(),
             left: 1,
-            last: latest.parse().ok(),
+            last: opened.iter().filter_map(|opened| opened.get(2).copied()).max(),
             is_compared: false,
             phase: Phase::Idle,
             writer,
@@ -249,8 +292,8 @@ impl<'w> Snapshots<'w> {
         self
     }
 
-    /// Restores the latest snapshot that is intact, and returns its step. Returns `None` if the
-    /// folder has no snapshots; `items` are then left as they were. All ranks call this.
+    /// Restores the latest snapshot that is intact, and returns its step. Returns `None` if there
+    /// are no snapshots; `items` are then left as they were. All ranks call this.
     ///
     /// A snapshot that is damaged is reported on standard error, with file and offset, and the one
     /// before it is used. If the state consists of blocks and values only, the number of ranks,
@@ -269,7 +312,8 @@ impl<'w> Snapshots<'w> {
     #[track_caller]
     pub fn restore(&mut self, mut items: Items<'_>) -> Result<Option<u64>> {
         self.compare(&items)?;
-        let (restored, damaged) = crate::restore::latest(self.world, &self.path, &self.program, &mut items)?;
+        let folders = (self.path.as_path(), &self.stores);
+        let (restored, damaged) = crate::restore::latest(self.world, folders, &self.program, &mut items)?;
         if restored.is_some() {
             (self.last, self.damaged) = (restored, damaged);
         }
@@ -359,7 +403,7 @@ impl<'w> Snapshots<'w> {
     /// Copies the state, and begins to write it.
     fn begin(&mut self, step: u64, items: &Items<'_>) -> Result<()> {
         self.compare(items)?;
-        self.writer.begin(step, items);
+        self.writer.begin(step, items, |bytes| self.stores.exchange(self.world, bytes))?;
         self.pace.begin(Instant::now());
         self.phase = Phase::Writing(step);
         Ok(())
@@ -392,7 +436,9 @@ impl<'w> Snapshots<'w> {
                 self.has_failed = false;
                 let damaged = std::mem::take(&mut self.damaged);
                 self.writer.prune(damaged.into_iter().filter(|&other| other != step).collect(), self.keep);
-                if let Some(member) = fencepost_job::joined() {
+                if self.world.rank() == 0
+                    && let Some(member) = fencepost_job::joined()
+                {
                     member.report_snapshot(step, &self.path);
                 }
             }
@@ -402,7 +448,7 @@ impl<'w> Snapshots<'w> {
             Some(Outcome::Written(Ok(report))) => report.to_bytes(),
             _ => Vec::new(),
         };
-        if let Some(reports) = self.world.gather(0, &report)? {
+        if let Some(reports) = self.stores.gather(self.world, &report)? {
             self.writer.publish(&self.program, step, reports);
         }
         self.phase = Phase::Publishing(step);
@@ -415,9 +461,12 @@ impl<'w> Snapshots<'w> {
         let why = outcome.as_ref().and_then(Outcome::error).unwrap_or_default();
         let first = first_reason(self.world, why)?;
         let message = format!("the snapshot of step {step} could not be written: {first}");
+        if self.stores.leader(self.world.rank()) == self.world.rank() {
+            let is_published = matches!(outcome, Some(Outcome::Published(Ok(_))));
+            folder::discard(&self.path, step, is_published);
+        }
         if self.world.rank() == 0 {
             self.tally.failed += 1;
-            folder::discard(&self.path, step);
             if !must_succeed && !self.has_failed {
                 print(&format!(
                     "{message}; the program goes on, older snapshots are left as they are, and further failures are \
@@ -516,8 +565,12 @@ fn program() -> String {
     }
 }
 
-/// Returns a number that no other job in the same folder has.
-fn token() -> u128 {
+/// Returns what no other job in the same folder writes to its lock.
+fn token(process: u64, time: u64) -> String {
+    format!("{process:x}-{time:x}")
+}
+
+fn nanoseconds() -> u64 {
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    time.map_or(0, |time| time.as_nanos())
+    time.map_or(0, |time| time.as_nanos() as u64)
 }
