@@ -10,6 +10,9 @@
 //!     writing-50/      becomes step-50 when all of it is on the disk
 //!     removing-30/     was step-30
 //! ```
+//!
+//! If each host has a folder of its own, there are no arrays: `rank-0.parts` also has the cells of
+//! rank 0, and a folder has the files of its own ranks and copies of others.
 
 use crate::manifest::{BYTES_MAX, Manifest, Refused};
 use rustix::fs::{FlockOperation, flock};
@@ -103,13 +106,15 @@ impl Folder {
     }
 }
 
-/// Removes what was written of the snapshot of `step`, if anything was.
-pub(crate) fn discard(folder: &Path, step: u64) {
+/// Removes what was written of the snapshot of `step`, if anything was. `is_published` if it has got
+/// its name in this folder, while another folder could not be written.
+pub(crate) fn discard(folder: &Path, step: u64, is_published: bool) {
     // What cannot be removed now is removed by the next job.
-    let _: io::Result<()> = fs::remove_dir_all(writing(folder, step));
+    let _: io::Result<()> =
+        if is_published { remove(folder, step) } else { fs::remove_dir_all(writing(folder, step)) };
 }
 
-/// Returns whether this process sees the folder that rank 0 has taken with this token.
+/// Returns whether this process sees the folder that a rank of its job has taken with this token.
 pub(crate) fn is_taken_with(path: &Path, token: &str) -> bool {
     let mut holder = String::new();
     let read = File::open(path.join(LOCK)).and_then(|file| file.take(HOLDER_MAX).read_to_string(&mut holder));

@@ -1,5 +1,6 @@
 //! [`Items`]: what the state of a program consists of, as each rank lists it.
 
+use crate::cells::{file_runs, stored_boxes};
 use crate::field::Field;
 use crate::header;
 use fencepost_planner::grid::Block;
@@ -93,8 +94,15 @@ trait Content {
     /// Passes the bytes of what this rank saves to `each`, in order.
     fn bytes(&self, each: &mut dyn FnMut(&[u8]));
 
-    /// Replaces the elements by those that have these bytes, of which there is a whole number.
-    fn set(&mut self, bytes: &[u8]);
+    /// Returns the boxes of the array that a block stores, by their first cell and their extent: its
+    /// own and those of its halo.
+    fn boxes(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
+        Vec::new()
+    }
+
+    /// Replaces the cells of a box that is inside the `number`-th of `boxes`. If this is no block,
+    /// replaces all elements instead.
+    fn put(&mut self, number: usize, place: (&[usize], &[usize]), bytes: &[u8]);
 
     /// Reads the block's cells from the file of the whole array.
     fn load(&mut self, path: &Path) -> Result<()> {
@@ -120,12 +128,23 @@ impl<T: Element, const D: usize> Content for OfBlock<'_, T, D> {
         self.block.rows().for_each(|row| each(bytemuck::cast_slice(row.of(self.cells))));
     }
 
-    fn set(&mut self, bytes: &[u8]) {
+    fn boxes(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
+        let boxes = stored_boxes(self.block).into_iter();
+        boxes.map(|stored| (stored.first.to_vec(), stored.extent.to_vec())).collect()
+    }
+
+    fn put(&mut self, number: usize, (origin, extent): (&[usize], &[usize]), bytes: &[u8]) {
+        let stored = &stored_boxes(self.block)[number];
+        // Local storage is an array, too, whose rows may be padded.
+        let strides = self.block.strides();
+        let rows: [usize; D] =
+            std::array::from_fn(|d| if d == 0 { self.cells.len() } else { strides[d - 1] } / strides[d]);
+        let inside: [usize; D] = std::array::from_fn(|d| origin[d] - stored.first[d]);
         let mut rest = bytes;
-        for row in self.block.rows() {
-            let cells: &mut [u8] = bytemuck::cast_slice_mut(row.of_mut(self.cells));
-            let (own, others) = rest.split_at(cells.len());
-            cells.copy_from_slice(own);
+        for (first, cells) in file_runs(&rows, &inside, extent) {
+            let run = &mut self.cells[stored.local + first as usize..][..cells];
+            let (these, others) = rest.split_at(size_of_val(run));
+            bytemuck::cast_slice_mut(run).copy_from_slice(these);
             rest = others;
         }
     }
@@ -159,7 +178,7 @@ impl<T: Element> Content for OfSlice<'_, T> {
         each(bytemuck::cast_slice(self.0));
     }
 
-    fn set(&mut self, bytes: &[u8]) {
+    fn put(&mut self, _: usize, _: (&[usize], &[usize]), bytes: &[u8]) {
         bytemuck::cast_slice_mut(self.0).copy_from_slice(bytes);
     }
 }
@@ -171,7 +190,7 @@ impl<T: Element> Content for OfList<'_, T> {
         each(bytemuck::cast_slice(self.0));
     }
 
-    fn set(&mut self, bytes: &[u8]) {
+    fn put(&mut self, _: usize, _: (&[usize], &[usize]), bytes: &[u8]) {
         self.0.clear();
         self.0.resize(bytes.len() / size_of::<T>(), T::zeroed());
         bytemuck::cast_slice_mut(self.0).copy_from_slice(bytes);
@@ -306,12 +325,19 @@ impl Item<'_> {
         hasher.finalize()
     }
 
-    /// Replaces the elements by those that have these bytes.
+    /// Returns the boxes of the array that a block stores, by their first cell and their extent: its
+    /// own and those of its halo.
+    pub(crate) fn boxes(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
+        self.content.boxes()
+    }
+
+    /// Replaces the cells of a box that is inside the `number`-th of `boxes`. If this is no block,
+    /// replaces all elements instead.
     ///
     /// # Panics
-    /// If the number of bytes is not that of the item, or of a list that of some elements.
-    pub(crate) fn set(&mut self, bytes: &[u8]) {
-        self.content.set(bytes);
+    /// If the number of bytes is not that of the box or the item, or of a list that of some elements.
+    pub(crate) fn put(&mut self, number: usize, place: (&[usize], &[usize]), bytes: &[u8]) {
+        self.content.put(number, place, bytes);
     }
 
     /// Reads a block's cells, also those of its halo, from the file of the whole array.

@@ -10,7 +10,9 @@
 //! | `writer` | the thread of a rank that writes |
 //! | `record`, `manifest` | what each rank reports, and what a snapshot has |
 //! | `folder` | the folder of snapshots, and who holds it |
+//! | `stores` | which ranks see one folder, and who stores copies |
 //! | `restore` | the latest snapshot that is intact |
+//! | `holders` | what ranks need of files that other ranks see |
 //! | `stored` | what a folder has, for the command |
 //! | `field`, `header` | the field of a block as one `.npy` file |
 //! | `cells` | where the cells of a block are in its local storage, and in a file of the whole array |
@@ -20,6 +22,7 @@ mod cells;
 mod field;
 mod folder;
 mod header;
+mod holders;
 mod items;
 mod manifest;
 mod pace;
@@ -28,6 +31,7 @@ mod restore;
 mod signals;
 mod snapshots;
 pub mod stored;
+mod stores;
 mod writer;
 
 pub use field::Field;

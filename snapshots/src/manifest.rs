@@ -32,7 +32,11 @@ pub struct Manifest {
     pub(crate) program: String,
     pub(crate) step: u64,
     pub(crate) ranks: usize,
-    /// When it was complete, in seconds since 1970 (UTC).
+    /// The number of folders of hosts that have got each rank's file. `None` if all ranks share one
+    /// folder, in which each array is one file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) copies: Option<usize>,
+    /// When the last rank had written its part, in seconds since 1970 (UTC).
     pub(crate) taken: u64,
     pub(crate) items: Vec<Saved>,
 }
@@ -53,7 +57,8 @@ pub(crate) struct Saved {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub(crate) enum Content {
-    /// In the file `NAME.npy`: the whole array, of which each rank has written a box.
+    /// In the file `NAME.npy`: the whole array, of which each rank has written a box. In folders of
+    /// hosts, the boxes are in the files of the ranks.
     Block { shape: Vec<usize>, boxes: Vec<Box> },
     /// In the files of the ranks, one piece for each rank.
     Part { pieces: Vec<Piece> },
@@ -63,12 +68,16 @@ pub(crate) enum Content {
     Value { bytes: String },
 }
 
-/// The cells that a rank has written to the file of a whole array.
+/// The cells that a rank has written.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Box {
     pub(crate) origin: Vec<usize>,
     pub(crate) extent: Vec<usize>,
+    /// The position of the first byte in the rank's file, where its cells are row-major. `None` if
+    /// they are in the file of the whole array.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<u64>,
     /// The checksum of its cells, row-major.
     pub(crate) crc32: u32,
 }
@@ -81,6 +90,37 @@ pub(crate) struct Piece {
     pub(crate) at: u64,
     pub(crate) elements: usize,
     pub(crate) crc32: u32,
+}
+
+/// What a rank's own file has of an item: a box of cells, row-major. A piece is a box of one
+/// dimension that begins at 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InFile<'a> {
+    pub(crate) origin: &'a [usize],
+    pub(crate) extent: &'a [usize],
+    /// The position of the first byte, and the number of bytes.
+    pub(crate) at: u64,
+    pub(crate) len: u64,
+    pub(crate) crc32: u32,
+}
+
+impl Saved {
+    /// Returns what the file of `rank` has of this item, if anything.
+    pub(crate) fn in_file(&self, rank: usize) -> Option<InFile<'_>> {
+        let (origin, extent, at, crc32) = match &self.content {
+            Content::Block { boxes, .. } => {
+                let Box { origin, extent, at, crc32 } = &boxes[rank];
+                (&origin[..], &extent[..], (*at)?, *crc32)
+            }
+            Content::Part { pieces } | Content::List { pieces } => {
+                let Piece { at, elements, crc32 } = &pieces[rank];
+                (&[0][..], std::slice::from_ref(elements), *at, *crc32)
+            }
+            Content::Value { .. } => return None,
+        };
+        let len = extent.iter().fold(self.size as u64, |len, &cells| len.saturating_mul(cells as u64));
+        Some(InFile { origin, extent, at, len, crc32 })
+    }
 }
 
 /// The reason why a manifest is not used.
@@ -135,7 +175,10 @@ impl Manifest {
     pub(crate) fn check(&self) -> Result<(), String> {
         let ranks = self.ranks;
         let mut names = BTreeSet::new();
-        let mut ends = vec![0_u64; if self.has_pieces() { ranks.min(BYTES_MAX as usize) } else { 0 }];
+        let mut ends: Vec<u64> = Vec::new();
+        if self.copies == Some(0) {
+            return Err("its files are in no folder".into());
+        }
         for item in &self.items {
             let name = &item.name;
             if !is_file_name(name) || !names.insert(name) {
@@ -170,45 +213,60 @@ impl Manifest {
                             "the boxes of `{name}` are not those of an array of {shape:?} cells on {ranks} ranks"
                         ));
                     }
+                    if boxes.iter().any(|one| one.at.is_some() != self.copies.is_some()) {
+                        return Err(format!(
+                            "a box of `{name}` is not in the kind of file that its snapshot has"
+                        ));
+                    }
                 }
                 Content::Part { pieces } | Content::List { pieces } => {
                     if pieces.len() != ranks {
                         return Err(format!("`{name}` has {} pieces on {ranks} ranks", pieces.len()));
-                    }
-                    for (piece, end) in pieces.iter().zip(&mut ends) {
-                        let bytes = (piece.elements as u64).checked_mul(item.size as u64);
-                        if piece.at != *end {
-                            return Err(format!("a piece of `{name}` is not where the piece before it ends"));
-                        }
-                        let next = bytes.and_then(|bytes| end.checked_add(bytes));
-                        *end = next.ok_or_else(|| format!("a piece of `{name}` is too long"))?;
                     }
                 }
                 Content::Value { bytes } => {
                     if from_hex(bytes).is_none_or(|bytes| bytes.len() != item.size) {
                         return Err(format!("the value of `{name}` has not {} bytes", item.size));
                     }
+                    continue;
                 }
+            }
+            // From here on, there is a box or a piece for each rank.
+            ends.resize(ranks, 0);
+            for (rank, end) in ends.iter_mut().enumerate() {
+                let Some(InFile { at, len, .. }) = item.in_file(rank) else { continue };
+                if at != *end {
+                    return Err(format!("a piece of `{name}` is not where the piece before it ends"));
+                }
+                let next = end.checked_add(len).filter(|&next| next <= i64::MAX as u64);
+                *end = next.ok_or_else(|| format!("a piece of `{name}` is too long"))?;
             }
         }
         Ok(())
     }
 
     /// Returns whether each rank has a file of its own.
-    pub(crate) fn has_pieces(&self) -> bool {
-        let in_files = |item: &Saved| matches!(item.content, Content::Part { .. } | Content::List { .. });
-        self.items.iter().any(in_files)
+    pub(crate) fn has_files(&self) -> bool {
+        self.ranks > 0 && self.items.iter().any(|item| item.in_file(0).is_some())
+    }
+
+    /// Returns what the file of a rank has, in order.
+    pub(crate) fn in_file(&self, rank: usize) -> impl Iterator<Item = InFile<'_>> {
+        self.items.iter().filter_map(move |item| item.in_file(rank))
     }
 
     /// Returns the length of a rank's own file.
     pub(crate) fn length_of(&self, rank: usize) -> u64 {
-        let bytes = |item: &Saved| match &item.content {
-            Content::Part { pieces } | Content::List { pieces } => {
-                pieces[rank].elements as u64 * item.size as u64
-            }
-            _ => 0,
-        };
-        self.items.iter().map(bytes).sum()
+        self.in_file(rank).map(|piece| piece.len).sum()
+    }
+
+    /// Returns the checksum of a rank's own file.
+    pub(crate) fn sum_of(&self, rank: usize) -> u32 {
+        let mut all = crc32fast::Hasher::new();
+        for InFile { len, crc32, .. } in self.in_file(rank) {
+            all.combine(&crc32fast::Hasher::new_with_initial_len(crc32, len));
+        }
+        all.finalize()
     }
 
     /// Returns the number of bytes of all items.
@@ -265,8 +323,8 @@ pub fn fuzz_manifest(data: &[u8]) -> bool {
     };
     assert_eq!(Manifest::from_text(&manifest.to_text()).as_ref(), Ok(&manifest));
     // None of these panics, whatever the numbers are.
-    let last = manifest.ranks.checked_sub(1).filter(|_| manifest.has_pieces());
-    let _ = (manifest.bytes(), last.map(|last| manifest.length_of(last)));
+    let last = manifest.ranks.checked_sub(1).filter(|_| manifest.has_files());
+    let _ = (manifest.bytes(), last.map(|last| (manifest.length_of(last), manifest.sum_of(last))));
     true
 }
 
@@ -275,8 +333,15 @@ mod tests {
     use super::*;
     use fencepost_tests_support::golden;
 
-    fn example() -> Manifest {
-        let boxed = |rank: usize| Box { origin: vec![2 * rank, 0], extent: vec![2, 3], crc32: rank as u32 };
+    /// Returns the manifest of a snapshot in one folder, or in two folders of hosts.
+    fn example(copies: Option<usize>) -> Manifest {
+        let own = if copies.is_some() { 48 } else { 0 };
+        let boxed = |rank: usize| Box {
+            origin: vec![2 * rank, 0],
+            extent: vec![2, 3],
+            at: copies.map(|_| 0),
+            crc32: rank as u32,
+        };
         let piece = |at: u64, elements: usize| Piece { at, elements, crc32: 7 };
         let item = |name: &str, element: &str, size: usize, content: Content| Saved {
             name: name.into(),
@@ -290,11 +355,17 @@ mod tests {
             program: "heat".into(),
             step: 40,
             ranks: 2,
+            copies,
             taken: 1_796_000_000,
             items: vec![
                 item("heat", "<f8", 8, Content::Block { shape: vec![4, 3], boxes: vec![boxed(0), boxed(1)] }),
-                item("seeds", "<u4", 4, Content::Part { pieces: vec![piece(0, 2), piece(0, 3)] }),
-                item("queue", "|V24", 24, Content::List { pieces: vec![piece(8, 0), piece(12, 5)] }),
+                item("seeds", "<u4", 4, Content::Part { pieces: vec![piece(own, 2), piece(own, 3)] }),
+                item(
+                    "queue",
+                    "|V24",
+                    24,
+                    Content::List { pieces: vec![piece(own + 8, 0), piece(own + 12, 5)] },
+                ),
                 item("time", "<f4", 4, Content::Value { bytes: "0000803f".into() }),
             ],
         }
@@ -303,24 +374,65 @@ mod tests {
     /// A change of this file is a change of the format, which older releases have to read.
     #[test]
     fn the_text_of_a_manifest_is_as_documented_and_is_read_back() {
-        let manifest = example();
-        golden::compare(env!("CARGO_MANIFEST_DIR"), "tests/golden/manifest.json", &manifest.to_text());
-        assert_eq!(Manifest::from_text(&manifest.to_text()), Ok(manifest.clone()));
-        assert_eq!((manifest.length_of(0), manifest.length_of(1)), (8, 12 + 120));
-        assert_eq!(manifest.bytes(), 96 + 20 + 120 + 4);
+        for (copies, name, own) in [(None, "manifest.json", 0), (Some(2), "manifest-of-host.json", 48)] {
+            let manifest = example(copies);
+            let text = manifest.to_text();
+            golden::compare(env!("CARGO_MANIFEST_DIR"), &format!("tests/golden/{name}"), &text);
+            assert_eq!(Manifest::from_text(&text), Ok(manifest.clone()));
+            assert_eq!((manifest.length_of(0), manifest.length_of(1)), (own + 8, own + 12 + 120));
+            assert_eq!(manifest.bytes(), 96 + 20 + 120 + 4);
+        }
+    }
+
+    #[test]
+    fn boxes_in_files_of_ranks_follow_each_other_and_need_a_number_of_copies() {
+        for (copies, at, why) in [
+            (None, Some(0), "kind of file"),
+            (Some(2), None, "kind of file"),
+            (Some(2), Some(8), "is not where the piece before it ends"),
+            (Some(0), Some(0), "no folder"),
+        ] {
+            let mut manifest = Manifest { copies, ..example(Some(2)) };
+            if let Content::Block { boxes, .. } = &mut manifest.items[0].content {
+                boxes[1].at = at;
+            }
+            let error = manifest.check().expect_err("it contradicts itself");
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_checksum_of_a_file_is_that_of_its_pieces_together() {
+        let mut manifest = example(Some(2));
+        let bytes: Vec<u8> = (0..manifest.length_of(1)).map(|byte| byte as u8).collect();
+        let places: Vec<_> =
+            manifest.in_file(1).map(|piece| piece.at as usize..(piece.at + piece.len) as usize).collect();
+        let mut sums = places.iter().map(|place| crc32fast::hash(&bytes[place.clone()]));
+        for item in &mut manifest.items {
+            match &mut item.content {
+                Content::Block { boxes, .. } => boxes[1].crc32 = sums.next().expect("a sum"),
+                Content::Part { pieces } | Content::List { pieces } => {
+                    pieces[1].crc32 = sums.next().expect("a sum");
+                }
+                Content::Value { .. } => {}
+            }
+        }
+        assert_eq!(manifest.sum_of(1), crc32fast::hash(&bytes));
     }
 
     #[test]
     fn no_change_of_a_body_with_its_checksum_leads_to_a_panic() {
-        let text = example().to_text();
-        let (_, body) = text.split_once(AFTER_SUM).expect("a manifest");
-        assert!(fuzz_manifest(body.as_bytes()));
-        for at in 0..body.len() {
-            fuzz_manifest(&body.as_bytes()[..at]);
-            for byte in [b'0', b'9', b'-', b'"', b'[', b'}', 0xff] {
-                let mut changed = body.as_bytes().to_vec();
-                changed[at] = byte;
-                fuzz_manifest(&changed);
+        for copies in [None, Some(2)] {
+            let text = example(copies).to_text();
+            let (_, body) = text.split_once(AFTER_SUM).expect("a manifest");
+            assert!(fuzz_manifest(body.as_bytes()));
+            for at in 0..body.len() {
+                fuzz_manifest(&body.as_bytes()[..at]);
+                for byte in [b'0', b'9', b'-', b'"', b'[', b'}', 0xff] {
+                    let mut changed = body.as_bytes().to_vec();
+                    changed[at] = byte;
+                    fuzz_manifest(&changed);
+                }
             }
         }
     }

@@ -1,7 +1,6 @@
-//! [`Recorded`]: what each rank reports of its part of a snapshot, and the manifest that rank 0
-//! makes of all reports.
+//! [`Recorded`]: what each rank reports of its part of a snapshot, and the manifest that is made of
+//! all reports.
 
-use crate::folder::now;
 use crate::items::{Items, Shape};
 use crate::manifest::{Box, Content, FORMAT, Manifest, Piece, Saved};
 use serde::{Deserialize, Serialize};
@@ -38,7 +37,11 @@ impl fmt::Display for Recorded {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) items: Vec<Recorded>,
-    /// How long the copy held up the rank, and how long its thread wrote.
+    /// The files of other ranks that it has written: the rank, and the checksum.
+    pub(crate) copies: Vec<(usize, u32)>,
+    /// When it had written, in seconds since 1970 (UTC).
+    pub(crate) taken: u64,
+    /// How long the copies held up the rank, and how long its thread wrote.
     pub(crate) held: Duration,
     pub(crate) wrote: Duration,
 }
@@ -90,29 +93,41 @@ pub(crate) fn all(reports: &[Vec<u8>]) -> Result<Vec<Report>, String> {
 }
 
 impl Manifest {
-    /// Makes the manifest of a snapshot of the reports of all ranks, which are of the same items.
+    /// Makes the manifest of a snapshot of the reports of all ranks, which are of the same items. The
+    /// text is the same wherever it is made. With `copies`, everything is in the files of ranks.
     ///
     /// # Errors
     /// The reports do not fit together.
-    pub(crate) fn assemble(program: String, step: u64, reports: &[Report]) -> Result<Self, String> {
+    pub(crate) fn assemble(
+        program: String,
+        step: u64,
+        copies: Option<usize>,
+        reports: &[Report],
+    ) -> Result<Self, String> {
         let mut ends = vec![0; reports.len()];
         let items: Result<Vec<Saved>, String> = (0..reports.first().map_or(0, |first| first.items.len()))
             .map(|at| {
                 let of_ranks = || reports.iter().map(|report| &report.items[at]);
                 let first = &reports[0].items[at];
+                let at = |item: &Recorded, end: &mut u64| {
+                    let begin = *end;
+                    *end += item.shape.elements() as u64 * item.size as u64;
+                    begin
+                };
                 let mut pieces = || {
                     let piece = |(item, end): (&Recorded, &mut u64)| {
                         let elements = item.shape.elements();
-                        let begin = *end;
-                        *end += elements as u64 * item.size as u64;
-                        Piece { at: begin, elements, crc32: item.crc32 }
+                        Piece { at: at(item, end), elements, crc32: item.crc32 }
                     };
                     of_ranks().zip(&mut ends).map(piece).collect()
                 };
                 let content = match &first.shape {
                     Shape::Block { global, .. } => Content::Block {
                         shape: global.clone(),
-                        boxes: of_ranks().filter_map(Recorded::as_box).collect(),
+                        boxes: of_ranks()
+                            .zip(&mut ends)
+                            .filter_map(|(item, end)| item.as_box(copies.map(|_| at(item, end))))
+                            .collect(),
                     },
                     Shape::Part { .. } => Content::Part { pieces: pieces() },
                     Shape::List { .. } => Content::List { pieces: pieces() },
@@ -136,17 +151,25 @@ impl Manifest {
             program,
             step,
             ranks: reports.len(),
-            taken: now(),
+            copies,
+            taken: reports.iter().map(|report| report.taken).max().unwrap_or_default(),
             items: items?,
         };
         manifest.check()?;
+        for (writer, report) in reports.iter().enumerate() {
+            if let Some((rank, _)) = report.copies.iter().find(|(rank, sum)| manifest.sum_of(*rank) != *sum) {
+                return Err(format!(
+                    "rank {writer} has written a copy of the file of rank {rank} that differs from it: their checksums differ"
+                ));
+            }
+        }
         Ok(manifest)
     }
 }
 
 impl Recorded {
-    fn as_box(&self) -> Option<Box> {
+    fn as_box(&self, at: Option<u64>) -> Option<Box> {
         let Shape::Block { origin, extent, .. } = &self.shape else { return None };
-        Some(Box { origin: origin.clone(), extent: extent.clone(), crc32: self.crc32 })
+        Some(Box { origin: origin.clone(), extent: extent.clone(), at, crc32: self.crc32 })
     }
 }

@@ -4,8 +4,10 @@ use crate::agreement::{agreed_as, first_reason, print};
 use crate::cells::file_runs;
 use crate::folder;
 use crate::header;
+use crate::holders;
 use crate::items::{Item, Items, Shape};
-use crate::manifest::{Box, Content, Manifest, Refused, Saved, file_of_block, file_of_rank, from_hex};
+use crate::manifest::{Box, Content, Manifest, Refused, Saved, file_of_block, from_hex};
+use crate::stores::Stores;
 use fencepost_planner::element::Op;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_runtime::World;
@@ -17,49 +19,64 @@ use std::path::Path;
 /// The most bytes that are read at a time for a checksum.
 const CHUNK: usize = 1 << 20;
 
-/// Restores the latest snapshot of the folder that is intact, and returns its step, or `None` if
-/// the folder has none. All ranks call this.
+/// Restores the latest snapshot that is intact, and returns its step, or `None` if there are none. All
+/// ranks call this.
 pub(crate) fn latest(
     world: &World,
-    path: &Path,
+    (path, stores): (&Path, &Stores),
     program: &str,
     items: &mut Items<'_>,
 ) -> Result<Option<u64>> {
-    let is_first = world.rank() == 0;
-    let mut steps =
-        if is_first { folder::steps(path).map_err(|error| error.to_string()) } else { Ok(Vec::new()) };
+    let (rank, ranks) = (world.rank(), world.size());
+    let is_first = rank == 0;
+    let mut steps = Ok(Vec::new());
+    if stores.leader(rank) == rank {
+        steps = folder::steps(path).map_err(|error| error.to_string());
+    }
+    let mut steps = agreed_as(world, ErrorClass::File, steps)?;
     let mut damaged = false;
+    // The latest manifest that this rank leads and that was not tried yet.
+    let mut next: Option<Manifest> = None;
     loop {
-        // Rank 0 finds the next manifest that can be read, and all ranks get its text.
-        let mut found = Vec::new();
-        if is_first {
-            let (next, skipped) = next_manifest(path, program, &mut steps);
-            damaged |= skipped;
-            found = match next {
-                Ok(Some(manifest)) => manifest.to_text(),
-                Ok(None) if damaged => format!(
-                    "!{}: no snapshot in it is intact; to start from the beginning, remove the folder or use another one",
-                    path.display()
-                ),
-                Ok(None) => String::new(),
-                Err(why) => format!("!{why}"),
+        // Those that lead propose manifests, and the latest one is tried.
+        let mut found = Ok(());
+        if next.is_none() {
+            found = next_manifest(path, program, &mut steps, &mut damaged).map(|found| next = found);
+        }
+        agreed_as(world, ErrorClass::File, found)?;
+        let key = |manifest: &Manifest| {
+            let sum = crc32fast::hash(manifest.to_text().as_bytes());
+            [1, manifest.step, manifest.taken, u64::from(sum)]
+        };
+        let mine = next.as_ref().map_or([0; 4], key);
+        let keys = world.allgather(&[&mine[..], &[u64::from(damaged)]].concat())?;
+        damaged = keys.iter().any(|key| key[4] != 0);
+        let latest = keys.iter().map(|key| &key[..4]).max().unwrap_or(&[0; 4]);
+        if latest[0] == 0 {
+            if !damaged {
+                return Ok(None);
             }
-            .into_bytes();
-        }
-        world.broadcast_vec(0, &mut found)?;
-        let found = String::from_utf8_lossy(&found);
-        if found.is_empty() {
-            return Ok(None);
-        }
-        if let Some(why) = found.strip_prefix('!') {
+            let why = format!(
+                "{}: no snapshot in it is intact; to start from the beginning, remove the folder or use another one",
+                path.display()
+            );
             return Err(Error::new(ErrorClass::File, why));
         }
-        let manifest = Manifest::from_text(&found).map_err(|_| {
-            Error::new(ErrorClass::Intern, "a manifest that rank 0 has read is damaged on this rank")
+        let owner = keys.iter().position(|key| key[..4] == *latest).unwrap_or(0);
+        let mut text = Vec::new();
+        if mine == *latest {
+            text = next.take().map_or(text, |manifest| manifest.to_text().into_bytes());
+        }
+        world.broadcast_vec(owner, &mut text)?;
+        let manifest = Manifest::from_text(&String::from_utf8_lossy(&text)).map_err(|_| {
+            let why = format!("a manifest that rank {owner} has read is damaged on this rank");
+            Error::new(ErrorClass::Intern, why)
         })?;
-        agreed_as(world, ErrorClass::File, check(&manifest, items, (world.rank(), world.size())))?;
-        let loaded =
-            load(&folder::snapshot(path, manifest.step), &manifest, items, (world.rank(), world.size()));
+        agreed_as(world, ErrorClass::File, check(&manifest, items, (rank, ranks), stores))?;
+        let folder = folder::snapshot(path, manifest.step);
+        let arrays = load_arrays(&folder, &manifest, items, (rank, ranks));
+        let files = holders::load(world, stores, &folder, &manifest, items)?;
+        let loaded = arrays.and(files);
         if world.allreduce_one(u64::from(loaded.is_err()), Op::Max)? == 0 {
             return Ok(Some(manifest.step));
         }
@@ -75,42 +92,48 @@ pub(crate) fn latest(
 }
 
 /// Returns the manifest of the latest of `steps` that is intact, and removes it and those before it
-/// from them. Also returns whether some were damaged, which are reported.
+/// from them. Those that are damaged are reported.
 fn next_manifest(
     path: &Path,
     program: &str,
-    steps: &mut Result<Vec<u64>, String>,
-) -> (Result<Option<Manifest>, String>, bool) {
-    let steps = match steps {
-        Ok(steps) => steps,
-        Err(why) => return (Err(why.clone()), false),
-    };
-    let mut damaged = false;
+    steps: &mut Vec<u64>,
+    damaged: &mut bool,
+) -> Result<Option<Manifest>, String> {
     while !steps.is_empty() {
         match folder::manifest(path, steps.remove(0)) {
             Ok(manifest) if manifest.program != program => {
-                let why = format!(
+                return Err(format!(
                     "{}: its snapshots are of the program `{}`, and this is `{program}`: use another folder",
                     path.display(),
                     manifest.program
-                );
-                return (Err(why), damaged);
+                ));
             }
-            Ok(manifest) => return (Ok(Some(manifest)), damaged),
-            Err(Refused::Foreign(why)) => return (Err(why), damaged),
+            Ok(manifest) => return Ok(Some(manifest)),
+            Err(Refused::Foreign(why)) => return Err(why),
             Err(Refused::Damaged(why)) => {
-                damaged = true;
-                print(&format!("a snapshot is damaged, and an older one is used: {why}"));
+                *damaged = true;
+                print(&format!("a manifest is damaged, and another one is used: {why}"));
             }
         }
     }
-    (Ok(None), damaged)
+    Ok(None)
 }
 
 /// Checks that the snapshot has the items of this rank, and that this number of ranks can restore
 /// them.
-fn check(manifest: &Manifest, items: &Items<'_>, (rank, ranks): (usize, usize)) -> Result<(), String> {
+fn check(
+    manifest: &Manifest,
+    items: &Items<'_>,
+    (rank, ranks): (usize, usize),
+    stores: &Stores,
+) -> Result<(), String> {
     let step = manifest.step;
+    if manifest.copies.is_none() && stores.len() > 1 {
+        return Err(format!(
+            "the snapshot of step {step} is in a folder that all ranks shared, and there are {} folders: open it by `Snapshots::new`",
+            stores.len()
+        ));
+    }
     for saved in &manifest.items {
         if !items.all().iter().any(|item| item.name == saved.name) {
             return Err(format!(
@@ -171,43 +194,27 @@ pub(crate) fn describe(saved: &Saved) -> String {
     }
 }
 
-/// Restores the items of this rank from the folder of a snapshot, and checks what it reads.
-fn load(
+/// Restores the blocks of this rank from the files of whole arrays, and values from the manifest.
+fn load_arrays(
     folder: &Path,
     manifest: &Manifest,
     items: &mut Items<'_>,
-    (rank, ranks): (usize, usize),
+    place: (usize, usize),
 ) -> Result<(), String> {
     for item in items.all_mut() {
         let Some(saved) = manifest.items.iter().find(|saved| saved.name == item.name) else { continue };
         match &saved.content {
-            Content::Block { shape, boxes } => {
+            Content::Block { shape, boxes } if manifest.copies.is_none() => {
                 let path = folder.join(file_of_block(&saved.name));
-                load_block(&path, saved, (shape, boxes), item, (rank, ranks))
+                load_block(&path, saved, (shape, boxes), item, place)
                     .map_err(|why| format!("{}: {why}", path.display()))?;
-            }
-            Content::Part { pieces } | Content::List { pieces } => {
-                let path = folder.join(file_of_rank(rank));
-                let named = |why: String| format!("{}: {why}", path.display());
-                let piece = &pieces[rank];
-                let file = File::open(&path).map_err(|error| named(error.to_string()))?;
-                check_length(&file, manifest.length_of(rank)).map_err(named)?;
-                let mut bytes = Vec::new();
-                let len = piece.elements * saved.size;
-                bytes
-                    .try_reserve_exact(len)
-                    .map_err(|_| named(format!("there is no memory for {len} bytes")))?;
-                bytes.resize(len, 0);
-                file.read_exact_at(&mut bytes, piece.at).map_err(|error| named(error.to_string()))?;
-                if crc32fast::hash(&bytes) != piece.crc32 {
-                    return Err(named(mismatch(piece.at, len as u64)));
-                }
-                item.set(&bytes);
             }
             Content::Value { bytes } => {
                 let bytes = from_hex(bytes).filter(|bytes| bytes.len() == item.size);
-                item.set(&bytes.ok_or("its manifest has a value of another size")?);
+                let bytes = bytes.ok_or("its manifest has a value of another size")?;
+                item.put(0, (&[], &[]), &bytes);
             }
+            _ => {}
         }
     }
     Ok(())
@@ -265,7 +272,7 @@ pub(crate) fn check_box(file: &File, saved: &Saved, shape: &[usize], one: &Box) 
 }
 
 /// Compares the checksum of bytes with that in the manifest.
-pub(crate) fn check_bytes(file: &File, at: u64, len: u64, crc32: u32) -> Result<(), String> {
+fn check_bytes(file: &File, at: u64, len: u64, crc32: u32) -> Result<(), String> {
     let mut hasher = crc32fast::Hasher::new();
     add(file, at, len, &mut hasher).map_err(|error| error.to_string())?;
     if hasher.finalize() == crc32 { Ok(()) } else { Err(mismatch(at, len)) }
@@ -283,8 +290,25 @@ fn add(file: &File, at: u64, len: u64, hasher: &mut crc32fast::Hasher) -> io::Re
     Ok(())
 }
 
+/// Compares the file of a rank with the manifest. Returns what is wrong.
+pub(crate) fn wrong_in_file(path: &Path, manifest: &Manifest, rank: usize) -> Vec<String> {
+    let opened = File::open(path).map_err(|error| error.to_string()).and_then(|file| {
+        check_length(&file, manifest.length_of(rank))?;
+        Ok(file)
+    });
+    let named = |why: String| format!("{}: {why}", path.display());
+    match opened {
+        Err(why) => vec![named(why)],
+        Ok(file) => manifest
+            .in_file(rank)
+            .filter_map(|piece| check_bytes(&file, piece.at, piece.len, piece.crc32).err())
+            .map(named)
+            .collect(),
+    }
+}
+
 /// Checks the length of a file.
-pub(crate) fn check_length(file: &File, written: u64) -> Result<(), String> {
+fn check_length(file: &File, written: u64) -> Result<(), String> {
     let found = file.metadata().map_err(|error| error.to_string())?.len();
     if found == written {
         return Ok(());

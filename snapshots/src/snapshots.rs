@@ -24,6 +24,7 @@ use crate::items::Items;
 use crate::pace::{Every, Pace};
 use crate::record;
 use crate::signals;
+use crate::stores::Stores;
 use crate::writer::{Outcome, Published, Writer};
 use fencepost_planner::element::Op;
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -140,6 +141,7 @@ struct Tally {
 pub struct Snapshots<'w> {
     world: &'w World,
     path: PathBuf,
+    stores: Stores,
     program: String,
     keep: usize,
     must_succeed: bool,
@@ -168,36 +170,64 @@ impl<'w> Snapshots<'w> {
     /// rank does not see the folder of rank 0.
     #[track_caller]
     pub fn new(world: &'w World, folder: impl AsRef<Path>) -> Result<Self> {
+        Self::open(world, folder.as_ref(), None)
+    }
+
+    /// Opens the folder of snapshots of each host at `folder`, such as on its own disk, and creates it
+    /// if it does not exist. All ranks call this, and each gives the path for its host.
+    ///
+    /// `copies` folders get the state of each rank: the one of its host and those of the next hosts.
+    /// With two copies, a snapshot is complete without any one of the folders. There are at most as
+    /// many copies as folders. [`restore`](Self::restore) finds the files again in whichever folders
+    /// the ranks see then. An empty folder, such as one on a new disk, gets the next snapshots.
+    ///
+    /// The folders have a file for each rank instead of `.npy` files. Ranks share a folder if they
+    /// are on one host and their paths lead to the same folder.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new). It is also an error if two hosts see the same folder.
+    ///
+    /// # Cost
+    /// Ranks are also held up while each sends its state to the hosts that store copies. Each rank
+    /// needs memory for its state `copies` times in addition.
+    #[track_caller]
+    pub fn on_hosts(world: &'w World, folder: impl AsRef<Path>, copies: usize) -> Result<Self> {
+        Self::open(world, folder.as_ref(), Some(copies))
+    }
+
+    #[track_caller]
+    fn open(world: &'w World, folder: &Path, copies: Option<usize>) -> Result<Self> {
         signals::watch();
-        let path = std::path::absolute(folder.as_ref())?;
+        let path = std::path::absolute(folder)?;
         let program = program();
-        let mut taken = None;
-        // The latest step and a token, or an error.
-        let mut opened = Vec::new();
-        if world.rank() == 0 {
-            let token = format!("{:x}-{:x}", std::process::id(), token());
-            let begun = Folder::take(&path, &program, &token)
+        let rank = world.rank();
+        let stores = match copies {
+            None => Stores::shared(world.size()),
+            Some(copies) => Stores::of_hosts(world, &path, copies)?,
+        };
+        // The words of a token, and the latest step if there is one.
+        let mut taken = Ok((None, Vec::new()));
+        if stores.leader(rank) == rank {
+            let (process, time) = (u64::from(std::process::id()), nanoseconds());
+            let begun = Folder::take(&path, &program, &token(process, time))
                 .and_then(|folder| Ok((folder, folder::steps(&path)?.first().copied())));
-            opened = match begun {
-                Ok((folder, latest)) => {
-                    taken = Some(folder);
-                    format!("{}\n{token}", latest.map_or(String::new(), |step| step.to_string()))
-                }
-                Err(error) => format!("!{error}"),
-            }
-            .into_bytes();
+            let opened =
+                |(folder, latest)| (Some(folder), [process, time].into_iter().chain(latest).collect());
+            taken = begun.map(opened).map_err(|error| error.to_string());
         }
-        world.broadcast_vec(0, &mut opened)?;
-        let opened = String::from_utf8_lossy(&opened).into_owned();
-        if let Some(why) = opened.strip_prefix('!') {
-            return Err(Error::new(ErrorClass::Io, why));
-        }
-        let (latest, token) = opened.split_once('\n').unwrap_or_default();
-        let writer = if folder::is_taken_with(&path, token) {
-            Writer::start(&path, world.rank(), taken).map_err(|error| error.to_string())
-        } else {
+        let (taken, opened) = agreed(world, taken)?;
+        let opened: Vec<Vec<u64>> = world.allgather(&opened)?;
+        let leader = stores.leader(rank);
+        let writer = if folder::is_taken_with(&path, &token(opened[leader][0], opened[leader][1])) {
+            Writer::start(&path, rank, taken, stores.copies()).map_err(|error| error.to_string())
+        } else if stores.copies().is_none() {
             Err(format!(
                 "does not see the folder {} of rank 0: give an absolute path on a file system that all hosts share",
+                path.display()
+            ))
+        } else {
+            Err(format!(
+                "the folder {} is not the one that rank {leader} has taken: give a folder that only the ranks of one host see, or use `Snapshots::new` for one that all share",
                 path.display()
             ))
         };
@@ -205,11 +235,12 @@ impl<'w> Snapshots<'w> {
         Ok(Self {
             world,
             path,
+            stores,
             program,
             keep: 2,
             must_succeed: false,
             left: 1,
-            last: latest.parse().ok(),
+            last: opened.iter().filter_map(|opened| opened.get(2).copied()).max(),
             is_compared: false,
             phase: Phase::Idle,
             writer,
@@ -261,7 +292,8 @@ impl<'w> Snapshots<'w> {
     #[track_caller]
     pub fn restore(&mut self, mut items: Items<'_>) -> Result<Option<u64>> {
         self.compare(&items)?;
-        let restored = crate::restore::latest(self.world, &self.path, &self.program, &mut items)?;
+        let restored =
+            crate::restore::latest(self.world, (&self.path, &self.stores), &self.program, &mut items)?;
         if restored.is_some() {
             self.last = restored;
         }
@@ -358,7 +390,7 @@ impl<'w> Snapshots<'w> {
     /// Copies the state, and begins to write it.
     fn begin(&mut self, step: u64, items: &Items<'_>) -> Result<()> {
         self.compare(items)?;
-        self.writer.begin(step, items);
+        self.writer.begin(step, items, |bytes| self.stores.exchange(self.world, bytes))?;
         self.pace.taken(Instant::now());
         self.phase = Phase::Writing(step);
         Ok(())
@@ -377,7 +409,9 @@ impl<'w> Snapshots<'w> {
             if let Some(Outcome::Published(Ok(published))) = outcome {
                 self.tally.add(&published);
                 self.writer.prune(self.keep);
-                if let Some(member) = fencepost_job::joined() {
+                if self.world.rank() == 0
+                    && let Some(member) = fencepost_job::joined()
+                {
                     member.report_snapshot(step, &self.path);
                 }
             }
@@ -387,7 +421,7 @@ impl<'w> Snapshots<'w> {
             Some(Outcome::Written(Ok(report))) => report.to_bytes(),
             _ => Vec::new(),
         };
-        if let Some(reports) = self.world.gather(0, &report)? {
+        if let Some(reports) = self.stores.gather(self.world, &report)? {
             self.writer.publish(&self.program, step, reports);
         }
         self.phase = Phase::Publishing(step);
@@ -396,12 +430,16 @@ impl<'w> Snapshots<'w> {
 
     /// Reports why the snapshot of `step` failed, and removes what was written of it.
     fn failed(&mut self, step: u64) -> Result<()> {
-        let why = self.writer.take().as_ref().and_then(Outcome::error).unwrap_or_default().to_owned();
-        let first = first_reason(self.world, &why)?;
+        let outcome = self.writer.take();
+        let why = outcome.as_ref().and_then(Outcome::error).unwrap_or_default();
+        let first = first_reason(self.world, why)?;
         let message = format!("the snapshot of step {step} could not be written: {first}");
+        if self.stores.leader(self.world.rank()) == self.world.rank() {
+            let is_published = matches!(outcome, Some(Outcome::Published(Ok(_))));
+            folder::discard(&self.path, step, is_published);
+        }
         if self.world.rank() == 0 {
             self.tally.failed += 1;
-            folder::discard(&self.path, step);
             // The name of the folder that is written has the step.
             let reason = first.replace(&step.to_string(), "");
             if !self.must_succeed && std::mem::replace(&mut self.reported, reason.clone()) != reason {
@@ -499,8 +537,12 @@ fn program() -> String {
     }
 }
 
-/// Returns a number that no other job in the same folder has.
-fn token() -> u128 {
+/// Returns what no other job in the same folder writes to its lock.
+fn token(process: u64, time: u64) -> String {
+    format!("{process:x}-{time:x}")
+}
+
+fn nanoseconds() -> u64 {
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    time.map_or(0, |time| time.as_nanos())
+    time.map_or(0, |time| time.as_nanos() as u64)
 }

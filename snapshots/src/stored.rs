@@ -2,7 +2,7 @@
 
 use crate::folder::{self, Folder};
 use crate::manifest::{Content, Manifest, Refused, file_of_block, file_of_rank};
-use crate::restore::{check_array, check_box, check_bytes, check_length, describe};
+use crate::restore::{check_array, check_box, describe, wrong_in_file};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -34,53 +34,42 @@ pub fn list(path: &Path) -> io::Result<Vec<Stored>> {
 }
 
 /// Compares all bytes of a snapshot with the checksums of its manifest. Returns what is wrong, each
-/// with the file and the offset.
+/// with the file and the offset. In the folder of one host, files of ranks may be missing.
 pub fn verify(path: &Path, manifest: &Manifest) -> Vec<String> {
     let folder = folder::snapshot(path, manifest.step);
     let mut wrong = Vec::new();
     let mut note = |name: &str, checked: Result<(), String>| {
         wrong.extend(checked.err().map(|why| format!("{}: {why}", folder.join(name).display())));
     };
-    let open = |name: &str| File::open(folder.join(name)).map_err(|error| error.to_string());
-    let mut of_ranks: Vec<Option<File>> = Vec::new();
-    if manifest.has_pieces() {
-        for rank in 0..manifest.ranks {
-            let name = file_of_rank(rank);
-            let file = open(&name).and_then(|file| {
-                check_length(&file, manifest.length_of(rank))?;
-                Ok(file)
-            });
-            of_ranks.push(file.map_err(|why| note(&name, Err(why))).ok());
+    for item in &manifest.items {
+        let Content::Block { shape, boxes } = &item.content else { continue };
+        if manifest.copies.is_some() {
+            continue;
+        }
+        let name = file_of_block(&item.name);
+        let file = File::open(folder.join(&name)).map_err(|error| error.to_string()).and_then(|file| {
+            check_array(&file, item, shape)?;
+            Ok(file)
+        });
+        match file {
+            Err(why) => note(&name, Err(why)),
+            Ok(file) => boxes.iter().for_each(|one| note(&name, check_box(&file, item, shape, one))),
         }
     }
-    for item in &manifest.items {
-        match &item.content {
-            Content::Block { shape, boxes } => {
-                let name = file_of_block(&item.name);
-                let file = open(&name).and_then(|file| {
-                    check_array(&file, item, shape)?;
-                    Ok(file)
-                });
-                match file {
-                    Err(why) => note(&name, Err(why)),
-                    Ok(file) => {
-                        for one in boxes {
-                            note(&name, check_box(&file, item, shape, one));
-                        }
-                    }
-                }
-            }
-            Content::Part { pieces } | Content::List { pieces } => {
-                for (rank, (piece, file)) in pieces.iter().zip(&of_ranks).enumerate() {
-                    let Some(file) = file else { continue };
-                    let len = (piece.elements * item.size) as u64;
-                    note(&file_of_rank(rank), check_bytes(file, piece.at, len, piece.crc32));
-                }
-            }
-            Content::Value { .. } => {}
-        }
+    if manifest.has_files() {
+        let files = (0..manifest.ranks).map(|rank| (rank, folder.join(file_of_rank(rank))));
+        // A file that the folder of one host does not have may be in that of another one.
+        let here = files.filter(|(_, path)| manifest.copies.is_none() || path.exists());
+        wrong.extend(here.flat_map(|(rank, path)| wrong_in_file(&path, manifest, rank)));
     }
     wrong
+}
+
+/// Returns how many ranks have a file in this folder, if it is the folder of one host.
+pub fn files_here(path: &Path, manifest: &Manifest) -> Option<usize> {
+    manifest.copies?;
+    let folder = folder::snapshot(path, manifest.step);
+    Some((0..manifest.ranks).filter(|&rank| folder.join(file_of_rank(rank)).exists()).count())
 }
 
 /// Removes all snapshots but the latest `keep`.

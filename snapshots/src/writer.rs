@@ -4,7 +4,7 @@ use crate::agreement::print;
 use crate::cells::file_runs;
 use crate::folder::{self, Folder, named, writing};
 use crate::header;
-use crate::items::{Items, Shape};
+use crate::items::{Item, Items, Shape};
 use crate::manifest::{Manifest, file_of_block, file_of_rank, to_hex};
 use crate::record::{self, Recorded, Report};
 use rustix::process::Pid;
@@ -19,10 +19,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// What belongs to files of other ranks, of which this rank writes copies.
+pub(crate) type Copies<T> = Vec<(usize, T)>;
+
 /// A copy of a rank's state.
 #[derive(Default)]
 pub(crate) struct Copied {
-    /// The elements of all items, one after another.
+    /// The elements of all items but values, one after another.
     bytes: Vec<u8>,
     items: Vec<CopiedItem>,
 }
@@ -32,6 +35,7 @@ struct CopiedItem {
     element: String,
     size: usize,
     shape: Shape,
+    /// The number of its bytes in the copy.
     len: usize,
     /// The bytes of a value, in hexadecimal digits.
     value: Option<String>,
@@ -45,28 +49,28 @@ impl Copied {
     pub(crate) fn copy(&mut self, items: &Items<'_>) -> Result<(), String> {
         self.bytes.clear();
         self.items.clear();
-        let all: usize = items.all().iter().map(|item| item.len()).sum();
+        let is_value = |item: &Item<'_>| item.shape == Shape::Value;
+        let all: usize = items.all().iter().filter(|item| !is_value(item)).map(Item::len).sum();
         self.bytes
             .try_reserve_exact(all)
             .map_err(|_| format!("there is no memory for a copy of its state of {all} bytes"))?;
         for item in items.all() {
-            let first = self.bytes.len();
-            item.pack(&mut self.bytes);
-            let value = (item.shape == Shape::Value).then(|| to_hex(&self.bytes[first..]));
+            let mut value = Vec::new();
+            item.pack(if is_value(item) { &mut value } else { &mut self.bytes });
             self.items.push(CopiedItem {
                 name: item.name.into(),
                 element: item.element.clone(),
                 size: item.size,
                 shape: item.shape.clone(),
-                len: item.len(),
-                value,
+                len: if is_value(item) { 0 } else { item.len() },
+                value: is_value(item).then(|| to_hex(&value)),
             });
         }
         Ok(())
     }
 
-    /// Returns the report of this rank, with the checksum of each item.
-    fn report(&self, sums: &[u32], (held, wrote): (Duration, Duration)) -> Report {
+    /// Returns the report of this rank, with the checksum of each item and of each copy.
+    fn report(&self, (sums, copies): (Vec<u32>, Copies<u32>), (held, wrote): (Duration, Duration)) -> Report {
         let recorded = |(item, &crc32): (&CopiedItem, &u32)| Recorded {
             name: item.name.clone(),
             element: item.element.clone(),
@@ -75,15 +79,16 @@ impl Copied {
             crc32,
             value: item.value.clone(),
         };
-        Report { items: self.items.iter().zip(sums).map(recorded).collect(), held, wrote }
+        let items = self.items.iter().zip(&sums).map(recorded).collect();
+        Report { items, copies, taken: folder::now(), held, wrote }
     }
 }
 
 /// What the thread does.
 enum Order {
     /// Write this rank's part of the snapshot of `step`, of this copy of the state or of none.
-    Write { step: u64, copied: Result<Copied, String>, held: Duration },
-    /// Make the folder that all ranks have written a snapshot.
+    Write { step: u64, copied: Result<Copied, String>, copies: Copies<Vec<u8>>, held: Duration },
+    /// Make the folder that ranks have written a snapshot.
     Publish { program: String, step: u64, reports: Vec<Vec<u8>> },
     /// Remove all snapshots but the latest ones.
     Prune(usize),
@@ -91,7 +96,7 @@ enum Order {
 
 /// What an order has led to.
 pub(crate) enum Outcome {
-    /// This rank's report, for rank 0.
+    /// This rank's report, for those that lead.
     Written(Result<Report, String>),
     Published(Result<Published, String>),
 }
@@ -132,19 +137,26 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread of `rank`. Rank 0 has the folder.
+    /// Starts the thread of `rank`. A rank that leads has the folder. With `copies`, all items of a
+    /// rank are in its own file, which so many folders get.
     ///
     /// # Errors
     /// The system has no thread left.
-    pub(crate) fn start(path: &Path, rank: usize, folder: Option<Folder>) -> io::Result<Self> {
+    pub(crate) fn start(
+        path: &Path,
+        rank: usize,
+        folder: Option<Folder>,
+        copies: Option<usize>,
+    ) -> io::Result<Self> {
         let (orders, taken) = channel::<Order>();
         let (sender, results) = channel();
         let is_ready = Arc::new(AtomicBool::new(false));
-        let (path, ready) = (path.to_owned(), is_ready.clone());
+        let place = Place { path: path.to_owned(), rank, folder, copies };
+        let ready = is_ready.clone();
         let body = move || {
             run_on_all_cores();
             for order in taken {
-                if let Some(result) = carry_out(&path, rank, folder.as_ref(), order) {
+                if let Some(result) = place.carry_out(order) {
                     // The receiver is there as long as the sender of orders.
                     let _ = sender.send(result);
                     ready.store(true, Ordering::Release);
@@ -164,12 +176,23 @@ impl Writer {
     }
 
     /// Copies the state, and begins to write the copy as this rank's part of the snapshot of
-    /// `step`.
-    pub(crate) fn begin(&mut self, step: u64, items: &Items<'_>) {
+    /// `step`. `exchange` passes the bytes of the copy to other ranks, and returns those of others.
+    ///
+    /// # Errors
+    /// That of `exchange`.
+    pub(crate) fn begin(
+        &mut self,
+        step: u64,
+        items: &Items<'_>,
+        exchange: impl FnOnce(&mut Vec<u8>) -> fencepost_planner::Result<Copies<Vec<u8>>>,
+    ) -> fencepost_planner::Result<()> {
         let began = Instant::now();
         let mut copied = std::mem::take(&mut self.copied);
-        let copied = copied.copy(items).map(|()| copied);
-        self.order(Order::Write { step, copied, held: began.elapsed() });
+        let result = copied.copy(items);
+        // A rank that has no copy passes no bytes on, and others are not left waiting.
+        let copies = exchange(&mut copied.bytes)?;
+        self.order(Order::Write { step, copied: result.map(|()| copied), copies, held: began.elapsed() });
+        Ok(())
     }
 
     /// Begins to make the folder of `step`, to which all ranks have written, a snapshot. `reports`
@@ -248,82 +271,116 @@ impl Drop for Writer {
     }
 }
 
-/// Carries out an order, and returns its outcome if it has one.
-fn carry_out(
-    path: &Path,
+/// Where the thread of a rank writes.
+struct Place {
+    path: PathBuf,
     rank: usize,
-    folder: Option<&Folder>,
-    order: Order,
-) -> Option<(Outcome, Option<Copied>)> {
-    Some(match order {
-        Order::Write { copied: Err(why), .. } => (Outcome::Written(Err(why)), None),
-        Order::Write { step, copied: Ok(copied), held } => {
-            let began = Instant::now();
-            let written = write(&writing(path, step), rank, &copied);
-            let report = written.map(|sums| copied.report(&sums, (held, began.elapsed())));
-            (Outcome::Written(report.map_err(|error| error.to_string())), Some(copied))
-        }
-        Order::Publish { program, step, reports } => {
-            let published = match folder {
-                Some(folder) => publish(folder, program, step, &reports),
-                None => Err("internal error: only rank 0 publishes a snapshot".into()),
-            };
-            (Outcome::Published(published), None)
-        }
-        Order::Prune(keep) => {
-            if let Err(error) = folder::prune(path, keep) {
-                print(&format!("an old snapshot could not be removed: {error}"));
-            }
-            return None;
-        }
-    })
+    folder: Option<Folder>,
+    copies: Option<usize>,
 }
 
-fn publish(folder: &Folder, program: String, step: u64, reports: &[Vec<u8>]) -> Result<Published, String> {
-    let reports = record::all(reports)?;
-    let manifest = Manifest::assemble(program, step, &reports)?;
-    folder.publish(&manifest).map_err(|error| error.to_string())?;
-    let longest = |time: fn(&Report) -> Duration| reports.iter().map(time).max().unwrap_or_default();
-    let (held, wrote) = (longest(|report| report.held), longest(|report| report.wrote));
-    Ok(Published { bytes: manifest.bytes(), held, wrote })
-}
-
-/// Writes the part of a rank to `folder`, until it is on the disk. Returns the checksum of each
-/// item.
-fn write(folder: &Path, rank: usize, copied: &Copied) -> io::Result<Vec<u32>> {
-    match fs::create_dir(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(named(folder, error)),
-        _ => {}
-    }
-    let mut rest = &copied.bytes[..];
-    let mut sums = Vec::with_capacity(copied.items.len());
-    let mut own: Option<(PathBuf, File)> = None;
-    for item in &copied.items {
-        let (bytes, others) = rest.split_at(item.len);
-        rest = others;
-        match &item.shape {
-            Shape::Block { global, origin, extent } => {
-                let path = folder.join(file_of_block(&item.name));
-                let written = write_box(&path, item, (global, origin, extent), rank == 0, bytes);
-                sums.push(written.map_err(|error| named(&path, error))?);
+impl Place {
+    /// Carries out an order, and returns its outcome if it has one.
+    fn carry_out(&self, order: Order) -> Option<(Outcome, Option<Copied>)> {
+        Some(match order {
+            Order::Write { copied: Err(why), .. } => (Outcome::Written(Err(why)), None),
+            Order::Write { step, copied: Ok(copied), copies, held } => {
+                let began = Instant::now();
+                let written = self.write(&writing(&self.path, step), &copied, copies);
+                let report = written.map(|sums| copied.report(sums, (held, began.elapsed())));
+                (Outcome::Written(report.map_err(|error| error.to_string())), Some(copied))
             }
-            Shape::Part { .. } | Shape::List { .. } => {
-                if own.is_none() {
-                    let path = folder.join(file_of_rank(rank));
-                    let file = File::create(&path).map_err(|error| named(&path, error))?;
-                    own = Some((path, file));
+            Order::Publish { program, step, reports } => {
+                (Outcome::Published(self.publish(program, step, &reports)), None)
+            }
+            Order::Prune(keep) => {
+                if let Err(error) = folder::prune(&self.path, keep) {
+                    print(&format!("an old snapshot could not be removed: {error}"));
                 }
-                let (path, file) = own.as_mut().expect("just made");
-                let written = pieces(bytes).map(|piece| file.write_all(piece).map(|()| piece));
-                sums.push(checksum(written).map_err(|error| named(path, error))?);
+                return None;
             }
-            Shape::Value => sums.push(crc32fast::hash(bytes)),
+        })
+    }
+
+    fn publish(&self, program: String, step: u64, reports: &[Vec<u8>]) -> Result<Published, String> {
+        let folder =
+            self.folder.as_ref().ok_or("internal error: only a rank that leads publishes a snapshot")?;
+        let reports = record::all(reports)?;
+        let manifest = Manifest::assemble(program, step, self.copies, &reports)?;
+        folder.publish(&manifest).map_err(|error| error.to_string())?;
+        let longest = |time: fn(&Report) -> Duration| reports.iter().map(time).max().unwrap_or_default();
+        let (held, wrote) = (longest(|report| report.held), longest(|report| report.wrote));
+        Ok(Published { bytes: manifest.bytes(), held, wrote })
+    }
+
+    /// Writes the part of this rank to `folder`, and the files of others, until they are on the disk.
+    /// Returns the checksum of each item and of each file.
+    fn write(
+        &self,
+        folder: &Path,
+        copied: &Copied,
+        copies: Copies<Vec<u8>>,
+    ) -> io::Result<(Vec<u32>, Copies<u32>)> {
+        match fs::create_dir(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(named(folder, error)),
+            _ => {}
         }
+        let mut rest = &copied.bytes[..];
+        let mut sums = Vec::with_capacity(copied.items.len());
+        let mut own: Option<OwnFile> = None;
+        for item in &copied.items {
+            let (bytes, others) = rest.split_at(item.len);
+            rest = others;
+            sums.push(match &item.shape {
+                Shape::Block { global, origin, extent } if self.copies.is_none() => {
+                    let path = folder.join(file_of_block(&item.name));
+                    write_box(&path, item, (global, origin, extent), self.rank == 0, bytes)
+                        .map_err(|error| named(&path, error))?
+                }
+                Shape::Value => 0,
+                _ => {
+                    if own.is_none() {
+                        own = Some(OwnFile::create(folder, self.rank)?);
+                    }
+                    own.as_mut().expect("just made").append(bytes)?
+                }
+            });
+        }
+        let Some(own) = own else { return Ok((sums, Vec::new())) };
+        own.finish()?;
+        let write = |(rank, bytes): (usize, Vec<u8>)| {
+            let mut file = OwnFile::create(folder, rank)?;
+            let sum = file.append(&bytes)?;
+            file.finish()?;
+            Ok((rank, sum))
+        };
+        Ok((sums, copies.into_iter().map(write).collect::<io::Result<_>>()?))
     }
-    if let Some((path, file)) = own {
-        file.sync_all().map_err(|error| named(&path, error))?;
+}
+
+/// The file of what a rank has of its own.
+struct OwnFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl OwnFile {
+    fn create(folder: &Path, rank: usize) -> io::Result<Self> {
+        let path = folder.join(file_of_rank(rank));
+        let file = File::create(&path).map_err(|error| named(&path, error))?;
+        Ok(Self { path, file })
     }
-    Ok(sums)
+
+    /// Appends bytes, and returns their checksum.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<u32> {
+        let written = pieces(bytes).map(|piece| self.file.write_all(piece).map(|()| piece));
+        checksum(written).map_err(|error| named(&self.path, error))
+    }
+
+    /// Waits until the file is on the disk.
+    fn finish(self) -> io::Result<()> {
+        self.file.sync_all().map_err(|error| named(&self.path, error))
+    }
 }
 
 /// Writes a box of cells to the file of the whole array. Rank 0 gives the file its length.

@@ -6,3 +6,4 @@ mod fields;
 mod numpy;
 mod refused;
 mod restored;
+mod stores;
