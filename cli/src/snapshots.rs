@@ -24,7 +24,7 @@ pub struct Snapshots {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// The folder that the program has given to `Snapshots::new`
+    /// The folder that the program has given to `Snapshots::new`, or that of one host
     #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
 }
@@ -32,6 +32,9 @@ pub struct Snapshots {
 const AFTER: &str = "\
 A program restores the latest snapshot that is intact. The exit code is 1 if a snapshot is not, as far as it was read: \
 without --verify only manifests are.
+
+If each host has a folder of its own, the state also has the number of ranks whose files are here. Those of other \
+ranks are in the folders of other hosts.
 
 Examples:
   fencepost snapshots out/snapshots
@@ -73,6 +76,7 @@ impl Snapshots {
                 program: Some(manifest.program().into()),
                 taken: Some(manifest.taken()),
                 ranks: Some(manifest.ranks()),
+                ranks_here: stored::ranks_here(&self.folder, manifest),
                 bytes: Some(manifest.bytes()),
                 items: manifest.items().map(|(name, what)| (name.into(), what)).collect(),
                 errors: if self.verify { stored::verify(&self.folder, manifest) } else { Vec::new() },
@@ -82,6 +86,7 @@ impl Snapshots {
                 program: None,
                 taken: None,
                 ranks: None,
+                ranks_here: None,
                 bytes: None,
                 items: Default::default(),
                 errors: vec![why.clone()],
@@ -100,6 +105,7 @@ impl Snapshots {
                 (true, true) => "intact",
                 (true, false) => "complete",
             };
+            let here = row.ranks_here.map_or(String::new(), |here| format!(", {here} ranks here"));
             vec![
                 row.step.to_string(),
                 known(taken.map(|taken| taken.to_string())),
@@ -107,7 +113,7 @@ impl Snapshots {
                 known(row.ranks.map(|ranks| ranks.to_string())),
                 known(row.bytes.map(|bytes| bytes.to_string())),
                 known(Some(items.join(", ")).filter(|items| !items.is_empty())),
-                state.into(),
+                format!("{state}{here}"),
             ]
         };
         let rows = document.snapshots.iter().map(row).collect();

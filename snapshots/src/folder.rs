@@ -106,8 +106,8 @@ impl Folder {
     }
 }
 
-/// Removes what was written of the snapshot of `step`, if anything was. `is_published` if it has got
-/// its name in this folder, while another folder could not be written.
+/// Removes what was written of the snapshot of `step`, if anything was. `is_published` if it has
+/// got its name in this folder, while another folder could not be written.
 pub(crate) fn discard(folder: &Path, step: u64, is_published: bool) {
     // What cannot be removed now is removed by the next job.
     let _: io::Result<()> =

@@ -1,15 +1,15 @@
 //! Restores from the files of ranks, wherever they are.
 //!
 //! Each file gets a *holder*: a rank that sees it. A holder compares the whole file with the
-//! checksums of the manifest, and the holder of a copy takes its place if it differs. Each rank then
-//! asks holders for boxes of cells, and gets their bytes. Nobody needs more memory than for what it
-//! gets and what it sends.
+//! checksums of the manifest, and the holder of a copy takes its place if it differs. Each rank
+//! then asks holders for boxes of cells, and gets their bytes. Nobody needs more memory than for
+//! what it gets and what it sends.
 
 use crate::agreement::print;
 use crate::cells::file_runs;
+use crate::compare::wrong_in_file;
 use crate::items::{Items, Shape};
 use crate::manifest::{InFile, Manifest, file_of_rank};
-use crate::restore::wrong_in_file;
 use crate::stores::Stores;
 use fencepost_planner::Result;
 use fencepost_planner::element::Op;
@@ -47,7 +47,8 @@ impl Need {
 
 /// Restores the items of this rank that are in files of ranks. All ranks call this.
 ///
-/// The inner result is an error on all ranks if one rank cannot restore. One of them has the reason.
+/// The inner result is an error on all ranks if one rank cannot restore. One of them has the
+/// reason.
 pub(crate) fn load(
     world: &World,
     stores: &Stores,
@@ -156,7 +157,8 @@ fn serve(folder: &Path, manifest: &Manifest, words: &[u64]) -> Result<Vec<u8>, S
 /// Returns which rank serves the file of each rank. All of these files are intact. All ranks call
 /// this.
 ///
-/// The inner result is an error on all ranks if a file is intact nowhere. One of them has the reason.
+/// The inner result is an error on all ranks if a file is intact nowhere. One of them has the
+/// reason.
 fn holders(
     world: &World,
     stores: &Stores,

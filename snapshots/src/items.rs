@@ -94,8 +94,8 @@ trait Content {
     /// Passes the bytes of what this rank saves to `each`, in order.
     fn bytes(&self, each: &mut dyn FnMut(&[u8]));
 
-    /// Returns the boxes of the array that a block stores, by their first cell and their extent: its
-    /// own and those of its halo.
+    /// Returns the boxes of the array that a block stores, by their first cell and their extent:
+    /// its own and those of its halo.
     fn boxes(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
         Vec::new()
     }
@@ -325,8 +325,8 @@ impl Item<'_> {
         hasher.finalize()
     }
 
-    /// Returns the boxes of the array that a block stores, by their first cell and their extent: its
-    /// own and those of its halo.
+    /// Returns the boxes of the array that a block stores, by their first cell and their extent:
+    /// its own and those of its halo.
     pub(crate) fn boxes(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
         self.content.boxes()
     }
@@ -335,7 +335,8 @@ impl Item<'_> {
     /// replaces all elements instead.
     ///
     /// # Panics
-    /// If the number of bytes is not that of the box or the item, or of a list that of some elements.
+    /// If the number of bytes is not that of the box or the item, or of a list that of some
+    /// elements.
     pub(crate) fn put(&mut self, number: usize, place: (&[usize], &[usize]), bytes: &[u8]) {
         self.content.put(number, place, bytes);
     }

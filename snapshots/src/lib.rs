@@ -12,6 +12,7 @@
 //! | `folder` | the folder of snapshots, and who holds it |
 //! | `stores` | which ranks see one folder, and who stores copies |
 //! | `restore` | the latest snapshot that is intact |
+//! | `compare` | whether files are as they were written |
 //! | `holders` | what ranks need of files that other ranks see |
 //! | `stored` | what a folder has, for the command |
 //! | `field`, `header` | the field of a block as one `.npy` file |
@@ -19,6 +20,7 @@
 
 mod agreement;
 mod cells;
+mod compare;
 mod field;
 mod folder;
 mod header;

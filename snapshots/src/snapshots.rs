@@ -13,6 +13,11 @@
 //!    and its thread writes the manifest and renames the folder to `step-STEP`. At a later
 //!    agreement this has succeeded, and the next snapshot may begin.
 //!
+//! If each host has a folder of its own, the lowest rank of each host does for its folder what rank
+//! 0 does otherwise, in the same phases. In step 2 ranks also send their copies to ranks of other
+//! hosts, whose threads write them. A snapshot of which one of the folders cannot be published is
+//! removed from the others.
+//!
 //! No rank waits for a disk, except where the program is about to end ([`Snapshots::finish`], or a
 //! signal). All files of a snapshot, its manifest and its folder are on the disk before it gets its
 //! name, and older ones are removed only afterwards. So there is a complete snapshot at any time
@@ -54,7 +59,7 @@ enum Phase {
     Idle,
     /// Each rank writes its part of the snapshot of this step.
     Writing(u64),
-    /// Rank 0 writes its manifest.
+    /// Ranks that lead write its manifest.
     Publishing(u64),
 }
 
@@ -131,13 +136,15 @@ struct Tally {
 /// # Folder
 /// All ranks must see the folder under its path, so with several hosts it is on a file system that
 /// they share. Only one job at a time may use it. A snapshot of step 40 is a folder `step-40`, with
-/// the global array of each [block](Items::block) as a `.npy` file.
+/// the global array of each [block](Items::block) as a `.npy` file. With
+/// [`on_hosts`](Self::on_hosts), each host has a folder of its own instead.
 ///
 /// # Cost
 /// An offer that is not due takes some nanoseconds and sends nothing. About once in a second, and
 /// at each offer if these are rarer, an offer is one [`World::allreduce_one`] of eight bytes. A
 /// snapshot also copies the state, to memory that is used again: each rank needs as much memory as
-/// its state. A thread of each rank writes it.
+/// its state. A thread of each rank writes it. See [`on_hosts`](Self::on_hosts) for copies on other
+/// hosts.
 pub struct Snapshots<'w> {
     world: &'w World,
     path: PathBuf,
@@ -173,23 +180,27 @@ impl<'w> Snapshots<'w> {
         Self::open(world, folder.as_ref(), None)
     }
 
-    /// Opens the folder of snapshots of each host at `folder`, such as on its own disk, and creates it
-    /// if it does not exist. All ranks call this, and each gives the path for its host.
+    /// Opens a folder of snapshots on each host, such as on its own disk, and creates it if it does
+    /// not exist. All ranks call this. `folder` is the path for the host of this rank.
     ///
-    /// `copies` folders get the state of each rank: the one of its host and those of the next hosts.
+    /// `copies` folders get the state of each rank: that of its host, and those of the next hosts.
     /// With two copies, a snapshot is complete without any one of the folders. There are at most as
-    /// many copies as folders. [`restore`](Self::restore) finds the files again in whichever folders
-    /// the ranks see then. An empty folder, such as one on a new disk, gets the next snapshots.
+    /// many copies as folders. [`restore`](Self::restore) finds the state of each rank in whichever
+    /// folders the ranks see then. An empty folder, such as one on a new disk, gets the next
+    /// snapshots.
     ///
-    /// The folders have a file for each rank instead of `.npy` files. Ranks share a folder if they
-    /// are on one host and their paths lead to the same folder.
+    /// Ranks share a folder if they are on one host and their paths lead to the same folder. A
+    /// folder has a file for each rank, and no `.npy` files.
     ///
     /// # Errors
-    /// As [`new`](Self::new). It is also an error if two hosts see the same folder.
+    /// IO on all ranks if a folder cannot be created or written, if another job uses one, or if
+    /// several hosts see the same one.
     ///
     /// # Cost
-    /// Ranks are also held up while each sends its state to the hosts that store copies. Each rank
-    /// needs memory for its state `copies` times in addition.
+    /// A snapshot also holds the ranks up while each sends its state `copies - 1` times. Each rank
+    /// needs memory for its state `copies` times in addition to its own. To restore, each file is
+    /// read once for its checksums. Each rank then gets the cells and halos that it needs, and
+    /// needs memory for these and for what other ranks get from it.
     #[track_caller]
     pub fn on_hosts(world: &'w World, folder: impl AsRef<Path>, copies: usize) -> Result<Self> {
         Self::open(world, folder.as_ref(), Some(copies))
@@ -213,7 +224,8 @@ impl<'w> Snapshots<'w> {
                 .and_then(|folder| Ok((folder, folder::steps(&path)?.first().copied())));
             let opened =
                 |(folder, latest)| (Some(folder), [process, time].into_iter().chain(latest).collect());
-            taken = begun.map(opened).map_err(|error| error.to_string());
+            let hint = if stores.len() == 1 { "" } else { "; if all hosts see it, use `Snapshots::new`" };
+            taken = begun.map(opened).map_err(|error| format!("{error}{hint}"));
         }
         let (taken, opened) = agreed(world, taken)?;
         let opened: Vec<Vec<u64>> = world.allgather(&opened)?;
@@ -273,8 +285,8 @@ impl<'w> Snapshots<'w> {
         self
     }
 
-    /// Restores the latest snapshot that is intact, and returns its step. Returns `None` if the
-    /// folder has no snapshots; `items` are then left as they were. All ranks call this.
+    /// Restores the latest snapshot that is intact, and returns its step. Returns `None` if there
+    /// are no snapshots; `items` are then left as they were. All ranks call this.
     ///
     /// A snapshot that is damaged is reported on standard error, with file and offset, and the one
     /// before it is used. If the state consists of blocks and values only, the number of ranks,

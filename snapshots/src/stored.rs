@@ -1,8 +1,9 @@
 //! What a folder of snapshots has, for `fencepost snapshots`: lists, verifies and prunes.
 
+use crate::compare::{check_array, check_box, wrong_in_file};
 use crate::folder::{self, Folder};
 use crate::manifest::{Content, Manifest, Refused, file_of_block, file_of_rank};
-use crate::restore::{check_array, check_box, describe, wrong_in_file};
+use crate::restore::describe;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -66,7 +67,7 @@ pub fn verify(path: &Path, manifest: &Manifest) -> Vec<String> {
 }
 
 /// Returns how many ranks have a file in this folder, if it is the folder of one host.
-pub fn files_here(path: &Path, manifest: &Manifest) -> Option<usize> {
+pub fn ranks_here(path: &Path, manifest: &Manifest) -> Option<usize> {
     manifest.copies?;
     let folder = folder::snapshot(path, manifest.step);
     Some((0..manifest.ranks).filter(|&rank| folder.join(file_of_rank(rank)).exists()).count())

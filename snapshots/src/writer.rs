@@ -137,8 +137,8 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread of `rank`. A rank that leads has the folder. With `copies`, all items of a
-    /// rank are in its own file, which so many folders get.
+    /// Starts the thread of `rank`. A rank that leads has the folder. With `copies`, the number of
+    /// folders that get each file, all items of a rank are in its own file.
     ///
     /// # Errors
     /// The system has no thread left.
@@ -151,12 +151,12 @@ impl Writer {
         let (orders, taken) = channel::<Order>();
         let (sender, results) = channel();
         let is_ready = Arc::new(AtomicBool::new(false));
-        let place = Place { path: path.to_owned(), rank, folder, copies };
+        let destination = Destination { path: path.to_owned(), rank, folder, copies };
         let ready = is_ready.clone();
         let body = move || {
             run_on_all_cores();
             for order in taken {
-                if let Some(result) = place.carry_out(order) {
+                if let Some(result) = destination.carry_out(order) {
                     // The receiver is there as long as the sender of orders.
                     let _ = sender.send(result);
                     ready.store(true, Ordering::Release);
@@ -272,14 +272,14 @@ impl Drop for Writer {
 }
 
 /// Where the thread of a rank writes.
-struct Place {
+struct Destination {
     path: PathBuf,
     rank: usize,
     folder: Option<Folder>,
     copies: Option<usize>,
 }
 
-impl Place {
+impl Destination {
     /// Carries out an order, and returns its outcome if it has one.
     fn carry_out(&self, order: Order) -> Option<(Outcome, Option<Copied>)> {
         Some(match order {
@@ -313,8 +313,8 @@ impl Place {
         Ok(Published { bytes: manifest.bytes(), held, wrote })
     }
 
-    /// Writes the part of this rank to `folder`, and the files of others, until they are on the disk.
-    /// Returns the checksum of each item and of each file.
+    /// Writes the part of this rank to `folder`, and the files of others, until they are on the
+    /// disk. Returns the checksum of each item and of each file.
     fn write(
         &self,
         folder: &Path,

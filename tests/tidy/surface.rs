@@ -7,7 +7,7 @@ use super::{read, root};
 
 /// The most items in all, with fields, variants and methods. Those that the documentation hides do
 /// not count.
-const ITEMS_MAX: usize = 499;
+const ITEMS_MAX: usize = 500;
 /// The most names in the root: items, modules, and what is exported of other crates.
 const ROOT_MAX: usize = 78;
 

@@ -840,6 +840,9 @@ pub struct SnapshotRow {
     pub taken: Option<u64>,
     /// The number of ranks that have taken it.
     pub ranks: Option<usize>,
+    /// The number of ranks whose files are here, if this is the folder of one of several hosts. The
+    /// others may be in the folders of other hosts.
+    pub ranks_here: Option<usize>,
     /// The number of bytes of all items.
     pub bytes: Option<u64>,
     /// The names of the items, and what each is.

@@ -32,6 +32,7 @@ mod restarts;
 #[expect(dead_code, reason = "only its command line is used here, and its own tests are not")]
 #[path = "../../../examples/sparse.rs"]
 mod sparse;
+mod stores;
 mod surroundings;
 mod traces;
 
@@ -117,6 +118,7 @@ const ALONE: &[Test] = &[
     ("launcher_names_a_refused_system_call", surroundings::refused_calls),
     ("launcher_accepts_what_users_of_mpirun_type", surroundings::forms),
     ("launcher_tells_pinned_ranks_how_many_cores_all_have", surroundings::pinned),
+    ("snapshots_on_two_hosts_are_complete_without_one_of_their_folders", stores::lost),
     ("restarts_continue_a_job_whose_ranks_are_killed", restarts::killed),
     ("restarts_are_limited", restarts::all_attempts_fail),
     ("restarts_do_not_follow_failures_of_programs_and_users", restarts::not_restarted),

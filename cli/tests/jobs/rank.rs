@@ -60,6 +60,7 @@ pub fn main(words: &[String]) -> ExitCode {
         ["fails", folder, fatal, how, snapshots] => {
             super::restarts::rank(folder, number(fatal), how, snapshots == "snapshots")
         }
+        ["saves", folder, steps] => super::stores::rank(folder, number(steps)),
         ["stops", way] => super::restarts::rank_that_stops(way),
         ["on-term", then] => super::restarts::rank_on_term(then),
         ["many", rank, point, how] => return super::many::die(number(rank), number(point), how),
