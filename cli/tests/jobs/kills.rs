@@ -42,8 +42,8 @@ fn digest(text: &str) -> Option<&str> {
 
 /// The step after which a run has continued, if it has.
 fn continued(text: &str) -> Option<u64> {
-    let steps = text.lines().filter_map(|line| line.strip_prefix("continued after step "));
-    steps.last().map(|step| step.parse().expect("a step"))
+    let mut steps = text.lines().filter_map(|line| line.strip_prefix("continued after step "));
+    steps.next_back().map(|step| step.parse().expect("a step"))
 }
 
 /// The steps of the complete snapshots of a folder, and whether one is being written.
