@@ -225,8 +225,8 @@ fn a_step_that_goes_backwards_is_refused() -> Result<()> {
     save(folder.path())?;
     for (first, second) in [(5, 6), (4, 6), (9, 9), (9, 8)] {
         let message = refused(folder.path(), 2, |_, snapshots| {
-            snapshots.offer(first, || Items::new())?;
-            snapshots.offer(second, || Items::new())
+            snapshots.offer(first, Items::new)?;
+            snapshots.offer(second, Items::new)
         })?;
         assert!(message.contains("steps only increase"), "{message}");
     }
