@@ -15,7 +15,7 @@
 //!
 //! If each host has a folder of its own, the lowest rank of each host does for its folder what rank
 //! 0 does otherwise, in the same phases. In step 2 ranks also send their copies to ranks of other
-//! hosts, whose threads write them. A snapshot of which one of the folders cannot be published is
+//! hosts, whose threads write them. If one of the folders cannot be published, the snapshot is
 //! removed from the others.
 //!
 //! No rank waits for a disk, except where the program is about to end ([`Snapshots::finish`], or a
@@ -480,8 +480,8 @@ impl<'w> Snapshots<'w> {
 
     /// Takes a snapshot, and returns the error that ends the program.
     fn end(&mut self, step: u64, items: Items<'_>) -> Result<()> {
-        self.must_succeed = true;
         self.finish()?;
+        self.must_succeed = true;
         self.begin(step, &items)?;
         self.finish()?;
         let signal = signals::requested().unwrap_or("a signal at another rank");
