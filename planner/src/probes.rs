@@ -58,7 +58,7 @@ const LEAST: f64 = 1.0 / 16.0;
 
 /// The figure of a machine that a probe determines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Tells {
+enum Figure {
     /// The cost of a message.
     Message,
     /// The cost of the second of two messages at one time.
@@ -87,7 +87,7 @@ enum Tells {
 /// are in one window.
 #[derive(Clone, Debug)]
 pub struct Probe {
-    tells: Tells,
+    figure: Figure,
     /// Whether it is between ranks that share memory.
     shared: bool,
     schedule: Verified<Schedule>,
@@ -101,19 +101,19 @@ impl Probe {
 
     /// Returns the number of elements of each rank's window.
     pub fn elements(&self) -> usize {
-        2 * self.tells.elements()
+        2 * self.figure.elements()
     }
 
     /// Returns the distance from each element that is sent to the one that is received.
     pub fn shift(&self) -> usize {
-        self.tells.shift()
+        self.figure.shift()
     }
 
     /// Returns one element of each cache line that the exchange reads, in ascending order.
     pub fn lines(&self) -> Vec<usize> {
-        let messages = self.tells.messages();
+        let messages = self.figure.messages();
         let all = (0..messages).flat_map(|at| {
-            let moved = self.tells.moves(at);
+            let moved = self.figure.moves(at);
             moved.element_iter().map(|element| element as usize).collect::<Vec<_>>()
         });
         let mut lines: Vec<usize> = all.collect();
@@ -130,45 +130,45 @@ impl Probe {
 
 impl fmt::Display for Probe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.tells {
-            Tells::Message => "8 bytes".into(),
-            Tells::Second => "two messages of 8 bytes".into(),
-            Tells::Further => format!("{MANY} messages of 8 bytes"),
-            Tells::Lines => format!("{} bytes", LINES * 8),
-            Tells::Bytes => format!("{} KiB", SECTION * 8 / 1024),
-            Tells::FarBytes => format!("{} KiB", FAR_SECTION * 8 / 1024),
-            Tells::LongBytes(elements) => format!("{} KiB", elements * 8 / 1024),
-            Tells::Runs => format!("{RUNS} runs of 8 bytes"),
-            Tells::DirectBytes => {
+        let what = match self.figure {
+            Figure::Message => "8 bytes".into(),
+            Figure::Second => "two messages of 8 bytes".into(),
+            Figure::Further => format!("{MANY} messages of 8 bytes"),
+            Figure::Lines => format!("{} bytes", LINES * 8),
+            Figure::Bytes => format!("{} KiB", SECTION * 8 / 1024),
+            Figure::FarBytes => format!("{} KiB", FAR_SECTION * 8 / 1024),
+            Figure::LongBytes(elements) => format!("{} KiB", elements * 8 / 1024),
+            Figure::Runs => format!("{RUNS} runs of 8 bytes"),
+            Figure::DirectBytes => {
                 format!("{ROWS} rows of {} bytes, copied directly", ROW * 8)
             }
-            Tells::DirectRuns => format!("{RUNS} runs of 8 bytes, copied directly"),
+            Figure::DirectRuns => format!("{RUNS} runs of 8 bytes, copied directly"),
         };
         write!(f, "{what}, {}", if self.shared { "in shared memory" } else { "between hosts" })
     }
 }
 
-impl Tells {
+impl Figure {
     /// Returns the number of elements from the first that is sent to the last.
     fn elements(self) -> usize {
         match self {
-            Tells::Message => 1,
-            Tells::Second => 2,
-            Tells::Further => MANY,
-            Tells::Lines => LINES,
-            Tells::Bytes => SECTION,
-            Tells::DirectBytes => ROWS * ROW_STRIDE,
-            Tells::FarBytes => FAR_SECTION,
-            Tells::LongBytes(elements) => elements,
-            Tells::Runs | Tells::DirectRuns => RUNS * STRIDE,
+            Figure::Message => 1,
+            Figure::Second => 2,
+            Figure::Further => MANY,
+            Figure::Lines => LINES,
+            Figure::Bytes => SECTION,
+            Figure::DirectBytes => ROWS * ROW_STRIDE,
+            Figure::FarBytes => FAR_SECTION,
+            Figure::LongBytes(elements) => elements,
+            Figure::Runs | Figure::DirectRuns => RUNS * STRIDE,
         }
     }
 
     /// Returns the number of messages to each rank.
     fn messages(self) -> usize {
         match self {
-            Tells::Second => 2,
-            Tells::Further => MANY,
+            Figure::Second => 2,
+            Figure::Further => MANY,
             _ => 1,
         }
     }
@@ -176,20 +176,22 @@ impl Tells {
     /// Returns the distance from each element that is sent to the one that is received, which is
     /// next to it in a column, as in a halo.
     fn shift(self) -> usize {
-        if matches!(self, Tells::Runs | Tells::DirectRuns) { 1 } else { self.elements() }
+        if matches!(self, Figure::Runs | Figure::DirectRuns) { 1 } else { self.elements() }
     }
 
     /// Returns the elements that a message moves. `at` is 0 for the first message, 1 for the second
     /// one.
     fn moves(self, at: usize) -> Datatype {
         match self {
-            Tells::Message | Tells::Second | Tells::Further => Datatype::run(at..at + 1),
-            Tells::Lines => Datatype::run(0..LINES),
-            Tells::Bytes => Datatype::run(0..SECTION),
-            Tells::DirectBytes => Datatype::nest(0, &[(ROWS, ROW_STRIDE as i64)], ROW).expect("few elements"),
-            Tells::FarBytes => Datatype::run(0..FAR_SECTION),
-            Tells::LongBytes(elements) => Datatype::run(0..elements),
-            Tells::Runs | Tells::DirectRuns => {
+            Figure::Message | Figure::Second | Figure::Further => Datatype::run(at..at + 1),
+            Figure::Lines => Datatype::run(0..LINES),
+            Figure::Bytes => Datatype::run(0..SECTION),
+            Figure::DirectBytes => {
+                Datatype::nest(0, &[(ROWS, ROW_STRIDE as i64)], ROW).expect("few elements")
+            }
+            Figure::FarBytes => Datatype::run(0..FAR_SECTION),
+            Figure::LongBytes(elements) => Datatype::run(0..elements),
+            Figure::Runs | Figure::DirectRuns => {
                 Datatype::nest(0, &[(RUNS, STRIDE as i64)], 1).expect("few elements")
             }
         }
@@ -202,7 +204,7 @@ impl Tells {
 /// # Errors
 /// Those of [`compile`]. None are expected.
 pub fn probes(ranks: u32, placement: Placement, machine: &Machine) -> Result<Vec<Probe>> {
-    use Tells::*;
+    use Figure::*;
     let each = match placement {
         Placement::Together => ranks,
         Placement::Apart => 1,
@@ -218,7 +220,7 @@ pub fn probes(ranks: u32, placement: Placement, machine: &Machine) -> Result<Vec
         }
         all.extend(
             [Further, Lines, Bytes, LongBytes(long), Runs, DirectRuns, DirectBytes]
-                .map(|tells| (tells, true)),
+                .map(|figure| (figure, true)),
         );
     }
     if ranks > each {
@@ -226,32 +228,32 @@ pub fn probes(ranks: u32, placement: Placement, machine: &Machine) -> Result<Vec
         if ranks > 2 * each {
             all.push((Second, false));
         }
-        all.extend([Further, Lines, FarBytes].map(|tells| (tells, false)));
+        all.extend([Further, Lines, FarBytes].map(|figure| (figure, false)));
         if each == 1 {
             all.push((Runs, false));
         }
     }
-    let probe = |(tells, shared)| {
-        let to = |rank: u32, at: usize| partner(rank, (ranks, each), shared, tells, at);
-        let mode = match tells {
+    let probe = |(figure, shared)| {
+        let to = |rank: u32, at: usize| partner(rank, (ranks, each), shared, figure, at);
+        let mode = match figure {
             DirectBytes | DirectRuns => Mode::Direct,
             Further => Mode::Aggressive,
             _ => Mode::Aggregated,
         };
-        let options = Options { mode, coalesce: tells != Further, ..Options::default() };
-        let schedule = compile(&patterns(ranks, tells, to), placement, machine, &options)?;
-        Ok(Probe { tells, shared, schedule })
+        let options = Options { mode, coalesce: figure != Further, ..Options::default() };
+        let schedule = compile(&patterns(ranks, figure, to), placement, machine, &options)?;
+        Ok(Probe { figure, shared, schedule })
     };
     all.into_iter().map(probe).collect()
 }
 
 /// Returns the rank that receives a message of `rank`, in a world of `ranks` ranks with `each`
 /// ranks on a host. The receiver is on the same host if `shared`, and otherwise on another host.
-/// The messages of [`Tells::Second`] go around in both directions. All others go back and forth
+/// The messages of [`Figure::Second`] go around in both directions. All others go back and forth
 /// between pairs. The distance between the two ranks of a pair is half of the ranks of their host
 /// or, between hosts, half of the hosts. So ranks that are assumed to share no memory are on
 /// different hosts, if there are several hosts.
-fn partner(rank: u32, (ranks, each): (u32, u32), shared: bool, tells: Tells, at: usize) -> Option<u32> {
+fn partner(rank: u32, (ranks, each): (u32, u32), shared: bool, figure: Figure, at: usize) -> Option<u32> {
     let (host, place) = (rank / each, rank % each);
     let (index, number) = if shared {
         (place, each.min(ranks - host * each)) // the last host may have fewer
@@ -259,9 +261,9 @@ fn partner(rank: u32, (ranks, each): (u32, u32), shared: bool, tells: Tells, at:
         (host, ranks.div_ceil(each))
     };
     let half = number / 2;
-    let other = match (tells, at) {
-        (Tells::Second, 0) => (index + 1) % number,
-        (Tells::Second, _) => (index + number - 1) % number,
+    let other = match (figure, at) {
+        (Figure::Second, 0) => (index + 1) % number,
+        (Figure::Second, _) => (index + number - 1) % number,
         _ if index < half => index + half,
         _ if index < 2 * half => index - half,
         _ => index,
@@ -271,23 +273,23 @@ fn partner(rank: u32, (ranks, each): (u32, u32), shared: bool, tells: Tells, at:
 }
 
 /// Returns the puts of each rank; `to` returns their targets.
-fn patterns(ranks: u32, tells: Tells, to: impl Fn(u32, usize) -> Option<u32>) -> Patterns {
+fn patterns(ranks: u32, figure: Figure, to: impl Fn(u32, usize) -> Option<u32>) -> Patterns {
     let window = WindowId(0);
     let mut classes = Interner::default();
     let class_of = (0..ranks).map(|rank| {
         let put = |at| {
-            let moved = tells.moves(at);
+            let moved = figure.moves(at);
             to(rank, at).map(|other| Operation {
                 kind: Kind::Put,
                 window,
                 target: Some(Delta::between(Rank(rank), Rank(other))),
-                remote: moved.shift(tells.shift() as i64).expect("few elements"),
+                remote: moved.shift(figure.shift() as i64).expect("few elements"),
                 local: Local::Section { window, datatype: moved },
                 mode: Mode::Auto,
                 site: Site::default(),
             })
         };
-        let messages = tells.messages();
+        let messages = figure.messages();
         classes.intern(Pattern { operations: (0..messages).filter_map(put).collect() })
     });
     let class_of = class_of.collect();
@@ -318,9 +320,9 @@ fn fit(machine: &mut Machine, measured: &[(Probe, Nanos)]) {
         let shared = probe.shared;
         let told = |machine: &Machine| probe.predicted(machine).0;
         let first =
-            measured.iter().find(|(other, _)| other.tells == Tells::Message && other.shared == shared);
-        match (probe.tells, first) {
-            (Tells::Second, Some((message, first))) => {
+            measured.iter().find(|(other, _)| other.figure == Figure::Message && other.shared == shared);
+        match (probe.figure, first) {
+            (Figure::Second, Some((message, first))) => {
                 let more = |machine: &Machine| told(machine) - message.predicted(machine).0;
                 let second = (time.0 - first.0).min((1.0 - LEAST) * first.0);
                 scale(machine, more, second, |machine| {
@@ -330,32 +332,32 @@ fn fit(machine: &mut Machine, measured: &[(Probe, Nanos)]) {
                 let alone = |machine: &Machine| message.predicted(machine).0;
                 scale(machine, alone, first.0, |machine| vec![&mut link(machine, shared).latency]);
             }
-            (tells, _) => scale(machine, told, time.0, |machine| figures(machine, tells, shared, near)),
+            (figure, _) => scale(machine, told, time.0, |machine| figures(machine, figure, shared, near)),
         }
     }
 }
 
 /// Returns the figures that a probe determines. `shared` is whether it is between ranks that share
 /// memory, and `near` whether any probe is.
-fn figures(machine: &mut Machine, tells: Tells, shared: bool, near: bool) -> Vec<&mut f64> {
+fn figures(machine: &mut Machine, figure: Figure, shared: bool, near: bool) -> Vec<&mut f64> {
     let bytes_move = shared || !near;
-    match tells {
-        Tells::Message | Tells::Second => {
+    match figure {
+        Figure::Message | Figure::Second => {
             let link = link(machine, shared);
             vec![&mut link.latency, &mut link.overhead]
         }
-        Tells::Further => vec![&mut link(machine, shared).further],
-        Tells::Lines => vec![&mut link(machine, shared).payload],
-        Tells::LongBytes(_) => vec![&mut machine.moving.long],
-        Tells::Bytes | Tells::FarBytes if bytes_move => {
+        Figure::Further => vec![&mut link(machine, shared).further],
+        Figure::Lines => vec![&mut link(machine, shared).payload],
+        Figure::LongBytes(_) => vec![&mut machine.moving.long],
+        Figure::Bytes | Figure::FarBytes if bytes_move => {
             let Machine { shared: near, network, moving, caches: _ } = machine;
             let link = if shared { near } else { network };
             vec![&mut link.per_byte, &mut moving.pack, &mut moving.unpack]
         }
-        Tells::Bytes | Tells::FarBytes => vec![&mut machine.network.per_byte],
-        Tells::Runs => vec![&mut machine.moving.per_run],
-        Tells::DirectBytes => vec![&mut machine.moving.remote],
-        Tells::DirectRuns => vec![&mut machine.moving.remote_run],
+        Figure::Bytes | Figure::FarBytes => vec![&mut machine.network.per_byte],
+        Figure::Runs => vec![&mut machine.moving.per_run],
+        Figure::DirectBytes => vec![&mut machine.moving.remote],
+        Figure::DirectRuns => vec![&mut machine.moving.remote_run],
     }
 }
 

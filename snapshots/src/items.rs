@@ -244,7 +244,8 @@ impl<'a> Items<'a> {
     /// Adds a block's part of an array that is spread over all ranks: `cells` is its local storage,
     /// such as a window.
     ///
-    /// Its own cells are saved, in one `.npy` file that holds the whole array. They are found again
+    /// Its own cells are saved. If all ranks share a folder, the whole array is one `.npy` file in
+    /// it. Cells are found again
     /// by their global index, so another number of ranks, another grid, other halos and another
     /// placement may restore them. The cells of the halo are restored from the ranks that own them.
     pub fn block<T: Element, const D: usize>(
@@ -341,8 +342,8 @@ impl Item<'_> {
     /// replaces all elements instead.
     ///
     /// # Panics
-    /// If the number of bytes is not that of the box or the item, or of a list that of some
-    /// elements.
+    /// If the number of bytes is not that of the box or of the item. A vector takes any whole
+    /// number of elements.
     pub(crate) fn put(
         &mut self,
         number: usize,

@@ -16,7 +16,7 @@
 //! | `holders` | what ranks need of files that other ranks see |
 //! | `stored` | what a folder has, for the command |
 //! | `field`, `header` | the field of a block as one `.npy` file |
-//! | `cells` | where the cells of a block are in its local storage, and in a file of the whole array |
+//! | `cells` | where the cells of a block are, in local storage and in a file |
 
 mod agreement;
 mod cells;

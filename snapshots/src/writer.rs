@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What belongs to files of other ranks, of which this rank writes copies.
+/// Something for each file of another rank that this rank writes a copy of.
 pub(crate) type Copies<T> = Vec<(usize, T)>;
 
 /// A copy of a rank's state.
@@ -217,16 +217,16 @@ impl Writer {
     fn order(&mut self, order: Order) {
         self.is_busy = true;
         self.is_ready.store(false, Ordering::Relaxed);
-        if let Some(orders) = &self.orders {
-            // If the thread has panicked, `wait` finds that it sends no result.
-            let _ = orders.send(order);
+        if self.orders.as_ref().is_none_or(|orders| orders.send(order).is_err()) {
+            // The thread has panicked. `wait` finds that there is no result.
+            self.is_ready.store(true, Ordering::Release);
         }
     }
 
     /// Returns whether the thread is at work.
     pub(crate) fn is_busy(&mut self) -> bool {
         if self.is_busy && self.is_ready.load(Ordering::Acquire) {
-            self.wait(); // not at all
+            self.wait(); // only takes the result
         }
         self.is_busy
     }

@@ -19,7 +19,7 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
 ];
 const TRANSPORTS: [&str; 3] = ["shm", "tcp", "mixed"];
 
-/// What was counted for a program on a transport.
+/// The counts of a program on a transport.
 #[derive(Default)]
 struct Row {
     kills: usize,
