@@ -1,7 +1,7 @@
 //! [`Recorded`]: what each rank reports of its part of a snapshot, and the manifest that is made of
 //! all reports.
 
-use crate::items::{Items, Shape};
+use crate::items::{Item, Items, Shape};
 use crate::manifest::{Box, Content, FORMAT, Manifest, Piece, Saved};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -64,15 +64,7 @@ fn from_bytes(bytes: &[u8], rank: usize) -> Result<Report, String> {
 
 /// Returns the report of items that are not written yet.
 pub(crate) fn described(items: &Items<'_>) -> Vec<u8> {
-    let recorded = |item: &crate::items::Item<'_>| Recorded {
-        name: item.name.into(),
-        element: item.element.clone(),
-        size: item.size,
-        shape: item.shape.clone(),
-        crc32: 0,
-        value: None,
-    };
-    Report { items: items.all().iter().map(recorded).collect(), ..Report::default() }.to_bytes()
+    Report { items: items.all().iter().map(Recorded::of).collect(), ..Report::default() }.to_bytes()
 }
 
 /// Reads the reports of all ranks, and checks that they are of the same items.
@@ -180,6 +172,18 @@ impl Manifest {
 }
 
 impl Recorded {
+    /// Describes an item that is not written yet.
+    pub(crate) fn of(item: &Item<'_>) -> Self {
+        Self {
+            name: item.name.into(),
+            element: item.element.clone(),
+            size: item.size,
+            shape: item.shape.clone(),
+            crc32: 0,
+            value: None,
+        }
+    }
+
     fn as_box(&self, at: Option<u64>) -> Option<Box> {
         let Shape::Block { origin, extent, .. } = &self.shape else { return None };
         Some(Box { origin: origin.clone(), extent: extent.clone(), at, crc32: self.crc32 })

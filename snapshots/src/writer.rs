@@ -27,18 +27,8 @@ pub(crate) type Copies<T> = Vec<(usize, T)>;
 pub(crate) struct Copied {
     /// The elements of all items but values, one after another.
     bytes: Vec<u8>,
-    items: Vec<CopiedItem>,
-}
-
-struct CopiedItem {
-    name: String,
-    element: String,
-    size: usize,
-    shape: Shape,
-    /// The number of its bytes in the copy.
-    len: usize,
-    /// The bytes of a value, in hexadecimal digits.
-    value: Option<String>,
+    /// Each item, with the number of its bytes in the copy.
+    items: Vec<(Recorded, usize)>,
 }
 
 impl Copied {
@@ -55,16 +45,15 @@ impl Copied {
             .try_reserve_exact(all)
             .map_err(|_| format!("there is no memory for a copy of its state of {all} bytes"))?;
         for item in items.all() {
-            let mut value = Vec::new();
-            item.pack(if is_value(item) { &mut value } else { &mut self.bytes });
-            self.items.push(CopiedItem {
-                name: item.name.into(),
-                element: item.element.clone(),
-                size: item.size,
-                shape: item.shape.clone(),
-                len: if is_value(item) { 0 } else { item.len() },
-                value: is_value(item).then(|| to_hex(&value)),
-            });
+            let (mut recorded, mut len) = (Recorded::of(item), item.len());
+            if is_value(item) {
+                let mut value = Vec::new();
+                item.pack(&mut value);
+                (recorded.value, len) = (Some(to_hex(&value)), 0);
+            } else {
+                item.pack(&mut self.bytes);
+            }
+            self.items.push((recorded, len));
         }
         Ok(())
     }
@@ -76,15 +65,8 @@ impl Copied {
         (sums, copies): (Vec<u32>, Copies<u32>),
         (held, wrote): (Duration, Duration),
     ) -> Report {
-        let recorded = |(item, &crc32): (&CopiedItem, &u32)| Recorded {
-            name: item.name.clone(),
-            element: item.element.clone(),
-            size: item.size,
-            shape: item.shape.clone(),
-            crc32,
-            value: item.value.clone(),
-        };
-        let items = self.items.iter().zip(&sums).map(recorded).collect();
+        let written = self.items.iter().zip(&sums);
+        let items = written.map(|((item, _), &crc32)| Recorded { crc32, ..item.clone() }).collect();
         Report { step, items, copies, taken: folder::now(), held, wrote }
     }
 }
@@ -340,8 +322,8 @@ impl Destination {
         let mut rest = &copied.bytes[..];
         let mut sums = Vec::with_capacity(copied.items.len());
         let mut own: Option<OwnFile> = None;
-        for item in &copied.items {
-            let (bytes, others) = rest.split_at(item.len);
+        for (item, len) in &copied.items {
+            let (bytes, others) = rest.split_at(*len);
             rest = others;
             sums.push(match &item.shape {
                 Shape::Block { global, origin, extent, .. } if self.copies.is_none() => {
@@ -398,7 +380,7 @@ impl OwnFile {
 /// Writes a box of cells to the file of the whole array. Rank 0 gives the file its length.
 fn write_box(
     path: &Path,
-    item: &CopiedItem,
+    item: &Recorded,
     (global, origin, extent): (&[usize], &[usize], &[usize]),
     is_first: bool,
     bytes: &[u8],
