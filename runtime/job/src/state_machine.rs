@@ -648,6 +648,19 @@ mod tests {
     }
 
     #[test]
+    fn a_request_is_remembered_after_a_failure_that_is_retryable() {
+        for (signal, on_term) in [(SIGUSR1, false), (SIGTERM, true)] {
+            let mut job = Job::running(2);
+            job.state_machine.snapshot_on_term = on_term;
+            assert!(!job.state_machine.was_asked());
+            job.state_machine.on_signal(signal, job.now, &mut Vec::new());
+            job.on_exit(1, Exit::Signal(9));
+            let failure = job.state_machine.retryable_failure(true);
+            assert!(failure.is_some() && job.state_machine.was_asked(), "{signal}");
+        }
+    }
+
+    #[test]
     fn failures_that_the_user_has_caused_are_not_retryable() {
         let after = |signal: i32, exit: Exit| {
             is_retryable(|job| {
