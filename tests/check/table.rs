@@ -24,6 +24,6 @@ pub(crate) fn judged(transports: &[TransportKind]) -> String {
 fn each_case_becomes_what_is_said_of_it_on_every_transport() {
     // The transports are local, shared memory, TCP, mixed hosts, and enough simulated links that
     // each case runs 100 times.
-    let transports = transports(0..number_of(3, 96));
+    let transports = transports(0..number_of(1, 96));
     println!("{}{}", judged(&transports), buffers::judged());
 }

@@ -6,6 +6,7 @@ use fencepost::{
     Census, Check, Error, ErrorClass, Op, Ranks, Result, State, TransportKind, Window, World, ranks,
     superstep,
 };
+use fencepost_tests_support::cases::cases;
 use fencepost_tests_worlds::ends::ends;
 use fencepost_tests_worlds::transports::transports;
 use std::sync::Mutex;
@@ -505,7 +506,7 @@ fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Resul
 #[test]
 fn a_false_noprecede_on_a_rank_that_then_leaves_is_rma_sync_for_the_others() {
     use fencepost::Assertions;
-    for _ in 0..100 {
+    for _ in 0..cases(25, 100) {
         for world in worlds(4) {
             let ends = ends(&world, &[], |world| {
                 let mut u = world.window::<u32>(4)?;

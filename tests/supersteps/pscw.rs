@@ -20,6 +20,7 @@ use fencepost_planner::table::Table;
 use fencepost_tests_reference as reference;
 use fencepost_tests_reference::Epoch;
 use fencepost_tests_support::random::Random;
+use fencepost_tests_support::side_by_side::side_by_side;
 use fencepost_tests_worlds::ends::ends;
 use fencepost_tests_worlds::transports::transports;
 use std::sync::mpsc::channel;
@@ -570,7 +571,7 @@ fn a_partner_that_does_not_call_is_a_stall_with_both_lines() -> Result<()> {
 
 #[test]
 fn ranks_that_run_two_plans_in_other_orders_are_told_both() {
-    for world in worlds(2) {
+    side_by_side(usize::MAX, worlds(2), |world| {
         let world = world.stall(Some(Duration::ZERO)).on_stall(|_| {}).end_deadlocks(true);
         let ends = ends(&world, &[], |world| {
             let mut u = world.window::<u64>(2)?;
@@ -588,7 +589,7 @@ fn ranks_that_run_two_plans_in_other_orders_are_told_both() {
             let both = text.contains("in superstep pair") && text.contains("in superstep ring");
             assert!(*class == ErrorClass::RmaSync && text.contains("deadlock") && both, "{text}");
         }
-    }
+    });
 }
 
 #[superstep]

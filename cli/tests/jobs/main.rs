@@ -67,6 +67,10 @@ const WAITING: &[Test] = &[
     ("a_rank_that_fails_inside_a_wrapper_that_works_on_is_named_at_once", surroundings::wrappers_of_failures),
     ("launcher_suspends_all_ranks_and_lets_them_go_on", surroundings::suspension),
     ("launcher_in_the_background_is_stopped_before_it_writes_to_a_terminal", surroundings::background),
+    (
+        "a_profile_names_a_rank_that_waits_for_rank_0_and_that_rank_gets_its_error",
+        traces::of_a_rank_that_waits,
+    ),
     ("restarts_without_a_snapshot_begin_after_a_wait", restarts::without_snapshots),
     ("restarts_follow_silent_and_vanished_ranks", restarts::silent_or_vanished),
     ("restarts_count_hosts_that_cannot_be_reached_later", restarts::unreachable_later),
@@ -136,10 +140,6 @@ const ALONE: &[Test] = &[
     ("traces_that_are_damaged_or_missing_are_refused", traces::refused),
     ("records_that_cannot_be_written_are_reported", traces::unwritten),
     ("a_rank_that_panics_leaves_a_trace", traces::of_a_rank_that_panics),
-    (
-        "a_profile_names_a_rank_that_waits_for_rank_0_and_that_rank_gets_its_error",
-        traces::of_a_rank_that_waits,
-    ),
     ("a_job_that_is_killed_at_any_moment_continues_with_the_same_bits", kills::at_random),
     ("a_job_that_is_asked_to_end_saves_its_state_and_continues_from_it", kills::on_request),
     ("ranks_of_external_launchers_meet", meeting::launchers),

@@ -17,6 +17,7 @@ use fencepost_planner::units::Bytes;
 use fencepost_planner::verify::verify_expanded;
 use fencepost_planner::{ErrorClass, Options, collect, compile, conflicts, explain};
 use fencepost_tests_reference as reference;
+use fencepost_tests_support::cases::cases;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -137,7 +138,7 @@ fn check(patterns: &Patterns, placement: Placement, options: &Options, seed: u64
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(1000, 3000) as u32, ..ProptestConfig::default() })]
 
     #[test]
     fn every_schedule_leaves_what_the_reference_leaves(
@@ -149,7 +150,7 @@ proptest! {
 
 #[test]
 fn epochs_of_every_element_type_keep_their_meaning_in_every_mode() {
-    for seed in 0..600 {
+    for seed in 0..cases(200, 600) {
         let patterns = random::epoch(seed);
         for (at, mode) in Mode::ALL.into_iter().enumerate() {
             let placement = [Placement::Together, Placement::Apart, Placement::Hosts { ranks_each: 2 }]

@@ -3,6 +3,7 @@
 
 use fencepost_planner::ErrorClass;
 use fencepost_planner::grid::{Block, Tiles, Visit};
+use fencepost_tests_support::cases::cases;
 use proptest::prelude::*;
 
 use crate::grid::indices;
@@ -160,7 +161,7 @@ fn test<const D: usize>(shape: &Shape<D>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(cases(40, 128) as u32))]
 
     #[test]
     fn each_row_of_a_line_comes_after_what_it_reads(shape in shapes::<1>(40, 16)) {
@@ -174,7 +175,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(cases(8, 24) as u32))]
 
     #[test]
     fn each_row_of_space_comes_after_what_it_reads(shape in shapes::<3>(3, 3)) {

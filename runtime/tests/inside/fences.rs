@@ -25,6 +25,7 @@ use crate::state::window::Window;
 use crate::state::world::World;
 use crate::testing::support::{Dice, Reach, shown, stored};
 use fencepost_planner::{ErrorClass, Result};
+use fencepost_tests_support::cases::cases;
 use fencepost_transport::{Leave, Liveness, Notify, Pause, SimConfig, SimEnd, Topology, sim};
 use std::thread;
 
@@ -107,7 +108,7 @@ fn caught(reach: Reach, wait: Wait) -> String {
 
 #[test]
 fn fences_do_what_they_should() {
-    for seed in 0..100 {
+    for seed in 0..cases(25, 100) {
         for reach in Reach::ALL {
             assert_eq!(epochs(reach, None, seed), Ok(()), "{reach:?}, seed {seed}");
         }

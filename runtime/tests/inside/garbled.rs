@@ -296,6 +296,7 @@ fn of_window(frames: &[(Header, Vec<u8>)], window: u32) -> Vec<(bool, Vec<u8>)> 
 
 #[test]
 fn changed_operations_are_refused_or_stay_in_their_window() {
+    let every = if every_case() { 1 } else { 5 }; // of each byte another bit than of the one before
     let recorded = recorded(Census::Direct);
     let mut random = Random::new(2);
     for which in 0..3 {
@@ -310,7 +311,7 @@ fn changed_operations_are_refused_or_stay_in_their_window() {
         for (last, (_, bytes)) in frames.iter().enumerate() {
             assert_eq!(feed(last, bytes), frames.len(), "window {which}, frame {last}");
             let mut changed = bytes.clone();
-            for bit in 0..bytes.len() * 8 {
+            for bit in (0..bytes.len() * 8).step_by(every) {
                 changed[bit / 8] ^= 1 << (bit % 8);
                 feed(last, &changed);
                 changed[bit / 8] ^= 1 << (bit % 8);
@@ -318,7 +319,7 @@ fn changed_operations_are_refused_or_stay_in_their_window() {
             for len in 0..bytes.len() {
                 assert!(feed(last, &bytes[..len]) < frames.len(), "cut to {len}");
             }
-            for _ in 0..1000 {
+            for _ in 0..1000 / every {
                 let mut changed = bytes.clone();
                 change(&mut random, &mut changed);
                 feed(last, &changed);

@@ -42,6 +42,7 @@ use fencepost_planner::table::Table;
 use fencepost_planner::{ErrorClass, Machine, Options, Verified, compile, verify};
 use fencepost_tests_reference as reference;
 use fencepost_tests_reference::Epoch;
+use fencepost_tests_support::cases::cases;
 use fencepost_transport::Endpoint;
 use std::ops::Range;
 use std::sync::Arc;
@@ -540,7 +541,7 @@ fn whole_schedules_do_what_the_reference_does() {
         };
         epoch(1, vec![each(0), each(1), each(2)])
     };
-    for seed in 0..30 {
+    for seed in 0..cases(8, 30) {
         for mode in Mode::ALL {
             for (reach, placement) in
                 [(Reach::Messages, Placement::Apart), (Reach::Memory, Placement::Together)]
