@@ -84,7 +84,15 @@ pub(crate) struct StateMachine {
     table_sent: bool,
     /// How the rank with the first primary failure ended.
     first_failure: Option<String>,
+    /// The secondary failures of which the other ranks are notified later: after the first primary
+    /// one, or at this time.
+    held: Vec<(u32, String)>,
+    held_until: Option<Instant>,
 }
+
+/// How long a secondary failure is held back if no primary one is known. A rank that panics may
+/// take longer to end than a rank that notices the panic, and others should name the cause.
+const HOLD: Duration = Duration::from_secs(1);
 
 /// The failure of one rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -127,6 +135,8 @@ impl StateMachine {
             forwarded: Vec::new(),
             table_sent: false,
             first_failure: None,
+            held: Vec::new(),
+            held_until: None,
         }
     }
 
@@ -194,10 +204,28 @@ impl StateMachine {
             match &self.first_failure {
                 Some(first) if !failure.primary => how = format!("{how} after {first}"),
                 None if failure.primary => self.first_failure = Some(how.clone()),
-                _ => {}
+                None => {
+                    self.held.push((rank, how));
+                    self.held_until.get_or_insert(now + HOLD);
+                    return;
+                }
+                Some(_) => {}
             }
         }
         commands.push(RankCommand::NotifyAll(Message::Died { rank, how, failed }));
+        if self.first_failure.is_some() {
+            self.notify_of_held(commands);
+        }
+    }
+
+    /// Notifies all ranks of the secondary failures that were held back.
+    fn notify_of_held(&mut self, commands: &mut Vec<RankCommand>) {
+        self.held_until = None;
+        let first = self.first_failure.as_ref().map_or(String::new(), |first| format!(" after {first}"));
+        for (rank, how) in self.held.drain(..) {
+            let how = how + &first;
+            commands.push(RankCommand::NotifyAll(Message::Died { rank, how, failed: true }));
+        }
     }
 
     /// Handles a signal to the launcher: forwards the first one to the ranks, and kills them at a
@@ -231,7 +259,8 @@ impl StateMachine {
 
     /// Extends all limits by `time`, which has just passed and does not count.
     pub(crate) fn pass_over(&mut self, time: Duration) {
-        for deadline in [&mut self.kill_deadline, &mut self.timeout].into_iter().flatten() {
+        let deadlines = [&mut self.kill_deadline, &mut self.timeout, &mut self.held_until];
+        for deadline in deadlines.into_iter().flatten() {
             *deadline += time;
         }
     }
@@ -243,11 +272,14 @@ impl StateMachine {
 
     /// Returns the earliest time at which [`expire`](Self::expire) has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        [self.kill_deadline, self.timeout].into_iter().flatten().min()
+        [self.kill_deadline, self.timeout, self.held_until].into_iter().flatten().min()
     }
 
     /// Applies the deadlines that have passed.
     pub(crate) fn expire(&mut self, now: Instant, commands: &mut Vec<RankCommand>) {
+        if self.held_until.is_some_and(|then| then <= now) {
+            self.notify_of_held(commands);
+        }
         if self.kill_deadline.is_some_and(|then| then <= now) {
             self.kill_deadline = None;
             self.kill_all(commands);
@@ -531,6 +563,24 @@ mod tests {
             job.on_exit(rank, Exit::Code(7 + rank as u8));
         }
         assert_eq!(job.state_machine.code(), 7, "where all failures are secondary, the lowest rank counts");
+    }
+
+    #[test]
+    fn ranks_are_notified_of_a_secondary_failure_after_its_cause() {
+        let ends = |job: &mut Job| {
+            job.on_message(0, Message::Left(Ending::SecondaryFailure));
+            job.on_exit(0, Exit::Code(1))
+        };
+        let mut job = Job::running(3);
+        assert!(ends(&mut job).is_empty());
+        let secondary = "exited with code 1 after rank 1 of the job exited with code 101";
+        assert_eq!(job.on_exit(1, Exit::Code(101)), [died(1, "exited with code 101"), died(0, secondary)]);
+        assert!(job.later(HOLD).is_empty());
+
+        let mut job = Job::running(3);
+        assert!(ends(&mut job).is_empty());
+        assert_eq!(job.later(HOLD), [died(0, "exited with code 1")], "the cause is not known in time");
+        assert!(job.later(HOLD).is_empty());
     }
 
     #[test]
