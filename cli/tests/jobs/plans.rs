@@ -196,6 +196,8 @@ pub fn refused() {
         (&["compare", "--transport", "pigeon", &plan], 2, "local, shm, tcp"),
         (&["simulate", &plan, "--work", "often"], 2, "at most an hour"),
         (&["simulate", &plan, "--uneven=-1"], 2, "--uneven"),
+        (&["simulate", &plan, "--steps", "9999999999", "--goal", &file], 2, "at most 16777216 are written"),
+        (&["simulate", &plan, "--goal", &nowhere], 2, "report.html"),
         (&["report", &file], 2, "a document of the kind plan"),
         (&["report", "-o", &nowhere, &plan], 2, "report.html"),
         (&["run", "--machine", &text, "true"], 2, "line 2 of the machine model"),
@@ -278,6 +280,14 @@ pub fn read() {
     let text = &fencepost(&["simulate", "--noise", "5%", "--json", &few]).expect(0).out.clone();
     let document: serde_json::Value = serde_json::from_str(text).expect("JSON");
     assert_eq!((&document["kind"], &document["steps"]), (&"simulation".into(), &100.into()));
+    let goal = folder.path("steps.goal");
+    fencepost(&["simulate", "--steps", "3", "--work", "10us", "--goal", &goal, &few]).expect(0);
+    let text = fs::read_to_string(&goal).expect("a file");
+    assert!(
+        text.starts_with("// pass_on on 2 ranks: 3 steps\n// txt2bin ") && text.ends_with("}\n"),
+        "{text}"
+    );
+    assert_eq!(text.matches(": send ").count(), 2 * 3, "{text}");
     let page = folder.path("page.html");
     fencepost(&["report", "-o", &page, &few, &many]).expect(0);
     assert!(fs::read_to_string(page).expect("a page").contains("Who sends to whom"));

@@ -17,7 +17,10 @@
 //! HPDC 2010, for simulating whole applications in this model. Different here: programs are
 //! verified, so the order of frames between two ranks is known, and no queue is needed.
 
+mod goal;
 mod path;
+
+pub use goal::goal;
 
 use crate::error::{Error, ErrorClass, Result};
 use crate::explain::moving;
