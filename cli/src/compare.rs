@@ -135,7 +135,7 @@ impl Compare {
         }
         let values = self.sweep.iter().map(|text| value(text)).collect::<Result<_, _>>()?;
         let recipes = Question { values, ..Question::default() }.recipes(&recipes);
-        let made = programs::compile(&find(subject)?, &self.arguments, &recipes)?;
+        let made = programs::compile(|| find(subject), &self.arguments, &recipes)?;
         made.into_iter().map(|made| made.map(|made| made.plan)).collect()
     }
 

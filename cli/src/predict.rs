@@ -123,7 +123,7 @@ impl Predict {
             vec![Ok(open(subject)?)]
         } else {
             let recipes = question.recipes(&self.recipes(&question)?);
-            let all = programs::compile(&find(subject)?, &self.arguments, &recipes)?;
+            let all = programs::compile(|| find(subject), &self.arguments, &recipes)?;
             let named = |(recipe, made): (&Recipe, Compilation)| match made {
                 Ok(made) => Ok(made.plan),
                 Err(why) => Err(format!("{}: {why}", described(recipe))),

@@ -1,21 +1,36 @@
-//! [`compile`]: requests the plans of recipes from a program.
+//! [`compile`]: the plans of recipes, which a program compiles unless they are stencils.
 
-use crate::plans::{Compilation, Made};
+use crate::plans::{Compilation, Made, here};
 use fencepost_runtime::Compiled;
 use fencepost_runtime::recipe::{self, Recipe};
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Starts a program, which compiles the plans of `recipes` instead of entering its first world,
-/// and then ends. Returns the plan or the error of each recipe.
+/// Returns the plan or the error of each recipe. Stencils are compiled here. For the other plans
+/// the program that `program` returns is started, if there are any: it compiles them instead of
+/// entering its first world, and then ends.
 ///
 /// The program's standard output goes to standard error, to keep it out of the output of the
 /// command that calls this.
 ///
 /// # Errors
-/// States why the program cannot be started, or how it ended without compiling the plans.
+/// Those of `program`. States why the program cannot be started, or how it ended without compiling
+/// the plans.
 pub fn compile<A: AsRef<OsStr>>(
+    program: impl FnOnce() -> Result<PathBuf, String>,
+    arguments: &[A],
+    recipes: &[Recipe],
+) -> Result<Vec<Compilation>, String> {
+    let asked: Vec<Recipe> = recipes.iter().filter(|recipe| !recipe.is_stencil).cloned().collect();
+    let answers = if asked.is_empty() { Vec::new() } else { answers(&program()?, arguments, &asked)? };
+    let mut answers = answers.into_iter();
+    let of = |recipe: &Recipe| if recipe.is_stencil { Some(here(recipe)) } else { answers.next() };
+    Ok(recipes.iter().filter_map(of).collect())
+}
+
+/// Returns the answers of a program.
+fn answers<A: AsRef<OsStr>>(
     program: &Path,
     arguments: &[A],
     recipes: &[Recipe],

@@ -141,6 +141,28 @@ pub fn written_and_checked() {
     assert_eq!(*text, format!("wrote {plan}\nremoved {stray}\n"));
 }
 
+pub fn of_stencils() {
+    let stencil = "[sea-64]\nranks = 64\nstencil = { cells = [512, 512], periodic = [true, false] }\n";
+    let folder = Folder::new(stencil);
+    let path = folder.0.path().display().to_string();
+    // There is neither a program nor cargo, which would build one.
+    let plan = |options: &[&str]| {
+        let mut words = vec!["plan", "--folder", &path];
+        words.extend(options);
+        start(FENCEPOST, &words, &[("CARGO", "/no/such/cargo")]).end()
+    };
+    assert_eq!(plan(&[]).expect(0).out.lines().count(), 2);
+    assert!(plan(&["--check"]).expect(0).out.contains("1 plan, up to date"));
+    fencepost(&["verify", &folder.path("sea-64.plan")]).expect(0);
+    // With other recipes, a program is needed, and compiles only these.
+    fs::write(folder.path("plans.toml"), format!("{RECIPES}{stencil}")).expect("a file");
+    plan(&[]).expect(2).says("cargo");
+    assert_eq!(folder.plan(&[]).expect(0).out.lines().count(), 4);
+    assert!(folder.plan(&["--check"]).expect(0).out.contains("3 plans, all up to date"));
+    fs::write(folder.path("plans.toml"), stencil.replace("periodic", "periods")).expect("a file");
+    plan(&["--check"]).expect(2).says(":3:33: unknown key `periods` in a stencil: did you mean `periodic`?");
+}
+
 pub fn refused() {
     let program = rank_program();
     let cases: &[(&str, &[&str], i32, &str)] = &[
