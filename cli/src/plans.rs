@@ -20,6 +20,7 @@ use fencepost_tool::{plans, programs, show};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// The exit code if what was checked does not hold.
 pub const DIFFERS: u8 = 1;
@@ -188,6 +189,9 @@ pub struct Plan {
     /// The folder of plans.toml and of the plans
     #[arg(long, value_name = "FOLDER", default_value = "plans", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
+    /// How long the program may take until it enters a world, or off for no limit
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = fencepost_job::duration)]
+    limit: Duration,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -251,7 +255,7 @@ impl Plan {
                 progress = Some(Progress::of(format!("{} compiles plans", program.display())));
                 Ok(program)
             };
-            let compiled = programs::compile(program, &arguments, &recipes.all)?;
+            let compiled = programs::compile(program, &arguments, self.limit, &recipes.all)?;
             drop(progress);
             Ok((recipes, compiled))
         });

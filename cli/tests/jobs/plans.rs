@@ -102,6 +102,9 @@ pub fn enters(way: &str) -> Result<()> {
         "ranks" => fencepost::ranks(1).transport(TransportKind::Local).run(World::barrier),
         "launch" => fencepost::launch(1, &TransportKind::Local),
         "process" => fencepost::process().map(drop),
+        "never" => loop {
+            std::thread::park();
+        },
         _ => Ok(()),
     }
 }
@@ -181,6 +184,16 @@ pub fn refused() {
         let folder = Folder::new(recipes);
         folder.plan_of(&[], rank).expect(*code).says(expected);
         assert!(!Path::new(&folder.path("a.plan")).exists());
+    }
+    // A program that neither enters a world nor ends is ended.
+    let folder = Folder::new(RECIPES);
+    let ended = folder.plan_of(&["--limit", "10ms"], &["enters", "never"]);
+    ended.expect(2).says("has not entered a world within 10ms, so it was ended");
+    let path = folder.path(".");
+    for words in [&["predict"][..], &["compare", "--recipe", "pass_on-2"]] {
+        let mut words = words.to_vec();
+        words.extend(["--folder", &path, "--limit", "10ms", &program, "rank", "enters", "never"]);
+        fencepost(&words).expect(2).says("has not entered a world within 10ms");
     }
     let folder = Folder::with_plans();
     let (plan, other) = (folder.path("pass_on-2.plan"), folder.path("other.plan"));
