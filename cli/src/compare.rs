@@ -42,6 +42,9 @@ pub struct Compare {
     /// The folder with plans.toml, for a program
     #[arg(long, value_name = "FOLDER", default_value = "plans", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
+    /// How long the program may take until it enters a world, or off for no limit
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = fencepost_job::duration)]
+    limit: Duration,
     /// The recipe of a program's plan
     #[arg(long, value_name = "NAME")]
     recipe: Option<String>,
@@ -135,7 +138,7 @@ impl Compare {
         }
         let values = self.sweep.iter().map(|text| value(text)).collect::<Result<_, _>>()?;
         let recipes = Question { values, ..Question::default() }.recipes(&recipes);
-        let made = programs::compile(&find(subject)?, &self.arguments, &recipes)?;
+        let made = programs::compile(|| find(subject), &self.arguments, self.limit, &recipes)?;
         made.into_iter().map(|made| made.map(|made| made.plan)).collect()
     }
 

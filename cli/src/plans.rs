@@ -20,6 +20,7 @@ use fencepost_tool::{plans, programs, show};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// The exit code if what was checked does not hold.
 pub const DIFFERS: u8 = 1;
@@ -188,13 +189,16 @@ pub struct Plan {
     /// The folder of plans.toml and of the plans
     #[arg(long, value_name = "FOLDER", default_value = "plans", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
+    /// How long the program may take until it enters a world, or off for no limit
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = fencepost_job::duration)]
+    limit: Duration,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     target: Target,
     /// The program [default: that of the package in the current folder, built by cargo]. With
-    /// --bin or --example, its first argument
+    /// --bin or --example, its first argument. Stencils need none
     #[arg(value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
     program: Option<OsString>,
     /// The program's arguments
@@ -204,7 +208,7 @@ pub struct Plan {
 
 const AFTER: &str = "\
 The program registers each plan with `fencepost::plan!`. In plans.toml, each table is a recipe for one plan. The program \
-is started once; instead of entering its first world, it compiles the plans and ends.
+is started once; instead of entering its first world, it compiles the plans and ends. A recipe for a stencil needs no program.
 
 A recipe:
   [exchange-64]
@@ -217,6 +221,14 @@ A recipe:
   values.cells = [512, 512]   values that the plan reads with `ask.value`
 
 Only plan and ranks are required. The recipe makes exchange-64.plan, and exchange-64.txt for reviews.
+
+A recipe for the halo exchange of a stencil:
+  [exchange-64]
+  ranks = 64
+  stencil = { cells = [512, 512], halo = 1, star = false, periodic = [true, false], grid = [8, 8], element = \"f64\" }
+
+Only cells are required. The plan is that of a superstep `exchange` in which each block puts its inner edges into the \
+halos of its neighbours; a program with this superstep can load it. A star has no corners.
 
 Examples:
   cargo fencepost plan --check            the plans of the package in this folder
@@ -232,13 +244,19 @@ impl Plan {
     /// Writes the plans, or checks them.
     pub fn run(&self) -> ExitCode {
         let compiled = Recipes::read(&self.folder).and_then(|recipes| {
-            let (program, arguments) = match &self.program {
-                Some(program) if !self.target.is_named() => (find(Path::new(program))?, None),
-                first => (self.target.build()?, first.clone()),
+            let (path, first) = match &self.program {
+                Some(program) if !self.target.is_named() => (Some(Path::new(program)), None),
+                first => (None, first.clone()),
             };
-            let arguments: Vec<OsString> = arguments.into_iter().chain(self.arguments.clone()).collect();
-            let _progress = Progress::of(format!("{} compiles plans", program.display()));
-            let compiled = programs::compile(&program, &arguments, &recipes.all)?;
+            let arguments: Vec<OsString> = first.into_iter().chain(self.arguments.clone()).collect();
+            let mut progress = None;
+            let program = || {
+                let program = path.map_or_else(|| self.target.build(), find)?;
+                progress = Some(Progress::of(format!("{} compiles plans", program.display())));
+                Ok(program)
+            };
+            let compiled = programs::compile(program, &arguments, self.limit, &recipes.all)?;
+            drop(progress);
             Ok((recipes, compiled))
         });
         let (recipes, compiled) = match compiled {

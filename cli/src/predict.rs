@@ -22,6 +22,7 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// The options of `fencepost predict`.
 #[derive(Args)]
@@ -36,6 +37,9 @@ pub struct Predict {
     /// The folder with plans.toml
     #[arg(long, value_name = "FOLDER", default_value = "plans", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
+    /// How long the program may take until it enters a world, or off for no limit
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = fencepost_job::duration)]
+    limit: Duration,
     /// Numbers of ranks: a list such as 4,64, or FROM..TO for FROM, twice FROM, and so on up to TO
     #[arg(short = 'n', long, value_name = "RANKS")]
     ranks: Option<String>,
@@ -123,7 +127,7 @@ impl Predict {
             vec![Ok(open(subject)?)]
         } else {
             let recipes = question.recipes(&self.recipes(&question)?);
-            let all = programs::compile(&find(subject)?, &self.arguments, &recipes)?;
+            let all = programs::compile(|| find(subject), &self.arguments, self.limit, &recipes)?;
             let named = |(recipe, made): (&Recipe, Compilation)| match made {
                 Ok(made) => Ok(made.plan),
                 Err(why) => Err(format!("{}: {why}", described(recipe))),

@@ -5,8 +5,9 @@ use crate::progress::Progress;
 use crate::trace::written;
 use crate::{print, usage};
 use clap::{Args, ValueHint};
+use fencepost_planner::Error;
 use fencepost_tool::documents::Content;
-use fencepost_tool::files::machine;
+use fencepost_tool::files::{self, machine};
 use fencepost_tool::simulation::{Question, text};
 use fencepost_tool::trace::OfRun;
 use std::path::PathBuf;
@@ -41,6 +42,9 @@ pub struct Simulate {
     /// Write a picture of the steps to this file, as `fencepost trace` does
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     trace: Option<PathBuf>,
+    /// Write the steps to this file in GOAL, the input of the simulator LogGOPSim
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    goal: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -54,9 +58,13 @@ A step is work, and then a run of the superstep. Every rank follows its program:
 on the wire, and the latency. What determines the end is the longest path of work and frames; shortening anything else \
 gains nothing.
 
+A GOAL file has all steps, so give few of them. Its first lines have the commands that LogGOPSim is run by, and what sizes \
+and tags mean. LogGOPSim has one latency, and charges a receiver for bytes, too; so its times may be longer.
+
 Examples:
   fencepost simulate --work 100us --uneven 10 --noise 2 plans/exchange-64.plan
   fencepost simulate --steps 10 --work 100us --trace steps.json plans/exchange-64.plan
+  fencepost simulate --steps 10 --work 100us --goal steps.goal plans/exchange-64.plan
   fencepost simulate --steps 100000 --machine cluster.txt plans/exchange-100172.plan";
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -100,8 +108,18 @@ impl Simulate {
         let progress = Progress::of(format!("simulating {} ranks", plan.ranks()));
         let question = Question { steps, work, uneven, noise, seed, tolerance };
         let answer = question.answer(&plan);
+        let goal = self.goal.as_ref().map(|path| Ok((path, question.goal(&plan)?))).transpose();
         let traces = self.trace.as_ref().map(|_| question.traces(&plan)).transpose();
         drop(progress);
+        match goal.map_err(|error: Error| error.message().to_owned()) {
+            Ok(Some((path, file))) => {
+                if let Err(why) = files::write(path, &file) {
+                    return usage(&why);
+                }
+            }
+            Ok(None) => {}
+            Err(why) => return usage(&why),
+        }
         match traces {
             Ok(Some(ranks)) => {
                 let code = written(&[OfRun { number: 1, ranks }], self.trace.as_deref());

@@ -115,9 +115,11 @@ pub use testing::fuzzing;
 #[cfg(not(loom))]
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::api::allocate::untyped;
     pub use crate::collect::operation::{Collect, SourceData, WindowKey};
     pub use crate::kernel::element::element_type;
-    pub use crate::supersteps::compiled::{TellArgument, TellNothing, Told, compile};
+    pub use crate::state::windows::UntypedWindow;
+    pub use crate::supersteps::compiled::{TellArgument, TellNothing, Told, compile, of_patterns};
     pub use crate::supersteps::enter::{Scope, enter, error_of, left, zero, zeros};
     pub use crate::supersteps::prepare::{Prepared, Replays, adopt, load, prepare};
     pub use crate::supersteps::recipe::Registered;

@@ -4,7 +4,7 @@
 use crate::documents::{MeasurementRow, PredictionRow};
 use crate::predict;
 use fencepost_planner::datatype::Datatype;
-use fencepost_planner::element::{ElementKind, Op, Scalar};
+use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use fencepost_planner::ids::{Id, Rank};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Pattern};
 use fencepost_planner::ir::schedule::Placement;
@@ -12,7 +12,7 @@ use fencepost_planner::machine::Machine;
 use fencepost_planner::options::Options;
 use fencepost_planner::units::Bytes;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_runtime::__private::{Prepared, Superstep, adopt};
+use fencepost_runtime::__private::{Prepared, Superstep, UntypedWindow, adopt, untyped};
 use fencepost_runtime::{AnyWindow, Compiled, Window, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
@@ -67,12 +67,11 @@ pub fn candidates(plan: &Compiled, placement: Placement, machine: &Machine) -> R
 /// same rows, with the predicted and the measured time of one run on the slowest rank.
 ///
 /// As a program would, each run first writes the elements that are sent, one in each cache line,
-/// and at its end reads those that arrived. Values that a call brings are zeros, and what a ticket
-/// would get is dropped. The candidates take turns until `time` is over; the median of the turns is
-/// reported.
+/// and at its end reads those that arrived. Elements that are not numbers have equal bytes. Values
+/// that a call brings are zeros, and what a ticket would get is dropped. The candidates take turns
+/// until `time` is over; the median of the turns is reported.
 ///
 /// # Errors
-/// `PLAN` if the plan has elements that are not numbers: only its program can run such a superstep.
 /// `ARG` if the world has another number of ranks. Otherwise the errors of windows and of replays.
 pub fn measure(
     world: &World,
@@ -169,7 +168,7 @@ fn median(mut times: Vec<f64>) -> f64 {
     times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// A window of numbers.
+/// A window of numbers, or of other elements.
 trait Typed {
     /// Gives elements a value.
     fn write(&mut self, elements: &[usize], value: u32);
@@ -196,13 +195,43 @@ macro_rules! typed {
             }
         })*
 
-        /// Makes a window of numbers of this type.
-        fn window(world: &World, scalar: Scalar, len: usize) -> Result<Box<dyn Typed>> {
-            Ok(match scalar {
-                $(Scalar::$name => Box::new(world.window::<$type>(len)?),)*
+        /// Makes a window of elements of this type.
+        fn window(world: &World, element: ElementType, len: usize) -> Result<Box<dyn Typed>> {
+            Ok(match element.kind {
+                $(ElementKind::Scalar(Scalar::$name) => Box::new(world.window::<$type>(len)?),)*
+                _ => {
+                    let (window, size) = (untyped(world, element, len)?, element.size as usize);
+                    Box::new(OfBytes { window, size })
+                }
             })
         }
     };
+}
+
+/// A window of elements of `size` bytes.
+struct OfBytes {
+    window: UntypedWindow,
+    size: usize,
+}
+
+impl Typed for OfBytes {
+    fn write(&mut self, elements: &[usize], value: u32) {
+        let (bytes, size) = (self.window.bytes_mut(), self.size);
+        elements.iter().for_each(|at| bytes[at * size..(at + 1) * size].fill(value as u8));
+    }
+
+    fn read(&self, elements: &[usize]) {
+        for at in elements {
+            // One byte of each cache line brings the others.
+            for byte in self.window.bytes()[at * self.size..(at + 1) * self.size].iter().step_by(64) {
+                black_box(*byte);
+            }
+        }
+    }
+
+    fn as_any(&mut self) -> &mut dyn AnyWindow {
+        &mut self.window
+    }
 }
 typed!(I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64, F32 f32, F64 f64);
 
@@ -217,14 +246,7 @@ fn windows(world: &World, candidates: &[Candidate]) -> Result<Vec<Box<dyn Typed>
             program.least_len.get(window).copied().unwrap_or(0)
         });
         let len = lens.max().unwrap_or(0);
-        let ElementKind::Scalar(scalar) = element.kind else {
-            let message = format!(
-                "the window {window} has elements of {} bytes that are not numbers: measure the superstep in its program",
-                element.size
-            );
-            return Err(Error::new(ErrorClass::Plan, message));
-        };
-        all.push(self::window(world, scalar, len)?);
+        all.push(self::window(world, *element, len)?);
     }
     Ok(all)
 }

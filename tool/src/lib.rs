@@ -22,5 +22,6 @@ pub mod show;
 #[cfg(feature = "command")]
 pub mod simulation;
 mod source;
+mod stencil;
 #[cfg(feature = "command")]
 pub mod trace;

@@ -7,6 +7,7 @@ use crate::recipes::Recipes;
 use crate::same::{is_same, pairs};
 use crate::show::{Part, Shown};
 use crate::source;
+use crate::stencil;
 use fencepost_planner::explain::{Sent, cost, number_of};
 use fencepost_planner::ir::pattern::Pattern;
 use fencepost_planner::ir::schedule::Schedule;
@@ -27,8 +28,8 @@ use std::path::{Path, PathBuf};
 /// ```
 ///
 /// The folder has a file `plans.toml` with a [recipe](Recipes) for each plan. The program registers
-/// the plans with `plan!`. If a library registers them, the test must use an item of that library:
-/// otherwise the library is not linked, and the test finds no plans.
+/// the plans with `plan!`; a stencil needs no program. If a library registers them, the test must
+/// use an item of that library: otherwise the library is not linked, and the test finds no plans.
 ///
 /// A plan whose calls have only moved to other lines is up to date.
 ///
@@ -65,9 +66,10 @@ pub struct Made {
     pub file: Vec<u8>,
 }
 
-/// Compiles a recipe in this program.
+/// Compiles a recipe in this program, which must register its plan unless it is a stencil.
 pub fn here(recipe: &Recipe) -> Compilation {
-    let made = recipe.compile().and_then(|plan| Ok(Made { file: plan.to_bytes()?, plan }));
+    let plan = if recipe.is_stencil { stencil::compile(recipe) } else { recipe.compile() };
+    let made = plan.and_then(|plan| Ok(Made { file: plan.to_bytes()?, plan }));
     made.map_err(|error| error.to_string())
 }
 
@@ -185,7 +187,8 @@ pub fn compare(recipes: &Recipes, compiled: &[Compilation]) -> Vec<Finding> {
 }
 
 fn not_compiled(recipe: &Recipe, why: &str) -> String {
-    format!("{}: the plan `{}` was not compiled: {why}", recipe.name, recipe.plan)
+    let what = if recipe.is_stencil { "stencil".into() } else { format!("plan `{}`", recipe.plan) };
+    format!("{}: the {what} was not compiled: {why}", recipe.name)
 }
 
 /// Returns the text for reviews of a plan.

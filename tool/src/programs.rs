@@ -1,32 +1,61 @@
-//! [`compile`]: requests the plans of recipes from a program.
+//! [`compile`]: the plans of recipes, which a program compiles unless they are stencils.
 
-use crate::plans::{Compilation, Made};
+use crate::plans::{Compilation, Made, here};
 use fencepost_runtime::Compiled;
 use fencepost_runtime::recipe::{self, Recipe};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::ffi::OsStr;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
-/// Starts a program, which compiles the plans of `recipes` instead of entering its first world,
-/// and then ends. Returns the plan or the error of each recipe.
+/// Returns the plan or the error of each recipe. Stencils are compiled here. For the other plans
+/// the program that `program` returns is started, if there are any: it compiles them instead of
+/// entering its first world, and then ends.
 ///
 /// The program's standard output goes to standard error, to keep it out of the output of the
 /// command that calls this.
 ///
 /// # Errors
-/// States why the program cannot be started, or how it ended without compiling the plans.
+/// Those of `program`. States why the program cannot be started, or how it ended without compiling
+/// the plans. A program that has not entered a world within `limit` is ended, unless `limit` is 0.
 pub fn compile<A: AsRef<OsStr>>(
+    program: impl FnOnce() -> Result<PathBuf, String>,
+    arguments: &[A],
+    limit: Duration,
+    recipes: &[Recipe],
+) -> Result<Vec<Compilation>, String> {
+    let asked: Vec<Recipe> = recipes.iter().filter(|recipe| !recipe.is_stencil).cloned().collect();
+    let answers = if asked.is_empty() { Vec::new() } else { answers(&program()?, arguments, limit, &asked)? };
+    let mut answers = answers.into_iter();
+    let of = |recipe: &Recipe| if recipe.is_stencil { Some(here(recipe)) } else { answers.next() };
+    Ok(recipes.iter().filter_map(of).collect())
+}
+
+/// Returns the answers of a program.
+fn answers<A: AsRef<OsStr>>(
     program: &Path,
     arguments: &[A],
+    limit: Duration,
     recipes: &[Recipe],
 ) -> Result<Vec<Compilation>, String> {
     let folder = tempfile::tempdir().map_err(|error| format!("a folder for plans: {error}"))?;
-    let io = |error: std::io::Error| format!("{}: {error}", folder.path().display());
+    let io = |error: io::Error| format!("{}: {error}", folder.path().display());
     std::fs::write(folder.path().join("recipes"), recipe::written(recipes)).map_err(io)?;
     let mut command = Command::new(program);
     command.args(arguments).env("FENCEPOST_COMPILE", folder.path()).stdin(Stdio::null());
-    command.stdout(std::io::stderr());
-    let status = command.status().map_err(|error| format!("{}: {error}", program.display()))?;
+    command.stdout(io::stderr());
+    let shown = program.display();
+    let entered = folder.path().join("entered");
+    let most = Some(limit).filter(|limit| !limit.is_zero());
+    let ended = command.spawn().and_then(|child| ended(child, most, || entered.exists()));
+    let Some(status) = ended.map_err(|error| format!("{shown}: {error}"))? else {
+        return Err(format!(
+            "{shown} has not entered a world within {limit:?}, so it was ended and compiled no plans: with these arguments, it must call `fencepost::run`, `collect`, `launch` or `process`; give a longer --limit if it does so later"
+        ));
+    };
     // The program's own file is kept, so that program and plan are of one release.
     let read = |path: &Path| -> Compilation {
         let file = std::fs::read(path).map_err(io)?;
@@ -43,7 +72,6 @@ pub fn compile<A: AsRef<OsStr>>(
         let missing = || Err("the program wrote neither a plan nor an error for this recipe".to_owned());
         return Ok(answers.into_iter().map(|answer| answer.unwrap_or_else(missing)).collect());
     }
-    let shown = program.display();
     Err(match recipes.iter().zip(&answers).find(|(_, answer)| answer.is_none()) {
         _ if status.success() => format!(
             "{shown} ended without entering a world, so it compiled no plans: with these arguments, it must call `fencepost::run`, `collect`, `launch` or `process`, and it must be built with this release"
@@ -53,4 +81,60 @@ pub fn compile<A: AsRef<OsStr>>(
         }
         _ => format!("{shown}: {status}"),
     })
+}
+
+/// Waits until a program has ended, and returns how. If it has not ended within `limit`, and
+/// `has_entered` is false then, ends it and returns `None`.
+fn ended(
+    mut child: Child,
+    limit: Option<Duration>,
+    has_entered: impl FnOnce() -> bool,
+) -> io::Result<Option<ExitStatus>> {
+    // Kernels before Linux 5.3 have no such descriptor. There is no limit then.
+    let Ok(process) = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) else {
+        return child.wait().map(Some);
+    };
+    let began = Instant::now();
+    let has_ended = loop {
+        let left = limit.map(|limit| limit.saturating_sub(began.elapsed()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut [PollFd::new(&process, PollFlags::IN)], left.as_ref()) {
+            Err(rustix::io::Errno::INTR) => {}
+            polled => break polled? > 0,
+        }
+    };
+    if !has_ended && !has_entered() {
+        child.kill()?;
+        child.wait()?;
+        return Ok(None);
+    }
+    child.wait().map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_has_entered_a_world_has_as_long_as_it_needs() {
+        let start = || {
+            let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+            let input = child.stdin.take();
+            (child, input)
+        };
+        // It ends when its input does, after the limit.
+        let (child, input) = start();
+        let status = ended(child, Some(Duration::ZERO), || {
+            drop(input);
+            true
+        });
+        assert!(status.unwrap().unwrap().success());
+        let (child, input) = start();
+        assert_eq!(ended(child, Some(Duration::ZERO), || false).unwrap(), None);
+        drop(input);
+        let (child, input) = start();
+        drop(input);
+        let status = ended(child, None, || panic!("it has ended before")).unwrap();
+        assert!(status.unwrap().success());
+    }
 }

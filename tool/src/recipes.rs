@@ -1,6 +1,6 @@
 //! [`Recipes`]: the file `plans.toml`, which has a table for each plan of its folder.
 
-use crate::files;
+use crate::{files, stencil};
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::machine::Machine;
 use fencepost_planner::plan::RANKS_MAX;
@@ -9,11 +9,12 @@ use fencepost_runtime::recipe::Recipe;
 use std::cell::RefCell;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The keys of a recipe.
-const KEYS: [&str; 7] = ["plan", "ranks", "placement", "machine", "mode", "cap", "values"];
+const KEYS: [&str; 8] = ["plan", "stencil", "ranks", "placement", "machine", "mode", "cap", "values"];
 
 /// The recipes of a folder of plans.
 #[derive(Clone, PartialEq, Debug)]
@@ -105,9 +106,11 @@ impl Reading<'_> {
 
     fn recipe(&self, name: &str, span: Range<usize>, entries: &DeTable<'_>) -> Result<Recipe, String> {
         let mut recipe = Recipe { name: name.to_owned(), ..Recipe::default() };
+        let (mut of_stencil, mut values_at) = (None, None);
         for entry @ (key, value) in entries {
             match key.get_ref().as_ref() {
                 "plan" => recipe.plan = self.name(value, self.string(entry)?)?,
+                "stencil" => of_stencil = Some((value.span(), self.stencil(entry)?)),
                 "ranks" => {
                     let ranks = self.count(entry)?;
                     if !(1..=u64::from(RANKS_MAX)).contains(&ranks) {
@@ -132,6 +135,7 @@ impl Reading<'_> {
                 }
                 "cap" => recipe.cap = Some(Bytes(self.count(entry)?)),
                 "values" => {
+                    values_at = Some(key.span());
                     let Some(values) = value.get_ref().as_table() else {
                         return Err(self.wrong(
                             value.span(),
@@ -143,19 +147,29 @@ impl Reading<'_> {
                     }
                 }
                 other => {
-                    let hint = match fencepost_job::variables::nearest(other, KEYS) {
-                        Some(near) => format!("did you mean `{near}`?"),
-                        None => format!(
-                            "the keys are {}; values that the plan reads belong in `values`, such as values.{other}",
-                            KEYS.join(", ")
-                        ),
-                    };
-                    return Err(self.wrong(key.span(), format!("unknown key `{other}` in a recipe: {hint}")));
+                    let more =
+                        format!("; values that the plan reads belong in `values`, such as values.{other}");
+                    return Err(self.unknown(key, "recipe", &KEYS, &more));
                 }
             }
         }
+        let of_stencil = match (of_stencil, values_at) {
+            (Some((at, _)), _) if !recipe.plan.is_empty() => {
+                let why = format!("the recipe `{name}` has a plan and a stencil: give one of them");
+                return Err(self.wrong(at, why));
+            }
+            (Some(_), Some(at)) => {
+                let why =
+                    format!("the recipe `{name}` is for a stencil, which reads no values: remove `values`");
+                return Err(self.wrong(at, why));
+            }
+            (of_stencil, _) => of_stencil.map(|(at, values)| {
+                (recipe.is_stencil, recipe.values) = (true, values);
+                at
+            }),
+        };
         let missing = [
-            ("plan", recipe.plan.is_empty(), "plan = \"exchange\""),
+            ("plan", recipe.plan.is_empty() && !recipe.is_stencil, "plan = \"exchange\", or a stencil"),
             ("ranks", recipe.ranks == 0, "ranks = 64"),
         ];
         match missing.iter().find(|(_, is_missing, _)| *is_missing) {
@@ -163,8 +177,57 @@ impl Reading<'_> {
                 let why = format!("the recipe `{name}` has no `{key}`: add one, such as {example}");
                 Err(self.wrong(span, why))
             }
-            None => Ok(recipe),
+            None => match (stencil::check(&recipe), of_stencil) {
+                (Err(error), Some(at)) => Err(self.wrong(at, error.message())),
+                _ => Ok(recipe),
+            },
         }
+    }
+
+    /// Returns the values of a stencil by its keys.
+    fn stencil(&self, (_, value): Entry<'_, '_>) -> Result<Vec<(String, String)>, String> {
+        let example = "stencil = { cells = [512, 512] }";
+        let Some(entries) = value.get_ref().as_table() else {
+            return Err(self.wrong(value.span(), format!("`stencil` must be a table, such as {example}")));
+        };
+        let mut values = Vec::new();
+        for entry @ (key, value) in entries {
+            let text = match key.get_ref().as_ref() {
+                "cells" | "halo" | "grid" => self.list::<usize>(entry, "whole numbers, 0 or more")?,
+                "periodic" => self.list::<bool>(entry, "true or false")?,
+                "star" => match value.get_ref().as_bool() {
+                    Some(star) => star.to_string(),
+                    None => return Err(self.wrong(value.span(), "`star` must be true or false")),
+                },
+                "element" => {
+                    let name = self.string(entry)?;
+                    stencil::element(name).map_err(|error| self.wrong(value.span(), error.message()))?;
+                    name.to_owned()
+                }
+                _ => return Err(self.unknown(key, "stencil", &stencil::KEYS, "")),
+            };
+            values.push((key.get_ref().to_string(), text));
+        }
+        Ok(values)
+    }
+
+    /// Returns a value, or several in a list, as text.
+    fn list<T: FromStr>(&self, entry @ (key, value): Entry<'_, '_>, what: &str) -> Result<String, String> {
+        let text = self.value(entry)?;
+        if text.split(", ").all(|item| item.parse::<T>().is_ok()) {
+            return Ok(text);
+        }
+        Err(self.wrong(value.span(), format!("`{}` must be {what}, one or a list", key.get_ref())))
+    }
+
+    /// Returns the error for a key that does not exist, with the nearest one, or all and `more`.
+    fn unknown<T: AsRef<str>>(&self, key: &Spanned<T>, of: &str, keys: &[&str], more: &str) -> String {
+        let name = key.get_ref().as_ref();
+        let hint = match fencepost_job::variables::nearest(name, keys.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the keys are {}{more}", keys.join(", ")),
+        };
+        self.wrong(key.span(), format!("unknown key `{name}` in a {of}: {hint}"))
     }
 
     fn machine(&self, entry: Entry<'_, '_>) -> Result<Machine, String> {
@@ -282,10 +345,69 @@ mod tests {
             ),
             (
                 "[a]\nplan = 'p'\nranks = 4\ncells = 4",
-                "plans.toml:4:1: unknown key `cells` in a recipe: the keys are plan, ranks",
+                "plans.toml:4:1: unknown key `cells` in a recipe: the keys are plan, stencil, ranks",
             ),
             ("[a]\nplan = 'p'", "plans.toml:1:1: the recipe `a` has no `ranks`"),
             ("[a]\nranks = 4", "plans.toml:1:1: the recipe `a` has no `plan`"),
+            ("[a]\nstencil = 4", "plans.toml:2:11: `stencil` must be a table, such as stencil = {"),
+            (
+                "[a]\nranks = 4\nstencil = { cell = 4 }",
+                "plans.toml:3:13: unknown key `cell` in a stencil: did you mean `cells`?",
+            ),
+            (
+                "[a]\nranks = 4\nstencil = { width = 4 }",
+                "plans.toml:3:13: unknown key `width` in a stencil: the keys are cells, halo, star",
+            ),
+            (
+                "[a]\nranks = 4\nstencil = {}",
+                "plans.toml:3:11: a stencil has `cells` in 1, 2 or 3 dimensions",
+            ),
+            ("[a]\nranks = 4\nstencil.cells = [1, 2, 3, 4]", "plans.toml:3:1"),
+            (
+                "[a]\nranks = 4\nstencil = { cells = -4 }",
+                "plans.toml:3:21: `cells` must be whole numbers, 0 or more, one or a list",
+            ),
+            ("[a]\nranks = 0\nstencil = { cells = 4 }", "plans.toml:2:9: 0 ranks: a plan has 1 to"),
+            (
+                "[a]\nranks = 64\nstencil = { cells = [2, 2] }",
+                "plans.toml:3:11: an array of [2, 2] cells cannot be cut into 64 blocks",
+            ),
+            (
+                "[a]\nranks = 4\nstencil = { cells = [8, 8], grid = [3, 2] }",
+                "plans.toml:3:11: a grid of [3, 2] ranks does not have 4 ranks",
+            ),
+            (
+                "[a]\nranks = 4\nstencil = { cells = [8, 8], halo = 5 }",
+                "plans.toml:3:11: a halo of 5 cells in dimension",
+            ),
+            (
+                "[a]\nranks = 4\nstencil = { cells = [8, 8], halo = 0 }",
+                "plans.toml:3:11: a halo of 0 cells is never exchanged",
+            ),
+            (
+                "[a]\nranks = 4\nstencil = { cells = [8, 8], periodic = [true, false, true] }",
+                "plans.toml:3:11: `periodic` has 3 items, where `cells` has 2: give 2, or one for all",
+            ),
+            (
+                "[a]\nranks = 4\nstencil = { cells = [8, 8], halo = [1, 2], star = true }",
+                "plans.toml:3:11: a star has one width in all dimensions",
+            ),
+            (
+                "[a]\nranks = 4\nstencil = { cells = 8, star = 'yes' }",
+                "plans.toml:3:31: `star` must be true or false",
+            ),
+            (
+                "[a]\nranks = 4\nstencil = { cells = 8, element = 'double' }",
+                "plans.toml:3:34: `double` is not a type of elements: give one of i8",
+            ),
+            (
+                "[a]\nplan = 'p'\nranks = 4\nstencil = { cells = 8 }",
+                "plans.toml:4:11: the recipe `a` has a plan and a stencil: give one of them",
+            ),
+            (
+                "[a]\nranks = 4\nvalues.x = 1\nstencil = { cells = 8 }",
+                "plans.toml:3:1: the recipe `a` is for a stencil, which reads no values",
+            ),
             ("[a]\nplan = 'p'\nranks = 0", "plans.toml:3:9: 0 ranks: a plan has 1 to"),
             ("[a]\nplan = 'p'\nranks = -4", "plans.toml:3:9: `ranks` must be a whole number, 0 or more"),
             ("[a]\nplan = 'p'\nranks = 99999999999", "ranks: a plan has 1 to"),

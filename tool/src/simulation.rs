@@ -2,11 +2,12 @@
 
 use crate::documents::{PathDocument, SimulationDocument, WaitDocument, call};
 use fencepost_planner::Result;
+use fencepost_planner::explain::number_of;
 use fencepost_planner::ids::Rank;
 use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_planner::ir::schedule::Schedule;
 use fencepost_planner::machine::Machine;
-use fencepost_planner::simulate::{Path, Run, Simulation, Waits, simulate, traced};
+use fencepost_planner::simulate::{Path, Run, Simulation, Waits, goal, simulate, traced};
 use fencepost_planner::trace::Trace;
 use fencepost_runtime::Compiled;
 
@@ -69,6 +70,22 @@ impl Question {
         };
         let names: Vec<String> = (0..schedules.len()).map(name).collect();
         Ok(traced(&schedules, &plan.made_for().machine, &run, &names)?.1)
+    }
+
+    /// Returns all steps, on the machine that the plan was compiled for, as a GOAL file.
+    ///
+    /// # Errors
+    /// As [`goal`].
+    #[track_caller]
+    pub fn goal(&self, plan: &Compiled) -> Result<Vec<u8>> {
+        let schedules: Vec<&Schedule> = plan.schedules().iter().map(|schedule| schedule.get()).collect();
+        let work = |rank| self.work(rank);
+        let run = Run { steps: self.steps, work: &work, noise: self.noise, seed: self.seed };
+        let (name, steps) = (plan.name(), number_of(self.steps, "step"));
+        let title = format!("{name} on {}: {steps}", number_of(plan.ranks() as u64, "rank"));
+        let mut file = Vec::new();
+        goal(&schedules, &plan.made_for().machine, &run, &title, &mut file)?;
+        Ok(file)
     }
 
     /// Simulates the plan on the machine that it was compiled for.

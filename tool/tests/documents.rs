@@ -3,12 +3,15 @@
 #![cfg(feature = "command")]
 
 use fencepost::prelude::*;
-use fencepost::{Compiled, Machine, Mode, Options, Placement, TransportKind};
+use fencepost::{AnyWindow, Compiled, Machine, Mode, Options, Placement, TransportKind, ValueAt};
+use fencepost_planner::element::ElementType;
+use fencepost_runtime::__private::{Superstep, adopt, untyped};
 use fencepost_tool::compare::{best, candidates, measure};
 use fencepost_tool::difference::{ChangeKind, Comparison};
 use fencepost_tool::documents::{Content, DifferenceDocument, MeasurementDocument, PlanDocument, schema};
 use fencepost_tool::report::Report;
 use fencepost_tool::show::{Part, Shown, explained};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Fills the halos of blocks.
@@ -79,14 +82,14 @@ fn a_part_of_a_plan_has_its_operations_only() {
     let plan = both_ways::compile(3, |rank| Ok((rank + 1) % 3)).unwrap();
     let whole = Shown { compiled: &plan, part: &Part::default(), has_lines: true }.to_string();
     assert!(whole.contains("epoch 0 of 2") && whole.contains(" get ") && whole.contains(" put "), "{whole}");
-    let line = Part { line: Some(("documents.rs".into(), 28)), ..Part::default() };
+    let line = Part { line: Some(("documents.rs".into(), 31)), ..Part::default() };
     line.within(&plan).unwrap();
     let put = Shown { compiled: &plan, part: &line, has_lines: true }.to_string();
     assert!(!put.contains(" get ") && put.contains(" put "), "{put}");
     let put = explained(&plan, &line);
     assert!(!put.contains(" get ") && put.contains(" put "), "{put}");
     let nowhere = Part { line: Some(("documents.rs".into(), 1)), ..Part::default() };
-    assert!(nowhere.within(&plan).unwrap_err().contains("documents.rs:26, "));
+    assert!(nowhere.within(&plan).unwrap_err().contains("documents.rs:29, "));
 }
 
 #[test]
@@ -169,29 +172,74 @@ fn plans_are_measured_in_a_world_without_their_program() {
     }
 }
 
+/// Puts elements of any type into the next rank's window, and gets some back.
+#[superstep]
+fn around<T: Element>(u: &mut Window<T>, next: usize) -> Result<()> {
+    u.put(0..20).to(next, 20..40)?;
+    u.get(40..50).from(next, 0..10)
+}
+
+/// Keeps the least value, and where it was found.
+#[superstep]
+fn least(u: &mut Window<ValueAt<f64, i64>>, next: usize) -> Result<()> {
+    u.accumulate(0..10, Op::MinLoc).to(next, 10..20)
+}
+
+/// Compiles `around` for elements of this type, in a ring of 3 ranks.
+fn ring_of<T: Element>() -> Compiled {
+    around::compile::<T>(3, |rank| Ok((rank + 1) % 3)).unwrap()
+}
+
 #[test]
-fn what_cannot_be_measured_without_its_program_is_refused() {
-    #[derive(Clone, Copy, Element)]
-    #[repr(C)]
-    struct Pair([f64; 2]);
-    #[superstep]
-    fn pairs(u: &mut Window<Pair>, next: usize) -> Result<()> {
-        u.put(0..1).to(next, 1)
+fn plans_of_elements_that_are_not_numbers_are_measured() {
+    let least = least::compile(3, |rank| Ok((rank + 1) % 3)).unwrap();
+    for plan in [ring_of::<[u8; 3]>(), ring_of::<[f64; 2]>(), ring_of::<[u64; 100]>(), least] {
+        for transport in [TransportKind::Local, TransportKind::TcpThreads] {
+            let rows = fencepost::ranks(3).transport(transport).collect(|world| {
+                let all = candidates(&plan, world.placement(), &Machine::default())?;
+                measure(world, &all, "here", Duration::from_millis(1))
+            });
+            assert!(rows.unwrap()[0].iter().all(|row| row.measured > 0.0));
+        }
     }
-    let ring = |rank: usize| (rank + 1) % 2;
-    let cases = [
-        (pairs::compile(2, |rank| Ok(ring(rank))).unwrap(), "elements of 16 bytes that are not numbers"),
-        (halo(4, [8, 8]), "a plan of 4 ranks, in a world of 2"),
-    ];
-    for (plan, expected) in cases {
-        let error = fencepost::ranks(2)
-            .run(|world| {
-                let all = candidates(&plan, Placement::Together, &Machine::default())?;
-                measure(world, &all, "here", Duration::ZERO).map(drop)
-            })
-            .unwrap_err();
-        assert!(error.message().contains(expected), "{error}");
-    }
+}
+
+/// What a plan does to bytes is what its superstep does to elements.
+#[test]
+fn a_window_without_a_type_has_the_bytes_of_its_elements() {
+    static ADOPTED: Superstep =
+        Superstep::of_schedules("adopted", module_path!(), (file!(), line!(), column!()));
+    const SIZE: usize = 12;
+    let plan = ring_of::<[u8; SIZE]>();
+    fencepost::ranks(3)
+        .run(|world| {
+            let schedules = plan.schedules().iter().map(|schedule| Arc::new(schedule.clone()));
+            let mut adopted = adopt(&ADOPTED, world, schedules)?;
+            let mut bytes = untyped(world, ElementType::opaque(SIZE as u32), 50)?;
+            let mut typed = world.window::<[u8; SIZE]>(50)?;
+            let value = |at: usize| (7 * at + world.rank()) as u8;
+            for at in 0..50 * SIZE {
+                (bytes.bytes_mut()[at], typed[at / SIZE][at % SIZE]) = (value(at), value(at));
+            }
+            adopted.replay(vec![&mut bytes as &mut dyn AnyWindow])?;
+            around(&mut typed, (world.rank() + 1) % 3)?;
+            assert_eq!(bytes.bytes(), typed.as_flattened());
+            assert_ne!(bytes.bytes()[20 * SIZE], value(20 * SIZE));
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let plan = halo(4, [8, 8]);
+    let error = fencepost::ranks(2)
+        .run(|world| {
+            let all = candidates(&plan, Placement::Together, &Machine::default())?;
+            measure(world, &all, "here", Duration::ZERO).map(drop)
+        })
+        .unwrap_err();
+    assert!(error.message().contains("a plan of 4 ranks, in a world of 2"), "{error}");
     let options = Options { cap: None, ..Options::default() };
     let plan = halo(2, [8, 8]).with(Placement::Apart, &Machine::default(), &options).unwrap();
     assert!(candidates(&plan, Placement::Apart, &Machine::default()).unwrap().len() >= 2);

@@ -1,6 +1,8 @@
 //! Plans that are committed: written, checked, and reported where the program has changed.
 
+use fencepost::Compiled;
 use fencepost::prelude::*;
+use fencepost_planner::ir::schedule::Schedule;
 use fencepost_tool::plans::{Compilation, Finding, FindingKind, compare, here, write};
 use fencepost_tool::recipes::Recipes;
 use std::fs;
@@ -58,6 +60,15 @@ mod reworded {
         }
         Ok(())
     }
+}
+
+/// The superstep of the README.
+#[superstep]
+fn exchange<const D: usize>(u: &mut Window<f64>, block: &Block<D>) -> Result<()> {
+    for n in block.neighbours() {
+        u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+    }
+    Ok(())
 }
 
 macro_rules! ring {
@@ -144,7 +155,7 @@ fn a_plan_whose_lines_have_moved_is_up_to_date() {
     let findings = against("pass_on_moved");
     assert_eq!(kinds(&findings), [FindingKind::Moved; 2]);
     assert!(findings.iter().all(Finding::is_harmless));
-    assert!(findings[0].text.contains("plans.rs:12 is now line 21"), "{}", findings[0].text);
+    assert!(findings[0].text.contains("plans.rs:14 is now line 23"), "{}", findings[0].text);
 }
 
 #[test]
@@ -250,6 +261,90 @@ fn a_plan_that_is_not_compiled_is_found_and_nothing_is_written() {
         assert!(write(&recipes, &all).unwrap_err().contains(expected));
         assert!(!folder.path().join("a-4.plan").exists());
     }
+}
+
+/// Returns the schedules of a plan without the lines of its calls, and their time.
+fn without_lines(plan: &Compiled) -> (Vec<Schedule>, fencepost::Nanos) {
+    let mut all: Vec<Schedule> = plan.schedules().iter().map(|schedule| schedule.get().clone()).collect();
+    let programs = all.iter_mut().flat_map(|schedule| schedule.classes.values_mut());
+    programs
+        .flat_map(|program| program.pattern.operations.values_mut())
+        .for_each(|call| call.site = Default::default());
+    (all, plan.predicted())
+}
+
+#[test]
+fn a_stencil_has_the_plan_of_the_superstep_of_its_block() {
+    fn same<const D: usize>(
+        ranks: usize,
+        stencil: &str,
+        of: impl Fn(Block<D>) -> Result<Block<D>>,
+        cells: [usize; D],
+    ) {
+        let folder = folder(&format!("[exchange-{ranks}]\nranks = {ranks}\nstencil = {{ {stencil} }}"));
+        let (recipes, all) = compiled(folder.path());
+        let own = exchange::compile(ranks, |rank| of(Block::at(rank, ranks, cells)?)).unwrap();
+        let plan = &all[0].as_ref().unwrap().plan;
+        assert_eq!(plan.name(), "exchange");
+        assert!(without_lines(plan) == without_lines(&own), "{stencil}");
+        write(&recipes, &all).unwrap();
+        assert_eq!(findings(folder.path()), []);
+    }
+    same(4, "cells = [64, 48]", |block| block.halo(1), [64, 48]);
+    same(7, "cells = 64, halo = 2, periodic = true", |block| Ok(block.halo(2)?.periodic([true])), [64]);
+    same(12, "cells = [9, 33, 20], halo = 1, star = true", |block| block.star(1), [9, 33, 20]);
+    let channel = |block: Block<2>| Ok(block.grid([3, 2])?.halos([1, 2])?.periodic([true, false]));
+    same(6, "cells = [100, 40], grid = [3, 2], halo = [1, 2], periodic = [true, false]", channel, [100, 40]);
+    // The halo does not fit the grid that the block has without it.
+    same(4, "cells = [4, 100], halo = 3", |block| block.halo(3), [4, 100]);
+    same(1, "cells = [5, 5], periodic = true", |block| Ok(block.halo(1)?.periodic([true; 2])), [5, 5]);
+}
+
+#[test]
+fn a_stencil_of_many_ranks_has_its_options_and_elements() {
+    let folder = folder(
+        "[sea-100172]\nranks = 100172\nplacement = 16\nmode = 'direct'\n\
+         stencil = { cells = [20224, 20288], element = 'f32' }",
+    );
+    let (recipes, all) = compiled(folder.path());
+    let plan = &all[0].as_ref().unwrap().plan;
+    assert_eq!((plan.name(), plan.ranks()), ("sea", 100_172));
+    assert_eq!(plan.patterns()[0].windows.values().next().unwrap().size, 4);
+    write(&recipes, &all).unwrap();
+    let text = fs::read_to_string(folder.path().join("sea-100172.txt")).unwrap();
+    let head = "sea: 100172 ranks, 16 ranks to a host\nrecipe: sea-100172\ncells: 20224, 20288\n";
+    assert!(text.starts_with(head), "{text}");
+    let cells = "cells = [20224, 20288]";
+    let other =
+        fs::read_to_string(folder.path().join("plans.toml")).unwrap().replace(cells, "cells = [400, 400]");
+    fs::write(folder.path().join("plans.toml"), other).unwrap();
+    let found = findings(folder.path());
+    assert_eq!(kinds(&found), [FindingKind::Pattern], "{found:?}");
+    assert!(found[0].text.contains("the calls of rank 0 are not those of the plan"), "{}", found[0].text);
+}
+
+#[test]
+fn a_program_loads_the_plan_of_its_stencil() {
+    let folder = folder("[exchange-4]\nranks = 4\nstencil = { cells = [10, 12], periodic = true }");
+    let (recipes, all) = compiled(folder.path());
+    write(&recipes, &all).unwrap();
+    fencepost::ranks(4)
+        .transport(fencepost::TransportKind::Local)
+        .run(|world| {
+            let block = Block::new(world, [10, 12])?.halo(1)?.periodic([true; 2]);
+            let mut windows = [world.window::<f64>(block.len())?, world.window::<f64>(block.len())?];
+            for window in &mut windows {
+                block.fill(window, |[i, j]| (100 * i + j) as f64);
+            }
+            let [u, v] = &mut windows;
+            let mut loaded = exchange::load(world, folder.path(), &block)?;
+            assert!(loaded.explain().to_string().contains("loaded from"), "{}", loaded.explain());
+            loaded.replay(u)?;
+            exchange(v, &block)?;
+            assert_eq!(u[..], v[..]);
+            Ok(())
+        })
+        .unwrap();
 }
 
 #[test]

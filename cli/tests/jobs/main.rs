@@ -87,6 +87,7 @@ const ALONE: &[Test] = &[
     ("operations_that_no_fence_carries_out_are_reported", input::unfenced),
     ("rank_0_explains_all_epochs_where_a_variable_says_so", input::explained),
     ("plans_are_written_and_checked_by_the_command", plans::written_and_checked),
+    ("plans_of_stencils_need_no_program", plans::of_stencils),
     ("plans_and_requests_that_are_not_valid_are_refused", plans::refused),
     ("plans_are_shown_explained_verified_compared_and_predicted", plans::read),
     ("plans_are_measured_without_their_program", plans::measured),

@@ -102,6 +102,9 @@ pub fn enters(way: &str) -> Result<()> {
         "ranks" => fencepost::ranks(1).transport(TransportKind::Local).run(World::barrier),
         "launch" => fencepost::launch(1, &TransportKind::Local),
         "process" => fencepost::process().map(drop),
+        "never" => loop {
+            std::thread::park();
+        },
         _ => Ok(()),
     }
 }
@@ -141,6 +144,28 @@ pub fn written_and_checked() {
     assert_eq!(*text, format!("wrote {plan}\nremoved {stray}\n"));
 }
 
+pub fn of_stencils() {
+    let stencil = "[sea-64]\nranks = 64\nstencil = { cells = [512, 512], periodic = [true, false] }\n";
+    let folder = Folder::new(stencil);
+    let path = folder.0.path().display().to_string();
+    // There is neither a program nor cargo, which would build one.
+    let plan = |options: &[&str]| {
+        let mut words = vec!["plan", "--folder", &path];
+        words.extend(options);
+        start(FENCEPOST, &words, &[("CARGO", "/no/such/cargo")]).end()
+    };
+    assert_eq!(plan(&[]).expect(0).out.lines().count(), 2);
+    assert!(plan(&["--check"]).expect(0).out.contains("1 plan, up to date"));
+    fencepost(&["verify", &folder.path("sea-64.plan")]).expect(0);
+    // With other recipes, a program is needed, and compiles only these.
+    fs::write(folder.path("plans.toml"), format!("{RECIPES}{stencil}")).expect("a file");
+    plan(&[]).expect(2).says("cargo");
+    assert_eq!(folder.plan(&[]).expect(0).out.lines().count(), 4);
+    assert!(folder.plan(&["--check"]).expect(0).out.contains("3 plans, all up to date"));
+    fs::write(folder.path("plans.toml"), stencil.replace("periodic", "periods")).expect("a file");
+    plan(&["--check"]).expect(2).says(":3:33: unknown key `periods` in a stencil: did you mean `periodic`?");
+}
+
 pub fn refused() {
     let program = rank_program();
     let cases: &[(&str, &[&str], i32, &str)] = &[
@@ -159,6 +184,16 @@ pub fn refused() {
         let folder = Folder::new(recipes);
         folder.plan_of(&[], rank).expect(*code).says(expected);
         assert!(!Path::new(&folder.path("a.plan")).exists());
+    }
+    // A program that neither enters a world nor ends is ended.
+    let folder = Folder::new(RECIPES);
+    let ended = folder.plan_of(&["--limit", "10ms"], &["enters", "never"]);
+    ended.expect(2).says("has not entered a world within 10ms, so it was ended");
+    let path = folder.path(".");
+    for words in [&["predict"][..], &["compare", "--recipe", "pass_on-2"]] {
+        let mut words = words.to_vec();
+        words.extend(["--folder", &path, "--limit", "10ms", &program, "rank", "enters", "never"]);
+        fencepost(&words).expect(2).says("has not entered a world within 10ms");
     }
     let folder = Folder::with_plans();
     let (plan, other) = (folder.path("pass_on-2.plan"), folder.path("other.plan"));
@@ -196,6 +231,8 @@ pub fn refused() {
         (&["compare", "--transport", "pigeon", &plan], 2, "local, shm, tcp"),
         (&["simulate", &plan, "--work", "often"], 2, "at most an hour"),
         (&["simulate", &plan, "--uneven=-1"], 2, "--uneven"),
+        (&["simulate", &plan, "--steps", "9999999999", "--goal", &file], 2, "at most 16777216 are written"),
+        (&["simulate", &plan, "--goal", &nowhere], 2, "report.html"),
         (&["report", &file], 2, "a document of the kind plan"),
         (&["report", "-o", &nowhere, &plan], 2, "report.html"),
         (&["run", "--machine", &text, "true"], 2, "line 2 of the machine model"),
@@ -278,6 +315,14 @@ pub fn read() {
     let text = &fencepost(&["simulate", "--noise", "5%", "--json", &few]).expect(0).out.clone();
     let document: serde_json::Value = serde_json::from_str(text).expect("JSON");
     assert_eq!((&document["kind"], &document["steps"]), (&"simulation".into(), &100.into()));
+    let goal = folder.path("steps.goal");
+    fencepost(&["simulate", "--steps", "3", "--work", "10us", "--goal", &goal, &few]).expect(0);
+    let text = fs::read_to_string(&goal).expect("a file");
+    assert!(
+        text.starts_with("// pass_on on 2 ranks: 3 steps\n// txt2bin ") && text.ends_with("}\n"),
+        "{text}"
+    );
+    assert_eq!(text.matches(": send ").count(), 2 * 3, "{text}");
     let page = folder.path("page.html");
     fencepost(&["report", "-o", &page, &few, &many]).expect(0);
     assert!(fs::read_to_string(page).expect("a page").contains("Who sends to whom"));

@@ -7,6 +7,7 @@ mod collect;
 mod collective;
 mod compiled;
 mod exchange;
+mod goal;
 mod grid;
 mod halo;
 mod locks;

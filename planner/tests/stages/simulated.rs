@@ -212,7 +212,7 @@ fn compare(schedules: &[&Schedule], machine: &Machine, steps: u64, works: &[u64]
     simulated
 }
 
-fn machines() -> impl Strategy<Value = Machine> {
+pub fn machines() -> impl Strategy<Value = Machine> {
     let link = || (1.0..300.0_f64, 1.0..100.0_f64, 0.0..100.0_f64, 0.0..50.0_f64, 0.0..3.0_f64);
     (link(), link()).prop_map(|(near, far)| {
         let link = |(latency, overhead, further, payload, per_byte): (f64, f64, f64, f64, f64)| Link {
@@ -245,7 +245,7 @@ proptest! {
 }
 
 /// Compiles the halo of blocks of 16 cells a side.
-fn halo<const D: usize>(grid: [usize; D], placement: Placement) -> Verified<Schedule> {
+pub fn halo<const D: usize>(grid: [usize; D], placement: Placement) -> Verified<Schedule> {
     let window = WindowId(0);
     let ranks = grid.iter().product::<usize>() as u32;
     let block =
@@ -322,7 +322,7 @@ fn a_ring_of_direct_copies_becomes_steady() {
 }
 
 /// Each rank puts to the next one, and nothing flows back.
-fn one_way(ranks: u32) -> fencepost_planner::ir::pattern::Patterns {
+pub fn one_way(ranks: u32) -> fencepost_planner::ir::pattern::Patterns {
     let window = WindowId(0);
     struct Nothing;
     impl fencepost_planner::argument::Argument for Nothing {}

@@ -20,6 +20,7 @@ use crate::state::handler::Handler;
 use crate::state::registry::Attempt;
 use crate::state::window::Window;
 use crate::state::window_core::{Collecting, EpochLines, Peer, Peers, WindowCore};
+use crate::state::windows::UntypedWindow;
 use crate::state::world::{World, WorldCore};
 use bytemuck::{CheckedBitPattern, NoUninit};
 use fencepost_planner::adaptive::run_bytes;
@@ -176,6 +177,22 @@ fn filled<T: Element>(
         let adopted = || own.and_then(|region| unsafe { region.take_vec() });
         Refused::new(copied.or_else(adopted).unwrap_or_default(), error)
     })
+}
+
+/// Makes a window of `len` zeroed elements of this type. Every rank calls this.
+///
+/// # Errors
+/// As [`World::window`].
+#[track_caller]
+pub fn untyped(world: &World, element: ElementType, len: usize) -> Result<UntypedWindow> {
+    let (core, call) = (world.core(), Call::named(0, "World::window"));
+    core.calls.begin();
+    let memory = core.endpoint.borrow().memory();
+    let bytes = len.checked_mul(element.size as usize).ok_or_else(|| io::ErrorKind::OutOfMemory.into());
+    let region = bytes.and_then(|bytes| region_of::<u8>(bytes, core, &memory));
+    let kind = Kind { element, name: "bytes", hints: Hints::new() };
+    let made = made(core, len, &kind, region.map(Arc::new), &call);
+    core.handler.report(made).map(|core| UntypedWindow::new(world.handed(Window::new(core))))
 }
 
 /// Allocates memory for `len` elements.

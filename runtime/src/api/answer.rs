@@ -14,8 +14,9 @@ const VARIABLE: &str = "FENCEPOST_COMPILE";
 /// Compiles the plans that the recipes in the folder of [`VARIABLE`] request, writes them to that
 /// folder, and ends the program. Returns at once if the variable is not set.
 ///
-/// The file `recipes` has the recipes. For the first of them the program writes the plan `0.plan`,
-/// or an error to `0.error`, and so on; last it writes the empty file `answered`.
+/// The file `recipes` has the recipes. The program first writes the empty file `entered`. For the
+/// first recipe it writes the plan `0.plan`, or an error to `0.error`, and so on; last it writes
+/// the empty file `answered`.
 pub(crate) fn answer_if_asked() {
     let folder = match text(VARIABLE) {
         Ok(None) => return,
@@ -37,6 +38,8 @@ fn answer(folder: &Path) -> Result<()> {
         let message = format!("{VARIABLE}: {}: {error}", file.display());
         Error::new(ErrorClass::Io, message).because(error)
     };
+    let file = folder.join("entered");
+    std::fs::write(&file, "").map_err(|error| io(&file, error))?;
     let file = folder.join("recipes");
     let text = std::fs::read_to_string(&file).map_err(|error| io(&file, error))?;
     for (number, recipe) in recipe::read_written(&text)?.iter().enumerate() {

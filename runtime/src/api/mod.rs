@@ -1,7 +1,7 @@
 //! What a program calls: how ranks are run, worlds, windows and collectives.
 
 pub(crate) mod access;
-mod allocate;
+pub(crate) mod allocate;
 mod answer;
 pub(crate) mod between;
 mod caches;

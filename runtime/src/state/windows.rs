@@ -9,7 +9,33 @@ use std::rc::Rc;
 pub trait AnyWindow: sealed::Sealed {}
 impl<T: Element> AnyWindow for Window<T> {}
 
+/// A window whose element type is known only when the program runs. For measurements, which run
+/// schedules on it and call nothing else.
+pub struct UntypedWindow(Window<u8>);
+
+impl UntypedWindow {
+    /// Makes it of a window whose elements have another size, with this rank's part in bytes.
+    pub(crate) fn new(mut window: Window<u8>) -> Self {
+        // The region has all bytes of all elements; a window of bytes has one for each element.
+        window.len *= window.core().element.size as usize;
+        Self(window)
+    }
+
+    /// Returns the bytes of this rank's elements.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Returns the bytes of this rank's elements.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+impl AnyWindow for UntypedWindow {}
+
 mod sealed {
+    use super::UntypedWindow;
     use crate::kernel::element::Element;
     use crate::state::window::Window;
     use crate::state::window_core::WindowCore;
@@ -21,6 +47,12 @@ mod sealed {
     impl<T: Element> Sealed for Window<T> {
         fn core(&self) -> &Rc<WindowCore> {
             Window::core(self)
+        }
+    }
+
+    impl Sealed for UntypedWindow {
+        fn core(&self) -> &Rc<WindowCore> {
+            self.0.core()
         }
     }
 

@@ -344,12 +344,18 @@ pub fn compile<A>(
         Error::new(ErrorClass::Rank, format!("a world of {ranks} ranks: a schedule has at most {}", u32::MAX))
     })?;
     let patterns = describe(superstep, windows, ranks, arguments, tell, record)?;
-    Compiled::new(
-        superstep.name.into(),
-        patterns,
-        Placement::Together,
-        MadeFor::new(&Machine::default(), &Options::default()),
-    )
+    of_patterns(superstep.name, patterns)
+}
+
+/// Compiles the calls of a superstep, one epoch after another, for ranks that share memory, on the
+/// default [`Machine`].
+///
+/// # Errors
+/// As the superstep's `compile`.
+#[track_caller]
+pub fn of_patterns(name: &str, patterns: Vec<Patterns>) -> Result<Compiled> {
+    let made_for = MadeFor::new(&Machine::default(), &Options::default());
+    Compiled::new(name.into(), patterns, Placement::Together, made_for)
 }
 
 /// Returns the patterns of all ranks of a superstep, epoch by epoch.

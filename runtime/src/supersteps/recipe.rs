@@ -215,8 +215,10 @@ impl fmt::Display for Registered {
 pub struct Recipe {
     /// Its name, which is that of the plan's file.
     pub name: String,
-    /// The name under which the plan is registered.
+    /// The name under which the plan is registered; empty for a stencil.
     pub plan: String,
+    /// Whether the plan is the halo exchange of a stencil, which no program registers.
+    pub is_stencil: bool,
     /// The number of ranks.
     pub ranks: usize,
     /// Which ranks share memory.
@@ -240,18 +242,36 @@ impl Recipe {
     /// ranks. Otherwise the errors of the plan's expression.
     pub fn compile(&self) -> Result<Compiled> {
         let registered = Registered::named(&self.plan)?;
-        let ask = Ask::new(self.ranks, &self.values);
-        let compiled = (registered.compile)(&ask)?;
-        let values = ask.finish(&self.plan)?;
-        if compiled.ranks() != self.ranks {
+        self.compile_by(|ask| {
+            let compiled = (registered.compile)(ask)?;
+            if compiled.ranks() == self.ranks {
+                return Ok(compiled);
+            }
             let message = format!(
                 "the plan `{}` at {registered} was compiled for {} ranks instead of {}: compile it for `ask.ranks()`",
                 self.plan,
                 compiled.ranks(),
                 self.ranks
             );
-            return Err(Error::new(ErrorClass::Arg, message));
-        }
+            Err(Error::new(ErrorClass::Arg, message))
+        })
+    }
+
+    /// Returns the request that the plan's expression reads.
+    #[must_use]
+    pub fn ask(&self) -> Ask {
+        Ask::new(self.ranks, &self.values)
+    }
+
+    /// Compiles the plan by an expression, registered or not.
+    ///
+    /// # Errors
+    /// `ARG` if the expression does not read every value. Otherwise the errors of the expression.
+    #[track_caller]
+    pub fn compile_by(&self, compile: impl FnOnce(&Ask) -> Result<Compiled>) -> Result<Compiled> {
+        let ask = self.ask();
+        let compiled = compile(&ask)?;
+        let values = ask.finish(&self.plan)?;
         let own = compiled.made_for();
         let made_for = MadeFor {
             machine: self.machine.unwrap_or(own.machine),
@@ -276,7 +296,7 @@ pub fn written(recipes: &[Recipe]) -> String {
         // A `String` takes every text.
         let _: fmt::Result = writeln!(text, "{key} {value}");
     };
-    for Recipe { name, plan, ranks, placement, machine, mode, cap, values } in recipes {
+    for Recipe { name, plan, is_stencil: _, ranks, placement, machine, mode, cap, values } in recipes {
         line("recipe", name);
         line("plan", plan);
         line("ranks", ranks);
@@ -338,6 +358,7 @@ mod tests {
         let full = Recipe {
             name: "exchange-64".into(),
             plan: "exchange".into(),
+            is_stencil: false,
             ranks: 64,
             placement: Some(Placement::Hosts { ranks_each: 4 }),
             machine: Some(Machine::default()),
