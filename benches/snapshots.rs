@@ -95,7 +95,7 @@ fn held(folder: &Path, cells: usize) -> [f64; 2] {
         let mut copy = vec![0.0_f64; cells];
         let mut snapshots = Snapshots::new(world, folder)?.every(1);
         let (mut held, mut copied) = (Vec::new(), Vec::new());
-        for step in 0..if short() { 2 } else { 12 } {
+        for step in 0..if short() { 2 } else { 40 } {
             state.fill(step as f64);
             world.barrier()?;
             let clock = Instant::now();

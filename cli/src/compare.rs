@@ -1,9 +1,8 @@
 //! `fencepost compare`: a plan in all modes, predicted and measured here.
 
-use crate::plans::open;
-use crate::predict::{aligned, is_plan, value};
+use crate::plans::{Subject, open};
+use crate::predict::{aligned, value};
 use crate::progress::Progress;
-use crate::run::find;
 use crate::{fail, print, usage};
 use clap::{Args, ValueHint};
 use fencepost_job::{Reach, Start};
@@ -15,7 +14,6 @@ use fencepost_tool::compare::{Candidate, best, candidates, measure};
 use fencepost_tool::documents::{Content, MeasurementDocument, MeasurementRow};
 use fencepost_tool::files::machine;
 use fencepost_tool::predict::Question;
-use fencepost_tool::programs;
 use fencepost_tool::recipes::Recipes;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -42,9 +40,6 @@ pub struct Compare {
     /// The folder with plans.toml, for a program
     #[arg(long, value_name = "FOLDER", default_value = "plans", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
-    /// How long the program may take until it enters a world, or off for no limit
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = fencepost_job::duration)]
-    limit: Duration,
     /// The recipe of a program's plan
     #[arg(long, value_name = "NAME")]
     recipe: Option<String>,
@@ -60,12 +55,8 @@ pub struct Compare {
     /// The plans to measure, as a rank of the job
     #[arg(long, value_name = "FOLDER", hide = true)]
     compiled: Option<PathBuf>,
-    /// The file of a plan, which ends in .plan, or a program
-    #[arg(value_name = "PLAN or PROGRAM", value_hint = ValueHint::FilePath)]
-    subject: OsString,
-    /// The program's arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
-    arguments: Vec<OsString>,
+    #[command(flatten)]
+    subject: Subject,
 }
 
 const AFTER: &str = "\
@@ -121,12 +112,11 @@ impl Compare {
 
     /// Returns the plans to compare.
     fn plans(&self) -> Result<Vec<Compiled>, String> {
-        let subject = Path::new(&self.subject);
-        if is_plan(subject) {
+        if let Some(plan) = self.subject.plan() {
             if self.sweep.is_some() {
                 return Err("the values of a plan are fixed: to sweep them, give its program instead".into());
             }
-            return Ok(vec![open(subject)?]);
+            return Ok(vec![open(plan)?]);
         }
         let mut recipes: Vec<Recipe> = Recipes::read(&self.folder)?.all;
         let names: Vec<String> = recipes.iter().map(|recipe| recipe.name.clone()).collect();
@@ -138,7 +128,7 @@ impl Compare {
         }
         let values = self.sweep.iter().map(|text| value(text)).collect::<Result<_, _>>()?;
         let recipes = Question { values, ..Question::default() }.recipes(&recipes);
-        let made = programs::compile(|| find(subject), &self.arguments, self.limit, &recipes)?;
+        let made = self.subject.compile(&recipes)?;
         made.into_iter().map(|made| made.map(|made| made.plan)).collect()
     }
 
@@ -257,20 +247,22 @@ fn table(
 
 /// Lists the values between which another mode becomes the fastest.
 fn crossover(all: &[(Vec<Candidate>, Vec<MeasurementRow>)]) -> String {
-    let fastest: Vec<(String, String)> = all
-        .iter()
-        .filter_map(|(_, rows)| {
-            let (first, _) = best(rows)?;
-            let values: Vec<String> =
-                first.prediction.values.iter().map(|(name, value)| format!("{name} {value}")).collect();
-            Some((values.join(", "), named(first)))
-        })
-        .collect();
-    let changes = fastest.windows(2).filter(|pair| pair[0].1 != pair[1].1);
+    let fastest: Vec<&MeasurementRow> = all.iter().filter_map(|(_, rows)| Some(best(rows)?.0)).collect();
+    let changes = fastest.windows(2).filter(|pair| named(pair[0]) != named(pair[1]));
     let lines = changes.map(|pair| {
+        let [before, after] = [pair[0], pair[1]];
+        // Only what differs between the two.
+        let values = |row: &MeasurementRow, other: &MeasurementRow| {
+            let all = row.prediction.values.iter();
+            let varied = all.filter(|(name, value)| other.prediction.values.get(*name) != Some(value));
+            varied.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+        };
         format!(
             "between {} and {}, the fastest mode changes from {} to {}\n",
-            pair[0].0, pair[1].0, pair[0].1, pair[1].1
+            values(before, after),
+            values(after, before),
+            named(before),
+            named(after)
         )
     });
     lines.collect()

@@ -8,12 +8,13 @@ use clap::{Args, ValueHint};
 use fencepost_planner::ErrorClass;
 use fencepost_planner::explain::number_of;
 use fencepost_runtime::Compiled;
+use fencepost_runtime::recipe::Recipe;
 use fencepost_tool::difference::Comparison;
 use fencepost_tool::documents::{
     CheckDocument, Content, DifferenceDocument, PlanDocument, VerificationDocument, VerificationRow,
     WrittenDocument,
 };
-use fencepost_tool::plans::{Finding, Report};
+use fencepost_tool::plans::{Compilation, Finding, Report};
 use fencepost_tool::recipes::Recipes;
 use fencepost_tool::show::{Part, Shown};
 use fencepost_tool::{plans, programs, show};
@@ -97,6 +98,43 @@ impl Show {
 /// Opens the file of a plan.
 pub fn open(path: &Path) -> Result<Compiled, String> {
     Compiled::open(path).map_err(|error| error.message().to_owned())
+}
+
+/// What a command is about: the file of a plan, or recipes with the program that compiles them.
+#[derive(Args)]
+pub struct Subject {
+    /// How long the program may take until it enters a world, or off for no limit
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = fencepost_job::duration)]
+    limit: Duration,
+    /// The file of a plan, which ends in .plan, or a program. Recipes for stencils need neither
+    #[arg(value_name = "PLAN or PROGRAM", value_hint = ValueHint::FilePath)]
+    subject: Option<OsString>,
+    /// The program's arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    arguments: Vec<OsString>,
+}
+
+impl Subject {
+    /// Returns the path of the plan, if there is one.
+    pub fn plan(&self) -> Option<&Path> {
+        let path = self.subject.as_ref().map(Path::new);
+        path.filter(|path| path.extension().is_some_and(|extension| extension == "plan"))
+    }
+
+    /// Compiles these recipes. The program is started once, if one of them is not for a stencil.
+    pub fn compile(&self, recipes: &[Recipe]) -> Result<Vec<Compilation>, String> {
+        let program = || match &self.subject {
+            Some(program) => find(Path::new(program)),
+            None => {
+                let of_program = recipes.iter().find(|recipe| !recipe.is_stencil);
+                let name = of_program.map_or("", |recipe| &recipe.name);
+                Err(format!(
+                    "the recipe {name} is compiled by a program: add its path, or choose a recipe for a stencil with --recipe"
+                ))
+            }
+        };
+        programs::compile(program, &self.arguments, self.limit, recipes)
+    }
 }
 
 /// Files of plans to verify.

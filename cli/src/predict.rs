@@ -1,8 +1,7 @@
 //! `fencepost predict`: predicted times of plans that need not run.
 
-use crate::plans::{DIFFERS, open};
+use crate::plans::{DIFFERS, Subject, open};
 use crate::progress::Progress;
-use crate::run::find;
 use crate::{fail, print, usage};
 use clap::{Args, ValueEnum, ValueHint};
 use comfy_table::{CellAlignment, Table, presets};
@@ -16,13 +15,10 @@ use fencepost_tool::documents::{Content, PredictionDocument};
 use fencepost_tool::files::machine;
 use fencepost_tool::plans::Compilation;
 use fencepost_tool::predict::{Named, Question, table};
-use fencepost_tool::programs;
 use fencepost_tool::recipes::{Recipes, is_plain};
-use std::ffi::OsString;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// The options of `fencepost predict`.
 #[derive(Args)]
@@ -37,9 +33,6 @@ pub struct Predict {
     /// The folder with plans.toml
     #[arg(long, value_name = "FOLDER", default_value = "plans", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
-    /// How long the program may take until it enters a world, or off for no limit
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = fencepost_job::duration)]
-    limit: Duration,
     /// Numbers of ranks: a list such as 4,64, or FROM..TO for FROM, twice FROM, and so on up to TO
     #[arg(short = 'n', long, value_name = "RANKS")]
     ranks: Option<String>,
@@ -61,12 +54,8 @@ pub struct Predict {
     /// Print JSON; short for --format json
     #[arg(long)]
     json: bool,
-    /// The file of a plan, which ends in .plan, or a program
-    #[arg(value_name = "PLAN or PROGRAM", value_hint = ValueHint::FilePath)]
-    subject: OsString,
-    /// The program's arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
-    arguments: Vec<OsString>,
+    #[command(flatten)]
+    subject: Subject,
 }
 
 /// The format of the output.
@@ -116,18 +105,17 @@ impl Predict {
     fn predicted(&self) -> Result<(PredictionDocument, Vec<String>), String> {
         let question = self.question()?;
         let _progress = Progress::of("predicting");
-        let subject = Path::new(&self.subject);
-        let plans: Vec<Result<Compiled, String>> = if is_plan(subject) {
+        let plans: Vec<Result<Compiled, String>> = if let Some(plan) = self.subject.plan() {
             if !question.ranks.is_empty() || !question.values.is_empty() || self.plan.is_some() {
                 return Err(format!(
                     "{}: the ranks and values of a plan are fixed: give its program instead, or omit --ranks, --set and --plan",
-                    subject.display()
+                    plan.display()
                 ));
             }
-            vec![Ok(open(subject)?)]
+            vec![Ok(open(plan)?)]
         } else {
             let recipes = question.recipes(&self.recipes(&question)?);
-            let all = programs::compile(|| find(subject), &self.arguments, self.limit, &recipes)?;
+            let all = self.subject.compile(&recipes)?;
             let named = |(recipe, made): (&Recipe, Compilation)| match made {
                 Ok(made) => Ok(made.plan),
                 Err(why) => Err(format!("{}: {why}", described(recipe))),
@@ -196,11 +184,6 @@ impl Predict {
     }
 }
 
-/// Returns whether a subject is the file of a plan, and no program.
-pub fn is_plan(subject: &Path) -> bool {
-    subject.extension().is_some_and(|extension| extension == "plan")
-}
-
 /// Names a recipe with its ranks and values.
 fn described(recipe: &Recipe) -> String {
     let values = recipe.values.iter().map(|(name, value)| format!(", {name} {value}"));
@@ -215,9 +198,14 @@ pub fn value(text: &str) -> Result<(String, Vec<String>), String> {
         .ok_or_else(|| format!("--set {text}: give a name and a value, such as cells=512"))?;
     let all = match values.split_once("..") {
         Some(_) => numbers(values)?,
-        None => values.split(';').map(|value| value.trim().to_owned()).collect(),
+        None => values.split(';').map(|value| without_brackets(value.trim()).to_owned()).collect(),
     };
     Ok((name.into(), all))
+}
+
+/// Returns the values of a list, which may be written as in plans.toml.
+fn without_brackets(value: &str) -> &str {
+    value.strip_prefix('[').and_then(|value| value.strip_suffix(']')).unwrap_or(value)
 }
 
 /// Returns the numbers of a list, or of a range that doubles and ends at its end.

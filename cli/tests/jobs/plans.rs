@@ -156,10 +156,19 @@ pub fn of_stencils() {
     };
     assert_eq!(plan(&[]).expect(0).out.lines().count(), 2);
     assert!(plan(&["--check"]).expect(0).out.contains("1 plan, up to date"));
+    let words = ["fencepost", "plan", "--check", "--folder", &path];
+    start(env!("CARGO_BIN_EXE_cargo-fencepost"), &words, &[("CARGO", "/no/such/cargo")]).end().expect(0);
     fencepost(&["verify", &folder.path("sea-64.plan")]).expect(0);
+    let predicted = fencepost(&["predict", "--folder", &path, "-n", "4,16"]);
+    assert_eq!(predicted.expect(0).out.lines().count(), 3);
+    let words = ["compare", "--folder", &path, "--sweep", "cells=[8, 8];16,16", "--time", "10ms"];
+    fencepost(&words).expect(2).says("--recipe");
+    fencepost(&[&words[..], &["--recipe", "sea-64"]].concat()).expect(0);
     // With other recipes, a program is needed, and compiles only these.
     fs::write(folder.path("plans.toml"), format!("{RECIPES}{stencil}")).expect("a file");
     plan(&[]).expect(2).says("cargo");
+    fencepost(&["predict", "--folder", &path]).expect(2).says("is compiled by a program: add its path");
+    fencepost(&["predict", "--folder", &path, "--recipe", "sea-64"]).expect(0);
     assert_eq!(folder.plan(&[]).expect(0).out.lines().count(), 4);
     assert!(folder.plan(&["--check"]).expect(0).out.contains("3 plans, all up to date"));
     fs::write(folder.path("plans.toml"), stencil.replace("periodic", "periods")).expect("a file");
