@@ -1,4 +1,4 @@
-//! What is the cost of an epoch that moves nothing, and of one that moves eight bytes?
+//! How long does an epoch take that moves nothing, and one that moves eight bytes?
 
 use fencepost::{Result, Window, superstep};
 use fencepost_benches::draws::draw;

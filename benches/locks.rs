@@ -1,5 +1,5 @@
-//! What is the cost of a lock that no other rank wants, of many operations in one epoch, and of
-//! several ranks at one element?
+//! How long do a lock that no other rank wants, many operations in one epoch, and operations of
+//! several ranks on one element take?
 
 use fencepost::{LockType, LockWindow, Op, TransportKind, World};
 use fencepost_benches::draws::draw;
