@@ -57,8 +57,8 @@ pub(super) fn measured(world: &World, known: &Caches) -> Result<Caches> {
     Ok(caches)
 }
 
-/// Returns the sizes of the fields that are timed, in bytes, the largest last. A core whose `share`
-/// of the shared caches hardly exceeds its own cache times memory alone.
+/// Returns the sizes of the fields that are timed, in bytes, the largest last. If a core's `share`
+/// of the shared caches hardly exceeds its own cache, only memory is timed.
 fn timed(core: usize, share: usize) -> Vec<usize> {
     let largest = share.saturating_mul(2).clamp(LEAST, MOST);
     let own = core.saturating_mul(NEAR).max(1 << 10);

@@ -444,8 +444,8 @@ impl Ranks {
         self
     }
 
-    /// Sets whether ranks that wait for one another in a cycle, or for any of several ranks that
-    /// do, end their worlds.
+    /// Sets whether a cycle of waits ends the worlds of its ranks. In a cycle, ranks wait for each
+    /// other, or each for any of several ranks that also wait in it.
     ///
     /// If so, each of these ranks returns an error that names which rank waits for which and in
     /// which call. Otherwise the cycle is only reported.

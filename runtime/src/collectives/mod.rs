@@ -208,8 +208,8 @@ impl World {
     ///
     /// # Cost
     /// Short arrays travel with the exchange, at most (p - 1) n bytes from or to a rank. Others
-    /// take two rounds of about n bytes or, where order cannot show, log2 p rounds of n bytes. A
-    /// second call is as one of [`allreduce`](Self::allreduce).
+    /// take two rounds of about n bytes or, where order cannot show, log2 p rounds of n bytes.
+    /// Further calls behave as those of [`allreduce`](Self::allreduce).
     #[doc(alias = "MPI_Scan")]
     #[track_caller]
     pub fn scan<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {

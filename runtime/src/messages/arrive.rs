@@ -251,7 +251,7 @@ fn arrived(
             // SAFETY: as above.
             let mut payload = Reader(unsafe { frame.bytes() });
             let known = world.checks.clock.read_all(world.size, &mut payload).filter(|_| payload.is_empty());
-            let known = known.ok_or("it told of what is over as no rank does")?;
+            let known = known.ok_or("its clock of ended accesses cannot be read")?;
             // The clock belongs to the message that arrives next.
             let number = messages.peers[from].came;
             messages.known.insert((from, number), known);

@@ -1,10 +1,10 @@
 //! [`Recording`]: the profile of a run, and its trace.
 //!
 //! While the program runs, each rank records its own calls, and nothing is sent. Afterwards each
-//! rank posts its part of the profile to rank 0. Rank 0 waits for these parts, but at most as
-//! long as the program took, or ten seconds if that is longer. So a rank that waits for rank 0 in a
-//! call gets its error a while later than without a recording, and not never. Files are written
-//! when the rank has left.
+//! rank posts its part of the profile to rank 0. Rank 0 waits for these parts, but at most as long
+//! as the program took, or ten seconds if that is longer. So a rank that waits for rank 0 in a call
+//! gets its error later than without a recording, but it gets it. Files are written when the rank
+//! has left.
 //!
 //! # Clocks
 //! The times of a trace are those of each host's clock. Rank 0 compares its clock with that of the
@@ -147,7 +147,7 @@ impl<'r> Recording<'r> {
         }
         let trace = self.records.trace.as_ref().map(|_| {
             let last = if succeeded { self.align(core, until) } else { None };
-            // In a short run, clocks drift less than a comparison is wrong by.
+            // In a short run, the drift of clocks is smaller than the error of a comparison.
             let last = last.filter(|_| took > LONG);
             // Without a second comparison, the clocks are taken to run equally fast.
             let extrapolated = self.aligned.map(|(ticks, nanos)| {

@@ -278,7 +278,7 @@ impl<T: Element, const N: usize> Taken for [Window<T>; N] {
 
 macro_rules! taken {
     ($($name:ident)*) => {
-        #[expect(non_snake_case, reason = "type names name values too")]
+        #[expect(non_snake_case, reason = "the names of types are also those of values")]
         impl<$($name: Taken),*> Taken for ($($name,)*) {
             type Lent<'r>
                 = ($($name::Lent<'r>,)*)
