@@ -238,9 +238,9 @@ const SHORT: f64 = 256.0;
 const ITEM: f64 = 60.0;
 /// The bytes of an item in a fence of windows.
 const ITEM_BYTES: f64 = 32.0;
-/// The time in ns that a note takes on its two ranks together, not counting its bytes, although it
-/// follows frames of operations. 16 to 64 ranks over TCP, and 160 that share memory, measured 500
-/// to 1,800 more than with items (`benches/log/many_ranks.md`).
+/// The time in ns that a note takes on its two ranks together, without its bytes. A note follows
+/// the frames of operations, but it was measured to take 500 to 1,800 ns more than an item, with 16
+/// to 64 ranks over TCP and with 160 that share memory (`benches/log/many_ranks.md`).
 const NOTE: f64 = 1_000.0;
 /// The bytes of a count.
 const COUNT_BYTES: f64 = 8.0;

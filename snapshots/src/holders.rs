@@ -18,7 +18,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// The words of a request: the item, the rank that has saved it, the first cell and the extent.
+/// The number of words of a request: the item, the rank that has saved it, the first cell and the
+/// extent.
 const WORDS: usize = 8;
 
 /// What a rank needs of the file of a rank.

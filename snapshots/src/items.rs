@@ -296,7 +296,7 @@ impl<'a> Items<'a> {
             let name = item.name;
             if !is_file_name(name) {
                 return Err(format!(
-                    "the item {name:?} cannot become a file: a name has 1 to {NAME_MAX} letters, digits, `-`, `_` and `.`, and begins with none of the last three"
+                    "the item {name:?} cannot become a file: a name has 1 to {NAME_MAX} letters, digits, `-`, `_` and `.`, and begins with a letter or a digit"
                 ));
             }
             if self.all[..at].iter().any(|other| other.name == name) {

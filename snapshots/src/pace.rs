@@ -38,7 +38,7 @@ pub(crate) struct Pace {
     /// since.
     taken: Instant,
     since: u64,
-    /// When the clock was last read, and the number of offers since, up to the next agreement.
+    /// When the ranks last agreed, and the number of offers since then.
     agreed: Instant,
     offers: u64,
     /// After how many offers the ranks agree again.

@@ -192,7 +192,7 @@ fn check(
     Ok(())
 }
 
-/// Describes an item of a snapshot as that of a program is.
+/// Describes an item of a snapshot in the words that are used for an item of a program.
 pub(crate) fn describe(saved: &Saved) -> String {
     let element = &saved.element;
     match &saved.content {
