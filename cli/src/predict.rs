@@ -220,7 +220,8 @@ pub fn value(text: &str) -> Result<(String, Vec<String>), String> {
     Ok((name.into(), all))
 }
 
-/// Returns the numbers of a list, or of a range that doubles and ends at its end.
+/// Returns the numbers of a list, or of a range `first..last`, whose numbers double and end with
+/// `last`.
 fn numbers(text: &str) -> Result<Vec<String>, String> {
     let Some((first, last)) = text.split_once("..") else {
         return Ok(text.split(',').map(|number| number.trim().to_owned()).collect());

@@ -1,6 +1,5 @@
-//! The lines of errors and reports: a function that notes the line of its caller, or may fail in a
-//! program's call, is `#[track_caller]`, so that they name a line of the program and not one of
-//! this repository.
+//! Errors and reports name a line of the program, and not one of this repository. So each function
+//! that records the line of its caller, or that can fail in a program's call, is `#[track_caller]`.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +26,7 @@ pub const WITHOUT_LINES: [(&str, &str); 19] = [
     ("drop", "has no caller"),
 ];
 
-/// Texts that note the line of the caller of the function that they are in, or panic there.
+/// Texts in a function that show that it records its caller's line, or panics with that line.
 const NOTES: [&str; 3] = ["Location::caller()", "Call::named(", "granted("];
 
 /// A function of a source.

@@ -165,7 +165,7 @@ pub fn explained() {
             summary.lines().filter(|line| line.contains("a fence at") && line.contains(words)).count()
         };
         assert_eq!([lines(": epochs 3, "), lines(": epochs 1, ")], [1, 1], "{summary}");
-        // Why they went as they did, and the lines that asked for it.
+        // The summary also has the census of each, and the lines of its operations.
         assert_eq!(summary.matches("  census: ").count(), 2, "{summary}");
         assert_eq!(summary.matches("1 x put, 1 elements of 8 bytes").count(), 2, "{summary}");
     }

@@ -23,10 +23,10 @@ const TRANSPORTS: [&str; 3] = ["shm", "tcp", "mixed"];
 #[derive(Default)]
 struct Row {
     kills: usize,
-    /// How many of them hit a launcher, and how many came while a snapshot was being written.
+    /// The number of kills of launchers, and of kills while a snapshot was being written.
     of_launchers: usize,
     while_writing: usize,
-    /// How many came before the first snapshot was complete.
+    /// The number of kills before the first snapshot was complete.
     from_start: usize,
 }
 

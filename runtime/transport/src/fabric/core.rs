@@ -55,7 +55,7 @@ pub struct Core<C: Carrier> {
     pub(super) calls: u64,
     /// The number of polls of the rank that found what they looked for.
     pub(super) found: u64,
-    /// How many of the next polls find nothing more than what was read when the rank woke.
+    /// The number of next polls that read nothing, since everything was read when the rank woke.
     pub(super) fresh: usize,
     pub(super) rank: RankState,
     /// Whether the rank was woken from its wait for arrivals and has not noticed yet.
