@@ -221,7 +221,8 @@ fn a_cycle_on_one_host_ends_worlds_of_several_for_all_their_ranks() {
     let ends: Vec<String> = ranks
         .end_deadlocks(true)
         .collect(|world| {
-            // The same ranks, of which rank 1 is the first: the others wait for it first.
+            // The new world has the same ranks, with rank 1 as the first, for which the others wait
+            // first.
             let other = world.split(Some(0), -i64::from(world.rank() == 1))?.ok_or_else(gone)?;
             let end = if world.rank() == 3 { other.barrier() } else { world.barrier() };
             Ok(end.expect_err("nobody can go on").to_string())
