@@ -22,7 +22,7 @@ use std::path::Path;
 /// extent.
 const WORDS: usize = 8;
 
-/// What a rank needs of the file of a rank.
+/// A box of cells that a rank needs from the file of a rank.
 struct Need {
     /// The number of the item, here and in the manifest.
     item: usize,
@@ -70,7 +70,7 @@ pub(crate) fn load(
     for need in &needs {
         requests[holders[need.rank]].extend(need.words());
     }
-    // What a rank has itself is not sent.
+    // A rank sends no request to itself.
     let own = std::mem::take(&mut requests[me]);
     let mut asked = world.all_to_all(&requests)?;
     asked[me] = own;

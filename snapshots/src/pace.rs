@@ -68,7 +68,7 @@ impl Pace {
             Every::Time(interval) => since >= interval,
             Every::Offers(offers) => self.since >= offers,
         };
-        // What is due while ranks still write is looked at a few times in an interval.
+        // If a snapshot is due while ranks still write, the ranks agree a few times in an interval.
         let (until, offers) = match self.every {
             Every::Time(interval) if !self.is_due => (interval - since, u64::MAX),
             Every::Time(interval) => (if is_busy { interval / 4 } else { interval }, u64::MAX),

@@ -73,7 +73,7 @@ pub(crate) fn latest(
         let folder = folder::snapshot(path, step);
         let arrays = load_arrays(&folder, &manifest, items, (rank, ranks));
         let files = holders::load(world, stores, &folder, &manifest, items)?;
-        // What cannot be read may be intact: then no older snapshot is used in its place.
+        // A snapshot that cannot be read may be intact, so no older one is used instead.
         let (why, is_damaged) = match arrays.and(files.map_err(Refused::Damaged)) {
             Ok(()) => (String::new(), false),
             Err(Refused::Damaged(why)) => (why, true),

@@ -294,7 +294,7 @@ fn refusals_of_a_load_name_what_was_given() -> Result<()> {
     Ok(())
 }
 
-/// Has all ranks save, each to the path of its rank. Returns the error of each rank.
+/// Makes all ranks save their field, each to the path of its rank. Returns the error of each rank.
 fn errors_of(
     ranks: usize,
     global: impl Fn(usize) -> [usize; 2] + Sync,

@@ -179,7 +179,7 @@ mod tests {
         const MIB: usize = 1 << 20;
         assert_eq!(timed(2 * MIB, 240 * MIB), [8, 16, 32, 64, 128].map(|size| size * MIB));
         assert_eq!(timed(MIB, 6 * MIB), [3, 6, 16].map(|size| size * MIB));
-        // A core without a cache of its own, or with nearly all of them.
+        // Here a core has no cache of its own, or its own cache is nearly as large as all.
         assert_eq!(timed(32 * MIB, 32 * MIB), [64 * MIB]);
         // The list ends for any machine model.
         for core in [0, 1, MIB, usize::MAX] {

@@ -282,7 +282,7 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
         return Err(UNASKED);
     }
     if unasked {
-        // What was requested may never arrive.
+        // The requested elements may never arrive.
         endpoint.cancel(from, Port::ELEMENTS);
     }
     let at = extra as usize;

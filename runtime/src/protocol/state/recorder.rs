@@ -35,7 +35,7 @@ pub(crate) struct Recorder {
     /// Whether that call has run a schedule.
     is_prepared: Cell<bool>,
     ring: Option<Arc<Ring>>,
-    /// What was posted in worlds that were split off and are gone.
+    /// The frames and bytes that were posted in worlds that were split off and are gone.
     of_parts: Cell<Count>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Entry {
 pub(crate) struct Began {
     at: u64,
     place: usize,
-    /// What the rank had posted before.
+    /// The frames and bytes that the rank had posted before.
     sent: Count,
 }
 

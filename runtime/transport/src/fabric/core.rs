@@ -34,7 +34,7 @@ pub struct Core<C: Carrier> {
     pub(super) me: usize,
     /// The waker of the thread that serves.
     server: Arc<EventWaker>,
-    /// What the last wait has found. Kept so that its memory is reused.
+    /// The arrivals that the last wait has found. They are kept so that their memory is reused.
     pub(crate) ready: Found<C>,
     /// The other ranks, by rank. Empty until they are known.
     pub(crate) peers: Vec<Peer<C>>,

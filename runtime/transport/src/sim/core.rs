@@ -198,7 +198,7 @@ impl SimCore {
         Ok(())
     }
 
-    /// Cuts this rank off. What is in flight still arrives, and so does a part of what would
+    /// Cuts this rank off. Items in flight still arrive, and so does a part of those that would
     /// follow. Nothing arrives afterwards.
     fn cut_off(&mut self) {
         for to in 0..self.inbound.len() {

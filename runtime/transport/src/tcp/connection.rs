@@ -95,8 +95,8 @@ impl Connection {
         self.last = Some(out.bytes.len());
     }
 
-    /// Closes the connection after both sides have announced that they send nothing more. What was
-    /// written since is kept.
+    /// Closes the connection after both sides have announced that they send nothing more. Bytes
+    /// that were written since are kept.
     pub(super) fn rest(self, out: &mut Outgoing) {
         out.bytes.drain(..self.last.unwrap_or(0));
         out.bytes.shrink_to_fit();
