@@ -1,5 +1,5 @@
-//! How long do a lock that no other rank wants, many operations in one epoch, and operations of
-//! several ranks on one element take?
+//! How long does it take to lock a part that no other rank wants, to make many operations in one
+//! epoch, and to change one element by several ranks?
 
 use fencepost::{LockType, LockWindow, Op, TransportKind, World};
 use fencepost_benches::draws::draw;

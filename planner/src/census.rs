@@ -390,7 +390,7 @@ mod tests {
         assert_eq!(chosen(true, &machine), (129..1100).collect::<Vec<_>>());
         // Of 9 ranks one more round takes what it saves over 8.
         assert_eq!(chosen(false, &machine), (8..1100).filter(|&ranks| ranks != 9).collect::<Vec<_>>());
-        // Where messages cost nothing but their way, rounds are all that counts.
+        // If messages cost nothing but their latency, only the number of rounds counts.
         let far = Machine { network: Link { latency: 1e6, overhead: 1.0, ..machine.network }, ..machine };
         assert_eq!(chosen(false, &far), []);
     }

@@ -143,7 +143,7 @@ impl Terminal {
         let reader = std::thread::spawn(move || {
             let mut shown = Vec::new();
             let mut piece = [0; 4096];
-            // The terminal is an error to its reader once nobody has it any more.
+            // Once no process has the terminal open any more, reading it returns an error.
             while let Ok(count @ 1..) = ours.read(&mut piece) {
                 shown.extend_from_slice(&piece[..count]);
             }

@@ -52,7 +52,7 @@ impl Supersteps {
         claimed.sort_unstable();
         if fenced != claimed {
             return differs(format!(
-                "this fence is of windows {fenced:?} of the superstep, counted from 0, and in the pattern of {claimed:?}"
+                "this fence is of windows {fenced:?} of the superstep, counted from 0, but in the pattern it is of {claimed:?}"
             ));
         }
         for (window, id) in windows.iter().zip(ids) {

@@ -47,10 +47,10 @@
 //! has seen others. In the first event, a poll of `r` found something that was sent by a rank `p`
 //! of the knot which `r` waits for or may answer. Other senders do not matter: `r` does not look
 //! for what the rest of the knot sends, or only keeps it, and it answers a rank outside the knot by
-//! sending to that rank alone. The poll by which `r` had seen `p` did not find it, so `p` sent it
-//! after it had begun its wait. By the same argument `p` had sent nothing before the last of its
-//! own polls, so it sent this after that poll. But then `p`'s sending is an event before the first
-//! one.
+//! sending to that rank alone. The poll by which `r` had seen `p` did not find this, so `p` sent
+//! this after the beginning of its own wait. By the same argument `p` had sent nothing before the
+//! last of its own polls, so it sent this after that poll. But then `p`'s sending is an event
+//! before the first one.
 //!
 //! A rank looks for its knot without help: it takes the ranks that its wait leads to, in any number
 //! of steps, and checks whether these statements are known of all of them.

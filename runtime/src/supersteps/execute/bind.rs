@@ -401,7 +401,7 @@ impl Resolve<'_> {
                     .and_then(|bytes| at.checked_add(bytes)?.checked_next_multiple_of(16))
                     .filter(|&end| isize::try_from(end).is_ok())
                     .ok_or_else(|| {
-                        Error::new(ErrorClass::NoMem, "the calls bring more than any memory holds")
+                        Error::new(ErrorClass::NoMem, "the calls supply more elements than any memory holds")
                     })?;
             }
             Ok(start)
