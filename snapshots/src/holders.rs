@@ -2,8 +2,8 @@
 //!
 //! Each file gets a *holder*: a rank that sees it. A holder compares the whole file with the
 //! checksums of the manifest, and the holder of a copy takes its place if it differs. Each rank
-//! then asks holders for boxes of cells, and gets their bytes. Nobody needs more memory than for
-//! what it gets and what it sends.
+//! then asks holders for boxes of cells, and gets their bytes. No rank needs more memory than for
+//! the bytes that it gets and sends.
 
 use crate::agreement::print;
 use crate::cells::file_runs;

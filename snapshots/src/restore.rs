@@ -247,8 +247,8 @@ fn load_block(
         ErrorClass::Io => Refused::Unreadable(error.message().into()),
         _ => Refused::Damaged(error.message().into()),
     })?;
-    // If each rank has the box that it had, it compares the cells that it has read. Otherwise each
-    // reads some of the boxes for this.
+    // If each rank has the same box as when the snapshot was taken, it compares the cells that it
+    // has read. Otherwise each rank reads some of the boxes to compare them.
     let Shape::Block { origin, extent, .. } = &item.shape else { return Ok(()) };
     let is_mine = |one: &Box| (&one.origin, &one.extent) == (origin, extent);
     if boxes.len() == ranks && is_mine(&boxes[rank]) {

@@ -409,7 +409,8 @@ impl<'w> Snapshots<'w> {
         Ok(())
     }
 
-    /// Returns what this rank reports of its thread, and rank 0 of its settings.
+    /// Returns this rank's word for the others: the state of its thread and, on rank 0, its
+    /// settings.
     fn word(&mut self) -> u64 {
         let must_succeed = self.must_succeed && self.world.rank() == 0;
         let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };

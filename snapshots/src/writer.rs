@@ -385,7 +385,7 @@ fn write_box(
     is_first: bool,
     bytes: &[u8],
 ) -> io::Result<u32> {
-    // The rank that comes first creates it, and none empties what another one has written.
+    // The first rank creates the file. No rank truncates it, since others may have written to it.
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
     let header = header::bytes(&item.element, global);
     if is_first {

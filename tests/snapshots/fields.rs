@@ -310,7 +310,8 @@ fn errors_of(
     })
 }
 
-/// Checks that `rank` has an error with these words, and that the others report it as its.
+/// Checks that `rank` has an error with these words, and that the others report it as an error of
+/// `rank`.
 fn is_of(rank: usize, errors: &[(ErrorClass, String)], class: ErrorClass, words: &[&str]) {
     let own = &errors[rank].1;
     assert!(words.iter().all(|word| own.contains(word)), "{own}");

@@ -107,8 +107,8 @@ pub fn unknown_variables() {
     }
 }
 
-/// Variables apply to every entry that leaves a setting open. An entry that contradicts one reports
-/// it.
+/// Variables apply to every entry that leaves a setting open. An entry that contradicts a variable
+/// reports it.
 pub fn variables_of_every_entry() {
     let lines = |ended: &Ended| ended.out.lines().map(str::to_owned).collect::<Vec<_>>();
     let ignored = |ended: &Ended, name: &str| {
@@ -153,7 +153,8 @@ pub fn variables_of_every_entry() {
     assert!(ended.expect(1).out.contains("`off`, `calls`"), "{ended:#?}");
 }
 
-/// A variable has rank 0 print what its epochs have sent, by the calls that ended them.
+/// With a variable, rank 0 prints the messages that its epochs have sent, by the calls that ended
+/// the epochs.
 pub fn explained() {
     for transport in ["local", "sim", "shm", "tcp"] {
         let variables = [("FENCEPOST_TRANSPORT", transport), ("FENCEPOST_EXPLAIN", "on")];

@@ -114,7 +114,7 @@ pub fn not_restarted() {
     assert_eq!(once(&unreachable, &["well"]), Some(125), "no host could be reached");
 }
 
-/// A rank that stops itself, one whose shell continues, and one whose shell ends with it.
+/// A rank stops itself; a rank ends while its shell continues; a rank ends together with its shell.
 pub fn silent_or_vanished() {
     let folder = Folder::new();
     let quick = [("FENCEPOST_SILENCE", "1s"), ("FENCEPOST_HEARTBEAT", "100ms")];

@@ -282,7 +282,8 @@ fn remove_traces(folder: &Path) {
     }
 }
 
-/// Returns what this rank has posted in this world and in those that were split from it.
+/// Returns the count of frames that this rank has posted in this world and in those that were split
+/// from it.
 fn total(core: &WorldCore, recorder: &Recorder) -> Count {
     let gone = recorder.of_parts();
     let own = core.endpoint.borrow().meter().total();
@@ -302,7 +303,8 @@ fn call_of(entry: &Entry) -> Call {
     Call { hash: 0, name, asserted: Assertions::NONE, arguments: None, site }
 }
 
-/// Returns what this rank has recorded, by calls; last what it posted outside of them.
+/// Returns this rank's records, one row for each call; the last row has the frames that were posted
+/// outside calls.
 fn rows(core: &WorldCore, recorder: &Recorder, per_tick: f64) -> Vec<Row> {
     let nanos = |ticks: u64| (ticks as f64 * per_tick) as u64;
     // Calls of one line may be several, such as those of a generic function.
@@ -355,7 +357,8 @@ fn send(core: &WorldCore, rows: &[Row]) {
     drop(posted); // if rank 0 has left, it reports that this rank is missing
 }
 
-/// Returns what `rank` has recorded, unless it leaves without sending that, or sends it too late.
+/// Returns the records of `rank`, or `None` if `rank` leaves without sending them, or sends them
+/// too late.
 fn received(core: &WorldCore, rank: usize, until: Instant) -> Option<Vec<Row>> {
     next(core, rank, until, |bytes, _| {
         let text = String::from_utf8_lossy(bytes);
@@ -402,7 +405,7 @@ fn post(core: &WorldCore, to: usize, word: u64) -> Option<()> {
 }
 
 /// Waits for the next frame from `from`, and returns what `read` makes of its payload and its word.
-/// Returns `None` if none comes, because that rank has left or it is too late.
+/// Returns `None` if no frame comes before `until`, or before that rank has left.
 fn next<R>(core: &WorldCore, from: usize, until: Instant, read: impl FnOnce(&[u8], u64) -> R) -> Option<R> {
     let endpoint = &mut *core.endpoint.borrow_mut();
     let mut pause = Pause::new();

@@ -75,7 +75,7 @@ pub const OTHERS: usize = 63;
 /// The number used for the wait of a rank that sends nothing more, because it has left.
 pub const GONE: u64 = u64::MAX;
 
-/// One rank's entry: what it writes down of its wait. No other rank writes here.
+/// One rank's entry: the description of its wait. No other rank writes to the entry.
 #[repr(C)]
 pub struct Entry {
     /// The number of the wait that the rank is in, or 0 while it does not wait.
@@ -84,7 +84,7 @@ pub struct Entry {
     last: AtomicU64,
     /// The rank that it waits for, as a rank of the job.
     awaited: AtomicU64,
-    /// Which wait of that rank it has seen, or 0 for none.
+    /// The number of the awaited rank's wait that this rank has seen, or 0 for none.
     seen: AtomicU64,
     /// The last of its waits that it knows to be in a cycle.
     agreed: AtomicU64,

@@ -290,7 +290,7 @@ impl Served {
         self.jobs = jobs;
     }
 
-    /// Takes locks for a job. Returns whether it has all that it needs.
+    /// Takes locks for a job. Returns whether the job has all locks that it needs.
     fn takes(&self, job: &mut Job, effects: &mut Effects) -> bool {
         loop {
             let hold = if job.second { Hold::Exclusive } else { job.request.hold };

@@ -70,8 +70,8 @@ pub(crate) struct Began {
 }
 
 impl Recorder {
-    /// Returns a recorder without events. If it `traces`, it has room for events of one of this
-    /// number of ranks.
+    /// Returns a recorder without events. If it `traces`, it has room for events. The more ranks
+    /// there are, the less room each of them has.
     pub(crate) fn new(traces: bool, ranks: usize) -> Self {
         let events = 1 << EVENTS.min(EVENTS_OF_ALL / ranks.max(1)).max(1).ilog2();
         Self {

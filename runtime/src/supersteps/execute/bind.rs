@@ -54,7 +54,7 @@ pub(crate) struct Executable {
     /// Whether it sends messages. A transport may keep messages for a while to send them together.
     pub(super) gathers: bool,
     pub(super) runs: u64,
-    /// The port of its frames: that of all fences, or one of its own.
+    /// The port of its frames: the port of all fences, or a port of its own.
     pub(super) port: Port,
     /// The number of frames that it has posted to each rank, if its port is its own.
     pub(super) posts: Vec<u64>,

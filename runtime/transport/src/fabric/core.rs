@@ -117,7 +117,7 @@ pub(super) enum RankState {
     Busy,
     /// It is in one step of a wait, perhaps without a core, and polls afterwards.
     Waits,
-    /// It waits for arrivals, and takes them in itself.
+    /// It waits for arrivals, and reads them without the thread.
     AwaitsArrivals,
     /// It has slept on its futex since this event count. A thread that advances the count must wake
     /// it.

@@ -258,7 +258,7 @@ impl OutboundQueue {
         if self.closed { self.posted } else { self.released }
     }
 
-    /// Counts the oldest frame as released. This rank has posted it to itself.
+    /// Counts the oldest frame as released, which this rank has posted to itself.
     pub(super) fn release_own(&mut self) {
         self.released += 1;
     }
