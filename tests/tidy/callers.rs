@@ -82,7 +82,7 @@ fn functions(source: &str) -> Vec<Function> {
         let body = lines[at + signature.len()..].iter().take_while(is_body);
         let notes = body.enumerate().find_map(|(below, line)| {
             let note = NOTES.iter().filter_map(|note| line.find(note)).min()?;
-            // A call that is given its line has it from elsewhere.
+            // If the line is passed to the call, it is not that of this function's caller.
             let given =
                 line.contains("site, ..") || line.contains("site: ") || line.trim_start().starts_with("//");
             (!given).then(|| (at + signature.len() + below + 1, line[..note].matches('|').count() == 2))

@@ -119,9 +119,9 @@ fn bytes(text: &str) -> Option<u64> {
     text.trim_end_matches(['K', 'M', 'G']).parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// Returns for each of these sizes, the largest last, the nanoseconds for a byte of two fields of
-/// that many bytes together, on the slowest rank, while all ranks at once compute one field from
-/// the other. Returns nothing if a rank has no memory for them.
+/// Returns the nanoseconds for a byte, for each of these sizes, the largest last, on the slowest
+/// rank. A size is that of two fields together, and all ranks at once compute one field from the
+/// other. Returns nothing if a rank has no memory for them.
 #[track_caller]
 fn swept(world: &World, sizes: &[usize]) -> Result<Vec<(usize, f64)>> {
     let cells = |bytes: usize| bytes / (2 * size_of::<f64>());

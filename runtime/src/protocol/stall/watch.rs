@@ -109,8 +109,8 @@ struct Lasting {
     same_call: bool,
     /// The number of the awaited rank's wait that was read before this look.
     read: u64,
-    /// The other ranks of the wait in the table. Each has whether the wait ends by what it sends,
-    /// and the number of its own wait that was read before this look.
+    /// The other ranks of the wait in the table. For each of them: whether something that it sends
+    /// ends the wait, and the number of its own wait that was read before this look.
     others: Vec<(usize, bool, u64)>,
     /// The wait-for cycle or the knot that this rank is in.
     cycle: Option<Vec<Waiting>>,
