@@ -527,8 +527,8 @@ impl Drop for WindowCore {
         let done: Done = if region.is_adopted() {
             Box::new(|| true) // nobody else has reached it
         } else {
-            // SAFETY: the part is reached, and this rank drops the window only here. It keeps its
-            // part as long as the function requires, or for good.
+            // SAFETY: the part is reached, and this rank drops the window only here. It keeps the
+            // memory of its part as long as `let_go` requires, or never frees it.
             unsafe { let_go(region.base(), first, reaching) }
         };
         if let Some(memory) = Arc::into_inner(region).map(Region::into_memory) {

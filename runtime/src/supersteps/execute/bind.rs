@@ -114,7 +114,7 @@ impl Bound {
     }
 
     /// Returns the last frame of this run, if there is one yet. Otherwise returns the last frame of
-    /// the run that is earlier by the number of runs that a sender may be ahead.
+    /// an earlier run. That run is as many runs earlier as a sender may be ahead.
     pub(super) fn last(&mut self, run: u64) -> &mut Option<u64> {
         let runs = self.last.len() as u64;
         &mut self.last[(run % runs) as usize]
