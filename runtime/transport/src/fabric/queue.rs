@@ -273,8 +273,8 @@ impl OutboundQueue {
         !self.waiting.is_empty()
     }
 
-    /// Writes the frames that may be sent, or all frames if `all`, and then how much more there is.
-    /// If the memory of a written frame is larger than `spare`, it replaces `spare`.
+    /// Writes the frames that may be sent, or all frames if `all`. Then writes how much is left. If
+    /// the memory of a written frame is larger than `spare`, it replaces `spare`.
     pub(super) fn send_waiting(
         &mut self,
         number: u64,
