@@ -649,7 +649,7 @@ fn what_changes_without_being_assigned_makes_it_dynamic() {
         "let mut all = HashMap::new();\nfor (to, at) in &all { u.put(0..1).to(*to, *at)?; }\nOk(())",
         3,
         "&all",
-        "in an order",
+        "whose order differs",
     );
     assert_dynamic(
         "static AT: usize = 1;\nfn at() -> usize { AT }\nu.put(0..1).to(at(), 0)?;\nOk(())",
