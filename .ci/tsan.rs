@@ -44,7 +44,7 @@ unsafe extern "Rust" {
     fn leave(scope: Address, panicked: bool);
 }
 
-/// What the first to come does happens before all that find it done.
+/// The initialisation by the first caller happens before the returns of all other calls.
 #[unsafe(export_name = "__wrap_@once::futex::Once::call@")]
 unsafe fn call_seen(once: Address, poisoned_too: bool, first: &mut dyn FnMut(Address), site: Address) {
     let mut seen = |state: Address| {
@@ -74,7 +74,7 @@ unsafe fn write_seen(lock: Address) {
     __tsan_acquire(lock);
 }
 
-/// A wait gives the mutex back, and takes it again.
+/// A wait unlocks the mutex, and locks it again.
 #[unsafe(export_name = "__wrap_@condvar::futex::Condvar::wait@")]
 unsafe fn wait_seen(condvar: Address, mutex: Address) {
     __tsan_release(mutex);
@@ -90,7 +90,7 @@ unsafe fn wait_timeout_seen(condvar: Address, mutex: Address, seconds: u64, nano
     woken
 }
 
-/// What each has done happens before what any does after.
+/// Everything before a call happens before everything after the call on any other thread.
 #[unsafe(export_name = "__wrap_@barrier::Barrier::wait@")]
 unsafe fn meet_seen(barrier: Address) -> bool {
     __tsan_release(barrier);

@@ -1,4 +1,4 @@
-//! What is the cost of a check for conflicts, on many small operations and on few?
+//! How much time does a check for conflicts take, with many small operations and with few?
 //!
 //! Each of two ranks calls operations on the other, in epochs that have no conflict.
 

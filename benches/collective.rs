@@ -1,5 +1,5 @@
-//! What is the cost of collectives compared with the same by hand, and what is the cost of their
-//! first call?
+//! How long do collectives take, compared with the same by hand, and how long does their first call
+//! take?
 
 use fencepost::{Op, Result, World, ranks};
 use fencepost_benches::limits::collective as limits;

@@ -1,4 +1,4 @@
-//! What is the cost of an epoch that moves nothing, and of one that moves eight bytes?
+//! How long does an epoch take that moves nothing, and one that moves eight bytes?
 
 use fencepost::{Result, Window, superstep};
 use fencepost_benches::draws::draw;
@@ -65,11 +65,14 @@ type Over = fn(fn(u64) -> Duration) -> Box<dyn FnMut(u64) -> Duration>;
 
 /// Compares a superstep that is not prepared with the same operation and fence outside a superstep.
 fn plain(which: &str, transport: Over) -> Contest {
-    Contest::new(format!("a superstep called plainly, {which} (budget: 30 and 50 ns above the first)"), 1)
-        .side("a put of a value and a fence", transport(value_and_fence))
-        .side("superstep, a value", transport(value_superstep))
-        .side("a section of one and a fence", transport(section_and_fence))
-        .side("superstep, a section of one", transport(section_superstep))
+    Contest::new(
+        format!("a superstep that is not prepared, {which} (budget: 30 and 50 ns above the first)"),
+        1,
+    )
+    .side("a put of a value and a fence", transport(value_and_fence))
+    .side("superstep, a value", transport(value_superstep))
+    .side("a section of one and a fence", transport(section_and_fence))
+    .side("superstep, a section of one", transport(section_superstep))
 }
 
 fn main() {

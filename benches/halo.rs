@@ -1,4 +1,4 @@
-//! What is the cost of a prepared halo compared with the copies alone?
+//! How long does a prepared halo take, compared with the copies alone?
 //!
 //! Each epoch has new values at the edge, and reads the values that arrived. Otherwise they would
 //! stay in the cache of the rank that moves them, and no rank would have to report that they are

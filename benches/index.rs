@@ -1,4 +1,4 @@
-//! What is the cost of `u[i]` through a window, compared with a slice?
+//! How long does `u[i]` of a window take, compared with `u[i]` of a slice?
 
 use fencepost_benches::{Contest, ours};
 use std::hint::black_box;

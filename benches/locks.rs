@@ -1,5 +1,5 @@
-//! What is the cost of a lock that no other rank wants, of many operations in one epoch, and of
-//! several ranks at one element?
+//! How long does it take to lock a part that no other rank wants, to make many operations in one
+//! epoch, and to change one element by several ranks?
 
 use fencepost::{LockType, LockWindow, Op, TransportKind, World};
 use fencepost_benches::draws::draw;

@@ -1,4 +1,4 @@
-//! What is the cost of a message to another rank and back, compared with the least time that the
+//! How long does a message to another rank and back take, compared with the least time that the
 //! machine needs for it?
 //!
 //! The limits are a cache line to another core and back, one copy of the elements, and sockets to

@@ -1,4 +1,4 @@
-//! What is the cost of an epoch between some of the ranks, compared with a fence of all?
+//! How long does an epoch between some of the ranks take, compared with a fence of all?
 
 use fencepost::{Group, Result, Window, World};
 use fencepost_benches::{Contest, ours};

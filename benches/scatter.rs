@@ -1,4 +1,4 @@
-//! What is the cost of a scattered operation in a dynamic epoch with many of them?
+//! How long does a scattered operation take in a dynamic epoch with many of them?
 //!
 //! Each of two ranks calls ten thousand 8-byte operations on the other, on distinct random elements
 //! of a table of 1 MiB. Eight sets of indices and values take turns.

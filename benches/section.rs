@@ -1,4 +1,4 @@
-//! What is the cost of a section of a window that two ranks put to each other, compared with the
+//! How long does it take two ranks to put a section of a window to each other, compared with the
 //! copies alone?
 //!
 //! Each epoch has new values, and reads the values that arrived. Otherwise they would stay in the

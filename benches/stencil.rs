@@ -1,5 +1,5 @@
-//! What is the cost of a kernel over the rows of a block, compared with the same loop over slices
-//! cut by hand?
+//! How long does a kernel over the rows of a block take, compared with the same loop over slices
+//! that are cut by hand?
 
 use fencepost::grid::Block;
 use fencepost_benches::Contest;

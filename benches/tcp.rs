@@ -1,4 +1,4 @@
-//! What is the cost of an epoch over TCP compared with the same bytes by hand?
+//! How long does an epoch over TCP take, compared with the same bytes over sockets by hand?
 //!
 //! The two ranks are threads and communicate over loopback. The bench also counts the pages that an
 //! epoch of a large message touches for the first time. Each costs the kernel a microsecond or two.

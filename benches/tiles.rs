@@ -277,7 +277,7 @@ impl Choices {
                 sides.push((group, std::array::from_fn(|d| [1, cut, usize::MAX][d])));
             }
         }
-        // What is advised is timed once, even if it is one of the others.
+        // The advised tiles are timed once, even if they are among the others.
         let advised = sides[0];
         let mut is_first = true;
         sides.retain(|side| std::mem::take(&mut is_first) || *side != advised);

@@ -1,4 +1,4 @@
-//! What is the cost of a superstep between periods of work? Is it more than the work and the
+//! How long does a superstep between periods of work take? Is it more than the work and the
 //! exchange?
 //!
 //! Each rank works for 100 us, then exchanges. The work alone, the exchange alone, and both in turn

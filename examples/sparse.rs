@@ -98,7 +98,8 @@ fn fetch(x: &mut Window<f64>, needs: &[Need]) -> Result<()> {
     Ok(())
 }
 
-/// Lists the state between two iterations: the rank's own elements. What it fetches is no state.
+/// Lists the state between two iterations: the rank's own elements. The elements that the rank
+/// fetches are not part of it.
 fn state(x: &mut [f64]) -> Items<'_> {
     Items::new().part("x", x)
 }

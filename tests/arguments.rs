@@ -23,7 +23,7 @@ struct With<'w> {
     foreign: Group,
 }
 
-/// A call and what is wrong with it, the class of its error, and the call itself.
+/// The name of a call with its mistake, the class of its error, and the call itself.
 type Row<T> = (&'static str, ErrorClass, fn(&With<'_>, T) -> Result<()>);
 
 /// The same for a call that borrows its value.

@@ -380,8 +380,9 @@ mod design_notes {
         });
     }
 
-    /// A rank whose window is locked takes no part. Ranks of its node lock by memory, and those of
-    /// other nodes lock through its attendant. Both queue at the same locks.
+    /// A rank whose window is locked takes no part. Ranks of its node take the lock in shared
+    /// memory, and those of other nodes through its attendant. Both kinds of ranks wait in one
+    /// queue.
     #[test]
     fn ranks_of_two_nodes_lock_one_window_while_its_owner_computes() {
         let runs = AtomicU64::new(0);
@@ -404,8 +405,8 @@ mod design_notes {
         });
     }
 
-    /// Ranks 0 and 1 put to each other. By the other reading of the table they also put to ranks 3
-    /// and 2.
+    /// Ranks 0 and 1 put to each other. If `other_reading` is set, they also put to ranks 3 and 2,
+    /// as by the other reading of the table.
     fn put_for_the_fence(u: &mut Window<u32>, world: &World, other_reading: bool) -> Result<()> {
         let me = world.rank();
         u.put([me as u32 + 1]).to(1 - me, 0)?;

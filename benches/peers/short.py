@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""short.py [--all] results.json -- prints the short table of the README: ours and the quickest peer of the same run.
+"""short.py [--all] results.json -- prints the short table of the README: ours and the fastest peer of the same run.
 
 Ranks are processes, ours as well; with --all there are more rows, and those of ours as threads."""
 import contextlib, io, json, runpy, sys
@@ -25,7 +25,7 @@ def ratio(ours, peer, limit):
     return ("**%.2f**" if r > limit else "%.2f") % r
 
 def row(what, tr, bench, case, cases, **kw):
-    """One line: our quickest way, the plain one, and the quickest peer; figures of one state of the two cores, where there are."""
+    """One line: our fastest form, the fastest that is not prepared, and the fastest peer; figures of one state of the two cores if there are any."""
     for state in ("mid", "near", "far", None):
         for ours_tr in (("local", "shm") if tr == "shm" and ALL else (tr,)):
             p = ("fencepost", ours_tr, 2)
@@ -78,7 +78,7 @@ for tr in ("tcp", "tcpreno"):
 m = report["doc"]["machine"]
 kernel = ".".join(m["kernel"].split(".")[:2])
 print("%s, %s cores, Linux %s, %s.\n" % (m["cpu"], m["cpus"], kernel, m["when"][:10]))
-print("| 2 ranks | our best way | called plainly | the quickest peer | ratio | plainly |\n|---|---|---|---|---|---|")
+print("| 2 ranks | our fastest form | not prepared | the fastest peer | ratio | not prepared |\n|---|---|---|---|---|---|")
 for r in R: print("| " + " | ".join(r) + " |")
 won = sum("**" not in r[4] and r[4] != "-" for r in R)
-print("\n%d of %d rows within %.2f of the quickest peer by our best way, %d within %.2f when called plainly." % (won, len(R), BEST, sum("**" not in r[5] and r[5] != "-" for r in R), PLAIN))
+print("\n%d of %d rows within %.2f of the fastest peer in our fastest form, %d within %.2f if not prepared." % (won, len(R), BEST, sum("**" not in r[5] and r[5] != "-" for r in R), PLAIN))

@@ -18,7 +18,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Returns whether the program is given by its name, so that no path of one is given.
+    /// Returns whether the program is given by its name, and not by its path.
     pub fn is_named(&self) -> bool {
         self.bin.is_some() || self.example.is_some()
     }

@@ -53,7 +53,7 @@ enum Command {
     Diff(plans::Diff),
     /// Print predicted times over ranks, values, placements, machines and modes
     Predict(Box<predict::Predict>),
-    /// Simulate many steps of a plan, with uneven work and noise: who waits, and what for
+    /// Simulate many steps of a plan, with uneven work and noise: which ranks wait, and for what
     Simulate(simulate::Simulate),
     /// Measure a plan here in all modes, next to what is predicted
     Compare(Box<compare::Compare>),
@@ -65,9 +65,9 @@ enum Command {
     Snapshots(snapshots::Snapshots),
     /// Measure what communication costs here, and print it as a machine model
     Probe(probe::Probe),
-    /// List the environment variables that programs and this command read, with what is set
+    /// List the environment variables that programs and this command read, with their values
     Env,
-    /// Show the MPI library over which ranks meet that mpirun, mpiexec or srun starts
+    /// Show the MPI library that ranks use when mpirun, mpiexec or srun starts them
     Mpi,
     /// Print a completion script for a shell
     Completions {

@@ -203,12 +203,13 @@ pub fn value(text: &str) -> Result<(String, Vec<String>), String> {
     Ok((name.into(), all))
 }
 
-/// Returns the values of a list, which may be written as in plans.toml.
+/// Returns a value without the brackets that a list has in plans.toml.
 fn without_brackets(value: &str) -> &str {
     value.strip_prefix('[').and_then(|value| value.strip_suffix(']')).unwrap_or(value)
 }
 
-/// Returns the numbers of a list, or of a range that doubles and ends at its end.
+/// Returns the numbers of a list, or of a range `first..last`, whose numbers double and end with
+/// `last`.
 fn numbers(text: &str) -> Result<Vec<String>, String> {
     let Some((first, last)) = text.split_once("..") else {
         return Ok(text.split(',').map(|number| number.trim().to_owned()).collect());

@@ -147,7 +147,8 @@ struct Frame {
     continues: Option<Open>,
 }
 
-/// Checks that a body with fences ends in one: nothing is open at its end, or where it returns.
+/// Checks that a body with fences ends in a fence: no operation is open at its end, or where it
+/// returns.
 fn ends_fenced(flow: &[Flow]) -> Result<()> {
     let end = open_after(flow, Open::default(), &mut Vec::new())?;
     nothing_open(end.as_ref())

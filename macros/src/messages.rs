@@ -23,17 +23,18 @@ pub const NO_WINDOW: &str =
     "a superstep needs a window: take at least one `&mut Window<T>` parameter, or leave out `#[superstep]`";
 pub const WINDOW_BY_VALUE: &str = "a window takes part as `&mut Window<T>` only: make each window a parameter of its own, written `name: &mut Window<T>`, or several of one type a list, `fields: &mut [Window<T>; 7]`";
 pub const MANY_WINDOWS: &str = "at most six parameters are windows, or lists of them, and no more than 64 windows in all: take those of one type as a list, `fields: &mut [Window<T>; 7]`";
-pub const LIST_LENGTH: &str = "a list of windows has its length in its type, as a literal number from 1 to 64: write `fields: &mut [Window<T>; 7]`; of a length that only the run knows, put and `world.fence(&mut fields)` in a function without the attribute";
+pub const LIST_LENGTH: &str = "a list of windows has its length in its type, as a literal number from 1 to 64: write `fields: &mut [Window<T>; 7]`; if only the run knows the length, put and `world.fence(&mut fields)` in a function without the attribute";
 pub const LIST_USE: &str = "a list of windows is used in a superstep by `for field in fields` (or `fields.iter_mut()`, with or without `.enumerate()`), `fields[0]` and `fields.len()`: write it in one of these ways";
 pub const LIST_INDEX: &str = "an index into a list of windows is a number below its length here: write `fields[0]`, or a loop over `fields.iter_mut().enumerate()`";
 pub const LIST_PATTERN: &str = "a loop over a list of windows names each of them: write `for field in fields`, or `for (i, field) in fields.iter_mut().enumerate()`";
-pub const LIST_LEFT: &str = "a loop over a list of windows goes over all of them: put what is left out into an `if`, in the place of `break`, `continue` and labels";
-pub const LIST_SHADOWED: &str = "the name of a window of a list is given to something else: use another name";
+pub const LIST_LEFT: &str = "a loop over a list of windows goes over all of them: use an `if` instead of `break`, `continue` and labels";
+pub const LIST_SHADOWED: &str = "another value gets the name of a window of a list: use another name";
 pub const LIST_ALIAS: &str = "a window of a list has the name of its loop: use that name";
 pub const LIST_TEXT: &str =
     "the text of a macro names a window of a list: hand the window over as an argument of the macro";
 pub const LIST_FENCE: &str = "a fence in a loop over a list of windows: end the loop before it, and fence after all windows have their operations";
-pub const LIST_BLOCKS: &str = "loops over lists of windows within each other are written out as more than 4096 blocks: divide the superstep";
+pub const LIST_BLOCKS: &str =
+    "nested loops over lists of windows are written out as more than 4096 blocks: divide the superstep";
 pub const WINDOW_PATTERN: &str =
     "a window parameter needs a plain name: write `name: &mut Window<T>` and take it apart in the body";
 pub const UNIFORM_WINDOW: &str =
@@ -50,7 +51,7 @@ pub const JUMP_IN_FENCED_LOOP: &str = "this jump may skip a fence on some ranks 
 pub const UNIFORM_HINT: &str = "a fence may stand under conditions and bounds made of literals, constants, `size()` and parameters marked `#[uniform]`; move the fence out, or mark the parameter";
 pub const FENCE_IN_CLOSURE: &str =
     "is a fence in a closure, which may be called any number of times, or never: move it out of the closure";
-pub const RETURN_BEFORE_FENCE: &str = "returning `Ok` here leaves out a fence that other ranks wait in; return after the last fence, or return an error, of which every rank learns";
+pub const RETURN_BEFORE_FENCE: &str = "returning `Ok` here leaves out a fence that other ranks wait in; return after the last fence, or return an error, which every rank gets";
 pub const NO_FENCE_AFTER: &str = "comes after the last fence of the superstep and would never complete; add a fence after it, or move it up";
 pub const OTHER_MODE: &str = "is another synchronisation mode than the fence that this superstep ends in: an epoch has one mode; do it before or after, in a function without `#[superstep]`";
 pub const SCOPED_EPOCH: &str = "is an epoch of its own inside a superstep: a superstep is an epoch already; move it to a function without `#[superstep]`, or use `fetch` and take the ticket after a fence";

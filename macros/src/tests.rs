@@ -649,7 +649,7 @@ fn what_changes_without_being_assigned_makes_it_dynamic() {
         "let mut all = HashMap::new();\nfor (to, at) in &all { u.put(0..1).to(*to, *at)?; }\nOk(())",
         3,
         "&all",
-        "in an order",
+        "whose order differs",
     );
     assert_dynamic(
         "static AT: usize = 1;\nfn at() -> usize { AT }\nu.put(0..1).to(at(), 0)?;\nOk(())",
@@ -959,7 +959,7 @@ fn a_list_of_windows_is_refused_where_it_cannot_be_written_out() {
     refused("for field in fields { if n > 1 { break; } } Ok(())", "goes over all of them");
     refused("'a: for field in fields { loop { continue 'a; } } Ok(())", "goes over all of them");
     refused("for Some(field) in fields {} Ok(())", "names each of them");
-    refused("for field in fields { let field = 1; } Ok(())", "is given to something else");
+    refused("for field in fields { let field = 1; } Ok(())", "gets the name of a window");
     refused("for field in fields { field.fence()?; } Ok(())", "a fence in a loop over a list");
     refused("for field in fields { skip!(n, { continue }); } Ok(())", "goes over all of them");
     refused(
@@ -967,7 +967,7 @@ fn a_list_of_windows_is_refused_where_it_cannot_be_written_out() {
         "has the name of its loop",
     );
     refused("for field in fields { println!(\"{field:?}\"); } Ok(())", "hand the window over as an argument");
-    refused("for field in fields { println!(\"{f}\", field = n); } Ok(())", "is given to something else");
+    refused("for field in fields { println!(\"{f}\", field = n); } Ok(())", "gets the name of a window");
     refused("for mut field in fields {} Ok(())", "names each of them");
     refused(
         "for (i, field) in fields.iter().enumerate().enumerate() {} Ok(())",

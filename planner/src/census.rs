@@ -35,8 +35,8 @@
 //!
 //! - direct: 1 round, p - 1 messages, and a notification for each other rank.
 //! - reduced: log2 p rounds, rounded down, and 2 more if p is no power of two. One message a round,
-//!   and one for each rank that it has something for. Eight bytes for each other rank, and its
-//!   items for one rank once.
+//!   and one for each rank that gets items. Eight bytes for each other rank, and its items for one
+//!   rank once.
 //! - sparse: log2 p rounds, rounded up, and one message a round. An item for one rank travels once
 //!   for each set bit of its distance; items for all ranks travel p - 1 times.
 //! - groups first: log2 h rounds, rounded up, and 2 within groups. One message a round, and for a
@@ -72,8 +72,8 @@ pub enum Census {
     Direct,
     /// log2 p rounds, in which only what ranks have for others travels.
     Sparse,
-    /// log2 p rounds, in which counts are added up. What ranks have for others goes to them
-    /// directly.
+    /// log2 p rounds, in which counts are added up. Items are sent directly to the ranks that they
+    /// are for.
     Reduced,
 }
 
@@ -165,8 +165,9 @@ const GROUP: usize = 8;
 ///
 /// If all ranks share memory, a notification is not a message but a store into a line that its
 /// reader polls, so the census is direct, up to 128 ranks. Otherwise it is sparse if the model
-/// predicts that this is 1.25 times as fast for as many ranks without groups. If hosts have
-/// leaders, the same must hold with these leaders, too, since fewer ranks have not been measured.
+/// predicts that a sparse census is 1.25 times as fast as a direct one, for this number of ranks
+/// without groups. If hosts have leaders, the same must hold with these leaders, too, since fewer
+/// ranks have not been measured.
 pub fn choose(places: &Places, machine: &Machine) -> Census {
     let pays = |places: &Places| {
         cost(Census::Direct, places, machine) > MARGIN * cost(Census::Sparse, places, machine)
@@ -238,9 +239,9 @@ const SHORT: f64 = 256.0;
 const ITEM: f64 = 60.0;
 /// The bytes of an item in a fence of windows.
 const ITEM_BYTES: f64 = 32.0;
-/// The time in ns that a note takes on its two ranks together, not counting its bytes, although it
-/// follows frames of operations. 16 to 64 ranks over TCP, and 160 that share memory, measured 500
-/// to 1,800 more than with items (`benches/log/many_ranks.md`).
+/// The time in ns that a note takes on its two ranks together, without its bytes. A note follows
+/// the frames of operations, but it was measured to take 500 to 1,800 ns more than an item, with 16
+/// to 64 ranks over TCP and with 160 that share memory (`benches/log/many_ranks.md`).
 const NOTE: f64 = 1_000.0;
 /// The bytes of a count.
 const COUNT_BYTES: f64 = 8.0;
@@ -390,7 +391,7 @@ mod tests {
         assert_eq!(chosen(true, &machine), (129..1100).collect::<Vec<_>>());
         // Of 9 ranks one more round takes what it saves over 8.
         assert_eq!(chosen(false, &machine), (8..1100).filter(|&ranks| ranks != 9).collect::<Vec<_>>());
-        // Where messages cost nothing but their way, rounds are all that counts.
+        // If messages cost nothing but their latency, only the number of rounds counts.
         let far = Machine { network: Link { latency: 1e6, overhead: 1.0, ..machine.network }, ..machine };
         assert_eq!(chosen(false, &far), []);
     }

@@ -41,8 +41,8 @@ pub struct Trace {
     pub host: u32,
     /// The name of its host, if it is known.
     pub host_name: String,
-    /// At most two times, in ticks and in nanoseconds of rank 0's clock; none if the first rank of
-    /// the host has them.
+    /// At most two moments, each in ticks and in nanoseconds of rank 0's clock. The list is empty
+    /// on all ranks but the first of each host.
     pub clock: Vec<(u64, u64)>,
     /// The frames and bytes that it has posted.
     pub sent: (u64, u64),
@@ -216,7 +216,7 @@ impl FromStr for Trace {
             return refused("the trace is cut off: the last line is not `end`");
         }
         if trace.rank >= trace.ranks {
-            return refused("the trace does not say of which rank it is");
+            return refused("the trace does not name its rank");
         }
         Ok(trace)
     }
@@ -329,7 +329,7 @@ fn numbers<const N: usize>(text: &str) -> Result<[u64; N], String> {
     }
     match words.next() {
         None => Ok(numbers),
-        Some(more) => Err(format!("`{more}` is too much: there are {N} numbers")),
+        Some(more) => Err(format!("`{more}` is one too many: there are {N} numbers")),
     }
 }
 

@@ -46,7 +46,7 @@ fn a_rank_that_does_not_come_is_named_with_its_place_and_what_came() {
         let told: Mutex<Receiver<Stall>> = Mutex::new(told);
         let tell = Mutex::new(tell);
         let world = ranks(3).transport(transport).stall(Some(Duration::ZERO)).on_stall(move |stall| {
-            // Nobody listens any more once both have reported it.
+            // After both ranks have reported the stall, there is no receiver any more.
             let _ = tell.lock().expect("no panic").send(stall.clone());
         });
         let said: Vec<Vec<Stall>> = world
@@ -55,11 +55,11 @@ fn a_rank_that_does_not_come_is_named_with_its_place_and_what_came() {
                 u.fence()?;
                 let mut said: Vec<Stall> = Vec::new();
                 if world.rank() == 1 {
-                    // Until both others have reported that they wait for this one alone, at that
-                    // fence.
+                    // This rank waits until both others have reported that they wait only for it,
+                    // at that fence.
                     let all = told.lock().expect("no panic");
-                    // What ranks without shared memory know of this one may be from an earlier
-                    // wait: they ask again.
+                    // Ranks without shared memory may know the state of this rank from an earlier
+                    // wait. They ask again.
                     let known = "rank 1 has entered number 2 last";
                     let at_last = |stall: &Stall| {
                         stall.number == 3 && stall.missing == [1] && stall.peer.contains(known)
@@ -191,7 +191,7 @@ fn a_world_that_works_is_never_taken_for_a_deadlock() {
                 let mut v = other.window::<u64>(3)?;
                 let mut sum = 0;
                 for round in 0..8 {
-                    // Whose turn it is keeps the others waiting until they sleep.
+                    // The rank whose turn it is computes until the others sleep in their waits.
                     if world.rank() == round % 6 {
                         sum = (0..2_000_000_u64).fold(sum, |sum, k| sum ^ std::hint::black_box(k));
                     }
@@ -221,7 +221,8 @@ fn a_cycle_on_one_host_ends_worlds_of_several_for_all_their_ranks() {
     let ends: Vec<String> = ranks
         .end_deadlocks(true)
         .collect(|world| {
-            // The same ranks, of which rank 1 is the first: the others wait for it first.
+            // The new world has the same ranks, with rank 1 as the first, for which the others wait
+            // first.
             let other = world.split(Some(0), -i64::from(world.rank() == 1))?.ok_or_else(gone)?;
             let end = if world.rank() == 3 { other.barrier() } else { world.barrier() };
             Ok(end.expect_err("nobody can go on").to_string())

@@ -35,7 +35,7 @@ pub(crate) fn first_reason(world: &World, why: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&first).into_owned())
 }
 
-/// Writes a line to standard error. What cannot be written is lost.
+/// Writes a line to standard error. A line that cannot be written is lost.
 #[expect(clippy::print_stderr, reason = "tests capture what this macro prints")]
 pub(crate) fn print(line: &str) {
     let _ = std::panic::catch_unwind(|| eprintln!("fencepost: {line}"));

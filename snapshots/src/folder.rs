@@ -84,9 +84,9 @@ impl Folder {
             let name = entry.file_name();
             let is_left = [WRITING, REMOVING].iter().any(|prefix| step_of(&name, prefix).is_some());
             if is_left && let Err(error) = fs::remove_dir_all(entry.path()) {
-                // It is no snapshot, and another job may remove it.
+                // The folder is not a snapshot, and a later job can remove it.
                 print(&format!(
-                    "what an earlier job has left cannot be removed: {}",
+                    "a folder that an earlier job has left cannot be removed: {}",
                     named(&entry.path(), error)
                 ));
             }
@@ -140,15 +140,15 @@ pub(crate) fn snapshot(folder: &Path, step: u64) -> PathBuf {
     folder.join(format!("{STEP}{step}"))
 }
 
-/// Returns the step in the name of a folder that begins with `prefix`. Other names have none, such
-/// as `step-007` or `step-+7`.
+/// Returns the step in the name of a folder that begins with `prefix`. Other names, such as
+/// `step-007` or `step-+7`, have no step.
 fn step_of(name: &OsStr, prefix: &str) -> Option<u64> {
     let number = name.to_str()?.strip_prefix(prefix)?;
     number.parse().ok().filter(|step: &u64| step.to_string() == number)
 }
 
-/// Returns the steps that have snapshots, the latest first. Folders without a manifest are
-/// none.
+/// Returns the steps that have snapshots, the latest first. A folder without a manifest is not a
+/// snapshot.
 ///
 /// # Errors
 /// The folder cannot be read.

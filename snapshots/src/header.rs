@@ -242,8 +242,8 @@ fn admit(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// For fuzzers: reads bytes that may be a header. Returns whether they were one, after checking
-/// that it is written and read back unchanged.
+/// For fuzzers: reads bytes that may be a header. If they are one, checks that the header is
+/// written and read back unchanged. Returns whether they are.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz(data: &[u8]) -> bool {
     let Ok(header) = read(data) else { return false };

@@ -2,8 +2,8 @@
 //!
 //! Each file gets a *holder*: a rank that sees it. A holder compares the whole file with the
 //! checksums of the manifest, and the holder of a copy takes its place if it differs. Each rank
-//! then asks holders for boxes of cells, and gets their bytes. Nobody needs more memory than for
-//! what it gets and what it sends.
+//! then asks holders for boxes of cells, and gets their bytes. No rank needs more memory than for
+//! the bytes that it gets and sends.
 
 use crate::agreement::print;
 use crate::cells::file_runs;
@@ -18,10 +18,11 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// The words of a request: the item, the rank that has saved it, the first cell and the extent.
+/// The number of words of a request: the item, the rank that has saved it, the first cell and the
+/// extent.
 const WORDS: usize = 8;
 
-/// What a rank needs of the file of a rank.
+/// A box of cells that a rank needs from the file of a rank.
 struct Need {
     /// The number of the item, here and in the manifest.
     item: usize,
@@ -69,7 +70,7 @@ pub(crate) fn load(
     for need in &needs {
         requests[holders[need.rank]].extend(need.words());
     }
-    // What a rank has itself is not sent.
+    // A rank sends no request to itself.
     let own = std::mem::take(&mut requests[me]);
     let mut asked = world.all_to_all(&requests)?;
     asked[me] = own;

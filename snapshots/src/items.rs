@@ -109,8 +109,7 @@ trait Content {
         Err(Error::new(ErrorClass::Intern, "only a block is loaded from a file of its own"))
     }
 
-    /// Returns an error if this is a block that is not the one of this rank, or whose storage has
-    /// another length.
+    /// Returns an error if this is the block of another rank, or if its storage has another length.
     fn check(&self, world: &World) -> Result<(), String> {
         let _ = world;
         Ok(())
@@ -263,9 +262,9 @@ impl<'a> Items<'a> {
         self.with::<T>(name, shape, OfBlock { block, cells })
     }
 
-    /// Adds elements that each rank has for itself, which the same number of ranks restores: a
-    /// slice, an array or a window, each of which then has as many elements as when it was saved;
-    /// or a vector, whose length may change.
+    /// Adds elements that each rank has for itself. Only the same number of ranks can restore them.
+    /// They are a slice, an array or a window, which must have as many elements as when it was
+    /// saved, or a vector, whose length may change.
     pub fn part(self, name: &'a str, elements: impl Elements<'a>) -> Self {
         elements.add(name, self)
     }
@@ -296,7 +295,7 @@ impl<'a> Items<'a> {
             let name = item.name;
             if !is_file_name(name) {
                 return Err(format!(
-                    "the item {name:?} cannot become a file: a name has 1 to {NAME_MAX} letters, digits, `-`, `_` and `.`, and begins with none of the last three"
+                    "the item {name:?} cannot become a file: a name has 1 to {NAME_MAX} letters, digits, `-`, `_` and `.`, and begins with a letter or a digit"
                 ));
             }
             if self.all[..at].iter().any(|other| other.name == name) {

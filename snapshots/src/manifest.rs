@@ -133,7 +133,7 @@ impl Saved {
 pub(crate) enum Refused {
     /// It is damaged, so an older snapshot is used.
     Damaged(String),
-    /// It is intact and cannot be used here, so no snapshot of the folder is.
+    /// It is intact but cannot be used here, so no snapshot of the folder is used.
     Foreign(String),
     /// It cannot be read at the moment, so it may be intact.
     Unreadable(String),

@@ -38,7 +38,7 @@ pub(crate) struct Pace {
     /// since.
     taken: Instant,
     since: u64,
-    /// When the clock was last read, and the number of offers since, up to the next agreement.
+    /// When the ranks last agreed, and the number of offers since then.
     agreed: Instant,
     offers: u64,
     /// After how many offers the ranks agree again.
@@ -68,7 +68,7 @@ impl Pace {
             Every::Time(interval) => since >= interval,
             Every::Offers(offers) => self.since >= offers,
         };
-        // What is due while ranks still write is looked at a few times in an interval.
+        // If a snapshot is due while ranks still write, the ranks agree a few times in an interval.
         let (until, offers) = match self.every {
             Every::Time(interval) if !self.is_due => (interval - since, u64::MAX),
             Every::Time(interval) => (if is_busy { interval / 4 } else { interval }, u64::MAX),

@@ -96,9 +96,9 @@ pub(crate) fn all(reports: &[Vec<u8>]) -> Result<Vec<Report>, String> {
 }
 
 impl Manifest {
-    /// Makes the manifest of a snapshot of the reports of all ranks, which are of the same items.
-    /// The text is the same wherever it is made. With `copies`, everything is in the files of
-    /// ranks.
+    /// Makes the manifest of a snapshot from the reports of all ranks. All reports describe the
+    /// same items. The text is the same wherever it is made. With `copies`, everything is in the
+    /// files of ranks.
     ///
     /// # Errors
     /// The reports do not fit together.

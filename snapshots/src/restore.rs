@@ -73,7 +73,7 @@ pub(crate) fn latest(
         let folder = folder::snapshot(path, step);
         let arrays = load_arrays(&folder, &manifest, items, (rank, ranks));
         let files = holders::load(world, stores, &folder, &manifest, items)?;
-        // What cannot be read may be intact: then no older snapshot is used in its place.
+        // A snapshot that cannot be read may be intact, so no older one is used instead.
         let (why, is_damaged) = match arrays.and(files.map_err(Refused::Damaged)) {
             Ok(()) => (String::new(), false),
             Err(Refused::Damaged(why)) => (why, true),
@@ -192,7 +192,7 @@ fn check(
     Ok(())
 }
 
-/// Describes an item of a snapshot as that of a program is.
+/// Describes an item of a snapshot in the words that are used for an item of a program.
 pub(crate) fn describe(saved: &Saved) -> String {
     let element = &saved.element;
     match &saved.content {
@@ -247,8 +247,8 @@ fn load_block(
         ErrorClass::Io => Refused::Unreadable(error.message().into()),
         _ => Refused::Damaged(error.message().into()),
     })?;
-    // If each rank has the box that it had, it compares the cells that it has read. Otherwise each
-    // reads some of the boxes for this.
+    // If each rank has the same box as when the snapshot was taken, it compares the cells that it
+    // has read. Otherwise each rank reads some of the boxes to compare them.
     let Shape::Block { origin, extent, .. } = &item.shape else { return Ok(()) };
     let is_mine = |one: &Box| (&one.origin, &one.extent) == (origin, extent);
     if boxes.len() == ranks && is_mine(&boxes[rank]) {

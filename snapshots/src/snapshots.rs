@@ -40,7 +40,7 @@ use std::time::{Duration, Instant};
 
 /// A rank is still writing.
 const BUSY: u64 = 1;
-/// A rank could not do what it had to.
+/// A rank has failed to do its part.
 const FAILED: u64 = 2;
 /// A rank was asked to end by a signal.
 const ASKED: u64 = 4;
@@ -55,13 +55,13 @@ const OFFERS_MAX: u64 = u64::MAX >> OFFERS;
 /// The default interval.
 const INTERVAL: Duration = Duration::from_secs(600);
 
-/// What the ranks are doing apart from the program; the same on all ranks.
+/// The work on a snapshot besides the program. All ranks are in the same phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Idle,
     /// Each rank writes its part of the snapshot of this step.
     Writing(u64),
-    /// Ranks that lead write its manifest.
+    /// The first rank of each store writes its manifest.
     Publishing(u64),
 }
 
@@ -214,7 +214,7 @@ impl<'w> Snapshots<'w> {
     #[track_caller]
     fn open(world: &'w World, folder: &Path, copies: Option<usize>) -> Result<Self> {
         signals::watch();
-        // An error is that of a current folder that was removed. The rank then sees no folder.
+        // This fails if the current directory was removed. The rank then sees no folder.
         let path = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
         let program = program();
         let rank = world.rank();
@@ -409,7 +409,8 @@ impl<'w> Snapshots<'w> {
         Ok(())
     }
 
-    /// Returns what this rank reports of its thread, and rank 0 of its settings.
+    /// Returns this rank's word for the others: the state of its thread and, on rank 0, its
+    /// settings.
     fn word(&mut self) -> u64 {
         let must_succeed = self.must_succeed && self.world.rank() == 0;
         let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };

@@ -85,7 +85,8 @@ impl Stores {
         self.ranks[store][rank % self.ranks[store].len()]
     }
 
-    /// Returns which rank stores a copy of the file of `rank`, `distance` stores further on.
+    /// Returns the rank that keeps the copy of `rank`'s file in the store `distance` places after
+    /// its own.
     fn target(&self, rank: usize, distance: usize) -> usize {
         let store = self.of(rank);
         let index = self.ranks[store].partition_point(|&other| other < rank);
@@ -110,7 +111,7 @@ impl Stores {
         Ok(copies)
     }
 
-    /// Returns what all ranks have passed on, at each rank that leads. All ranks call this.
+    /// Returns the bytes of all ranks, on the first rank of each store. All ranks call this.
     pub(crate) fn gather(&self, world: &World, mine: &[u8]) -> Result<Option<Vec<Vec<u8>>>> {
         if self.len() == 1 {
             return world.gather(0, mine);
@@ -120,7 +121,7 @@ impl Stores {
     }
 }
 
-/// Returns what only ranks that see the same folder have in common.
+/// Returns a text that is the same on all ranks that see the same folder, and on no others.
 fn identity(path: &Path) -> io::Result<String> {
     fs::create_dir_all(path).map_err(|error| named(path, error))?;
     let metadata =

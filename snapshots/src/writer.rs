@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Something for each file of another rank that this rank writes a copy of.
+/// A value for each other rank whose file this rank copies, with that rank's number.
 pub(crate) type Copies<T> = Vec<(usize, T)>;
 
 /// A copy of a rank's state.
@@ -81,9 +81,9 @@ enum Order {
     Prune { damaged: Vec<u64>, keep: usize },
 }
 
-/// What an order has led to.
+/// The result of an order.
 pub(crate) enum Outcome {
-    /// This rank's report, for those that lead.
+    /// This rank's report, for the first rank of each store.
     Written(Result<Report, String>),
     Published(Result<Published, String>),
 }
@@ -385,7 +385,7 @@ fn write_box(
     is_first: bool,
     bytes: &[u8],
 ) -> io::Result<u32> {
-    // The rank that comes first creates it, and none empties what another one has written.
+    // The first rank creates the file. No rank truncates it, since others may have written to it.
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
     let header = header::bytes(&item.element, global);
     if is_first {
@@ -418,7 +418,7 @@ fn run_on_all_cores() {
     for of_thread in ids.filter_map(|id| sched_getaffinity(Some(id)).ok()) {
         (0..CpuSet::MAX_CPU).filter(|&core| of_thread.is_set(core)).for_each(|core| cores.set(core));
     }
-    // Where this is not allowed, the thread stays where it is.
+    // Where the system does not allow this, the thread keeps its cores.
     let _ = sched_setaffinity(None, &cores);
 }
 

@@ -224,7 +224,7 @@ pub(crate) fn found(line: &str) -> Found {
 }
 
 /// The folder of reports, if ranks are processes of a job. The ranks append to one file. The test
-/// that has started them removes it.
+/// that has started the ranks removes the file.
 pub(crate) const REPORTS: &str = "FENCEPOST_TEST_CHECK_REPORTS";
 
 /// Calls `run` with the path of a report. Returns its result and the text of the report.

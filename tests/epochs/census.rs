@@ -391,7 +391,7 @@ fn the_census_is_chosen_by_ranks_and_links_and_explained() -> Result<()> {
             8,
             TransportKind::MixedThreads(vec![0, 0, 0, 0, 1, 1, 1, 1]),
             None,
-            "census: sparse, 1 round of 1 message for one rank of each of 2 hosts, which speaks for the others: by",
+            "census: sparse, 1 round of 1 message for one rank of each of 2 hosts, which sends for the others: by",
         ),
     ] {
         let world = ranks(size).transport(transport).explain(true);

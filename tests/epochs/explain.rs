@@ -68,7 +68,7 @@ fn direct_says_what_was_read_in_place_and_who_had_to_wait() -> Result<()> {
         for text in run(Mode::Direct, 200_000)?.iter().chain(&run(Mode::Auto, 200_000)?) {
             says(
                 text,
-                &["direct: 1 sections of 1600000 bytes", "a wait of ranks for those who read their memory"],
+                &["direct: 1 sections of 1600000 bytes", "a wait for the ranks that read this rank's memory"],
             );
         }
         says(&run(Mode::Auto, 200_000)?[0], &["auto: reading sections in place saves"]);
@@ -91,7 +91,7 @@ fn direct_says_what_was_read_in_place_and_who_had_to_wait() -> Result<()> {
                 Ok(world.explain_last())
             })
         };
-        says(&get(10_000, false)?[0], &["direct: gets were copied to where they land"]);
+        says(&get(10_000, false)?[0], &["direct: gets were copied to their destination"]);
         says(&get(10_000, true)?[0], &["gets were staged", "before anything was written"]);
         let few = if matches!(transport, TransportKind::Local) { "direct: gets" } else { "gets were staged" };
         says(&get(10, false)?[0], &[few]);

@@ -133,7 +133,7 @@ impl Calls {
 
     fn sent(&mut self, outgoing: &Outgoing, sent: Option<bool>) {
         let request = self.begin_send(outgoing, sent);
-        // A buffered send that found no room has begun nothing.
+        // A buffered send that found no room has not begun, so nothing of it completes.
         let completed = if sent == Some(false) { vec![] } else { vec![(request, Completed::Sent)] };
         self.complete(vec![request], sent.map(|_| completed));
     }

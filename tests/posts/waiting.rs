@@ -241,7 +241,8 @@ fn a_rank_that_waits_for_itself_is_refused_at_once_and_ends_the_world() {
 fn a_rank_that_waits_for_what_it_has_ended_goes_on() {
     everywhere(1, |world| {
         let (mut u, own) = (world.window::<u32>(1)?, world.group([0])?);
-        // One access before its post, one that gets after it, and one that is dropped.
+        // The first access comes before its post, the second one gets after its post, and the third
+        // one is dropped.
         u.start(&own)?.complete()?;
         u = u.post(&own)?.wait()?;
         let exposed = u.post(&own)?;

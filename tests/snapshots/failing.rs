@@ -27,7 +27,7 @@ fn the_program_goes_on_when_a_snapshot_cannot_be_written_and_older_ones_are_left
         if world.rank() == 0 {
             assert!(folder.path().join("step-1").is_dir() && !folder.path().join("step-2").exists());
         }
-        // A file in the way is no folder that an earlier job has left: it stays there.
+        // The file that is in the way stays. Only folders that an earlier job has left are removed.
         offer(&mut snapshots, 3)?;
         if world.rank() == 0 {
             assert!(folder.path().join("step-3").is_dir() && folder.path().join("writing-2").is_file());
@@ -115,7 +115,7 @@ fn a_snapshot_for_which_there_is_no_room_leaves_older_ones_and_the_next_one_is_c
     Ok(())
 }
 
-/// A copy of the folder that takes less than an interval restores one of the last two steps.
+/// If the folder is copied in less than an interval, the copy restores one of the last two steps.
 #[test]
 fn a_copy_of_the_folder_while_snapshots_are_written_is_restored() -> Result<()> {
     const CELLS: [usize; 1] = [50_000];

@@ -294,7 +294,7 @@ fn refusals_of_a_load_name_what_was_given() -> Result<()> {
     Ok(())
 }
 
-/// Has all ranks save, each to the path of its rank. Returns the error of each rank.
+/// Makes all ranks save their field, each to the path of its rank. Returns the error of each rank.
 fn errors_of(
     ranks: usize,
     global: impl Fn(usize) -> [usize; 2] + Sync,
@@ -310,7 +310,8 @@ fn errors_of(
     })
 }
 
-/// Checks that `rank` has an error with these words, and that the others report it as its.
+/// Checks that `rank` has an error with these words, and that the others report it as an error of
+/// `rank`.
 fn is_of(rank: usize, errors: &[(ErrorClass, String)], class: ErrorClass, words: &[&str]) {
     let own = &errors[rank].1;
     assert!(words.iter().all(|word| own.contains(word)), "{own}");

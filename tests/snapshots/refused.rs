@@ -245,7 +245,7 @@ fn a_folder_that_another_job_uses_is_refused_with_its_name() -> Result<()> {
         drop(first);
         Snapshots::new(world, folder.path()).map(drop)
     })?;
-    // What a job that was killed has left locks nothing.
+    // The lock file of a job that was killed locks nothing.
     fs::write(folder.path().join("lock"), "hillslope (process 1 on host a)\nold\n")?;
     fencepost::ranks(1).run(|world| Snapshots::new(world, folder.path()).map(drop))
 }

@@ -219,7 +219,7 @@ fn a_flipped_byte_anywhere_on_one_host_changes_nothing_and_on_both_leads_to_the_
         let paths = [0, 1].map(|host| hosts.file(host, 2, &name));
         let bytes = fs::read(&paths[0])?;
         assert_eq!(bytes, fs::read(&paths[1])?);
-        // The manifest is long, and its bytes are like each other.
+        // The manifest is long, so only some of its bytes are damaged.
         let step = if name == "manifest.json" { 37 } else { 1 };
         for at in (0..bytes.len()).step_by(step) {
             let mut damaged = bytes.clone();
@@ -257,7 +257,8 @@ fn a_host_that_has_only_an_older_snapshot_gets_the_newer_one_from_others() -> Re
     Ok(())
 }
 
-/// Two jobs have taken a snapshot of the same step, and a folder was away during the second.
+/// Two jobs have taken a snapshot of the same step, and one host's folder was missing during the
+/// second.
 #[test]
 fn files_of_different_snapshots_of_one_step_are_never_mixed() -> Result<()> {
     let hosts = Hosts::new(2)?;
@@ -283,7 +284,8 @@ fn offer(snapshots: &mut Snapshots<'_>, step: u64) -> Result<()> {
 #[test]
 fn the_program_goes_on_when_one_host_cannot_write_and_no_host_has_that_snapshot() -> Result<()> {
     let hosts = Hosts::new(2)?;
-    // What is in the way of a rank that writes, and of the rank that leads its host.
+    // The first folder is in the way of a rank that writes, the second in the way of the first rank
+    // of its host.
     for (step, name) in [(2, "writing-2"), (4, "writing-4/manifest.json")] {
         fencepost::ranks(4).run(|world| {
             let mut snapshots = Snapshots::on_hosts(world, hosts.of(world), 2)?.every(1).keep(10);
@@ -317,7 +319,7 @@ fn with_must_succeed_all_ranks_get_an_error_that_names_the_file_of_the_host() ->
     let messages = fencepost::ranks(4).collect(|world| {
         let mut snapshots = hosts.open(world)?;
         if world.rank() == 2 {
-            // The copy of the file of rank 1.
+            // A folder with the name that the copy of rank 1's file is to have.
             fs::create_dir_all(hosts.folders[1].join("writing-1/rank-1.parts"))?;
         }
         world.barrier()?;
@@ -369,7 +371,7 @@ fn snapshots_of_a_shared_folder_are_not_restored_by_several_hosts() -> Result<()
     let error = hosts.restore(2, 1, false).expect_err("it was shared");
     assert_eq!(error.class(), ErrorClass::File);
     assert!(error.message().contains("open it by `Snapshots::new`"), "{error}");
-    // One host alone sees all of it.
+    // If there is one host only, its folder has everything.
     let one = Hosts { _root: tempfile::tempdir()?, folders: hosts.folders[..1].to_vec() };
     assert_eq!(one.restore(3, 2, false)?, Some(1));
     // A folder that has all files of hosts is restored as one that is shared.

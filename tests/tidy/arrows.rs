@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The files of one crate, by module path (`fence::remote`; the crate's root is empty), and what
-/// each uses of the others.
+/// The files of one crate, by module path (`fence::remote`; that of the crate's root is empty), and
+/// the modules that each of them uses.
 pub struct Arrows {
     /// By file, below the crate's `src`.
     pub uses: BTreeMap<String, BTreeSet<String>>,
@@ -18,8 +18,8 @@ fn code(source: &str) -> String {
     source[..end].lines().map(line).collect()
 }
 
-/// Returns all paths below the one that `text` begins with, groups taken apart, and how many bytes
-/// they take.
+/// Returns the paths at the beginning of `text`, one for each path of a group `{..}`, and the
+/// number of bytes that they take.
 fn paths(text: &str) -> (Vec<String>, usize) {
     if let Some(group) = text.strip_prefix('{') {
         let (mut all, mut at) = (Vec::new(), 0);
@@ -102,7 +102,7 @@ impl Arrows {
         Self { uses }
     }
 
-    /// Arrows from a floor to one that is above it, where `floors` has the folders of each, the
+    /// Returns the arrows from a floor to a higher one. `floors` has the folders of each floor, the
     /// lowest first. A file is on the floor of the innermost folder that has one.
     pub fn upward(&self, floors: &[&[&str]]) -> Vec<String> {
         let floor = |file: &str| {

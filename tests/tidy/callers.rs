@@ -1,6 +1,5 @@
-//! The lines of errors and reports: a function that notes the line of its caller, or may fail in a
-//! program's call, is `#[track_caller]`, so that they name a line of the program and not one of
-//! this repository.
+//! Errors and reports name a line of the program, and not one of this repository. So each function
+//! that records the line of its caller, or that can fail in a program's call, is `#[track_caller]`.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +26,7 @@ pub const WITHOUT_LINES: [(&str, &str); 19] = [
     ("drop", "has no caller"),
 ];
 
-/// Texts that note the line of the caller of the function that they are in, or panic there.
+/// Texts in a function that show that it records its caller's line, or panics with that line.
 const NOTES: [&str; 3] = ["Location::caller()", "Call::named(", "granted("];
 
 /// A function of a source.
@@ -83,7 +82,7 @@ fn functions(source: &str) -> Vec<Function> {
         let body = lines[at + signature.len()..].iter().take_while(is_body);
         let notes = body.enumerate().find_map(|(below, line)| {
             let note = NOTES.iter().filter_map(|note| line.find(note)).min()?;
-            // A call that is given its line has it from elsewhere.
+            // If the line is passed to the call, it is not that of this function's caller.
             let given =
                 line.contains("site, ..") || line.contains("site: ") || line.trim_start().starts_with("//");
             (!given).then(|| (at + signature.len() + below + 1, line[..note].matches('|').count() == 2))

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::fs;
 
 /// The folders of the runtime by floor, the lowest first: a file uses its own floor and those
-/// below. What is in a folder that has a floor of its own is not on that of the folder around it.
+/// below. A folder inside another one may have a floor of its own.
 ///
 /// A world and a window have one field for the state of each protocol. Its type is in a folder
-/// `state` of the protocol, which knows neither world nor window; those of supersteps, which have
-/// windows, excepted.
+/// `state` of the protocol, which uses neither world nor window. Only the state of supersteps is
+/// elsewhere, since supersteps have windows.
 const FLOORS: [&[&str]; 22] = [
     &["kernel"],
     &["collect"],

@@ -1,6 +1,6 @@
-//! Rules of this repository that a program can check: pages name what exists, passes have golden
-//! files, unsafe code its argument, and nothing names the machine that it was written on. Each rule
-//! is a function from text, and is shown to refuse.
+//! Rules of this repository that a program can check. Examples: pages name only things that exist,
+//! each pass has golden files, unsafe code has its argument, and no file names the machine on which
+//! it was written. Each rule is a function of text, with a test in which it refuses a text.
 
 mod aliases;
 mod arrows;

@@ -1,7 +1,6 @@
 //! The interface fits into a head: the items that `src/surface.txt` lists have a limit.
 //!
-//! A new item needs a place within it: another one goes, or the issue that adds it raises the
-//! limit.
+//! If the limit is reached, a new item either replaces another one, or its issue raises the limit.
 
 use super::{read, root};
 

@@ -94,7 +94,8 @@ pub fn measure(
     }
     for turns in &mut turns {
         let mut is_long = false;
-        // A turn may be interrupted once, so it has to take long twice.
+        // One turn may take long because it was interrupted. So the turns are long enough only if
+        // two in a row are.
         while !is_long {
             let first = turns.slowest(world, &mut windows, &touched)?;
             is_long = first.min(turns.slowest(world, &mut windows, &touched)?) >= TURN;

@@ -73,7 +73,7 @@ pub struct Effect {
     pub predicted: Nanos,
 }
 
-/// What changes for ranks that are of one class in both plans.
+/// The differences between both plans for ranks that form one class in each.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClassComparison {
     /// The epoch.
@@ -106,8 +106,8 @@ pub enum ChangeKind {
     Added,
     /// The first plan has it, and the second has not.
     Removed,
-    /// It travels in another way: its mode and its round, before and now. One that moves nothing
-    /// has neither.
+    /// It travels in another way: its mode and its round, before and now. An operation that moves
+    /// nothing has neither.
     Travels {
         /// Before.
         before: Option<(Mode, u32)>,

@@ -172,7 +172,7 @@ pub struct StagingDocument {
 /// An operation.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct OperationDocument {
-    /// Its number among those of its rank.
+    /// Its number among the operations of its rank.
     pub number: usize,
     /// Whether it is a put, a get or an accumulate.
     pub kind: String,
@@ -759,7 +759,7 @@ pub struct WaitDocument {
     pub total: u64,
     /// The longest wait.
     pub longest: u64,
-    /// The rank that it waits for then.
+    /// The rank for which the longest wait is.
     pub awaited: u32,
     /// The step of that wait.
     pub step: u64,
@@ -847,6 +847,7 @@ pub struct SnapshotRow {
     pub bytes: Option<u64>,
     /// The names of the items, and what each is.
     pub items: BTreeMap<String, String>,
-    /// What is wrong with it, each with its file. The contents are compared only with `--verify`.
+    /// The errors that were found, each with its file. The contents are compared only with
+    /// `--verify`.
     pub errors: Vec<String>,
 }

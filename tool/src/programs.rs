@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Returns the plan or the error of each recipe. Stencils are compiled here. For the other plans
-/// the program that `program` returns is started, if there are any: it compiles them instead of
-/// entering its first world, and then ends.
+/// Returns the plan or the error of each recipe. Stencils are compiled here. If there are other
+/// plans, the program that `program` returns is started. It compiles them instead of entering its
+/// first world, and then ends.
 ///
 /// The program's standard output goes to standard error, to keep it out of the output of the
 /// command that calls this.

@@ -5,7 +5,7 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use fencepost_planner::ir::pattern::Site;
 use std::path::{Component, Path, PathBuf};
 
-/// Returns where a call is, without the file if it is that of another one.
+/// Returns the place of a call, without the file if `near` is in the same file.
 pub(crate) fn short(site: &Site, near: &Site) -> String {
     if site.file == near.file { format!("line {}", site.line) } else { site.to_string() }
 }

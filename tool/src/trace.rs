@@ -257,8 +257,8 @@ pub fn write(runs: &[OfRun], to: &mut dyn Write) -> io::Result<Summary> {
     Ok(summary)
 }
 
-/// Returns the clocks of the hosts of each run. They count from the first time that one of them
-/// knows.
+/// Returns the clocks of the hosts of each run. All of them count from the earliest time in any of
+/// them.
 fn clocks_of(runs: &[OfRun]) -> Vec<BTreeMap<u32, Clock>> {
     let of_run = |run: &OfRun| {
         let mut clocks = BTreeMap::new();

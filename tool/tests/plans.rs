@@ -235,7 +235,7 @@ fn damaged_plans_texts_and_strays_are_found() {
     assert_eq!(findings(folder.path()), []);
     assert!(path("notes.txt").exists() && path("pass_on-3.plan").exists());
     assert!(!path("old-2.txt").exists() && !path("old-2.plan").exists());
-    // No file of a plan is one that recipes read.
+    // A plan is not written to a file that a recipe reads.
     fs::write(path("here.txt"), fencepost::Machine::default().to_string()).unwrap();
     fs::write(path("plans.toml"), "[here]\nplan = 'pass_on'\nranks = 2\nmachine = 'here.txt'").unwrap();
     assert!(Recipes::read(folder.path()).unwrap_err().contains("would overwrite the machine model"));

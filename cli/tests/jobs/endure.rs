@@ -97,8 +97,8 @@ fn early(v: &mut Window<u64>, next: usize, epoch: u64) -> Result<()> {
     Ok(())
 }
 
-/// Prepares a superstep for one run. Its buffers are freed when it is dropped and its reader has
-/// released them.
+/// Prepares a superstep for one run. Its buffers are freed when the superstep is dropped and their
+/// reader has released them.
 fn prepared_once(world: &World, v: &mut Window<u64>, next: usize, epoch: u64) -> Result<()> {
     let len = v.len() / 2;
     v[..len].fill(epoch);

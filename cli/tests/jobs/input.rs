@@ -107,8 +107,8 @@ pub fn unknown_variables() {
     }
 }
 
-/// Variables apply to every entry that leaves a setting open. An entry that contradicts one reports
-/// it.
+/// Variables apply to every entry that leaves a setting open. An entry that contradicts a variable
+/// reports it.
 pub fn variables_of_every_entry() {
     let lines = |ended: &Ended| ended.out.lines().map(str::to_owned).collect::<Vec<_>>();
     let ignored = |ended: &Ended, name: &str| {
@@ -153,7 +153,8 @@ pub fn variables_of_every_entry() {
     assert!(ended.expect(1).out.contains("`off`, `calls`"), "{ended:#?}");
 }
 
-/// A variable has rank 0 print what its epochs have sent, by the calls that ended them.
+/// With a variable, rank 0 prints the messages that its epochs have sent, by the calls that ended
+/// the epochs.
 pub fn explained() {
     for transport in ["local", "sim", "shm", "tcp"] {
         let variables = [("FENCEPOST_TRANSPORT", transport), ("FENCEPOST_EXPLAIN", "on")];
@@ -165,7 +166,7 @@ pub fn explained() {
             summary.lines().filter(|line| line.contains("a fence at") && line.contains(words)).count()
         };
         assert_eq!([lines(": epochs 3, "), lines(": epochs 1, ")], [1, 1], "{summary}");
-        // Why they went as they did, and the lines that asked for it.
+        // The summary also has the census of each, and the lines of its operations.
         assert_eq!(summary.matches("  census: ").count(), 2, "{summary}");
         assert_eq!(summary.matches("1 x put, 1 elements of 8 bytes").count(), 2, "{summary}");
     }

@@ -23,10 +23,10 @@ const TRANSPORTS: [&str; 3] = ["shm", "tcp", "mixed"];
 #[derive(Default)]
 struct Row {
     kills: usize,
-    /// How many of them hit a launcher, and how many came while a snapshot was being written.
+    /// The number of kills of launchers, and of kills while a snapshot was being written.
     of_launchers: usize,
     while_writing: usize,
-    /// How many came before the first snapshot was complete.
+    /// The number of kills before the first snapshot was complete.
     from_start: usize,
 }
 
@@ -208,9 +208,9 @@ fn hillslope(ranks: &str, group: &str, steps: u64) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).chain([format!("{steps}e5")]).collect()
 }
 
-/// Checks how a job has ended that was asked to, and that one with another number of ranks and
-/// another halo continues from its snapshot: hillslope compares its result with that of the serial
-/// program.
+/// Checks how a job has ended that was asked to end. Then a job with another number of ranks and
+/// another halo must continue from its snapshot: hillslope compares its result with that of the
+/// serial program.
 fn check_continued(name: &str, ended: &Ended, folder: &Path, (ranks, transport): (&str, &str)) {
     assert!(digest(&ended.out).is_none(), "{name} ends before its end: {ended:#?}");
     let last = snapshots(folder).0.last().copied().expect("a snapshot");

@@ -32,7 +32,7 @@ pub struct Launched {
     child: Child,
     out: BufReader<ChildStdout>,
     err: Option<ChildStderr>,
-    /// An environment variable that exactly the processes of this job have.
+    /// An environment variable that only the processes of this job have.
     mark: String,
 }
 

@@ -13,8 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const RANKS: usize = 64;
-/// The ranks of a host, where there are hosts, and the ranks of which one leads the others in a
-/// census over connections.
+/// The number of ranks of a host, and of a group with one leader in a census over connections.
 const EACH: usize = 8;
 const POINTS: usize = 12;
 const HOSTS: [&str; RANKS / EACH] = ["a", "b", "c", "d", "e", "f", "g", "h"];
@@ -107,8 +106,8 @@ fn each(world: &World, fate: &Fate<'_>) -> Result<()> {
     world.barrier()
 }
 
-/// Every point and every way to die, of a rank that leads others, of one that another leads, and of
-/// the first and the last one; or a sample of them.
+/// Ranks die at every point and in every way, or at a sample of them: a leader of a group, a rank
+/// that has a leader, the first rank and the last one.
 pub fn deaths() {
     let ways = ["kill", "stop", "exit", "panic"];
     let setups = setups();

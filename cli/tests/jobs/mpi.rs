@@ -84,15 +84,15 @@ pub fn hosts() {
     for set in [&alone[..1], &alone] {
         ended(&[0], set, &["settings"])[0].expect(0);
     }
-    // A host whose ranks can't share memory has TCP, and so have all where no other host has
-    // several ranks.
+    // Ranks of a host that cannot share memory use TCP. If no other host has several ranks, all
+    // ranks do.
     for (hosts, placement) in [(&[0, 0, 1][..], "Apart"), (&[0, 0, 1, 1, 2], "Apart")] {
         for rank in limited(hosts) {
             let expected = format!("placed {placement}\nmet {}\n", hosts.len());
             assert_eq!(rank.expect(0).out, expected, "{hosts:?}: {rank:#?}");
         }
     }
-    // Without calls by several threads there is nobody who serves while a rank computes.
+    // If MPI allows calls by one thread only, no thread can serve while a rank computes.
     let set = [(LEVEL, "1"), ("FENCEPOST_TRANSPORT", "mpi")];
     for (number, rank) in ended(&[0, 1], &set, &["placed"]).into_iter().enumerate() {
         let reported = rank.err.contains("does not grant MPI_THREAD_SERIALIZED");
@@ -107,7 +107,7 @@ pub fn hosts() {
     }
 }
 
-/// Where nobody has chosen a wire between hosts, both are timed, and all ranks use the quicker one.
+/// If no transport between hosts is chosen, both are timed, and all ranks use the faster one.
 pub fn wires() {
     let messages = |variables: &[(&str, &str)]| {
         let (server, ranks) = ranks(&[0, 0, 1], variables, &["placed"]);
@@ -336,7 +336,8 @@ pub fn busy(file: &str) -> Result<()> {
     })
 }
 
-/// While a rank computes, MPI moves what it has sent, and others are served.
+/// While a rank computes, MPI sends the bytes that the rank has given to it, and the rank's thread
+/// serves others.
 pub fn computes() {
     for hosts in [[0, 0], [0, 1]] {
         let file = std::env::temp_dir().join(format!("fencepost-served-{}-{}", std::process::id(), hosts[1]));
@@ -358,7 +359,7 @@ fn turn(u: &mut Window<u64>, v: &mut Window<u64>, next: usize) -> Result<()> {
 /// Long enough to be sent in place.
 const LONG: usize = 1 << 17;
 
-/// Rank 1 dies, and takes in nothing of what rank 0 then sends to it.
+/// Rank 1 dies, and receives nothing of what rank 0 then sends to it.
 pub fn lends(how: &str) -> Result<()> {
     fencepost::ranks(3).transport(TransportKind::Mpi).run(|world| {
         let (me, next) = (world.rank(), (world.rank() + 1) % world.size());

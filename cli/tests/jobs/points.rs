@@ -347,7 +347,7 @@ fn host(transport: &str, rank: usize) -> &'static str {
     if transport == "mixed" { ["a", "b"][rank / 2] } else { "localhost" }
 }
 
-/// A rank stops, which others notice by its silence only: over all of these.
+/// A rank stops at each point, with each transport. The others notice it only by its silence.
 pub fn stops() {
     let mut jobs = Vec::new();
     for transport in ["shm", "tcp", "mixed"] {

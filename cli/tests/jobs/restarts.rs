@@ -41,7 +41,7 @@ impl Folder {
         self.0.path().to_str().expect("text")
     }
 
-    /// Starts a job whose last rank ends as `how` has it in the first `fatal` attempts.
+    /// Starts a job whose last rank ends in the way `how` in each of the first `fatal` attempts.
     fn run(&self, options: &[&str], [fatal, how, snapshots]: [&str; 3]) -> Launched {
         run(options, &["fails", self.path(), fatal, how, snapshots])
     }
@@ -114,7 +114,7 @@ pub fn not_restarted() {
     assert_eq!(once(&unreachable, &["well"]), Some(125), "no host could be reached");
 }
 
-/// A rank that stops itself, one whose shell continues, and one whose shell ends with it.
+/// A rank stops itself; a rank ends while its shell continues; a rank ends together with its shell.
 pub fn silent_or_vanished() {
     let folder = Folder::new();
     let quick = [("FENCEPOST_SILENCE", "1s"), ("FENCEPOST_HEARTBEAT", "100ms")];
@@ -276,8 +276,8 @@ fn failed(why: impl Into<String>) -> Error {
     Error::new(ErrorClass::Other, why)
 }
 
-/// The program of one rank, which counts the attempts in a folder. In the first `fatal` attempts
-/// the last rank ends as `how` has it, or all ranks wait until they fail.
+/// The program of one rank, which counts the attempts in a folder. In each of the first `fatal`
+/// attempts the last rank ends in the way `how`, or all ranks wait until they fail.
 pub fn rank(folder: &str, fatal: usize, how: &str, snapshots: bool) -> Result<()> {
     let folder = Path::new(folder);
     world(size(), |world| {

@@ -143,7 +143,7 @@ impl Terminal {
         let reader = std::thread::spawn(move || {
             let mut shown = Vec::new();
             let mut piece = [0; 4096];
-            // The terminal is an error to its reader once nobody has it any more.
+            // Once no process has the terminal open any more, reading it returns an error.
             while let Ok(count @ 1..) = ours.read(&mut piece) {
                 shown.extend_from_slice(&piece[..count]);
             }
@@ -327,8 +327,8 @@ pub fn suspension() {
     }
 }
 
-/// A batch system suspends a job: it stops all processes for longer than the silence limit, and
-/// does not inform the launcher.
+/// A batch system suspends a job: it stops all processes for longer than the silence limit, without
+/// a notice to the launcher.
 pub fn frozen() {
     for transport in ALL {
         let mut job = crate::launched::run_with(&options(transport, "2"), &["until-signal"], &SOON);
@@ -514,7 +514,7 @@ pub fn errors_in_pieces() {
                 .and_then(|rest| rest.strip_suffix(" is one line"))
                 .is_some_and(|rank| rank.len() == 6)
         };
-        // If a rank is not scheduled in the middle of a line, the line is forwarded in parts.
+        // If a rank loses its core in the middle of a line, the line is forwarded in parts.
         let whole = lines.iter().filter(|line| is_whole(line)).count();
         assert!(whole >= count - count / 50, "{lines:#?}");
     }
@@ -638,7 +638,8 @@ pub fn pinned() {
         let said = format!("of {all} cores 1 is mine\n");
         assert_eq!(ended.expect(0).out.matches(&said).count(), ranks_on(transport), "{ended:#?}");
     }
-    // Pretended hosts are one machine: each core is somebody's, as far as there are ranks.
+    // Pretended hosts are one machine, so each rank gets a core of its own as long as there are
+    // cores.
     let options = ["--pin", "--pretend-hosts", "2", "-n", "4"];
     let mut job = crate::launched::run(&options, &["cores"]);
     let mut mine = job.lines(4, "bound to");

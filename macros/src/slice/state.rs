@@ -173,7 +173,7 @@ struct Reads<'s> {
 }
 
 const STATIC: &str =
-    "may be a static, whose value another call may change: pass what it is to decide as an argument";
+    "may be a static, whose value another call may change: pass the value that decides as an argument";
 
 impl Reads<'_> {
     fn found(&mut self, at: &impl ToTokens, why: &str) {
@@ -226,7 +226,7 @@ impl<'a> Visit<'a> for Reads<'_> {
 
     fn visit_expr_path(&mut self, path: &'a syn::ExprPath) {
         if path.path.get_ident().is_some_and(|name| self.states.kept.contains(&name.to_string())) {
-            self.found(path, "is or has a static, of which the pattern would have another one: pass what it is to decide as an argument");
+            self.found(path, "is or has a static, and the pattern would have a static of its own: pass the value that decides as an argument");
         }
     }
 
@@ -324,7 +324,7 @@ impl Orders<'_> {
         };
         if self.found.is_none() && root_of(place).is_some_and(|root| self.hashed.contains(&root.to_string()))
         {
-            let why = "goes through a hash map or set made here, in an order that is another one each time: use a `BTreeMap` or `BTreeSet`";
+            let why = "goes through a hash map or set made here, whose order differs each time: use a `BTreeMap` or `BTreeSet`";
             self.found = Some(Reason::new(at, why));
         }
     }

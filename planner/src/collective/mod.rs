@@ -398,7 +398,7 @@ impl Collective {
         }
     }
 
-    /// Returns whether the data may as well travel with the exchange of words that begins each
+    /// Returns whether the data should travel with the exchange of words that begins each
     /// collective, because another exchange and separate messages would cost more.
     ///
     /// In shared memory this costs a record for each rank, and the elements among the records.

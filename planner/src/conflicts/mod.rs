@@ -134,8 +134,8 @@ pub fn conflicts(patterns: &Patterns) -> Vec<Conflict> {
             between.sort_by_key(|touch| (touch.origin, touch.operation));
             let (rank, window) = (rank.index(), a.window as usize);
             let conflict = Conflict { rank, ranks: count, window, elements, between };
-            // Two operations can meet more than once if one has a section of the part that is its
-            // target.
+            // The same two operations can conflict in several places, for example if one of them
+            // reads a section of the part to which it writes. They are one conflict then.
             match found[first..].iter_mut().find(|before| before.is_between_those_of(&conflict)) {
                 Some(Conflict { elements, .. }) => {
                     let more = conflict.elements;

@@ -119,7 +119,7 @@ pub(super) fn fold(list: Vec<Piece>) -> Result<Vec<Piece>> {
     fold_within(list, MOST_PIECES)
 }
 
-/// Does the same as [`fold`], for a list that may be written out to `more` pieces more than it has.
+/// Does the same as [`fold`], but expands the list by at most `more` pieces.
 pub(super) fn fold_within(mut list: Vec<Piece>, more: usize) -> Result<Vec<Piece>> {
     let most = list.len() + more;
     let mut pass = 0;

@@ -298,7 +298,7 @@ impl<const D: usize> Block<D> {
     }
 }
 
-/// The times for which a group of steps waits, in addition to its cells.
+/// The times for which a group of steps waits, in addition to the time that its cells take.
 struct Waits<'a> {
     steps: usize,
     /// The number of cells that all steps compute together.

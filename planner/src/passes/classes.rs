@@ -71,7 +71,7 @@ pub(super) fn regrouped(
     Peers { classes, class_of }
 }
 
-/// Returns the row of a class that was `class` before. Ranks with equal rows form one class.
+/// Returns the row of a rank whose class was `class` so far. Ranks with equal rows form one class.
 fn links_of(class: ClassId, peers: &[Peer]) -> Vec<u32> {
     let links = peers.iter().flat_map(|peer| [peer.sends, peer.receives]);
     [class.0].into_iter().chain(links.map(|link| link.map_or(u32::MAX, |link| link.0))).collect()

@@ -27,7 +27,7 @@
 //! # How
 //!
 //! - `program` runs each program once by itself.
-//! - `pair` compares what one program sends with what the other awaits.
+//! - `pair` compares the frames that one program sends with the frames that the other awaits.
 //! - `rank` and `sweep` compare, for one rank, everything that the rank and its neighbours do to
 //!   its memory with everything that was requested.
 //! - `waits` looks for cycles.

@@ -435,8 +435,8 @@ fn canonical(wanted: &[Visit], taken: &[Visit], kind: ElementType) -> bool {
     }
 }
 
-/// Returns the visits in an order that is the same for all lists that differ only by exchanges
-/// without a trace.
+/// Returns the visits in an order of their own, so that two lists are equal if they differ only by
+/// the order of neighbours whose result does not depend on it.
 fn commuted(visits: &[Visit], kind: ElementType) -> Vec<Visit> {
     let mut visits = visits.to_vec();
     for block in visits.chunk_by_mut(|a, b| a.2 == b.2) {
@@ -447,7 +447,8 @@ fn commuted(visits: &[Visit], kind: ElementType) -> Vec<Visit> {
     visits
 }
 
-/// Returns the visits of `wanted` that must have happened, though only `taken` did.
+/// Returns the last visits of `wanted`: those that must be among the visits that happened, `taken`,
+/// because later ones do not hide them.
 fn needed<'w>(wanted: &'w [Visit], taken: &[Visit], gets: usize, order: Order) -> &'w [Visit] {
     let is_move = |visit: &Visit| visit.2.is_none();
     let shows = match order {

@@ -1,6 +1,5 @@
 //! An interpreter of schedules. It runs the programs of all ranks, one instruction at a time, in an
-//! order that a seed determines.
-//! other as far as the schedule permits.
+//! order that a seed determines and the schedule permits.
 
 use super::{by_rank, sources, store};
 use fencepost_planner::element::ElementType;

@@ -13,7 +13,7 @@ use rustix::process::{
 };
 
 pub(crate) struct Orphans {
-    /// The children that this process had before it started a rank: they are none of the job.
+    /// The children that this process had before it started a rank. They do not belong to the job.
     others: Vec<Pid>,
 }
 

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// How long a remote command may run after the launcher has asked it to end.
 const END_LIMIT: Duration = Duration::from_secs(3);
 
-/// What is ready of a remote host, which is named by its first rank.
+/// A descriptor of a remote host that is ready. The host is named by its first rank.
 #[derive(Clone, Copy)]
 pub(crate) enum RemoteReady {
     Channel(u32),
@@ -164,9 +164,9 @@ impl RemoteHost {
         !self.input_closed
     }
 
-    /// Has the host send `signal` to a rank. If `fencepost host` does not run there yet, it cannot
-    /// forward the signal, and perhaps it never will: then the host is given up, unless the signal
-    /// is one `of_user` programs.
+    /// Makes the host send `signal` to a rank. If `fencepost host` does not run there yet, it may
+    /// never forward the signal. So the host is given up then, unless the signal is one `of_user`
+    /// programs.
     pub(crate) fn signal_rank(&mut self, rank: u32, signal: i32, of_user: bool) {
         if self.answered || of_user {
             return self.send(&Message::Signal { rank, signal });

@@ -469,8 +469,8 @@ mod tests {
     use fencepost_planner::Result;
     use fencepost_transport::{Cause, Channels, Liveness};
 
-    /// The other ranks may have made the window. They then write into its memory that they have
-    /// released it.
+    /// The other ranks may have made the window. When they release it, they write this into its
+    /// memory.
     #[test]
     fn a_part_of_a_window_that_only_others_may_have_made_is_not_used_again() -> Result<()> {
         const LEN: usize = 100_000;

@@ -57,8 +57,8 @@ pub(super) fn measured(world: &World, known: &Caches) -> Result<Caches> {
     Ok(caches)
 }
 
-/// Returns the sizes of the fields that are timed, in bytes, the largest last. A core whose `share`
-/// of the shared caches hardly exceeds its own cache times memory alone.
+/// Returns the sizes of the fields that are timed, in bytes, the largest last. If a core's `share`
+/// of the shared caches hardly exceeds its own cache, only memory is timed.
 fn timed(core: usize, share: usize) -> Vec<usize> {
     let largest = share.saturating_mul(2).clamp(LEAST, MOST);
     let own = core.saturating_mul(NEAR).max(1 << 10);
@@ -119,9 +119,9 @@ fn bytes(text: &str) -> Option<u64> {
     text.trim_end_matches(['K', 'M', 'G']).parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// Returns for each of these sizes, the largest last, the nanoseconds for a byte of two fields of
-/// that many bytes together, on the slowest rank, while all ranks at once compute one field from
-/// the other. Returns nothing if a rank has no memory for them.
+/// Returns the nanoseconds for a byte, for each of these sizes, the largest last, on the slowest
+/// rank. A size is that of two fields together, and all ranks at once compute one field from the
+/// other. Returns nothing if a rank has no memory for them.
 #[track_caller]
 fn swept(world: &World, sizes: &[usize]) -> Result<Vec<(usize, f64)>> {
     let cells = |bytes: usize| bytes / (2 * size_of::<f64>());
@@ -179,7 +179,7 @@ mod tests {
         const MIB: usize = 1 << 20;
         assert_eq!(timed(2 * MIB, 240 * MIB), [8, 16, 32, 64, 128].map(|size| size * MIB));
         assert_eq!(timed(MIB, 6 * MIB), [3, 6, 16].map(|size| size * MIB));
-        // A core without a cache of its own, or with nearly all of them.
+        // Here a core has no cache of its own, or its own cache is nearly as large as all.
         assert_eq!(timed(32 * MIB, 32 * MIB), [64 * MIB]);
         // The list ends for any machine model.
         for core in [0, 1, MIB, usize::MAX] {

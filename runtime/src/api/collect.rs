@@ -336,8 +336,8 @@ impl WindowCore {
         Ok(Some((other, run.start as usize)))
     }
 
-    /// Returns whether a record may have this element of another window as its source, as defined
-    /// in [`read_later`](Self::read_later), and has no error.
+    /// Returns whether this element of another window may be the source of a record, as defined in
+    /// [`read_later`](Self::read_later), and causes no error.
     fn takes_element_of(&self, window: WindowKey, from: usize) -> bool {
         let mixed = match self.filling.sources.get() {
             RecordSources::None => false,

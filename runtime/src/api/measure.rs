@@ -49,8 +49,8 @@ impl World {
     /// The sizes of the caches come from the system's files, for the host that has least. If there
     /// are no such files, they stay as in this world's model. All ranks at once sweep over fields
     /// of increasing size, from four times a core's cache to twice its part of the shared caches.
-    /// Where other machines use the shared caches as well, their size is that of fields from which
-    /// on a byte takes longer.
+    /// Other machines may use the shared caches as well. So their size is taken to be that of the
+    /// largest field for which a byte takes no longer than for smaller ones.
     ///
     /// ```
     /// # mod fencepost {
@@ -68,9 +68,9 @@ impl World {
     /// window.
     ///
     /// # Cost
-    /// Some 30 ms for each of up to 14 exchanges. If they take long, three exchanges of each, and
-    /// as many barriers and allreduces. Each rank compiles the exchanges, and has a window of 5
-    /// MiB. Memory takes some 150 ms, with fields of up to 128 MiB.
+    /// Some 30 ms for each of up to 14 exchanges, or the time of three runs if an exchange takes
+    /// long, and as many barriers and allreduces. Each rank compiles the exchanges, and has a
+    /// window of 5 MiB. Memory takes some 150 ms, with fields of up to 128 MiB.
     #[track_caller]
     pub fn measure_machine(&self) -> Result<Machine> {
         let (machine, _) = self.probed(TIMES, ENOUGH)?;
@@ -143,7 +143,8 @@ impl Timed {
         let exchange = adopt(&PROBE, world, [Arc::new(probe.schedule().clone())])?;
         let lines = probe.lines();
         let mut timed = Self { probe, exchange, rounds: 1, times: Vec::new(), lines };
-        // A loop may be interrupted once, so it has to take long twice.
+        // One loop may take long because it was interrupted. So the loop counts as long enough if
+        // two in a row are.
         while timed.slowest(world, u)?.min(timed.slowest(world, u)?) < LONG {
             timed.rounds *= 2;
         }

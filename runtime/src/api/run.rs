@@ -444,8 +444,8 @@ impl Ranks {
         self
     }
 
-    /// Sets whether ranks that wait for one another in a cycle, or for any of several ranks that
-    /// do, end their worlds.
+    /// Sets whether a cycle of waits ends the worlds of its ranks. In a cycle, ranks wait for each
+    /// other, or each for any of several ranks that also wait in it.
     ///
     /// If so, each of these ranks returns an error that names which rank waits for which and in
     /// which call. Otherwise the cycle is only reported.
@@ -638,7 +638,8 @@ impl Ranks {
             eager: either(self.eager, "FENCEPOST_EAGER", bytes)?.or(default.eager),
             unexpected: either(self.unexpected, "FENCEPOST_UNEXPECTED", bytes)?.unwrap_or(default.unexpected),
         };
-        // What the environment records of a job are the worlds of the job.
+        // In a job, the environment's recording is of the job's worlds, and not of worlds of
+        // threads.
         let is_in_job = fencepost_job::joined().is_some() || std::env::var_os("FENCEPOST_JOB").is_some();
         let is_recorded = !(threads && is_in_job);
         let profile = either(self.profile.clone(), "FENCEPOST_PROFILE", ProfileTo::given)?;

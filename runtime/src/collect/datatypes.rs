@@ -6,8 +6,8 @@
 //! datatypes that it receives, in order. So both ranks always have the same list, and the memory
 //! for one sender is bounded. Requests are read by an attendant, which may have refused one without
 //! reading it. If it does not know a number it reports that, and the sender begins again without
-//! any. Posts and accesses are all read, once each and in order, by a rank that otherwise ends the
-//! world or has dropped the window: there an unknown number is a frame that no rank sends.
+//! any. A rank reads all posts and accesses, each once and in order, unless it ends the world or
+//! has dropped the window. So no rank sends an unknown number in them.
 //!
 //! ```text
 //! 0 form              a datatype, which gets no number

@@ -178,7 +178,8 @@ fn announce(
     read_slots(world, call, lists, window, take)
 }
 
-/// Gives every other rank its slot in a census, and writes what they give into `window`.
+/// Sends every other rank its slot in a census, and writes the slots of the other ranks into
+/// `window`.
 fn give_slots(
     world: &World,
     call: &Call,

@@ -70,7 +70,7 @@ impl World {
     /// writes n bytes before the exchange and the others read them after it. Each rank keeps 2 n
     /// bytes for that. Other arrays take log2 p rounds of n bytes down a binomial tree, or two
     /// rounds of about n bytes for each rank. A second call with the same root, length and type
-    /// plans and allocates nothing.
+    /// neither plans nor allocates.
     #[doc(alias = "MPI_Bcast")]
     #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, elements: &mut [T]) -> Result<()> {
@@ -165,7 +165,7 @@ impl World {
     /// # Cost
     /// Short arrays travel with the exchange, (p - 1) n bytes for each rank. Others take log2 p
     /// rounds of n bytes (2 n for some if p is not a power of two), or two rounds of about n bytes.
-    /// A second call with the same operator, length and type plans and allocates nothing.
+    /// A second call with the same operator, length and type neither plans nor allocates.
     #[doc(alias = "MPI_Allreduce")]
     #[track_caller]
     pub fn allreduce<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
@@ -208,8 +208,8 @@ impl World {
     ///
     /// # Cost
     /// Short arrays travel with the exchange, at most (p - 1) n bytes from or to a rank. Others
-    /// take two rounds of about n bytes or, where order cannot show, log2 p rounds of n bytes. A
-    /// second call is as one of [`allreduce`](Self::allreduce).
+    /// take two rounds of about n bytes or, where order cannot show, log2 p rounds of n bytes.
+    /// Further calls behave as those of [`allreduce`](Self::allreduce).
     #[doc(alias = "MPI_Scan")]
     #[track_caller]
     pub fn scan<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
@@ -296,7 +296,7 @@ impl World {
     ///
     /// # Cost
     /// Short arrays travel with the exchange. Others take one round, (p - 1) n bytes to the root. A
-    /// second call with the same root, length and type plans and allocates nothing.
+    /// second call with the same root, length and type neither plans nor allocates.
     #[doc(alias = "MPI_Gather")]
     #[track_caller]
     pub fn gather_into<T: Element>(&self, root: usize, elements: &[T], all: &mut [T]) -> Result<()> {
@@ -320,7 +320,7 @@ impl World {
     /// # Cost
     /// Short arrays travel with the exchange. Others take one round of (p - 1) n bytes, or log2 p
     /// rounds with the same number of bytes in total. A second call with the same length and type
-    /// plans and allocates nothing.
+    /// neither plans nor allocates.
     #[doc(alias = "MPI_Allgather")]
     #[track_caller]
     pub fn allgather_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
@@ -340,7 +340,7 @@ impl World {
     ///
     /// # Cost
     /// Short arrays travel with the exchange. Others take one round of n bytes, less the rank's
-    /// own. A second call with the same length and type plans and allocates nothing.
+    /// own. A second call with the same length and type neither plans nor allocates.
     #[doc(alias = "MPI_Alltoall")]
     #[track_caller]
     pub fn all_to_all_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {

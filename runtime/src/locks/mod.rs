@@ -568,8 +568,9 @@ impl LockCore {
         }
         // SAFETY: each call was checked against the length of the part, which is reached. An
         // exclusive epoch is alone in its regions. So is a shared epoch that holds the second
-        // locks, and an epoch of the only origin. Other shared epochs are here together, without an
-        // exclusive epoch, and all access elements in the same way, which the window determines.
+        // locks, and an epoch of the only origin. All other epochs here are shared ones, which may
+        // be here at the same time. They all access elements in the same way, which the window
+        // determines.
         unsafe { list.carry_out(part, Others::of(&layout, hold), found) };
         if is_second {
             at.leave(epoch.regions, Hold::Exclusive, true);

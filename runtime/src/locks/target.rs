@@ -361,8 +361,8 @@ mod tests {
             let core = &**elements.core();
             let layout = Layout::new(1, 4, core.element, Hints::default());
             let notes = world.window::<u64>(layout.words())?;
-            // SAFETY: `notes` is a window with the layout's number of words, all zero. It outlives
-            // them, and no other code accesses it.
+            // SAFETY: `notes` is a window with the layout's number of words, all zero. The window
+            // outlives `words`, and no other code accesses it.
             let words = unsafe { Words::new(notes.core().region.base().cast(), layout) };
             let part = Part { base: core.region.base(), len: 4, element: core.element };
             let target = Target::new(part, words, Hints::default(), false);

@@ -251,7 +251,7 @@ fn arrived(
             // SAFETY: as above.
             let mut payload = Reader(unsafe { frame.bytes() });
             let known = world.checks.clock.read_all(world.size, &mut payload).filter(|_| payload.is_empty());
-            let known = known.ok_or("it told of what is over as no rank does")?;
+            let known = known.ok_or("its clock of ended accesses cannot be read")?;
             // The clock belongs to the message that arrives next.
             let number = messages.peers[from].came;
             messages.known.insert((from, number), known);
@@ -282,7 +282,7 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
         return Err(UNASKED);
     }
     if unasked {
-        // What was requested may never arrive.
+        // The requested elements may never arrive.
         endpoint.cancel(from, Port::ELEMENTS);
     }
     let at = extra as usize;

@@ -293,7 +293,7 @@ pub(crate) fn wait_for_other(
         progress(world, endpoint);
         Ok(is_over(endpoint).then_some(()))
     });
-    drop(waited); // the operation finds what it has lost
+    drop(waited); // the operation finds the loss itself
 }
 
 /// Waits until `look` reports that some of several requests are complete. `ranks` returns the ranks

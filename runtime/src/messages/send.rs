@@ -421,8 +421,8 @@ fn post_short(
 /// The remark about a standard send that waits for its receive because the check requests that.
 const ONLY_A_BUFFER: &str = " and only a buffer would complete before";
 
-/// Returns whether standard sends are complete only when their messages were taken
-/// (planner/README.md, 37).
+/// Returns whether a standard send is complete only when its message was taken (planner/README.md,
+/// 37).
 #[inline]
 fn lets_sends_wait(world: &WorldCore) -> bool {
     world.checks.is_on() && world.checks.checking.borrow().check.lets_sends_wait()

@@ -159,7 +159,10 @@ impl WorldCore {
         if self.reach.kind.is_of_processes() || self.size <= cores {
             return String::new();
         }
-        format!("  cores: {} ranks share {cores}; a rank that waits lets others run (said once)\n", self.size)
+        format!(
+            "  cores: {} ranks share {cores}; a rank that waits lets others run (reported once)\n",
+            self.size
+        )
     }
 }
 
@@ -179,9 +182,9 @@ fn dynamic(
     }
     let waits = match (went.reads || went.read, went.first) {
         (false, _) => "",
-        (true, false) => ", and a wait of ranks for those who read their memory",
+        (true, false) => ", and a wait for the ranks that read this rank's memory",
         (true, true) => {
-            ", and a wait for readers before anything was written, since they read what was to be"
+            ", and a wait for readers before anything was written, since they read elements that were to be written"
         }
     };
     let _ = writeln!(
@@ -226,7 +229,7 @@ fn dynamic(
     }
     if windows.iter().any(|window| !window.filling.pending.borrow().gets.is_empty()) {
         let how =
-            if went.straight { "direct: gets were copied to where they land" } else { "gets were staged" };
+            if went.straight { "direct: gets were copied to their destination" } else { "gets were staged" };
         let _ = writeln!(text, "  {how}");
     }
     for window in windows.iter().filter(|window| window.peers.far) {
@@ -264,12 +267,12 @@ fn census(world: &WorldCore) -> String {
     let who = match census {
         Census::Sparse | Census::Reduced if places.have_leaders() => {
             let groups = if places.memory { "hosts" } else { "groups of a machine" };
-            format!("one rank of each of {} {groups}, which speaks for the others", places.groups)
+            format!("one rank of each of {} {groups}, which sends for the others", places.groups)
         }
         _ => "each rank".into(),
     };
     let why = match world.census.chosen {
-        Some(_) => "the program or FENCEPOST_CENSUS says so".into(),
+        Some(_) => "the program or FENCEPOST_CENSUS has chosen it".into(),
         None if census == Census::Reduced => {
             format!("each rank had something for {} others or more in the fence before", world.census.dense)
         }
@@ -287,10 +290,10 @@ fn census(world: &WorldCore) -> String {
 fn history(history: &History) -> String {
     match history.predicted() {
         Departure::Eager { chunk } => {
-            format!("is pipelined in pieces of {chunk} bytes, by what followed its last line before")
+            format!("is pipelined in pieces of {chunk} bytes, by what followed its last line in earlier epochs")
         }
         Departure::Held | Departure::Growing => {
-            "is aggregated: little followed its last line before, or the same each time, or nothing is known"
+            "is aggregated: in earlier epochs little followed its last line, or always the same, or there were none"
                 .into()
         }
     }

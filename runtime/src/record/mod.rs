@@ -1,10 +1,10 @@
 //! [`Recording`]: the profile of a run, and its trace.
 //!
 //! While the program runs, each rank records its own calls, and nothing is sent. Afterwards each
-//! rank posts its part of the profile to rank 0. Rank 0 waits for these parts, but at most as
-//! long as the program took, or ten seconds if that is longer. So a rank that waits for rank 0 in a
-//! call gets its error a while later than without a recording, and not never. Files are written
-//! when the rank has left.
+//! rank posts its part of the profile to rank 0. Rank 0 waits for these parts, but at most as long
+//! as the program took, or ten seconds if that is longer. So a rank that waits for rank 0 in a call
+//! gets its error later than without a recording, but it gets it. Files are written when the rank
+//! has left.
 //!
 //! # Clocks
 //! The times of a trace are those of each host's clock. Rank 0 compares its clock with that of the
@@ -147,7 +147,7 @@ impl<'r> Recording<'r> {
         }
         let trace = self.records.trace.as_ref().map(|_| {
             let last = if succeeded { self.align(core, until) } else { None };
-            // In a short run, clocks drift less than a comparison is wrong by.
+            // In a short run, the drift of clocks is smaller than the error of a comparison.
             let last = last.filter(|_| took > LONG);
             // Without a second comparison, the clocks are taken to run equally fast.
             let extrapolated = self.aligned.map(|(ticks, nanos)| {
@@ -282,7 +282,8 @@ fn remove_traces(folder: &Path) {
     }
 }
 
-/// Returns what this rank has posted in this world and in those that were split from it.
+/// Returns the count of frames that this rank has posted in this world and in those that were split
+/// from it.
 fn total(core: &WorldCore, recorder: &Recorder) -> Count {
     let gone = recorder.of_parts();
     let own = core.endpoint.borrow().meter().total();
@@ -302,7 +303,8 @@ fn call_of(entry: &Entry) -> Call {
     Call { hash: 0, name, asserted: Assertions::NONE, arguments: None, site }
 }
 
-/// Returns what this rank has recorded, by calls; last what it posted outside of them.
+/// Returns this rank's records, one row for each call; the last row has the frames that were posted
+/// outside calls.
 fn rows(core: &WorldCore, recorder: &Recorder, per_tick: f64) -> Vec<Row> {
     let nanos = |ticks: u64| (ticks as f64 * per_tick) as u64;
     // Calls of one line may be several, such as those of a generic function.
@@ -355,7 +357,8 @@ fn send(core: &WorldCore, rows: &[Row]) {
     drop(posted); // if rank 0 has left, it reports that this rank is missing
 }
 
-/// Returns what `rank` has recorded, unless it leaves without sending that, or sends it too late.
+/// Returns the records of `rank`, or `None` if `rank` leaves without sending them, or sends them
+/// too late.
 fn received(core: &WorldCore, rank: usize, until: Instant) -> Option<Vec<Row>> {
     next(core, rank, until, |bytes, _| {
         let text = String::from_utf8_lossy(bytes);
@@ -402,7 +405,7 @@ fn post(core: &WorldCore, to: usize, word: u64) -> Option<()> {
 }
 
 /// Waits for the next frame from `from`, and returns what `read` makes of its payload and its word.
-/// Returns `None` if none comes, because that rank has left or it is too late.
+/// Returns `None` if no frame comes before `until`, or before that rank has left.
 fn next<R>(core: &WorldCore, from: usize, until: Instant, read: impl FnOnce(&[u8], u64) -> R) -> Option<R> {
     let endpoint = &mut *core.endpoint.borrow_mut();
     let mut pause = Pause::new();

@@ -77,7 +77,7 @@ impl ErrorHandler {
     /// [report](crate::Ranks::check_report).
     ///
     /// The rank that owns the elements finds a conflict. Under locks, the later of the two
-    /// conflicting ranks finds it. If `told` panics, no conflict passes.
+    /// conflicting ranks finds it. If `told` panics, the handler lets no conflict pass.
     ///
     /// ```
     /// # use fencepost_runtime::{Check, ErrorHandler};

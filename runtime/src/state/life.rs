@@ -11,7 +11,7 @@ use fencepost_transport::{Alarms, Cause, Endpoint, Leave, Liveness};
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
-/// What a rank has begun in a world, and may not have finished.
+/// Work that a rank has begun in a world, and may not have finished.
 pub(crate) trait Opened {
     /// Advances it, without waiting, while this rank waits for something else. Errors are reported
     /// by the call that finishes it.
@@ -51,7 +51,7 @@ pub(crate) struct Life {
     /// All worlds that this rank has split off in this `run`, except the one with which it was
     /// entered.
     pub(crate) parts: RefCell<Rc<Parts>>,
-    /// What was begun and is not finished yet, in that order.
+    /// The work that was begun and is not finished yet, in the order of its beginnings.
     opened: RefCell<Vec<Rc<dyn Opened>>>,
     /// Whether this rank has declared that it accesses memory of other ranks.
     touching: Cell<bool>,

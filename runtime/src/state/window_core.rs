@@ -437,8 +437,8 @@ impl WindowCore {
         Some(format!("window {window} is {what} since {file}:{line}"))
     }
 
-    /// Begins to fill the outboxes of `set`, which no rank reads. What was collected before was
-    /// [counted](Self::count).
+    /// Begins to fill the outboxes of `set`, which no rank reads. The operations that were
+    /// collected before were [counted](Self::count).
     pub(crate) fn fill(&self, set: usize) {
         self.fill_outboxes(set);
         self.filling.plain.set(true);
@@ -499,7 +499,7 @@ impl WindowCore {
         result
     }
 
-    /// Runs `act` on the gets that were collected so far, with all of them counted.
+    /// Runs `act` on the gets that were collected so far, after all of them were counted.
     pub(crate) fn pending<R>(&self, act: impl FnOnce(&mut Pending) -> R) -> R {
         self.filling.plain.set(false);
         let pending = &mut *self.filling.pending.borrow_mut();
@@ -527,8 +527,8 @@ impl Drop for WindowCore {
         let done: Done = if region.is_adopted() {
             Box::new(|| true) // nobody else has reached it
         } else {
-            // SAFETY: the part is reached, and this rank drops the window only here. It keeps its
-            // part as long as the function requires, or for good.
+            // SAFETY: the part is reached, and this rank drops the window only here. It keeps the
+            // memory of its part as long as `let_go` requires, or never frees it.
             unsafe { let_go(region.base(), first, reaching) }
         };
         if let Some(memory) = Arc::into_inner(region).map(Region::into_memory) {

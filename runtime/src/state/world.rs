@@ -48,7 +48,7 @@ pub(crate) struct WorldCore {
     /// since the [`Key`](crate::state::key::Key) depends on it.
     pub(crate) machine: Machine,
     pub(crate) life: Life,
-    /// What the program has set for all windows.
+    /// The program's settings for the epochs of all windows.
     pub(crate) choices: Choices,
     /// The handler of errors.
     pub(crate) handler: Handler,
@@ -70,7 +70,7 @@ pub(crate) struct WorldCore {
     pub(crate) checks: Checks,
 }
 
-/// What a program has set for the epochs of a world.
+/// A program's settings for the epochs of a world.
 pub(crate) struct Choices {
     /// The mode that operations without one of their own prefer.
     pub(crate) mode: Cell<Mode>,

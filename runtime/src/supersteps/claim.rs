@@ -52,7 +52,7 @@ impl Supersteps {
         claimed.sort_unstable();
         if fenced != claimed {
             return differs(format!(
-                "this fence is of windows {fenced:?} of the superstep, counted from 0, and in the pattern of {claimed:?}"
+                "this fence is of windows {fenced:?} of the superstep, counted from 0, but in the pattern it is of {claimed:?}"
             ));
         }
         for (window, id) in windows.iter().zip(ids) {
@@ -89,8 +89,8 @@ impl Supersteps {
         let lengths =
             windows.iter().map(|window| window.peers.iter().map(|peer| peer.len).collect()).collect();
         let recording = Recording::of(world.rank as u32, world.size as u32, lengths);
-        // A pattern that fails, panics or does not end makes no claim. The body runs, and its error
-        // is better.
+        // A pattern that fails, panics or does not end makes no claim. The body runs without one,
+        // and its error says more.
         evaluate(superstep, || claim(&recording)).ok()?;
         let (epochs, _) = recording.finish(windows.len(), superstep.fences).ok()?;
         Some(epochs.into())

@@ -186,8 +186,8 @@ fn refuse_between(world: &WorldCore, windows: &[&Rc<WindowCore>], error: Error) 
     cores(windows, |windows| handler_of(world, windows).reported(error))
 }
 
-/// Returns the error of a superstep that cannot begin, with operations that wait for a fence, or on
-/// windows of several worlds. All ranks get an error.
+/// Returns the error of a superstep that cannot begin, because operations wait for a fence or
+/// because its windows are of several worlds. All ranks get an error.
 #[cold]
 fn refuse(
     world: &WorldCore,

@@ -111,7 +111,7 @@ impl Plans for Matched {
         if fenced.len() != planned.len() || !fenced.iter().all(as_planned) {
             let given: Vec<_> = fenced.iter().map(|window| place(window)).collect();
             let message = format!(
-                "this fence is of windows {given:?} of the superstep, counted from 0, and in the plan of {planned:?}"
+                "this fence is of windows {given:?} of the superstep, counted from 0, but in the plan it is of {planned:?}"
             );
             return Err(call.error(world, ErrorClass::Plan, message));
         }

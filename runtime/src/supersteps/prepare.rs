@@ -294,7 +294,7 @@ impl Prepared {
 }
 
 /// Replays epochs one after the other, and returns the first conflict of one with an earlier store
-/// of this rank. The epochs after that one run as well, since other ranks are in them.
+/// of this rank. The epochs after a conflict are replayed as well, since other ranks are in them.
 fn replay_all<'r>(
     epochs: impl Iterator<Item = &'r Rc<Ready>>,
     windows: &[&WindowCore],

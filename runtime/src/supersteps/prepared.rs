@@ -362,8 +362,8 @@ impl Ready {
     /// Runs the first half: all that waits for no other rank.
     ///
     /// The elements that the calls of a body supply were passed by them, and were copied. Before
-    /// the second half, nothing of the windows may be touched except what is [kept](Self::kept),
-    /// and no other call of all ranks may be made, unless this run is not one.
+    /// the second half, only elements that are [kept](Self::kept) may be touched. If this run is a
+    /// call of all ranks, no other such call may be made.
     pub(crate) fn start(self: &Rc<Self>, windows: &[&WindowCore], held: &Held, call: &Call) -> Result<()> {
         self.admits(call)?;
         let executable = &mut *self.executable.borrow_mut();
@@ -414,8 +414,8 @@ impl Ready {
         Ok(())
     }
 
-    /// Begins a run that is already over. What this rank keeps is found nevertheless, and no other
-    /// call is admitted before [`over`](Self::over).
+    /// Begins a run that is already over. Even so, the elements that this rank keeps are
+    /// determined, and no other call is admitted before [`over`](Self::over).
     pub(crate) fn start_over(self: &Rc<Self>, held: &Held, call: &Call) -> Result<()> {
         self.admits(call)?;
         let executable = self.executable.borrow();

@@ -51,7 +51,7 @@ use std::rc::Rc;
 ///
 /// With several windows, [`each`](Self::each) gives access to each of them. If a body continues
 /// after its last fence with more than an `Ok` of names and literals, `begin` runs the whole body
-/// and waits for the other ranks. What a rank keeps is the same then.
+/// and waits for the other ranks. A rank keeps the same elements in that case.
 ///
 /// # Errors
 /// Until it is finished, every other collective call of its world (a fence, a superstep, a
@@ -278,7 +278,7 @@ impl<T: Element, const N: usize> Taken for [Window<T>; N] {
 
 macro_rules! taken {
     ($($name:ident)*) => {
-        #[expect(non_snake_case, reason = "type names name values too")]
+        #[expect(non_snake_case, reason = "the names of types are also those of values")]
         impl<$($name: Taken),*> Taken for ($($name,)*) {
             type Lent<'r>
                 = ($($name::Lent<'r>,)*)

@@ -59,7 +59,7 @@ impl<T: PlanSource + ?Sized> PlanSource for &T {
     }
 }
 
-/// What a rank has found at a source.
+/// The plans that a rank has found at a source.
 pub(super) struct Found {
     /// Its name, for messages.
     pub(super) name: String,

@@ -289,7 +289,7 @@ fn what_a_rank_cannot_say_in_a_fence_is_refused() {
     }
 }
 
-/// A change of the items of a message, or of a note as one item.
+/// A change of the items of a message. A note is one item.
 type Change = Box<dyn Fn(&mut Vec<Item>) + Send + Sync>;
 
 /// Checks that changes of what rank 0 sends in a fence, which `forged` makes, are refused.

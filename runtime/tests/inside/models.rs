@@ -171,8 +171,8 @@ fn next(world: &World, queue: &Queue) -> usize {
     queue.pop().expect("one is complete")
 }
 
-/// Has the attendant of a rank hand out the elements of a message, while the world ends and the
-/// rank takes them back.
+/// The attendant of a rank hands out the elements of a message, while the world ends and the rank
+/// takes them back.
 fn attendant(takes_back: bool) {
     // The elements stay mapped: the test is about which thread accesses them when.
     let elements: &'static UnsafeCell<[u8; 8]> = Box::leak(Box::new(UnsafeCell::new([1; 8])));

@@ -47,9 +47,10 @@
 //! has seen others. In the first event, a poll of `r` found something that was sent by a rank `p`
 //! of the knot which `r` waits for or may answer. Other senders do not matter: `r` does not look
 //! for what the rest of the knot sends, or only keeps it, and it answers a rank outside the knot by
-//! sending to that rank alone. The poll by which `r` had seen `p` did not find it, so `p` sent it
-//! after it had begun its wait. `p` had sent nothing up to the last of its own polls, so it sent it
-//! after that poll. So that was an event before the first one.
+//! sending to that rank alone. The poll by which `r` had seen `p` did not find this, so `p` sent
+//! this after the beginning of its own wait. By the same argument `p` had sent nothing before the
+//! last of its own polls, so it sent this after that poll. But then `p`'s sending is an event
+//! before the first one.
 //!
 //! A rank looks for its knot without help: it takes the ranks that its wait leads to, in any number
 //! of steps, and checks whether these statements are known of all of them.
@@ -74,7 +75,7 @@ pub const OTHERS: usize = 63;
 /// The number used for the wait of a rank that sends nothing more, because it has left.
 pub const GONE: u64 = u64::MAX;
 
-/// One rank's entry: what it writes down of its wait. No other rank writes here.
+/// One rank's entry: the description of its wait. No other rank writes to the entry.
 #[repr(C)]
 pub struct Entry {
     /// The number of the wait that the rank is in, or 0 while it does not wait.
@@ -83,7 +84,7 @@ pub struct Entry {
     last: AtomicU64,
     /// The rank that it waits for, as a rank of the job.
     awaited: AtomicU64,
-    /// Which wait of that rank it has seen, or 0 for none.
+    /// The number of the awaited rank's wait that this rank has seen, or 0 for none.
     seen: AtomicU64,
     /// The last of its waits that it knows to be in a cycle.
     agreed: AtomicU64,
@@ -91,9 +92,9 @@ pub struct Entry {
     text: [AtomicU64; TEXT],
     /// The number of other ranks that the wait is about.
     count: AtomicU64,
-    /// The other ranks, two words each. The first word is twice the rank of the job, plus one if
-    /// something that this rank sends ends the wait. The second is the number of its wait that was
-    /// seen.
+    /// The other ranks, two words each. The first word is twice the other's rank in the job, plus
+    /// one if something that the other rank sends ends the wait. The second is the number of the
+    /// other's wait that was seen.
     others: [[AtomicU64; 2]; OTHERS],
 }
 

@@ -626,8 +626,8 @@ mod tests {
         }
     }
 
-    /// What arrives between a rank's announcement that it sleeps and its sleep may be the last
-    /// thing that ever arrives.
+    /// Something may arrive after a rank has announced that it sleeps and before it sleeps. It may
+    /// be the last thing that ever arrives, so the rank must not sleep.
     #[test]
     fn a_rank_that_something_keeps_from_sleeping_looks_around() {
         let hosts = [0, 1];

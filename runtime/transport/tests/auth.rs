@@ -413,7 +413,7 @@ fn a_recorded_connection_played_again_does_nothing() {
         TcpEnd::of_job(&Arc::new(fabric), 0, rank, 2).unwrap()
     };
     let (mut zero, mut one) = (next(), next());
-    // Rank 1 would connect to rank 0 itself if it waited for rank 0 first.
+    // If rank 1 waited for rank 0 before that, rank 1 would open the connection.
     let connected = Barrier::new(2);
     thread::scope(|scope| {
         let connected = &connected;

@@ -16,7 +16,7 @@ const _: () = assert!(cfg!(target_endian = "little"), "the elements of memory ar
 
 /// The memory that a rank uses to read or write, in bytes.
 const BUFFER: usize = 4 << 20;
-/// The bytes of consecutive elements from which they are read or written without the buffer.
+/// Runs of consecutive elements of this many bytes or more are read or written without the buffer.
 const DIRECT: usize = 16 << 10;
 
 /// An array in a `.npy` file of NumPy: the field of a [`Block`], read and written by all ranks at

@@ -8,13 +8,13 @@ use fencepost_runtime::Element;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The most bytes between two runs that are read together, which take as long as a call of the
-/// system.
+/// The most bytes between two runs that are read together. To read this many takes as long as a
+/// system call.
 const GAP_MAX: u64 = 4 << 10;
 /// The most runs in the buffer.
 const RUNS_MAX: usize = 1 << 15;
-/// The cells of a column that are scattered before those of the next column: as many lines of a
-/// cache are written in turn.
+/// The number of cells of a column that are stored before the next column. Each of them is in
+/// another cache line, so this many lines are written in turn.
 const SCATTERED: usize = 16;
 
 /// How the elements of a file become cells.

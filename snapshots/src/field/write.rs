@@ -104,8 +104,8 @@ fn check<T: Element, const D: usize>(
     Ok(Whole { len, description })
 }
 
-/// Returns an error on all ranks if one has an error: its own, or that of the lowest rank that has
-/// one.
+/// If a rank has an error, returns an error on all ranks: the rank's own one, or else that of the
+/// lowest rank with one.
 #[track_caller]
 fn agree<R>(world: &World, own: Result<R>, site: &'static Location<'static>) -> Result<R> {
     let rank = world.rank();

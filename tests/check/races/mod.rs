@@ -98,9 +98,9 @@ fn marked(text: &str, name: &str) -> Vec<usize> {
     own.filter(|(_, (_, line))| line.contains("// CONFLICT")).map(|(_, (at, _))| at + 1).collect()
 }
 
-/// Returns whether a conflict was found in these lines and reported to all ranks. The rank that
-/// owns the elements must have found it, and another rank that is part of it. If both accesses are
-/// of rank 1, only that rank may report it, at its call.
+/// Returns whether a conflict was found in these lines and reported to all ranks. Both the rank
+/// that owns the elements and another rank of the conflict must have reported it. If both accesses
+/// are of rank 1, only that rank may report it, at its call.
 fn is_found(file: &str, lines: &[usize], is_remote: bool, ends: &[End]) -> bool {
     let named = |text: &str| lines.iter().all(|line| text.contains(&format!("races/{file}:{line}")));
     let told = |class: &ErrorClass| matches!(class, ErrorClass::RmaConflict | ErrorClass::RmaSync);

@@ -398,7 +398,7 @@ impl Model<'_> {
     }
 
     /// Returns whether a request was begun and is not completed yet. A buffered send that found no
-    /// room has begun none.
+    /// room has no request.
     fn is_active(&self, state: &State, place: Position) -> bool {
         let receives = self.receive(place).is_some();
         !state.complete.contains(&place) && (receives || !state.void.contains(&place))

@@ -242,7 +242,7 @@ impl<B> RequestSet<B> {
     /// MPI 4.1, section 3.7.5 (MPI_TESTANY).
     #[doc(alias = "MPI_Testany")]
     #[track_caller]
-    #[expect(clippy::type_complexity, reason = "each of the three says one thing")]
+    #[expect(clippy::type_complexity, reason = "each of the three layers has one meaning")]
     pub fn test_any(&mut self) -> Result<Poll<Option<Completed<B>>>, Refused<(usize, B)>> {
         let call = Call::named(0, "RequestSet::test_any");
         if self.is_empty() {
@@ -396,7 +396,8 @@ impl<B> RequestSet<B> {
         true
     }
 
-    /// Carries out accesses and exposures that are ready, and completes none of them.
+    /// Carries out accesses and exposures that are ready, and completes none of them. Calls do this
+    /// first, since a get may wait for a lock that another rank releases only after these.
     fn carry_out(&mut self, call: &Call) {
         for place in std::mem::take(&mut self.ready) {
             if let Some(request) = &mut self.places[place] {
@@ -489,7 +490,7 @@ impl<B> RequestSet<B> {
     /// Completes the first request that is complete. If the world has ended, all requests are
     /// complete.
     fn any(&mut self, call: &Call) -> Result<Option<Completed<B>>, Refused<(usize, B)>> {
-        self.carry_out(call); // a get may wait for a lock that is left when other ranks have these
+        self.carry_out(call);
         let ended = || self.places.iter().position(Option::is_some).filter(|_| !self.world.life.goes_on());
         let Some(place) = self.queue.pop().or_else(ended) else { return Ok(None) };
         match self.finished(place, None, call) {
@@ -503,7 +504,7 @@ impl<B> RequestSet<B> {
 
     /// Completes all requests that are complete. If the world has ended, all requests are complete.
     fn some(&mut self, call: &Call) -> Result<Vec<Completed<B>>, SomeFailed<B>> {
-        self.carry_out(call); // a get may wait for a lock that is left when other ranks have these
+        self.carry_out(call);
         let mut order = self.queue.take();
         if order.is_empty() && !self.world.life.goes_on() {
             order.extend((0..self.places.len()).filter(|&at| self.places[at].is_some()));

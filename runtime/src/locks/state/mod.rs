@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(crate) struct LocksState {
     /// The parts of windows that this rank holds, once it has held one.
     pub(crate) held: OnceCell<Rc<HeldParts>>,
-    /// What serves this rank's parts of windows for ranks that do not reach them.
+    /// The service of this rank's parts of windows for ranks that do not reach them.
     pub(crate) service: OnceCell<Arc<Service>>,
 }
 

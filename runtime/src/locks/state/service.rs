@@ -65,11 +65,11 @@ pub(crate) struct Served {
     jobs: Vec<Job>,
     /// The origins that hold all regions.
     held: BTreeMap<usize, Hold>,
-    /// What is known of each origin that has made a request.
+    /// The state of each origin that has made a request.
     origins: BTreeMap<usize, Origin>,
 }
 
-/// What is known of an origin.
+/// The state of an origin.
 #[derive(Default)]
 struct Origin {
     /// The number of its last request.
@@ -87,7 +87,7 @@ struct Job {
     from: usize,
     number: u64,
     request: Request,
-    /// What its origin announces about the operations, if conflicts are checked.
+    /// The origin's announcement of its operations, if conflicts are checked.
     entering: Option<Entering>,
     /// The number of bytes that it finds.
     found: usize,
@@ -290,7 +290,7 @@ impl Served {
         self.jobs = jobs;
     }
 
-    /// Takes locks for a job. Returns whether it has all that it needs.
+    /// Takes locks for a job. Returns whether the job has all locks that it needs.
     fn takes(&self, job: &mut Job, effects: &mut Effects) -> bool {
         loop {
             let hold = if job.second { Hold::Exclusive } else { job.request.hold };

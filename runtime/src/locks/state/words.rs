@@ -8,8 +8,7 @@
 //! Each rank also has a *note* in each part, which only it writes (the attendant of the part writes
 //! it for a rank that does not reach the part). A note states whether the rank is about to take
 //! locks there, or holds all of them until it unlocks, and since which line. No protocol depends on
-//! notes. They show which rank is in the way of a wait that lasts, and whether a rank that died
-//! held a lock.
+//! notes. They show which rank keeps another one waiting, and whether a rank that died held a lock.
 //!
 //! ```text
 //! line 0             whether the owner has opened the part to others, and whether it has dropped

@@ -225,8 +225,8 @@ impl Receive {
         }
     }
 
-    /// Takes a message that has not completely come, if it fits and its elements land in one piece.
-    /// Returns where they land.
+    /// Takes a message that has not arrived completely, if it fits and its elements land in one
+    /// piece. Returns where they land.
     pub(crate) fn take_early(&self, from: usize, envelope: Envelope) -> Option<Landing> {
         let area = self.area(from, &envelope, false).ok().filter(|area| matches!(area, Area::Run(_)))?;
         self.has_begun.set(true);

@@ -20,7 +20,7 @@ pub(crate) const LEAVING: &str = "notes that it has finished with this rank's wi
 /// [`Stall::what`] of a wait for [`Awaited::Lock`].
 const TURNS: &str = "turns at a lock";
 
-/// What a wait is for, and the number of expected things.
+/// The kind of a wait, and the number of notifications, frames or others that it expects.
 #[derive(Clone, Copy)]
 pub(crate) enum Awaited<'a> {
     /// The notifications of all other ranks.
@@ -102,15 +102,15 @@ struct Lasting {
     since: Instant,
     /// The waited time at which the wait is next reported.
     next: Option<Duration>,
-    /// What this rank had sent when the wait was entered into the table; `None` if it is not in the
-    /// table.
+    /// The count of what this rank had sent when the wait was entered into the table; `None` if it
+    /// is not in the table.
     shown: Option<u64>,
     /// Whether the awaited rank had entered the same call before its wait was read.
     same_call: bool,
     /// The number of the awaited rank's wait that was read before this look.
     read: u64,
-    /// The other ranks of the wait in the table. Each has whether the wait ends by what it sends,
-    /// and the number of its own wait that was read before this look.
+    /// The other ranks of the wait in the table. For each of them: whether something that it sends
+    /// ends the wait, and the number of its own wait that was read before this look.
     others: Vec<(usize, bool, u64)>,
     /// The wait-for cycle or the knot that this rank is in.
     cycle: Option<Vec<Waiting>>,

@@ -35,7 +35,7 @@ pub(crate) struct Recorder {
     /// Whether that call has run a schedule.
     is_prepared: Cell<bool>,
     ring: Option<Arc<Ring>>,
-    /// What was posted in worlds that were split off and are gone.
+    /// The frames and bytes that were posted in worlds that were split off and are gone.
     of_parts: Cell<Count>,
 }
 
@@ -65,13 +65,13 @@ pub(crate) struct Entry {
 pub(crate) struct Began {
     at: u64,
     place: usize,
-    /// What the rank had posted before.
+    /// The frames and bytes that the rank had posted before.
     sent: Count,
 }
 
 impl Recorder {
-    /// Returns a recorder without events. If it `traces`, it has room for events of one of this
-    /// number of ranks.
+    /// Returns a recorder without events. If it `traces`, it has room for events. The more ranks
+    /// there are, the less room each of them has.
     pub(crate) fn new(traces: bool, ranks: usize) -> Self {
         let events = 1 << EVENTS.min(EVENTS_OF_ALL / ranks.max(1)).max(1).ilog2();
         Self {

@@ -54,7 +54,7 @@ pub(crate) struct Executable {
     /// Whether it sends messages. A transport may keep messages for a while to send them together.
     pub(super) gathers: bool,
     pub(super) runs: u64,
-    /// The port of its frames: that of all fences, or one of its own.
+    /// The port of its frames: the port of all fences, or a port of its own.
     pub(super) port: Port,
     /// The number of frames that it has posted to each rank, if its port is its own.
     pub(super) posts: Vec<u64>,
@@ -114,7 +114,7 @@ impl Bound {
     }
 
     /// Returns the last frame of this run, if there is one yet. Otherwise returns the last frame of
-    /// the run that is earlier by the number of runs that a sender may be ahead.
+    /// an earlier run. That run is as many runs earlier as a sender may be ahead.
     pub(super) fn last(&mut self, run: u64) -> &mut Option<u64> {
         let runs = self.last.len() as u64;
         &mut self.last[(run % runs) as usize]
@@ -401,7 +401,7 @@ impl Resolve<'_> {
                     .and_then(|bytes| at.checked_add(bytes)?.checked_next_multiple_of(16))
                     .filter(|&end| isize::try_from(end).is_ok())
                     .ok_or_else(|| {
-                        Error::new(ErrorClass::NoMem, "the calls bring more than any memory holds")
+                        Error::new(ErrorClass::NoMem, "the calls supply more elements than any memory holds")
                     })?;
             }
             Ok(start)

@@ -166,8 +166,8 @@ impl Executable {
     /// A payload that is not copied by its post stays unchanged until `released` counts this frame.
     /// The verifier has shown (W4) that a `Reclaim`, or a frame that the peer sent after releasing,
     /// comes before the buffer is packed again. If the executable is dropped earlier, the endpoint
-    /// keeps the memory until then. A payload that `stays` is not packed again in this run, and the
-    /// run takes it back at its end.
+    /// keeps the memory until then. A payload that `stays` is not packed again in this run. At its
+    /// end the run takes the payload's memory back from the endpoint.
     #[inline(always)]
     fn send<const APART: bool>(
         &mut self,

@@ -94,12 +94,12 @@ pub trait Carrier: Sized + Send + 'static {
     }
 }
 
-/// What a wait for arrivals has found.
+/// The arrivals that a wait has found.
 pub type Found<C> = <<C as Carrier>::Arrivals as Arrivals>::Found;
 
 /// The place where a thread waits, without the lock of the core, until something arrives.
 pub trait Arrivals: Send + Sync {
-    /// What a wait has found.
+    /// The arrivals that a wait has found.
     type Found: Default + Send;
 
     /// Waits until something arrives, or the rank is woken, for at most `limit`. Writes to `found`

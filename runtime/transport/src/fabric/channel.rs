@@ -267,8 +267,8 @@ impl Channel {
         self.closed_ports.contains(port)
     }
 
-    /// Closes `port` (never [`Port::FENCE`]) and discards what has arrived on it. What this rank
-    /// has posted is still sent. Returns the ranks to notify.
+    /// Closes `port` (never [`Port::FENCE`]) and discards what has arrived on it. The frames that
+    /// this rank has posted are still sent. Returns the ranks to notify.
     pub(super) fn close_port(&mut self, port: Port) -> Vec<usize> {
         self.closed_ports.insert(port);
         let mut told = Vec::new();

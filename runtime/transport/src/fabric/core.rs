@@ -34,7 +34,7 @@ pub struct Core<C: Carrier> {
     pub(super) me: usize,
     /// The waker of the thread that serves.
     server: Arc<EventWaker>,
-    /// What the last wait has found. Kept so that its memory is reused.
+    /// The arrivals that the last wait has found. They are kept so that their memory is reused.
     pub(crate) ready: Found<C>,
     /// The other ranks, by rank. Empty until they are known.
     pub(crate) peers: Vec<Peer<C>>,
@@ -55,7 +55,7 @@ pub struct Core<C: Carrier> {
     pub(super) calls: u64,
     /// The number of polls of the rank that found what they looked for.
     pub(super) found: u64,
-    /// How many of the next polls find nothing more than what was read when the rank woke.
+    /// The number of next polls that read nothing, since everything was read when the rank woke.
     pub(super) fresh: usize,
     pub(super) rank: RankState,
     /// Whether the rank was woken from its wait for arrivals and has not noticed yet.
@@ -117,7 +117,7 @@ pub(super) enum RankState {
     Busy,
     /// It is in one step of a wait, perhaps without a core, and polls afterwards.
     Waits,
-    /// It waits for arrivals, and takes them in itself.
+    /// It waits for arrivals, and reads them without the thread.
     AwaitsArrivals,
     /// It has slept on its futex since this event count. A thread that advances the count must wake
     /// it.

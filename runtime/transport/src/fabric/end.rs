@@ -161,7 +161,7 @@ impl<C: Carrier> FabricEnd<C> {
         self.lost_of(core, to).map_or(Ok(()), Err)
     }
 
-    /// Returns why `peer` sends nothing more, if that is so. What it sent before may not have
+    /// Returns why `peer` sends nothing more, if that is so. Items that it has sent may not have
     /// arrived yet.
     fn lost_of(&self, core: &Core<C>, peer: usize) -> Option<Lost> {
         self.own_loss(core).or_else(|| {

@@ -258,7 +258,7 @@ impl OutboundQueue {
         if self.closed { self.posted } else { self.released }
     }
 
-    /// Counts the oldest frame as released. This rank has posted it to itself.
+    /// Counts the oldest frame as released, which this rank has posted to itself.
     pub(super) fn release_own(&mut self) {
         self.released += 1;
     }
@@ -273,8 +273,8 @@ impl OutboundQueue {
         !self.waiting.is_empty()
     }
 
-    /// Writes the frames that may be sent, or all frames if `all`, and then how much more there is.
-    /// If the memory of a written frame is larger than `spare`, it replaces `spare`.
+    /// Writes the frames that may be sent, or all frames if `all`. Then writes how much is left. If
+    /// the memory of a written frame is larger than `spare`, it replaces `spare`.
     pub(super) fn send_waiting(
         &mut self,
         number: u64,

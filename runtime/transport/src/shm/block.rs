@@ -16,7 +16,7 @@ pub(super) struct Block {
     kept: KeepAlive,
 }
 
-/// What placing does.
+/// The mode in which a block is placed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BlockMode {
     /// Counts bytes only.

@@ -167,7 +167,7 @@ impl Mapping {
                 return Err(MemoryShortage { requested: bytes, available, limit });
             }
         }
-        // What other processes are about to reserve counts as taken.
+        // Memory that other processes are about to reserve counts as taken.
         let asking = self.pending_requests().fetch_add(bytes, Ordering::SeqCst) + bytes;
         let (available, limit) = budget::available(&budget::read);
         let available = available.saturating_sub(asking - bytes);

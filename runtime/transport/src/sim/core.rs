@@ -198,7 +198,7 @@ impl SimCore {
         Ok(())
     }
 
-    /// Cuts this rank off. What is in flight still arrives, and so does a part of what would
+    /// Cuts this rank off. Items in flight still arrive, and so does a part of those that would
     /// follow. Nothing arrives afterwards.
     fn cut_off(&mut self) {
         for to in 0..self.inbound.len() {
@@ -244,8 +244,8 @@ impl SimCore {
         self.world.config.fault.is_some() && link.item_lost(self.inbound[from].inlet.opened)
     }
 
-    /// Returns whether polling these links again may show something for which no rank wakes this
-    /// one.
+    /// Returns whether something may arrive on these links that does not wake this rank, so that it
+    /// has to poll them again.
     pub(super) fn busy(&self, polled: impl Fn(&LinkReader) -> bool) -> bool {
         let size = self.inbound.len();
         let comes = |from: usize| {

@@ -15,8 +15,8 @@ use crate::{Header, Notification, Port};
 pub(crate) struct SimLink {
     /// The bytes in flight, and the bytes that follow when there is room.
     pub bytes: VecDeque<u8>,
-    /// If bytes take a while: how many of the first bytes have arrived, and how many of the
-    /// following bytes arrive when.
+    /// If bytes take a while: the number of first bytes that have arrived, and for the following
+    /// bytes the times at which they arrive, with their numbers.
     arrived: usize,
     due: VecDeque<(Instant, usize)>,
     /// Under a fault: the number of items that the sender has sent, including lost ones; whether

@@ -45,9 +45,9 @@ pub(super) const SPARE: usize = 16;
 /// one would need.
 pub(super) const SHORT: usize = 16 << 10;
 
-/// The most bytes of memory that a connection keeps for bodies. It keeps as many for what it sends.
-/// A rank that exchanges large messages needs that memory again, and fresh pages take longer to get
-/// than to fill.
+/// The most bytes of memory that a connection keeps for bodies that it receives, and for bodies
+/// that it sends. A rank that exchanges large messages needs that memory again, and fresh pages
+/// take longer to get than to fill.
 pub(crate) const KEPT: usize = 32 << 20;
 
 pub(super) const TAG_FRAME: u32 = 1;

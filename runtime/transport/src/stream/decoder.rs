@@ -114,9 +114,9 @@ impl Decoder {
         Some(Body { buffer: Some(ReceiveBuffer { to, len }), ..Body::default() })
     }
 
-    /// Takes in a whole payload without a copy. The decoder must have come to a payload of this
-    /// length that has no receive buffer, or whose receive buffer this payload is in. Otherwise
-    /// returns the payload.
+    /// Takes in a whole payload without a copy. The decoder must be at the beginning of a payload
+    /// of this length. That payload must have no receive buffer, or `payload` must be in that
+    /// buffer. Otherwise returns `payload`.
     pub(crate) fn feed_whole(&mut self, payload: Body, intake: &mut impl Intake) -> Option<Body> {
         let place = |body: &Body| body.buffer.as_ref().map(|buffer| buffer.to);
         let fits = self.have == HEAD

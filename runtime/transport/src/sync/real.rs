@@ -8,20 +8,20 @@ pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) use std::thread::yield_now;
 use std::time::Duration;
 
-/// The number of polls between which a waiting rank only spins, if every rank has a core. They take
-/// some microseconds, many times the latency of a notification. If a rank shares its core after
-/// all, it wastes no more than this.
+/// The number of first polls of a wait between which the rank only spins, if every rank has a core.
+/// They take some microseconds, many times the latency of a notification. A rank that shares its
+/// core after all wastes at most this time.
 pub(crate) const SPINS: u32 = 256;
 
-/// The number of looks at one thing alone with which a wait begins, if every rank has a core. They
-/// last about as long as the difference in time between the ranks of one step. In contrast, a look
-/// at everything that may keep a rank from continuing takes some 150 instructions. Those are taken
-/// from a rank on the other thread of the same core, and the wait ends late by up to the time of
-/// one such look.
+/// The number of times that a wait first reads only the notification for which it waits, if every
+/// rank has a core. They last about as long as the ranks of one step are apart in time. After them
+/// each iteration reads everything that may end the wait, in some 150 instructions. Those slow down
+/// a rank on the other thread of the same core, and the wait can end later by the time of one
+/// iteration.
 pub(crate) const LOOKS: u32 = 64;
 
-/// The number of polls between which a waiting rank yields its core, before it sleeps. They take 50
-/// microseconds or more.
+/// The number of polls between which a waiting rank then yields its core, before it sleeps. They
+/// take 50 microseconds or more.
 pub(crate) const YIELDS: u32 = 256;
 
 /// The number of slots of a queue's first ring, and of its largest. Both are powers of two.

@@ -95,8 +95,8 @@ impl Connection {
         self.last = Some(out.bytes.len());
     }
 
-    /// Closes the connection after both sides have announced that they send nothing more. What was
-    /// written since is kept.
+    /// Closes the connection after both sides have announced that they send nothing more. Bytes
+    /// that were written since are kept.
     pub(super) fn rest(self, out: &mut Outgoing) {
         out.bytes.drain(..self.last.unwrap_or(0));
         out.bytes.shrink_to_fit();
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn after_a_large_payload_the_next_is_read_where_it_belongs_even_if_a_read_took_all_of_the_first() {
         let (mut link, mut writer) = connected();
-        // One read takes all of each frame except the largest, and all but the end of that one.
+        // One read takes each frame as a whole, except the end of the largest one.
         let mut scratch = vec![0; 64 << 10];
         let mut frames = Frames(0);
         let sizes =

@@ -71,7 +71,7 @@ impl Incoming {
 pub(super) struct Attempt {
     pub(super) stream: Arc<TcpStream>,
     pub(super) opener: Opener,
-    /// What the handshake still has to send.
+    /// The bytes that the handshake still has to send.
     pub(super) out: Vec<u8>,
     /// Whether it awaits room at the socket, and not bytes.
     pub(super) awaits_room: bool,

@@ -1,4 +1,4 @@
-//! A proxy between the sockets of two ranks. It does one harm, at one byte of one direction.
+//! A proxy between the sockets of two ranks. It injects one fault, at one byte of one direction.
 //!
 //! Bytes are counted for each direction over all connections between the two ranks, including
 //! handshakes.

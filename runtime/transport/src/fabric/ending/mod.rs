@@ -14,7 +14,7 @@
 //! - **It waits only for ranks that can still answer.** A rank that has died, that sent a goodbye,
 //!   or that cannot be reached any more gets nothing. A rank cannot be reached if its listener
 //!   refuses a connection, or if a connection ended without an agreement. Its launcher will report
-//!   why. What this rank has written for it is void whatever that report contains.
+//!   why. The bytes that this rank has written for it are void, whatever that report contains.
 //!
 //! A connectionless carrier cannot see that a rank has ended, and delivers nothing to one that has.
 //! With such a carrier, every rank sends a goodbye to each other rank and also waits for the
@@ -56,7 +56,7 @@ pub(super) struct Facts {
     pub(super) awaits_goodbye: bool,
 }
 
-/// What a rank that ends does next for another one.
+/// The next step that a rank which ends takes for another one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
     Connect,

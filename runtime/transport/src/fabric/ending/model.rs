@@ -43,14 +43,15 @@ struct Rank {
     /// Its process has ended, so nobody listens.
     ended: bool,
     side: Side,
-    /// What is written but not with the socket yet, and how much of it needs no connection of its
-    /// own.
+    /// The items that are written but not at the socket yet, and the number of them that need no
+    /// connection of their own.
     out: Vec<Item>,
     deferred: usize,
-    /// How much of it is still sent on this connection, once this rank has begun to close it.
+    /// The number of them that are still sent on this connection, once this rank has begun to close
+    /// it.
     last: Option<usize>,
-    /// What is on its way to this rank, and whether the other rank has closed the connection after
-    /// that.
+    /// The items on their way to this rank, and whether the other rank has closed the connection
+    /// after them.
     coming: VecDeque<Item>,
     is_cut: bool,
     /// Whether the other rank had not read everything when it closed the connection, so that what
@@ -72,11 +73,11 @@ struct Rules {
     /// A launcher reports how each rank ends, so a rank does not connect only to report that it has
     /// finished.
     defers: bool,
-    /// What is written for a rank that cannot be reached is void.
+    /// Items for a rank that cannot be reached are void.
     gives_up: bool,
     /// Before a rank ends, it sends what another one needs.
     sends_first: bool,
-    /// What is written after the announcement that a connection is closed waits for the next
+    /// Items that are written after the announcement that a connection is closed wait for the next
     /// connection.
     keeps_the_rest: bool,
     /// A connection needs no consent of the other side, and is never closed.
@@ -169,8 +170,8 @@ fn close(state: &mut State, me: usize) {
     }
 }
 
-/// Closes the connection by agreement, if both ranks have announced that. What was written since is
-/// kept.
+/// Closes the connection by agreement, if both ranks have announced that. Items that were written
+/// since are kept.
 fn rest(state: &mut State, me: usize, rules: Rules) {
     let rank = &mut state[me];
     if rank.side == Side::Open && rank.heard_rest && rank.last == Some(0) {
@@ -198,7 +199,7 @@ fn send(state: &mut State, me: usize, rules: Rules) {
     let end = rank.last.unwrap_or(rank.out.len());
     let sent: Vec<Item> = rank.out.drain(..end).collect();
     rank.last = rank.last.map(|_| 0);
-    // What is sent to a rank that has closed its side is lost.
+    // Items to a rank that has closed its side are lost.
     if !rank.is_cut {
         state[1 - me].coming.extend(sent);
     }

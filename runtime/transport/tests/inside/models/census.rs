@@ -131,7 +131,7 @@ fn take(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<Header, Told> {
     }
 }
 
-/// Posts a frame of census `number`, or posts it with its fault.
+/// Posts a frame of census `number`, with the fault if it has one.
 fn post_faulty(
     end: &mut LocalEnd,
     to: usize,

@@ -5,7 +5,8 @@
 //! A rank runs its program up to the first step that would wait. It reads and writes all elements
 //! that it keeps by the planner's [`Kept`], and runs the rest. Every element is a cell of loom's.
 //! So if an element is kept and the other rank touches it, loom reports a causality violation. To
-//! show this, each element that the other rank touches is used in turn as one element too many.
+//! show this, this rank also keeps one of the elements that the other rank touches, each of them in
+//! turn.
 //!
 //! If ranks exchange messages, each rank touches only its own windows, in the order of its own
 //! program. An element too many is then not a race, but its value depends on the order of the
