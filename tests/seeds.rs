@@ -192,8 +192,8 @@ mod visible_when {
     }
 
     /// Rule 6. The owner loads a put that was unlocked before the barrier. MPI requires a lock and
-    /// an unlock around the load. Here there is no load without a lock, and the same holds after a
-    /// change back to a window for fences (18).
+    /// an unlock around the load. Here `local` takes a lock itself, so no load is without one.
+    /// The put is also loaded after a change back to a window for fences (18).
     #[test]
     fn example_11_12_a_put_that_was_unlocked_is_loaded_after_a_barrier() {
         everywhere(2, |world| {

@@ -146,7 +146,8 @@ fn follow(File { mut ranks, latency }: File) -> u64 {
     end
 }
 
-/// Lets the operations start that have waited for the start or for the end of one.
+/// Releases the operations that wait for the start of operation `at`, or for its end if not
+/// `is_start`. Queues those that wait for nothing else.
 fn finish(
     ranks: &mut [Vec<Operation>],
     queue: &mut BinaryHeap<Reverse<(u64, usize, usize)>>,
