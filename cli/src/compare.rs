@@ -5,7 +5,7 @@ use crate::predict::{aligned, value};
 use crate::progress::Progress;
 use crate::{fail, print, usage};
 use clap::{Args, ValueHint};
-use fencepost_job::{Reach, Start};
+use fencepost_job::{Reach, Start, pin_thread};
 use fencepost_planner::ErrorClass;
 use fencepost_planner::machine::Machine;
 use fencepost_runtime::recipe::Recipe;
@@ -144,6 +144,10 @@ impl Compare {
         };
         let progress = Progress::of("measuring");
         let measured = fencepost_runtime::ranks(ranks).transport(transport).collect(|world| {
+            if self.transport == "local" {
+                // Two threads on one core would not exchange the lines of their caches.
+                pin_thread(world.rank());
+            }
             let mut all = Vec::new();
             for plan in plans {
                 let model = model.unwrap_or(plan.made_for().machine);

@@ -75,6 +75,7 @@ pub use exit::{Exit, FAILED, NOT_FOUND, NOT_RUN, STOPPED, TIMED_OUT, USAGE, sign
 pub use host::host;
 pub use member::{Member, joined, member};
 pub use over_mpi::ask_for;
+pub use pin::pin_thread;
 pub use settings::{Settings, duration};
 pub use start::{Host, RANKS_MAX, Start};
 pub use wire::Wire;

@@ -1,7 +1,7 @@
 //! The cores that ranks may use, and the core to which a rank is pinned.
 
 use rustix::process::{Pid, getppid};
-use rustix::thread::{CpuSet, sched_getaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Returns the number of cores that the ranks started by this process may use together.
 pub(crate) fn cores() -> u32 {
@@ -26,6 +26,14 @@ pub(crate) fn core(place: usize) -> Option<CpuSet> {
     let mut set = CpuSet::new();
     set.set(*cores.get(place % cores.len().max(1))?);
     Some(set)
+}
+
+/// Pins the calling thread to the core at index `place` among those that the thread may use, with
+/// wraparound. If the system does not allow that, the thread stays as it is.
+pub fn pin_thread(place: usize) {
+    if let Some(core) = core(place) {
+        let _: rustix::io::Result<()> = sched_setaffinity(None, &core);
+    }
 }
 
 /// Returns the cores that `process` may use; `None` is this process.
