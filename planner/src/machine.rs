@@ -32,8 +32,8 @@ parameters! {
         latency "latency",
         /// `o`: ns of CPU for each frame, at each end.
         overhead "overhead",
-        /// `g`: ns of CPU for each frame that leaves in one packet with the frame before it, at each
-        /// end.
+        /// `g`: ns of CPU for each frame that leaves in one packet with the frame before it, at
+        /// each end.
         further "further",
         /// Additional ns for each frame with a long payload: the first lines of a buffer that its
         /// sender holds.
@@ -54,8 +54,8 @@ parameters! {
         pack "pack",
         /// ns a byte unpacked.
         unpack "unpack",
-        /// The cost of a byte packed, unpacked or copied by programs whose sections fit a half of the
-        /// first cache together with their buffers, as a factor.
+        /// The cost of a byte packed, unpacked or copied by programs whose sections fit half of
+        /// the first cache together with their buffers, as a factor.
         short "short",
         /// The cost of a byte packed or unpacked by programs whose sections do not fit the cache of
         /// a core together with their buffers, as a factor: their lines are in a cache that cores
@@ -151,8 +151,9 @@ impl Default for Machine {
     }
 }
 
-/// The keys that texts of earlier versions do not have. They may be missing from any text. Without them, runs of
-/// a list cost what other runs do, and bytes of short sections and of rows what other bytes do.
+/// The keys that texts of earlier versions do not have. They may be missing from any text. Without
+/// them, runs of a list cost what other runs do, and bytes of short sections and of rows what other
+/// bytes do.
 const LATER: [&str; 3] = ["moving.listed", "moving.short", "moving.remote_rows"];
 
 /// The bytes of the first cache of a core.
@@ -187,8 +188,8 @@ impl Machine {
         if shared { &self.shared } else { &self.network }
     }
 
-    /// Returns the machine for a program whose packs and unpacks move this number of bytes in all. A
-    /// section that is sent, the one that is received, and their two buffers share the caches.
+    /// Returns the machine for a program whose packs and unpacks move this number of bytes in all.
+    /// A section that is sent, the one that is received, and their two buffers share the caches.
     pub(crate) fn while_moving(&self, bytes: f64) -> Self {
         let mut machine = *self;
         let Moving { pack, unpack, short, long, remote, remote_rows, .. } = &mut machine.moving;

@@ -228,8 +228,8 @@ impl Figure {
         }
     }
 
-    /// Returns the elements that this message arrives in, before they are shifted. The elements of a
-    /// list arrive in order.
+    /// Returns the elements that this message arrives in, before they are shifted. The elements of
+    /// a list arrive in order.
     fn lands(self, at: usize) -> Datatype {
         if self == Figure::Listed { Datatype::run(0..LISTED) } else { self.moves(at) }
     }

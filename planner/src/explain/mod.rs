@@ -197,8 +197,8 @@ impl Terms {
     }
 }
 
-/// Returns the machine for [`moving`]: moving a byte takes the time that it takes in this program. A
-/// direct copy counts as a section that is packed and one that is unpacked.
+/// Returns the machine for [`moving`]: moving a byte takes the time that it takes in this program.
+/// A direct copy counts as a section that is packed and one that is unpacked.
 #[doc(hidden)]
 pub fn machine_of(program: &Program, machine: &Machine) -> Machine {
     let bytes = |instruction: &Instruction| match instruction {

@@ -42,9 +42,10 @@ impl World {
     /// Prepared supersteps exchange messages of 8 and 256 bytes, 32 messages at one time, columns
     /// of 512 elements, lists of 1024, planes of 64 rows, and sections: of 4 and 64 KiB, of 256 KiB
     /// between hosts, of a length that does not fit the cache of a core, and in several packets.
-    /// Where memory is shared, some are also copied directly. Each exchange has new values, which are read after it. The median time
-    /// counts. A figure that no exchange of this world shows stays as in this world's model: those
-    /// of the network if all ranks share memory, and all figures if there is one rank.
+    /// Where memory is shared, some are also copied directly. Each exchange has new values, which
+    /// are read after it. The median time counts. A figure that no exchange of this world shows
+    /// stays as in this world's model: those of the network if all ranks share memory, and all
+    /// figures if there is one rank.
     ///
     /// The sizes of the caches come from the system's files, for the host that has least. If there
     /// are no such files, they stay as in this world's model. All ranks at once sweep over fields
