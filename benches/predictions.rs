@@ -1,6 +1,7 @@
 //! How good is a prediction after a probe of ten seconds, for workloads, modes and sizes that the
 //! probe did not time? Prints the rows, worst first.
 //!
+//! Words on the command line name the transports (`local`, `shm`, `tcp`);
 //! `FENCEPOST_BENCH_PROBE=SECONDS` sets how long each transport is probed, and
 //! `FENCEPOST_BENCH_TIME=SECONDS` how long each plan is measured.
 
@@ -8,7 +9,7 @@
 
 use fencepost::prelude::*;
 use fencepost::{Compiled, Machine, TransportKind, ranks};
-use fencepost_benches::contest::short;
+use fencepost_benches::contest::{short, wanted};
 use fencepost_examples_support::pin;
 use fencepost_planner::explain::cost;
 use fencepost_tool::compare::{candidates, measure};
@@ -89,19 +90,20 @@ type Case = (String, MeasurementRow);
 /// the difference of both measurements.
 ///
 /// Two cores may change within seconds between states in which a cache line takes
-/// 55 or 590 ns. So the transport is probed again before each workload, and the prediction of a row
-/// is the median of those by all probes.
+/// 55 or 590 ns. So the transport is probed again before and after each workload, and the
+/// prediction of a row is the median of those by the probes around its two measurements.
 fn cases(name: &str, transport: TransportKind) -> Result<Vec<Case>> {
     let (probe, time) = (seconds("FENCEPOST_BENCH_PROBE", 10.0), seconds("FENCEPOST_BENCH_TIME", 0.7));
-    let each = probe / (2 * 2 * WORKLOADS.len() as u32);
+    let each = probe / (2 * (2 * WORKLOADS.len() as u32 + 1));
     let mut all = ranks(RANKS).transport(transport).collect(|world| {
         pin(world.rank());
         let (first, _) = world.measure_machine_for(probe / 2)?;
         let mut machines: Vec<Machine> = vec![first];
-        let mut cases: Vec<(Case, Compiled)> = Vec::new();
+        // Each with its plan, and its number among the workloads.
+        let mut cases: Vec<(Case, Compiled, usize)> = Vec::new();
         for pass in 0..2 {
             let mut at = 0;
-            for (workload, make, sizes) in WORKLOADS {
+            for (number, (workload, make, sizes)) in WORKLOADS.into_iter().enumerate() {
                 machines.push(world.measure_machine_for(each)?.0);
                 for size in sizes {
                     let candidates = candidates(&make(size)?, world.placement(), &first)?;
@@ -110,9 +112,9 @@ fn cases(name: &str, transport: TransportKind) -> Result<Vec<Case>> {
                         let chunk = row.chunk.map_or(String::new(), |chunk| format!(", chunks of {chunk}"));
                         let case = format!("{name}, {workload} {size}, {}{chunk}", row.prediction.mode);
                         if pass == 0 {
-                            cases.push(((case, row), candidate.plan));
+                            cases.push(((case, row), candidate.plan, number));
                         } else {
-                            let ((_, before), _) = &mut cases[at];
+                            let ((_, before), ..) = &mut cases[at];
                             let mean = f64::midpoint(before.measured, row.measured);
                             before.noise = (before.measured - row.measured).abs() / mean;
                             before.measured = mean;
@@ -122,13 +124,15 @@ fn cases(name: &str, transport: TransportKind) -> Result<Vec<Case>> {
                 }
             }
         }
-        let predicted = |((case, row), plan): (Case, Compiled)| {
+        machines.push(world.measure_machine_for(each)?.0);
+        let predicted = |((case, row), plan, number): (Case, Compiled, usize)| {
             let by = |machine: &Machine| -> f64 {
                 plan.schedules().iter().map(|schedule| cost(schedule, machine).predicted.0).sum()
             };
-            let mut times: Vec<f64> = machines.iter().map(by).collect();
+            let around = [0, 1].map(|pass| 1 + pass * WORKLOADS.len() + number);
+            let mut times = around.map(|at| [by(&machines[at]), by(&machines[at + 1])]).concat();
             times.sort_by(f64::total_cmp);
-            let prediction = PredictionRow { prepared: times[times.len() / 2], ..row.prediction };
+            let prediction = PredictionRow { prepared: f64::midpoint(times[1], times[2]), ..row.prediction };
             (case, MeasurementRow { prediction, ..row })
         };
         Ok(cases.into_iter().map(predicted).collect::<Vec<Case>>())
@@ -147,7 +151,7 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let mut all = Vec::new();
-    for (name, transport) in transports {
+    for (name, transport) in transports.into_iter().filter(|(name, _)| wanted(name)) {
         all.extend(cases(name, transport)?);
     }
     let error = |row: &MeasurementRow| (row.prediction.prepared / row.measured - 1.0).abs();
@@ -156,8 +160,8 @@ fn main() -> Result<()> {
     println!("{:>9} {:>12} {:>12} {:>7}", "error", "predicted us", "measured us", "noise");
     for (name, row) in &counted {
         println!(
-            "{:>7.0} % {:>12.2} {:>12.2} {:>5.1} %  {name}",
-            100.0 * error(row),
+            "{:>+7.0} % {:>12.2} {:>12.2} {:>5.1} %  {name}",
+            100.0 * (row.prediction.prepared / row.measured - 1.0),
             row.prediction.prepared / 1e3,
             row.measured / 1e3,
             100.0 * row.noise

@@ -19,6 +19,7 @@ pub mod ir;
 pub mod kept;
 pub mod machine;
 pub mod options;
+mod packets;
 pub mod passes;
 pub mod plan;
 pub mod probes;

@@ -3,7 +3,6 @@
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
-use crate::ids::Delta;
 use crate::ir::transfers::Side;
 use crate::units::Nanos;
 use std::fmt;
@@ -33,8 +32,8 @@ parameters! {
         latency "latency",
         /// `o`: ns of CPU for each frame, at each end.
         overhead "overhead",
-        /// `g`: ns of CPU for each frame that follows another one of the same two ranks, at each
-        /// end. Frames that leave together share the cost of leaving.
+        /// `g`: ns of CPU for each frame that leaves in one packet with the frame before it, at
+        /// each end.
         further "further",
         /// Additional ns for each frame with a long payload: the first lines of a buffer that its
         /// sender holds.
@@ -49,19 +48,27 @@ parameters! {
     Moving {
         /// ns for each run of contiguous elements, packed or unpacked.
         per_run "per_run",
+        /// Additional ns for each run of a list, in which runs are at no fixed distance.
+        listed "listed",
         /// ns a byte packed.
         pack "pack",
         /// ns a byte unpacked.
         unpack "unpack",
-        /// The cost of a byte packed or unpacked in sections that do not fit the cache of a core
-        /// together with their buffers, as a factor: their lines are in a cache that cores share,
-        /// from which another core may get them sooner.
+        /// The cost of a byte packed, unpacked or copied by programs whose sections fit half of
+        /// the first cache together with their buffers, as a factor.
+        short "short",
+        /// The cost of a byte packed or unpacked by programs whose sections do not fit the cache of
+        /// a core together with their buffers, as a factor: their lines are in a cache that cores
+        /// share, from which another core may get them sooner.
         long "long",
         /// ns for each run stored into or loaded from another rank's memory, whose owner holds the
         /// lines, too.
         remote_run "remote_run",
-        /// ns a byte copied directly into or out of another rank's memory.
+        /// ns a byte copied directly into or out of another rank's memory, in one run.
         remote "remote",
+        /// The same in several runs, such as the rows of a plane: while a core reads one run, its
+        /// cache also loads the lines after it, which another core may be writing.
+        remote_rows "remote_rows",
     }
 }
 
@@ -80,9 +87,9 @@ parameters! {
 }
 
 /// The cost of communication and of memory. `Display` writes it as lines `key = value`, and `parse`
-/// reads such a text, in which each key occurs exactly once and `#` begins a comment. The values
-/// are nanoseconds, and bytes for the sizes of caches. `World::measure_machine` measures the
-/// machine on which it runs.
+/// reads such a text, in which each key occurs exactly once and `#` begins a comment. Keys that
+/// earlier versions do not have may be missing. The values are nanoseconds, and bytes for the sizes
+/// of caches. `World::measure_machine` measures the machine on which it runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Machine {
     /// The link between ranks that share memory.
@@ -130,16 +137,27 @@ impl Default for Machine {
             },
             moving: Moving {
                 per_run: 0.2,
+                listed: 0.0,
                 pack: 0.10,
                 unpack: 0.17,
+                short: 1.0,
                 long: 1.0,
                 remote_run: 20.0,
                 remote: 0.267,
+                remote_rows: 0.267,
             },
             caches: Caches { core: 1_048_576.0, host: 33_554_432.0, near: 0.03, memory: 0.08 },
         }
     }
 }
+
+/// The keys that texts of earlier versions do not have. They may be missing from any text. Without
+/// them, runs of a list cost what other runs do, and bytes of short sections and of rows what other
+/// bytes do.
+const LATER: [&str; 3] = ["moving.listed", "moving.short", "moving.remote_rows"];
+
+/// The bytes of the first cache of a core.
+const FIRST_CACHE: f64 = 32_768.0;
 
 /// The longest payload that travels in its frame, in bytes: every transport copies it.
 pub const SHORT: u64 = 24;
@@ -150,10 +168,17 @@ impl Link {
         if bytes > SHORT { self.payload } else { 0.0 }
     }
 
-    /// Returns the overhead of a frame of a rank and `peer`, if the frame before it, in the same
-    /// direction, was one of the rank and `before`.
-    pub(crate) fn overhead_after(&self, before: Option<Delta>, peer: Delta) -> f64 {
-        if before == Some(peer) { self.further } else { self.overhead }
+    /// Returns the overhead of a frame, which may be one that shares a packet with the frame before
+    /// it.
+    pub(crate) fn overhead(&self, is_further: bool) -> f64 {
+        if is_further { self.further } else { self.overhead }
+    }
+}
+
+impl Moving {
+    /// Gives the figures of [`LATER`] the values that they have where a text leaves them out.
+    fn without_later(&mut self) {
+        (self.listed, self.short, self.remote_rows) = (0.0, 1.0, self.remote);
     }
 }
 
@@ -163,44 +188,56 @@ impl Machine {
         if shared { &self.shared } else { &self.network }
     }
 
-    /// Returns the number of bytes that are packed or unpacked in the time of these. A section, its
-    /// two buffers and the section at the other end share the caches.
-    fn long(&self, bytes: f64) -> f64 {
-        if 4.0 * bytes > self.caches.core { bytes * self.moving.long } else { bytes }
+    /// Returns the machine for a program whose packs and unpacks move this number of bytes in all.
+    /// A section that is sent, the one that is received, and their two buffers share the caches.
+    pub(crate) fn while_moving(&self, bytes: f64) -> Self {
+        let mut machine = *self;
+        let Moving { pack, unpack, short, long, remote, remote_rows, .. } = &mut machine.moving;
+        if 2.0 * bytes <= FIRST_CACHE / 2.0 {
+            [pack, unpack, remote, remote_rows].into_iter().for_each(|figure| *figure *= *short);
+        } else if 2.0 * bytes > self.caches.core {
+            [pack, unpack].into_iter().for_each(|figure| *figure *= *long);
+        }
+        machine
     }
 
     /// Returns the time of packing these elements of `size` bytes each.
     pub(crate) fn pack(&self, side: &Side, size: u32) -> Nanos {
-        let bytes = self.long(bytes(side, size));
-        Nanos(self.moving.per_run * runs(side) + self.moving.pack * bytes)
+        Nanos(self.runs(datatype(side)) + self.moving.pack * bytes(side, size))
     }
 
     /// Returns the time of unpacking these elements.
     pub(crate) fn unpack(&self, side: &Side, size: u32) -> Nanos {
-        let bytes = self.long(bytes(side, size));
-        Nanos(self.moving.per_run * runs(side) + self.moving.unpack * bytes)
+        Nanos(self.runs(datatype(side)) + self.moving.unpack * bytes(side, size))
     }
 
     /// Returns the time of copying these elements directly. `remote` is the side in another rank's
     /// memory.
     pub(crate) fn copy(&self, remote: &Side, local: &Side, size: u32) -> Nanos {
-        Nanos(self.copied(runs(remote), runs(local), bytes(remote, size)))
+        Nanos(self.copied(datatype(remote), datatype(local), bytes(remote, size)))
     }
 
-    fn copied(&self, remote_runs: f64, local_runs: f64, bytes: f64) -> f64 {
-        self.moving.remote_run * remote_runs
-            + self.moving.per_run * (local_runs - remote_runs).max(0.0)
-            + self.moving.remote * bytes
+    fn runs(&self, datatype: Option<&Datatype>) -> f64 {
+        self.moving.per_run * runs(datatype) + self.moving.listed * listed(datatype)
+    }
+
+    fn copied(&self, remote: Option<&Datatype>, local: Option<&Datatype>, bytes: f64) -> f64 {
+        let (theirs, own) = (runs(remote), runs(local));
+        let per_byte = if theirs > 1.0 { self.moving.remote_rows } else { self.moving.remote };
+        self.moving.remote_run * theirs
+            + self.moving.per_run * (own - theirs).max(0.0)
+            + self.moving.listed * listed(remote).max(listed(local))
+            + per_byte * bytes
     }
 
     /// Returns the time that a direct copy of elements of `size` bytes saves over packing and
     /// unpacking them. It is negative if the runs in the memory of the other rank are short.
     pub(crate) fn saved_by_copying(&self, remote: &Datatype, local: &Datatype, size: u32) -> Nanos {
-        let (theirs, own) = (remote.run_count() as f64, local.run_count() as f64);
         let bytes = remote.size() as f64 * f64::from(size);
-        let moved = (self.moving.pack + self.moving.unpack) * self.long(bytes);
-        let packed = self.moving.per_run * (theirs + own) + moved;
-        Nanos(packed - self.copied(theirs, own, bytes))
+        let machine = self.while_moving(2.0 * bytes);
+        let Moving { pack, unpack, .. } = machine.moving;
+        let packed = self.runs(Some(remote)) + self.runs(Some(local)) + (pack + unpack) * bytes;
+        Nanos(packed - machine.copied(Some(remote), Some(local), bytes))
     }
 
     /// Returns the time of a message of `bytes` bytes, from sent to seen, without packing.
@@ -221,7 +258,7 @@ impl Machine {
     pub(crate) fn chunk(&self, shared: bool, bytes: u64) -> u64 {
         let link = self.link(shared);
         let tail = self.moving.unpack + link.per_byte;
-        let each = 2.0 * link.further + link.payload;
+        let each = 2.0 * link.overhead + link.payload;
         let best = (bytes as f64 * each / tail.max(1e-6)).sqrt();
         (best as u64).clamp(4096, 1 << 30).next_power_of_two()
     }
@@ -245,8 +282,17 @@ impl Machine {
     }
 }
 
-fn runs(side: &Side) -> f64 {
-    side.window().map_or(1, |(_, datatype): (_, &Datatype)| datatype.run_count()) as f64
+fn datatype(side: &Side) -> Option<&Datatype> {
+    side.window().map(|(_, datatype)| datatype)
+}
+
+fn runs(datatype: Option<&Datatype>) -> f64 {
+    datatype.map_or(1, Datatype::run_count) as f64
+}
+
+/// Returns the number of runs that are at no fixed distance from those before them.
+fn listed(datatype: Option<&Datatype>) -> f64 {
+    datatype.map_or(0, |datatype| datatype.pieces().len().saturating_sub(1)) as f64
 }
 
 fn bytes(side: &Side, size: u32) -> f64 {
@@ -255,8 +301,13 @@ fn bytes(side: &Side, size: u32) -> f64 {
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut copy = *self;
-        copy.fields().into_iter().try_for_each(|(key, value)| writeln!(f, "{key} = {value}"))
+        let (mut copy, mut without) = (*self, *self);
+        without.moving.without_later();
+        copy.fields()
+            .into_iter()
+            .zip(without.fields())
+            .filter(|((key, value), (_, without))| !LATER.contains(&key.as_str()) || value != without)
+            .try_for_each(|((key, value), _)| writeln!(f, "{key} = {value}"))
     }
 }
 
@@ -298,9 +349,18 @@ impl FromStr for Machine {
                 .ok_or_else(|| wrong(number, format!("{value:?} is not a number, 0 or more")))?;
         }
         let missing: Vec<String> = fields.into_iter().filter(|field| !field.2).map(|field| field.0).collect();
+        let (later, missing): (Vec<String>, Vec<String>) =
+            missing.into_iter().partition(|key| LATER.contains(&key.as_str()));
         if !missing.is_empty() {
             let missing = missing.join(", ");
             return Err(Error::new(ErrorClass::Arg, format!("the machine model has no value for {missing}")));
+        }
+        let mut without = machine;
+        without.moving.without_later();
+        for ((key, value), (_, without)) in machine.fields().into_iter().zip(without.fields()) {
+            if later.contains(&key) {
+                *value = *without;
+            }
         }
         Ok(machine)
     }
@@ -308,7 +368,7 @@ impl FromStr for Machine {
 
 #[cfg(test)]
 mod tests {
-    use super::Machine;
+    use super::{LATER, Machine, Moving};
 
     #[test]
     fn a_model_reads_as_it_is_written_and_no_key_may_be_missing_unknown_or_doubled() {
@@ -333,6 +393,11 @@ mod tests {
                 .contains("shared.latency")
         );
         assert!(text.replacen("1234.5", "-1", 1).parse::<Machine>().is_err());
+        // A text of an earlier version has no value for the figures that were added later.
+        assert!(LATER.iter().all(|key| !text.contains(key)));
+        let moving = Moving { listed: 2.0, short: 0.5, remote_rows: 0.3, ..machine.moving };
+        let later = Machine { moving, ..machine };
+        assert_eq!(later.to_string().parse::<Machine>().unwrap(), later);
         assert!(text.replacen("1234.5", "NaN", 1).parse::<Machine>().is_err());
     }
 }

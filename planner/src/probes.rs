@@ -25,7 +25,7 @@ use crate::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns,
 use crate::ir::schedule::{Placement, Schedule};
 use crate::machine::{Link, Machine};
 use crate::options::Options;
-use crate::units::Nanos;
+use crate::units::{self, Nanos};
 use crate::verify::Verified;
 use std::fmt;
 
@@ -33,16 +33,27 @@ use std::fmt;
 /// lines.
 const SECTION: usize = 8192;
 const FAR_SECTION: usize = 4 * SECTION;
-const LINES: usize = 64;
+const LINES: usize = 32;
 
-/// The rows of a plane of a field: their number, their length, and the number of elements from one
-/// to the next.
+/// The number of elements of a section that fits half of the first cache, with three like it.
+const SHORT: usize = 512;
+
+/// The rows of a plane of a field: their number, their length, and the numbers of elements from one
+/// to the next, and to the row of the halo next to it.
 const ROWS: usize = 64;
 const ROW: usize = 128;
 const ROW_STRIDE: usize = 4904;
+const HALO_ROW: usize = ROW + 2;
+
+/// The number of elements of a list, a power of two.
+const LISTED: usize = 1024;
 
 /// The most elements of a section that does not fit the cache of a core.
 const LONG_MAX: usize = 1 << 20;
+
+/// The number of the packets of a message, and the number of elements of each.
+const PACKETS: usize = 5;
+const PACKET: usize = 2048;
 
 /// The number of messages that leave together.
 const MANY: usize = 32;
@@ -63,6 +74,8 @@ enum Figure {
     Message,
     /// The cost of the second of two messages at one time.
     Second,
+    /// The cost of each of several packets of a message.
+    Packets,
     /// The cost of each further one of many messages at one time between the same ranks.
     Further,
     /// The cost of the first lines of a message.
@@ -71,14 +84,19 @@ enum Figure {
     Bytes,
     /// The cost of a byte of a longer one between hosts.
     FarBytes,
+    /// How the cost of a byte changes if sections fit the first cache.
+    ShortBytes,
     /// How the cost of a byte changes if sections, of this many elements, do not fit the cache of a
     /// core.
     LongBytes(usize),
     /// The cost of each of many runs.
     Runs,
-    /// The cost of a byte that is copied directly into the memory of another rank, or out of it,
-    /// in rows.
+    /// The additional cost of each run of a list.
+    Listed,
+    /// The cost of a byte that is copied directly into the memory of another rank, or out of it.
     DirectBytes,
+    /// The same in rows, next to those that are received.
+    DirectRows,
     /// The cost of each of many runs that are copied directly.
     DirectRuns,
 }
@@ -133,15 +151,17 @@ impl fmt::Display for Probe {
         let what = match self.figure {
             Figure::Message => "8 bytes".into(),
             Figure::Second => "two messages of 8 bytes".into(),
+            Figure::Packets => format!("{} KiB in {PACKETS} packets", PACKETS * PACKET * 8 / 1024),
             Figure::Further => format!("{MANY} messages of 8 bytes"),
             Figure::Lines => format!("{} bytes", LINES * 8),
             Figure::Bytes => format!("{} KiB", SECTION * 8 / 1024),
             Figure::FarBytes => format!("{} KiB", FAR_SECTION * 8 / 1024),
+            Figure::ShortBytes => format!("{} KiB", SHORT * 8 / 1024),
             Figure::LongBytes(elements) => format!("{} KiB", elements * 8 / 1024),
             Figure::Runs => format!("{RUNS} runs of 8 bytes"),
-            Figure::DirectBytes => {
-                format!("{ROWS} rows of {} bytes, copied directly", ROW * 8)
-            }
+            Figure::Listed => format!("a list of {LISTED} times 8 bytes"),
+            Figure::DirectBytes => format!("{} KiB, copied directly", SECTION * 8 / 1024),
+            Figure::DirectRows => format!("{ROWS} rows of {} bytes, copied directly", ROW * 8),
             Figure::DirectRuns => format!("{RUNS} runs of 8 bytes, copied directly"),
         };
         write!(f, "{what}, {}", if self.shared { "in shared memory" } else { "between hosts" })
@@ -154,11 +174,14 @@ impl Figure {
         match self {
             Figure::Message => 1,
             Figure::Second => 2,
+            Figure::Packets => PACKETS * PACKET,
             Figure::Further => MANY,
             Figure::Lines => LINES,
-            Figure::Bytes => SECTION,
-            Figure::DirectBytes => ROWS * ROW_STRIDE,
+            Figure::Bytes | Figure::DirectBytes => SECTION,
+            Figure::Listed => LISTED,
+            Figure::DirectRows => ROWS * ROW_STRIDE,
             Figure::FarBytes => FAR_SECTION,
+            Figure::ShortBytes => SHORT,
             Figure::LongBytes(elements) => elements,
             Figure::Runs | Figure::DirectRuns => RUNS * STRIDE,
         }
@@ -176,7 +199,11 @@ impl Figure {
     /// Returns the distance from each element that is sent to the one that is received, which is
     /// next to it in a column, as in a halo.
     fn shift(self) -> usize {
-        if matches!(self, Figure::Runs | Figure::DirectRuns) { 1 } else { self.elements() }
+        match self {
+            Figure::Runs | Figure::DirectRuns => 1,
+            Figure::DirectRows => HALO_ROW,
+            _ => self.elements(),
+        }
     }
 
     /// Returns the elements that a message moves. `at` is 0 for the first message, 1 for the second
@@ -184,17 +211,27 @@ impl Figure {
     fn moves(self, at: usize) -> Datatype {
         match self {
             Figure::Message | Figure::Second | Figure::Further => Datatype::run(at..at + 1),
+            Figure::Packets => Datatype::run(0..PACKETS * PACKET),
             Figure::Lines => Datatype::run(0..LINES),
-            Figure::Bytes => Datatype::run(0..SECTION),
-            Figure::DirectBytes => {
-                Datatype::nest(0, &[(ROWS, ROW_STRIDE as i64)], ROW).expect("few elements")
+            Figure::Bytes | Figure::DirectBytes => Datatype::run(0..SECTION),
+            // Half of the square of each number visits every element of a power of two once.
+            Figure::Listed => {
+                Datatype::elements((0..LISTED).map(|i| i * (i + 1) / 2 % LISTED)).expect("few elements")
             }
+            Figure::DirectRows => Datatype::nest(1, &[(ROWS, ROW_STRIDE as i64)], ROW).expect("few elements"),
             Figure::FarBytes => Datatype::run(0..FAR_SECTION),
+            Figure::ShortBytes => Datatype::run(0..SHORT),
             Figure::LongBytes(elements) => Datatype::run(0..elements),
             Figure::Runs | Figure::DirectRuns => {
                 Datatype::nest(0, &[(RUNS, STRIDE as i64)], 1).expect("few elements")
             }
         }
+    }
+
+    /// Returns the elements that this message arrives in, before they are shifted. The elements of
+    /// a list arrive in order.
+    fn lands(self, at: usize) -> Datatype {
+        if self == Figure::Listed { Datatype::run(0..LISTED) } else { self.moves(at) }
     }
 }
 
@@ -219,28 +256,28 @@ pub fn probes(ranks: u32, placement: Placement, machine: &Machine) -> Result<Vec
             all.push((Second, true));
         }
         all.extend(
-            [Further, Lines, Bytes, LongBytes(long), Runs, DirectRuns, DirectBytes]
-                .map(|figure| (figure, true)),
+            [Further, Lines, Bytes, ShortBytes, LongBytes(long), Runs, Listed].map(|figure| (figure, true)),
         );
+        all.extend([DirectBytes, DirectRows, DirectRuns].map(|figure| (figure, true)));
     }
     if ranks > each {
         all.push((Message, false));
-        if ranks > 2 * each {
-            all.push((Second, false));
-        }
+        all.push((if ranks > 2 * each { Second } else { Packets }, false));
         all.extend([Further, Lines, FarBytes].map(|figure| (figure, false)));
         if each == 1 {
-            all.push((Runs, false));
+            all.extend([ShortBytes, Runs, Listed].map(|figure| (figure, false)));
         }
     }
     let probe = |(figure, shared)| {
         let to = |rank: u32, at: usize| partner(rank, (ranks, each), shared, figure, at);
         let mode = match figure {
-            DirectBytes | DirectRuns => Mode::Direct,
+            DirectBytes | DirectRows | DirectRuns => Mode::Direct,
             Further => Mode::Aggressive,
+            Packets => Mode::Pipelined,
             _ => Mode::Aggregated,
         };
-        let options = Options { mode, coalesce: figure != Further, ..Options::default() };
+        let chunk = (figure == Packets).then_some(units::Bytes((PACKET * 8) as u64));
+        let options = Options { mode, coalesce: figure != Further, chunk, ..Options::default() };
         let schedule = compile(&patterns(ranks, figure, to), placement, machine, &options)?;
         Ok(Probe { figure, shared, schedule })
     };
@@ -278,13 +315,12 @@ fn patterns(ranks: u32, figure: Figure, to: impl Fn(u32, usize) -> Option<u32>) 
     let mut classes = Interner::default();
     let class_of = (0..ranks).map(|rank| {
         let put = |at| {
-            let moved = figure.moves(at);
             to(rank, at).map(|other| Operation {
                 kind: Kind::Put,
                 window,
                 target: Some(Delta::between(Rank(rank), Rank(other))),
-                remote: moved.shift(figure.shift() as i64).expect("few elements"),
-                local: Local::Section { window, datatype: moved },
+                remote: figure.lands(at).shift(figure.shift() as i64).expect("few elements"),
+                local: Local::Section { window, datatype: figure.moves(at) },
                 mode: Mode::Auto,
                 site: Site::default(),
             })
@@ -322,13 +358,16 @@ fn fit(machine: &mut Machine, measured: &[(Probe, Nanos)]) {
         let first =
             measured.iter().find(|(other, _)| other.figure == Figure::Message && other.shared == shared);
         match (probe.figure, first) {
-            (Figure::Second, Some((message, first))) => {
+            (Figure::Second | Figure::Packets, Some((message, first))) => {
                 let more = |machine: &Machine| told(machine) - message.predicted(machine).0;
-                let second = (time.0 - first.0).min((1.0 - LEAST) * first.0);
-                scale(machine, more, second, |machine| {
+                scale(machine, more, time.0 - first.0, |machine| {
                     let link = link(machine, shared);
                     vec![&mut link.overhead]
                 });
+                // Both ends have an overhead, and the latency takes a share of the rest.
+                let most = (1.0 - LEAST) / 2.0 * first.0;
+                let overhead = &mut link(machine, shared).overhead;
+                *overhead = overhead.min(most);
                 let alone = |machine: &Machine| message.predicted(machine).0;
                 scale(machine, alone, first.0, |machine| vec![&mut link(machine, shared).latency]);
             }
@@ -342,12 +381,13 @@ fn fit(machine: &mut Machine, measured: &[(Probe, Nanos)]) {
 fn figures(machine: &mut Machine, figure: Figure, shared: bool, near: bool) -> Vec<&mut f64> {
     let bytes_move = shared || !near;
     match figure {
-        Figure::Message | Figure::Second => {
+        Figure::Message | Figure::Second | Figure::Packets => {
             let link = link(machine, shared);
             vec![&mut link.latency, &mut link.overhead]
         }
         Figure::Further => vec![&mut link(machine, shared).further],
         Figure::Lines => vec![&mut link(machine, shared).payload],
+        Figure::ShortBytes => vec![&mut machine.moving.short],
         Figure::LongBytes(_) => vec![&mut machine.moving.long],
         Figure::Bytes | Figure::FarBytes if bytes_move => {
             let Machine { shared: near, network, moving, caches: _ } = machine;
@@ -356,7 +396,9 @@ fn figures(machine: &mut Machine, figure: Figure, shared: bool, near: bool) -> V
         }
         Figure::Bytes | Figure::FarBytes => vec![&mut machine.network.per_byte],
         Figure::Runs => vec![&mut machine.moving.per_run],
+        Figure::Listed => vec![&mut machine.moving.listed],
         Figure::DirectBytes => vec![&mut machine.moving.remote],
+        Figure::DirectRows => vec![&mut machine.moving.remote_rows],
         Figure::DirectRuns => vec![&mut machine.moving.remote_run],
     }
 }
@@ -406,8 +448,11 @@ mod tests {
                 per_byte: bytes * per_byte,
             })
         };
-        let moving = prop::array::uniform6(0.3_f64..3.0).prop_map(|[a, b, c, d, e, f]| Moving {
+        let moving = prop::array::uniform9(0.3_f64..3.0).prop_map(|[a, b, c, d, e, f, g, h, i]| Moving {
+            short: i,
             long: f,
+            listed: g,
+            remote_rows: 0.2 * h,
             per_run: a,
             pack: 0.1 * b,
             unpack: 0.1 * c,
@@ -482,7 +527,17 @@ mod tests {
     #[test]
     fn figures_of_nothing_are_found() {
         let link = Link { latency: 0.0, overhead: 0.0, further: 0.0, payload: 0.0, per_byte: 0.0 };
-        let moving = Moving { per_run: 0.0, pack: 0.0, unpack: 0.0, long: 0.0, remote_run: 0.0, remote: 0.0 };
+        let moving = Moving {
+            per_run: 0.0,
+            listed: 0.0,
+            pack: 0.0,
+            unpack: 0.0,
+            short: 0.0,
+            long: 0.0,
+            remote_run: 0.0,
+            remote: 0.0,
+            remote_rows: 0.0,
+        };
         let nothing = Machine { shared: link, network: link, moving, ..Machine::default() };
         for placement in [Placement::Together, Placement::Apart] {
             let probes = probes(4, placement, &nothing).unwrap();

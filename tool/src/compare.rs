@@ -139,9 +139,14 @@ impl Turns {
             for (window, touched) in windows.iter_mut().zip(touched) {
                 window.write(&touched.sent, run);
             }
-            let windows_now: Vec<&mut dyn AnyWindow> =
-                windows.iter_mut().map(|window| window.as_any()).collect();
-            self.prepared.replay(windows_now)?;
+            match &mut *windows {
+                // A list of windows takes an allocation, which a short exchange would show.
+                [window] => self.prepared.replay([window.as_any()])?,
+                all => {
+                    let all: Vec<&mut dyn AnyWindow> = all.iter_mut().map(|window| window.as_any()).collect();
+                    self.prepared.replay(all)?;
+                }
+            }
             for (window, touched) in windows.iter().zip(touched) {
                 window.read(&touched.came);
             }

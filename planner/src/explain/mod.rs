@@ -11,6 +11,7 @@ use crate::ids::{ClassId, Delta, Id, Rank};
 use crate::ir::schedule::{Frame, Instruction, Part, Placement, Program, Schedule};
 use crate::ir::transfers::Side;
 use crate::machine::{Link, Machine};
+use crate::packets::Packets;
 use crate::table::Table;
 use crate::units::{Bytes, Nanos};
 use std::collections::BTreeSet;
@@ -138,7 +139,7 @@ impl Terms {
     fn of(schedule: &Schedule, program: &Program, rank: u32, machine: &Machine) -> Self {
         let mut terms = Self::default();
         let (mut out, mut into, mut farthest) = (0.0, 0.0, 0.0_f64);
-        let (mut sent, mut awaited) = (None, None);
+        let (mut sent, mut awaited) = (Packets::default(), Packets::default());
         // The ranks, with the direction of their frames: true for those that are sent.
         let mut met = BTreeSet::new();
         let mut direct = false;
@@ -150,25 +151,24 @@ impl Terms {
             let Link { overhead, further, .. } = *link(peer);
             Nanos(if met.insert((is_sent, peer)) { overhead } else { overhead.min(further) })
         };
+        let of_program = &machine_of(program, machine);
         for instruction in &program.instructions {
-            terms.moving += moving(instruction, machine);
+            terms.moving += moving(instruction, of_program);
             match instruction {
                 Instruction::Expose { peer } | Instruction::Done { peer } => {
-                    terms.overhead += Nanos(link(*peer).overhead_after(sent, *peer));
+                    terms.overhead += Nanos(link(*peer).overhead(sent.add(*peer, 0)));
                     terms.least_overhead += least(true, *peer);
-                    sent = Some(*peer);
                 }
                 Instruction::Send { buffer, bytes, .. } => {
                     let Some(buffer) = program.buffers.get(*buffer) else { continue };
-                    terms.overhead += Nanos(link(buffer.peer).overhead_after(sent, buffer.peer));
+                    terms.overhead += Nanos(link(buffer.peer).overhead(sent.add(buffer.peer, *bytes)));
                     terms.least_overhead += least(true, buffer.peer);
-                    sent = Some(buffer.peer);
                     out += link(buffer.peer).per_byte * *bytes as f64;
                 }
                 Instruction::Await { peer, frame } => {
-                    terms.overhead += Nanos(link(*peer).overhead_after(awaited, *peer));
+                    let payload = if let Frame::Data { bytes } = frame { *bytes } else { 0 };
+                    terms.overhead += Nanos(link(*peer).overhead(awaited.add(*peer, payload)));
                     terms.least_overhead += least(false, *peer);
-                    awaited = Some(*peer);
                     farthest = farthest.max(if *peer == Delta::SELF { 0.0 } else { link(*peer).latency });
                     direct |= *frame == Frame::Done;
                     if let Frame::Data { bytes } = frame {
@@ -197,7 +197,31 @@ impl Terms {
     }
 }
 
-/// Returns the time of an instruction that packs, unpacks or copies; zero for any other.
+/// Returns the machine for [`moving`]: moving a byte takes the time that it takes in this program.
+/// A direct copy counts as a section that is packed and one that is unpacked.
+#[doc(hidden)]
+pub fn machine_of(program: &Program, machine: &Machine) -> Machine {
+    let bytes = |instruction: &Instruction| match instruction {
+        Instruction::Pack { from, element, .. } => bytes(from, *element),
+        Instruction::Unpack { to: part, element, .. } | Instruction::Combine { from: part, element, .. } => {
+            bytes(part, element.size)
+        }
+        Instruction::Copy { to, element, .. } => 2.0 * bytes(to, element.size),
+        _ => 0.0,
+    };
+    machine.while_moving(program.instructions.iter().map(bytes).sum())
+}
+
+fn bytes(part: &Part, size: u32) -> f64 {
+    let elements = match part {
+        Part::Window { datatype, .. } => datatype.size(),
+        Part::Operation { count, .. } => *count,
+    };
+    elements as f64 * f64::from(size)
+}
+
+/// Returns the time of an instruction that packs, unpacks or copies; zero for any other. `machine`
+/// is that of the instruction's program.
 #[doc(hidden)]
 pub fn moving(instruction: &Instruction, machine: &Machine) -> Nanos {
     match instruction {

@@ -318,6 +318,8 @@ impl Costs {
             }
         };
         let (from, to) = if operation.kind == Kind::Get { (&remote, &local) } else { (&local, &remote) };
+        // As much comes from the other rank as is sent to it.
+        let machine = &machine.while_moving(2.0 * bytes as f64);
         Self {
             pack: machine.pack(from, element.size),
             message: machine.message(shared, bytes),

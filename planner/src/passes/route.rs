@@ -70,6 +70,9 @@ type LinkEnd = (Delta, bool);
 
 /// Returns which transfers of a link should be direct if memory is shared and it is safe.
 fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> {
+    // As much comes from the other rank as is sent to it.
+    let machine =
+        &machine.while_moving(2.0 * link.iter().map(|transfer| transfer.bytes() as f64).sum::<f64>());
     let gain = |transfer: &Transfer| {
         let (remote, local) = if transfer.is_answer() {
             (&transfer.source, &transfer.target)

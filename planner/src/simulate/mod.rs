@@ -2,7 +2,7 @@
 //! noise.
 //!
 //! Each rank executes its program on a clock of its own. To send a frame, a rank is busy for the
-//! overhead `o`, or for `g` if the frame before it was to the same rank. The frame then occupies
+//! overhead `o`, or for `g` if it shares a packet with the frame before it. The frame then occupies
 //! the rank's link for `G` a byte, after earlier frames, and arrives after the latency `L`. The
 //! receiver waits for the arrival and is busy for `o` or `g` as well, and for long payloads also
 //! for their first lines. All times are whole nanoseconds, so that sums do
@@ -23,10 +23,11 @@ mod path;
 pub use goal::goal;
 
 use crate::error::{Error, ErrorClass, Result};
-use crate::explain::moving;
+use crate::explain::{machine_of, moving};
 use crate::ids::{ClassId, Delta, Id};
 use crate::ir::schedule::{Frame, Instruction, Placement, Program, Schedule};
 use crate::machine::{Link, Machine, Moving, SHORT};
+use crate::packets::Packets;
 use crate::table::Table;
 use crate::trace::{self, What};
 use std::collections::{HashMap, VecDeque};
@@ -106,7 +107,7 @@ pub struct Path {
 enum Event {
     /// Moves elements.
     Move(u64),
-    /// Sends a frame to a rank. It is a further one if the frame before it was to the same rank.
+    /// Sends a frame to a rank. It is a further one if it shares a packet with the frame before it.
     Send { to: Delta, bytes: u64, is_further: bool },
     /// Waits for the next frame of a rank. `number` counts the frames of that rank in the epoch.
     Await { from: Delta, number: u32, is_long: bool, is_further: bool },
@@ -218,11 +219,12 @@ fn events(program: &Program, machine: &Machine) -> (Vec<Event>, Sends, Vec<Vec<u
     let mut all = Vec::new();
     let (mut sends, mut taken): (Sends, HashMap<Delta, u32>) = Default::default();
     let mut buffers: Vec<Vec<u32>> = program.buffers.values().map(|_| Vec::new()).collect();
-    let (mut count, mut last_sent, mut last_awaited) = (0, None, None);
+    let (mut count, mut sent, mut awaited) = (0, Packets::default(), Packets::default());
+    let machine = &machine_of(program, machine);
     let mut send = |to: Delta, bytes, all: &mut Vec<Event>| {
         sends.entry(to).or_default().push(count);
         count += 1;
-        let is_further = last_sent.replace(to) == Some(to);
+        let is_further = sent.add(to, bytes);
         all.push(Event::Send { to, bytes, is_further });
         count - 1
     };
@@ -237,8 +239,8 @@ fn events(program: &Program, machine: &Machine) -> (Vec<Event>, Sends, Vec<Vec<u
             }
             Instruction::Await { peer, frame } => {
                 let number = taken.entry(*peer).or_default();
-                let is_long = matches!(frame, Frame::Data { bytes } if *bytes > SHORT);
-                let is_further = last_awaited.replace(*peer) == Some(*peer);
+                let bytes = if let Frame::Data { bytes } = frame { *bytes } else { 0 };
+                let (is_long, is_further) = (bytes > SHORT, awaited.add(*peer, bytes));
                 all.push(Event::Await { from: *peer, number: *number, is_long, is_further });
                 *number += 1;
             }
@@ -460,14 +462,14 @@ fn too_long() -> Error {
 
 /// Refuses what cannot be simulated with whole numbers, or takes more memory than there may be.
 fn refuse(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> Result<()> {
-    let Machine {
-        shared, network, moving: Moving { per_run, pack, unpack, long, remote_run, remote }, ..
-    } = machine;
+    let Machine { shared, network, moving, .. } = machine;
+    let Moving { per_run, listed, pack, unpack, short, long, remote_run, remote, remote_rows } = *moving;
+    let factor = 1.0_f64.max(short).max(long);
+    let bytes = [pack, unpack, remote, remote_rows].map(|figure| figure * factor);
+    let moving = [per_run, listed, short, long, remote_run].into_iter().chain(bytes);
     let of_link = |link: &Link| [link.latency, link.overhead, link.further, link.payload, link.per_byte];
-    let figures = of_link(shared).into_iter().chain(of_link(network));
-    for figure in
-        figures.chain([*per_run, *pack, *unpack, *long, pack * long, unpack * long, *remote_run, *remote])
-    {
+    let figures = of_link(shared).into_iter().chain(of_link(network)).chain(moving);
+    for figure in figures {
         if !(0.0..=1e9).contains(&figure) {
             let message =
                 format!("a machine model with a figure of {figure} ns: at most a second is simulated");

@@ -17,7 +17,7 @@ use std::fmt::Write;
 /// ten times the latency and overhead of the network, and a sixth of that speed.
 fn machines() -> [(&'static str, Machine); 3] {
     let default = Machine::default();
-    let near = Machine { moving: Moving { remote: 0.03, ..default.moving }, ..default };
+    let near = Machine { moving: Moving { remote: 0.03, remote_rows: 0.03, ..default.moving }, ..default };
     let Machine { network, moving, .. } = near;
     let network = Link {
         latency: 10.0 * network.latency,
@@ -25,7 +25,9 @@ fn machines() -> [(&'static str, Machine); 3] {
         further: 10.0 * network.further,
         ..network
     };
-    let moving = Moving { remote: 6.0 * moving.remote, remote_run: 6.0 * moving.remote_run, ..moving };
+    let [remote, remote_rows, remote_run] =
+        [moving.remote, moving.remote_rows, moving.remote_run].map(|figure| 6.0 * figure);
+    let moving = Moving { remote, remote_rows, remote_run, ..moving };
     [("default", default), ("near", near), ("slow", Machine { network, moving, ..default })]
 }
 
@@ -124,7 +126,7 @@ fn a_list_of_gets_is_sent_where_it_costs_less_than_a_copy_more() {
 #[test]
 fn how_many_bytes_travel_among_the_records_follows_what_copies_and_a_wait_cost() {
     // On this machine a copy saves 0.24 ns a byte. On the default machine it saves almost nothing.
-    let moving = Moving { remote: 0.03, ..Machine::default().moving };
+    let moving = Moving { remote: 0.03, remote_rows: 0.03, ..Machine::default().moving };
     let default = Machine { moving, ..Machine::default() };
     let with = |latency, pack| Machine {
         shared: Link { latency, ..default.shared },

@@ -10,8 +10,17 @@ use fencepost_planner::{ErrorClass, Machine};
 /// anything.
 fn machine(latency: f64, per_byte: f64) -> Machine {
     let link = Link { latency, overhead: 0.0, further: 0.0, payload: 0.0, per_byte };
-    let moving =
-        Moving { per_run: 0.0, pack: 0.0, unpack: 0.0, long: 1.0, remote_run: 0.0, remote: per_byte };
+    let moving = Moving {
+        per_run: 0.0,
+        listed: 0.0,
+        pack: 0.0,
+        unpack: 0.0,
+        short: 1.0,
+        long: 1.0,
+        remote_run: 0.0,
+        remote: per_byte,
+        remote_rows: per_byte,
+    };
     let caches = Caches { core: 1e30, host: 1e30, near: 0.0, memory: 0.0 };
     Machine { shared: link, network: link, moving, caches }
 }

@@ -5,7 +5,7 @@ use crate::compiled::{options, patterns};
 use fencepost_planner::collect;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Scalar};
-use fencepost_planner::explain::moving;
+use fencepost_planner::explain::{machine_of, moving};
 use fencepost_planner::grid::Block;
 use fencepost_planner::ids::{BufferId, Delta, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Site};
@@ -33,12 +33,17 @@ struct Follower {
     inbox: HashMap<u32, VecDeque<(u64, Option<Of>)>>,
     /// The frame that came last from each rank.
     open: HashMap<u32, Of>,
-    /// The ranks of the frames that were sent and awaited last in this epoch.
-    last: [Option<Delta>; 2],
+    /// The frames that were sent and awaited last in this epoch: those of one rank that follow one
+    /// another, and the bytes of those in the last packet.
+    last: [Series; 2],
     /// For each buffer, epoch and step: the number of frames that were sent and not released, and
     /// the time of the last release.
     lent: HashMap<Of, (u32, u64)>,
 }
+
+/// Frames of one rank that follow one another: the rank, their number, and the bytes of those in
+/// the last packet.
+type Series = Option<(Delta, u32, u64)>;
 
 /// A buffer, in an epoch of a step.
 type Of = (BufferId, usize, u64);
@@ -80,7 +85,8 @@ fn by_events(
                     let mut is_done = true;
                     match instruction {
                         Instruction::Expose { peer } | Instruction::Done { peer } => {
-                            follower.now += whole(overhead(&mut follower.last[0], link(rank, *peer), *peer));
+                            follower.now +=
+                                whole(overhead(&mut follower.last[0], link(rank, *peer), (*peer, 0)));
                             send(
                                 &mut follower,
                                 &mut all,
@@ -94,7 +100,8 @@ fn by_events(
                             let peer = program.buffers[*buffer].peer;
                             let of = (*buffer, follower.epoch, follower.step);
                             follower.lent.entry(of).or_default().0 += 1;
-                            follower.now += whole(overhead(&mut follower.last[0], link(rank, peer), peer));
+                            follower.now +=
+                                whole(overhead(&mut follower.last[0], link(rank, peer), (peer, *bytes)));
                             send(
                                 &mut follower,
                                 &mut all,
@@ -110,8 +117,10 @@ fn by_events(
                                 None => is_done = false,
                                 Some((arrival, of)) => {
                                     follower.waits += arrival.saturating_sub(follower.now);
+                                    let bytes = if let Frame::Data { bytes } = frame { *bytes } else { 0 };
+                                    let last = &mut follower.last[1];
                                     follower.now = follower.now.max(arrival)
-                                        + whole(overhead(&mut follower.last[1], link(rank, *peer), *peer));
+                                        + whole(overhead(last, link(rank, *peer), (*peer, bytes)));
                                     if let (Frame::Data { bytes }, Some(of)) = (frame, of) {
                                         if *bytes > 24 {
                                             follower.now += whole(link(rank, *peer).payload);
@@ -144,7 +153,7 @@ fn by_events(
                                 }
                             }
                         }
-                        other => follower.now += whole(moving(other, machine).0),
+                        other => follower.now += whole(moving(other, &machine_of(program, machine)).0),
                     }
                     goes_on = is_done;
                     follower.at += usize::from(is_done);
@@ -161,8 +170,22 @@ fn by_events(
 }
 
 /// Returns the overhead of a frame of this rank and `peer`, and remembers that it was the last.
-fn overhead(last: &mut Option<Delta>, link: &Link, peer: Delta) -> f64 {
-    if last.replace(peer) == Some(peer) { link.further } else { link.overhead }
+fn overhead(last: &mut Series, link: &Link, (peer, payload): (Delta, u64)) -> f64 {
+    let is_long = payload > 8 * 1024;
+    let alone = if is_long { 32 * 1024 } else { payload + 48 };
+    let (series, overhead) = match *last {
+        Some((before, frames, bytes)) if before == peer => {
+            let (frames, bytes) = (frames + 1, bytes + payload + 48);
+            if bytes > 32 * 1024 || is_long {
+                ((peer, frames, alone), link.overhead)
+            } else {
+                ((peer, frames, bytes), if frames == 8 { link.overhead } else { link.further })
+            }
+        }
+        _ => ((peer, 1, alone), link.overhead),
+    };
+    *last = Some(series);
+    overhead
 }
 
 fn send(

@@ -39,12 +39,13 @@ impl World {
     /// follows them too, and a program makes the same choices in each run, which is not certain if
     /// it measures in each run.
     ///
-    /// Prepared supersteps exchange messages of 8 and 512 bytes, 32 messages at one time, columns
-    /// of 512 elements, planes of 64 rows, and sections: of 64 KiB, of 256 KiB between hosts, and
-    /// of a length that does not fit the cache of a core. Where memory is shared, some are also
-    /// copied directly. Each exchange has new values, which are read after it. The median time
-    /// counts. A figure that no exchange of this world shows stays as in this world's model: those
-    /// of the network if all ranks share memory, and all figures if there is one rank.
+    /// Prepared supersteps exchange messages of 8 and 256 bytes, 32 messages at one time, columns
+    /// of 512 elements, lists of 1024, planes of 64 rows, and sections: of 4 and 64 KiB, of 256 KiB
+    /// between hosts, of a length that does not fit the cache of a core, and in several packets.
+    /// Where memory is shared, some are also copied directly. Each exchange has new values, which
+    /// are read after it. The median time counts. A figure that no exchange of this world shows
+    /// stays as in this world's model: those of the network if all ranks share memory, and all
+    /// figures if there is one rank.
     ///
     /// The sizes of the caches come from the system's files, for the host that has least. If there
     /// are no such files, they stay as in this world's model. All ranks at once sweep over fields
@@ -68,7 +69,7 @@ impl World {
     /// window.
     ///
     /// # Cost
-    /// Some 30 ms for each of up to 14 exchanges, or the time of three runs if an exchange takes
+    /// Some 30 ms for each of up to 17 exchanges, or the time of three runs if an exchange takes
     /// long, and as many barriers and allreduces. Each rank compiles the exchanges, and has a
     /// window of 5 MiB. Memory takes some 150 ms, with fields of up to 128 MiB.
     #[track_caller]
