@@ -1,15 +1,15 @@
 //! [`conflicts`]: finds operations that touch one element in ways whose order matters, without
 //! running anything.
 //!
-//! Such operations have a meaning all the same (planner/README.md), but a program seldom intends
-//! it. Only patterns are read, so nothing that the passes leave out is hidden.
+//! Such operations have a defined meaning (planner/README.md), but a program seldom intends it. The
+//! search reads patterns only, so it also finds operations that the passes would leave out.
 //!
 //! A conflict is between two operations (paragraph 10). A single operation is reported if it
 //! overwrites itself (28). An operation that accumulates twice into an element, or reads a section
 //! of the window that it writes, is not reported: its visits come in typemap order (6), and it
 //! reads M (4).
 //!
-//! - `rule` defines what conflicts, for all users.
+//! - `rule` defines which accesses conflict, for all users.
 //! - `sweep` finds the conflicts among many accesses.
 
 mod rule;

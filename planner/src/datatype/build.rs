@@ -94,8 +94,8 @@ impl Datatype {
         fold(list).map(Self::from_canonical)
     }
 
-    /// Returns `count` copies of it, each `step` elements after the one before. Any step is
-    /// allowed, also one that is negative or smaller than the [extent](Self::extent).
+    /// Returns `count` copies of the datatype, each `step` elements after the previous copy. Any
+    /// step is allowed, also a negative step or a step smaller than the [extent](Self::extent).
     ///
     /// # Errors
     /// Class `Type` if a [limit](super#limits) is exceeded.

@@ -48,7 +48,7 @@ pub struct Row<const D: usize> {
     widths: [usize; D],
     /// The distance from the row up to which a kernel may read, in each dimension.
     reach: [usize; D],
-    /// Whether it may read only in one dimension at a time.
+    /// Whether a kernel may read only in one dimension at a time.
     star: bool,
     /// The number of elements of local storage.
     storage: usize,
@@ -213,8 +213,8 @@ impl<const D: usize> Row<D> {
     /// Returns the index of the first cell at `offset` from those of the row.
     #[inline(always)]
     fn first_at(&self, offset: [isize; D]) -> usize {
-        // The last stride is the constant 1 here, so that the offsets in that dimension need no
-        // register each.
+        // The last stride is the constant 1 here, so that no offset in that dimension needs a
+        // register.
         let shift = (0..D - 1).fold(offset[D - 1], |sum, d| sum + offset[d] * self.strides[d] as isize);
         self.at.wrapping_add_signed(shift)
     }
@@ -234,9 +234,9 @@ impl<const D: usize> Row<D> {
     }
 }
 
-/// Panics because the length of the slice differs from that of the block's storage. Like the next
-/// function, it takes numbers instead of the row: a row that is passed to a function by reference
-/// has to be in memory, which costs some nanoseconds for each row.
+/// Panics because the length of the slice differs from that of the block's storage. This function
+/// and the next one take numbers instead of the row. A row that is passed to a function by
+/// reference has to be in memory, which costs some nanoseconds for each row.
 #[cold]
 #[inline(never)]
 #[track_caller]
@@ -266,8 +266,8 @@ fn refuse_offset<const D: usize>(offset: [isize; D], reach: [usize; D], star: bo
 #[track_caller]
 fn refuse_margin<const D: usize>(margin: usize, width: [usize; D]) -> ! {
     panic!(
-        "a margin of {margin} cells around what a halo of {width:?} leaves: at most as wide as the halo, since the core of \
-         the block has the cells beyond it"
+        "a margin of {margin} cells with a halo of {width:?} cells: give a margin that is at most as wide as the halo, \
+         since the core of the block has cells of a wider margin"
     );
 }
 
@@ -305,8 +305,8 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns each row of the own cells that a kernel computes from own cells alone, in ascending
-    /// order. These are at least as far from each side of the block as the halo is wide there. They
-    /// need no exchange of the halo.
+    /// order. These cells are at least as far from each side of the block as the halo is wide
+    /// there, and need no exchange of the halo.
     pub fn rows_core(&self) -> impl ExactSizeIterator<Item = Row<D>> + use<D> {
         Rows::new(self, self.core(), self.width)
     }
@@ -328,8 +328,9 @@ impl<const D: usize> Block<D> {
     /// ```
     ///
     /// # Panics
-    /// If `margin` is wider than the halo of a dimension that does not wrap, because the core has
-    /// cells of that margin.
+    /// If `margin` is wider than the halo of a dimension that does not wrap.
+    /// [`rows_core`](Self::rows_core) would then have cells that [`rows_inside`](Self::rows_inside)
+    /// leaves out.
     #[track_caller]
     pub fn rows_rest(&self, margin: usize) -> impl Iterator<Item = Row<D>> + use<D> {
         if margin > 0 {
@@ -340,8 +341,9 @@ impl<const D: usize> Block<D> {
         }
         let (block, all, core) = (self.clone(), self.cells_inside(margin, [0; D]), self.core());
         let no_core = core.iter().any(|cells| cells.is_empty());
-        // The cells before and after the core in each dimension. In the dimensions before it they
-        // are as wide as the core, and in those after it as wide as all cells.
+        // The cells before and after the core in each dimension. In the dimensions before that
+        // dimension, these cells are as wide as the core. In the dimensions after it, they are as
+        // wide as all cells.
         (0..if no_core { 1 } else { 2 * D }).flat_map(move |side| {
             let side_of = side / 2;
             let cells = std::array::from_fn(|d| {

@@ -22,7 +22,7 @@ use crate::kept::Kept;
 /// keeps for reading, and none reads or writes an element that it keeps for writing.
 ///
 /// # Errors
-/// `NotKept`, with the first instruction that does.
+/// `NotKept`, with the first instruction that touches such an element.
 ///
 /// # Cost
 /// Proportional to the instructions of all classes of ranks, and to sorting the runs that are

@@ -227,7 +227,7 @@ fn accesses_of_peers(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>
     for &(delta, facts) in here.around.iter().filter(|(delta, _)| *delta != Delta::SELF) {
         let Some(there) = facts.peers.get(&delta.back()) else { continue };
         // The frames agree, so this rank exposes itself to each rank that touches its windows, and
-        // awaits its done.
+        // awaits the done of that rank.
         let Some(span) = here.own.peers.get(&delta).and_then(|peer| Some((peer.expose?, peer.done_in?)))
         else {
             continue;

@@ -73,7 +73,7 @@ pub(super) struct Run {
     high: i64,
     from: i64,
     access: u32,
-    /// Its position in its access's typemap.
+    /// The position of the run in the typemap of its access.
     step: u32,
 }
 
@@ -124,7 +124,7 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
     }
 
     /// Adds an access that moves the elements `origin` of its source to the elements `elements` of
-    /// `to`, in step.
+    /// `to`, in lockstep.
     pub fn add(&mut self, access: Access, to: Space, origin: &Datatype, elements: &Datatype) {
         self.accesses.push(access);
         let (elements, origin) = (self.memo.intern(elements), self.memo.intern(origin));
@@ -400,8 +400,8 @@ impl Found {
     }
 }
 
-/// Returns whether an element that took `taken` holds what `wanted` leaves. The first `gets` of
-/// `wanted` are gets.
+/// Returns whether the visits `taken` leave an element with the value that the visits `wanted`
+/// would leave. The first `gets` of `wanted` are gets.
 ///
 /// A visit before the last move of `wanted` cannot show, so it may be missing, but no other visit
 /// may be added.
@@ -410,7 +410,7 @@ fn agree(wanted: &[Visit], taken: &[Visit], gets: usize, kind: ElementType, orde
         return true;
     }
     // In a relaxed epoch, gets land as in any epoch, then the rest follows in any order. A move
-    // among the rest may hide any of it.
+    // among the rest may hide any other visit of the rest.
     order == Order::Relaxed
         && (0..=taken.len()).any(|split| {
             let (landed, rest) = taken.split_at(split);
