@@ -40,7 +40,8 @@ ids! {
     Rank "r";
     /// A window, by its position among the superstep's window parameters.
     WindowId "w";
-    /// An operation, by its position in its rank's program order. One without a target counts too.
+    /// An operation, by its position in its rank's program order. An operation without a target
+    /// counts too.
     OperationId "op";
     /// A class of ranks that differ only by their position.
     ClassId "c";

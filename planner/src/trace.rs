@@ -1,5 +1,5 @@
-//! [`Trace`]: what one rank did, event by event, as a run or a simulation has recorded it; and its
-//! file.
+//! [`Trace`]: the events of one rank, as a run or a simulation has recorded them, and the text of a
+//! trace file.
 //!
 //! A file is text, with a line for each event, so that any program can read it:
 //!
@@ -98,7 +98,7 @@ pub enum What {
     },
 }
 
-/// Which frame it is among those of its sender to its receiver.
+/// The identity of a frame among the frames from its sender to its receiver.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Frame {
     /// The world in which it was sent; 0 is that of all ranks.
@@ -114,13 +114,13 @@ pub struct Frame {
 pub struct Clock {
     at: (u64, u64),
     per_tick: f64,
-    /// By how much it was set forward, in nanoseconds.
+    /// By how much the clock was set forward, in nanoseconds.
     forward: f64,
 }
 
 impl Clock {
-    /// Returns the clock with these times, in ticks and in nanoseconds of rank 0's clock; `None` if
-    /// there are none. With one, a tick is a nanosecond.
+    /// Returns the clock with these times, in ticks and in nanoseconds of rank 0's clock. Returns
+    /// `None` if there are no times. With a single time, a tick is a nanosecond.
     pub fn of(times: &[(u64, u64)]) -> Option<Self> {
         let at = *times.first()?;
         let per_tick = times.get(1).map_or(1.0, |last| {
@@ -130,13 +130,13 @@ impl Clock {
         Some(Self { at, per_tick, forward: 0.0 })
     }
 
-    /// Returns the nanoseconds of rank 0's clock at the first of its times.
+    /// Returns the nanoseconds of rank 0's clock at the first time of this clock.
     pub fn first(&self) -> u64 {
         self.at.1
     }
 
-    /// Counts nanoseconds from this time of rank 0's clock on. They are exact to a nanosecond for
-    /// 100 days from there.
+    /// Counts nanoseconds from this time of rank 0's clock on. The results are exact to a
+    /// nanosecond for 100 days from that time on.
     pub fn count_from(&mut self, nanos: u64) {
         self.at.1 = self.at.1.wrapping_sub(nanos);
     }
@@ -188,7 +188,7 @@ impl FromStr for Trace {
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// `FILE`, with the line, for anything that is not the text of a trace, or not all of it.
+    /// `FILE`, with the line, for text that is not that of a trace, or not all of a trace.
     fn from_str(text: &str) -> Result<Self> {
         let wrong =
             |line: usize, what: &str| Error::new(ErrorClass::File, format!("line {}: {what}", line + 1));
@@ -227,7 +227,8 @@ pub fn file_name(run: u32, rank: u32) -> String {
     format!("run{run}-rank{rank}.trace")
 }
 
-/// Returns the run and the rank whose trace is in a file of this name, if it is one of a trace.
+/// Returns the run and the rank whose trace is in a file of this name, if it is the name of a trace
+/// file.
 pub fn of_file_name(name: &str) -> Option<(u32, u32)> {
     let (run, rank) = name.strip_suffix(".trace")?.strip_prefix("run")?.split_once("-rank")?;
     let numbers = (run.parse().ok()?, rank.parse().ok()?);

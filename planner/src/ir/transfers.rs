@@ -142,8 +142,8 @@ impl Fold {
 }
 
 impl Transfer {
-    /// Returns whether it moves one run of a window to one run of another, with nothing combined.
-    /// Such a transfer needs no packing.
+    /// Returns whether the transfer moves one run of a window to one run of another, with nothing
+    /// combined. Such a transfer needs no packing.
     pub fn is_moved_as_it_is(&self) -> bool {
         let run = |side: &Side| side.window().is_some_and(|(_, datatype)| datatype.as_run().is_some());
         !matches!(self.kind, Kind::Accumulate(_))
