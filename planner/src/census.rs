@@ -132,8 +132,8 @@ impl Places {
         self.memory && self.groups <= 1
     }
 
-    /// Returns whether each group has a leader in a sparse census. It has one if there are several
-    /// groups, and not each rank is a group of its own.
+    /// Returns whether each group has a leader in a sparse census. A group has a leader if there
+    /// are several groups, and not every rank is a group of its own.
     pub fn have_leaders(&self) -> bool {
         1 < self.groups && self.groups < self.ranks
     }
@@ -221,8 +221,8 @@ pub fn dense(places: &Places, machine: &Machine) -> u32 {
 }
 
 /// Returns the maximum size in bytes of a frame of operations that travels in a census with the
-/// item of its target. Up to this size, the ranks that forward it are predicted to take less time
-/// for its copies than the two ranks of one more message would take.
+/// item of its target. Up to this size, the ranks that forward the frame are predicted to take less
+/// time for its copies than the sender and the receiver of one more message would take.
 pub fn short(places: &Places, machine: &Machine) -> usize {
     let (rounds, _) = messages(Census::Sparse, places);
     let link = machine.link(places.share());
@@ -280,7 +280,7 @@ pub fn rounds(ranks: u32) -> u32 {
 }
 
 /// Returns the number of halving rounds of a reduced census of this number of ranks. They are the
-/// rounds of the largest power of two that is not above it.
+/// rounds of the largest power of two that is not above `ranks`.
 pub fn halvings(ranks: u32) -> u32 {
     ranks.max(1).ilog2()
 }
@@ -391,7 +391,7 @@ mod tests {
             (1..1100).filter(|&ranks| choose(&Places::of(ranks, share), machine) == Census::Sparse).collect()
         };
         assert_eq!(chosen(true, &machine), (129..1100).collect::<Vec<_>>());
-        // Of 9 ranks one more round takes what it saves over 8.
+        // With 9 ranks, a sparse census needs one more round than with 8, which outweighs its gain.
         assert_eq!(chosen(false, &machine), (8..1100).filter(|&ranks| ranks != 9).collect::<Vec<_>>());
         // If messages cost nothing but their latency, only the number of rounds counts.
         let far = Machine { network: Link { latency: 1e6, overhead: 1.0, ..machine.network }, ..machine };
@@ -407,8 +407,8 @@ mod tests {
             assert_eq!(dense(ranks, &machine), u32::MAX, "{ranks}");
         }
         assert_eq!(super::dense(&Places::of(1000, true), &machine), u32::MAX);
-        // 100 ns a byte: counts for 64 ranks take 51 us, and each target saves 5.6; of 65 ranks a
-        // round more, and 7.2.
+        // At 100 ns a byte, the counts for 64 ranks take 51 us, and each target saves 5.6 us. With
+        // 65 ranks there is one more round, and each target saves 7.2 us.
         assert_eq!([16, 64, 65, 1024].map(|ranks| dense(ranks, &slow(100.0))), [6, 10, 8, 68]);
     }
 

@@ -105,7 +105,8 @@ pub enum Op {
     MaxLoc,
     /// No operation, as MPI_NO_OP: the element is unchanged. Only operations that return the
     /// previous value accept it: `fetch_and` and `get_accumulate` under a lock, for any element
-    /// type. They read the element and, unlike a get, are in conflict with no accumulate.
+    /// type. Such operations read the element and, unlike a get, are in conflict with no
+    /// accumulate.
     NoOp,
 }
 
@@ -152,7 +153,7 @@ impl Op {
         };
         match element.kind {
             ElementKind::Opaque => format!(
-                "{self} is not defined for elements of {} bytes that are not one number, as arrays and structs: it takes {takes}, so make the window of the numbers",
+                "{self} is not defined for elements of {} bytes that are not one number, such as arrays and structs: it takes {takes}, so use a window of numbers",
                 element.size
             ),
             _ => format!("{self} is not defined for {element}: it takes {takes}"),

@@ -56,7 +56,7 @@ ids! {
     BufferId "b";
 }
 
-/// The position of another rank relative to this one: its number minus that of this rank.
+/// The position of another rank relative to this one: its number minus the number of this rank.
 ///
 /// In a row-major grid a neighbour has one `Delta` wherever the grid does not wrap, so the programs
 /// of ranks that differ only by their position are equal as written. Ascending deltas are ascending

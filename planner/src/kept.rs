@@ -3,9 +3,9 @@
 //!
 //! A rank that has entered an epoch may compute before it waits for the others, on elements that
 //! nobody touches meanwhile. These are all elements that no operation names. Which elements these
-//! are depends only on the calls of all ranks, and not on the modes in which they travel. So a
-//! program that runs with one schedule runs with every other schedule of the same calls, and an
-//! error names the line of a call. [`verify_kept`](crate::verify::verify_kept) shows that a
+//! are depends only on the calls of all ranks, and not on the modes in which the operations travel.
+//! So a program that runs with one schedule runs with every other schedule of the same calls, and
+//! an error names the line of a call. [`verify_kept`](crate::verify::verify_kept) shows that a
 //! schedule does not touch these elements.
 
 use crate::datatype::Datatype;
@@ -69,8 +69,8 @@ impl Kept {
         Self { rank, accesses }
     }
 
-    /// Returns an access that conflicts with this rank reading these elements while the epoch runs
-    /// or, if `writes`, with writing them. Returns `None` if the rank keeps all of them.
+    /// Returns an access that conflicts with a read of these elements by this rank while the epoch
+    /// runs or, if `writes`, with a write. Returns `None` if the rank keeps all of them.
     ///
     /// # Cost
     /// Grows with the accesses.

@@ -71,8 +71,8 @@ enum Figure {
     Bytes,
     /// The cost of a byte of a longer message between hosts.
     FarBytes,
-    /// How the cost of a byte changes if sections, of this many elements, do not fit the cache of a
-    /// core.
+    /// How the cost of a byte changes in sections of this number of elements, which do not fit the
+    /// cache of a core.
     LongBytes(usize),
     /// The cost of each of many runs.
     Runs,
@@ -339,8 +339,8 @@ fn fit(machine: &mut Machine, measured: &[(Probe, Nanos)]) {
     }
 }
 
-/// Returns the figures that a probe determines. `shared` is whether it is between ranks that share
-/// memory, and `near` whether any probe is.
+/// Returns the figures that a probe determines. `shared` is whether the probe is between ranks that
+/// share memory, and `near` is whether any probe is between such ranks.
 fn figures(machine: &mut Machine, figure: Figure, shared: bool, near: bool) -> Vec<&mut f64> {
     let bytes_move = shared || !near;
     match figure {

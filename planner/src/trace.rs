@@ -278,7 +278,7 @@ impl Trace {
                 let event = self.event(kind, rest)?;
                 self.events.push(event);
             }
-            other => return Err(format!("`{other}` begins no line of a trace")),
+            other => return Err(format!("no line of a trace begins with `{other}`")),
         }
         Ok(())
     }
@@ -391,7 +391,7 @@ mod tests {
         );
         assert_eq!(wrong("w 12 30 0", "w 12 30 3"), "line 11: there is no rank 3 of 3");
         assert_eq!(wrong("c 9 40 1", "c 9 40 2"), "line 13: there is no call 2");
-        assert_eq!(wrong("r 44", "q 44"), "line 12: `q` begins no line of a trace");
+        assert_eq!(wrong("r 44", "q 44"), "line 12: no line of a trace begins with `q`");
         assert_eq!(wrong("s 10 2 3 0 7 64", "s 10 2 3 0 7"), "line 10: there are fewer than 6 numbers");
         assert_eq!(wrong("s 10 2 3", "s 10 2 4294967296"), "line 10: `4294967296` is too large");
         assert_eq!(wrong("of 3 on", "of 99999999 on"), "line 3: 99999999 ranks: at most 16777216 run");

@@ -104,9 +104,9 @@ impl fmt::Display for Conflict {
 
 /// Returns the first conflicts that paragraph 28 defines, at most [`MOST_CONFLICTS`].
 ///
-/// They are ordered by the first rank whose window they are in, and appear once for all ranks that
-/// differ only by their position. On each rank, operations that overwrite themselves come first, by
-/// window. [`check`](crate::check::check) must find no error in the patterns.
+/// Conflicts are sorted by the first rank whose window they are in. Each conflict appears once for
+/// all ranks that differ only by their position. On each rank, operations that overwrite themselves
+/// come first, by window. [`check`](crate::check::check) must find no error in the patterns.
 ///
 /// # Cost
 /// Ranks x peers small steps and, for each class of ranks, the pairs of accesses whose bounds meet.
@@ -186,7 +186,8 @@ pub fn incoming(patterns: &Patterns, rank: Rank) -> Vec<Incoming> {
     patterns.class_of.iter().enumerate().flat_map(of_rank).collect()
 }
 
-/// The operation that makes an access: the position of its rank, its number there, and its pattern.
+/// The operation that makes an access: the position of its rank, its number on that rank, and the
+/// pattern of that rank.
 type By = (Delta, OperationId, ClassId);
 
 fn touch(access: &Access<'_, By>, patterns: &Patterns, rank: Rank) -> Touch {

@@ -106,8 +106,7 @@ impl Datatype {
         if count == 1 {
             return Ok(self.clone());
         }
-        // The elements of all copies are within those of copies of a run that is as long as the
-        // extent.
+        // Copies of a run that is as long as the extent cover all elements of these copies.
         check(self.low(), &[(count, step)], 1)?;
         check(self.high() - 1, &[(count, step)], 1)?;
         check(0, &[(count, 0)], self.size())?;

@@ -87,8 +87,9 @@ impl<const D: usize> Search<D> {
         let rest = match self.face[dimension + 1..] {
             [] => 0.0,
             [_] => face(D - 1, left as usize),
-            // Two factors of `left` have the least weighted sum where both terms are equal. A
-            // dimension of one or two ranks has fewer faces, but none has less than 2 (ranks - 1).
+            // The weighted sum of two factors of `left` is least where both terms are equal. Blocks
+            // in a dimension of one or two ranks have fewer than two faces, but ranks times faces
+            // is at least 2 (ranks - 1) in every dimension.
             [a, b, ..] => (4.0 * (a * b * f64::from(left)).sqrt() - 2.0 * (a + b)).max(0.0),
         };
         let bound = known + rest;

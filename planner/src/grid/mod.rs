@@ -210,8 +210,8 @@ impl<const D: usize> Block<D> {
     }
 
     /// Sets the halo of a kernel that reads up to `width` cells away in one dimension at a time:
-    /// the 5 points of a plane or 7 of space for a width of 1. Its corners are stored and never
-    /// used: [`neighbours`](Self::neighbours) returns only the blocks behind
+    /// the 5 points of a plane or 7 of space for a width of 1. The corners of this halo are stored
+    /// and never used: [`neighbours`](Self::neighbours) returns only the blocks behind
     /// [`faces`](Self::faces), and [`Row`] refuses an offset in two dimensions.
     ///
     /// # Errors
@@ -333,8 +333,8 @@ impl<const D: usize> Block<D> {
         false
     }
 
-    /// Returns the number of cells of local storage along each dimension, halo included, padding
-    /// not.
+    /// Returns the number of cells of local storage along each dimension, with the halo but without
+    /// padding.
     pub fn shape(&self) -> [usize; D] {
         self.shape_at(self.coords)
     }
@@ -408,7 +408,7 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns whether this block ends at the low and at the high edge of the array in dimension
-    /// `d`, with nothing behind. Returns `(false, false)` in a dimension that wraps.
+    /// `d`, with no block behind that edge. Returns `(false, false)` in a dimension that wraps.
     ///
     /// # Panics
     /// If there is no dimension `d`.

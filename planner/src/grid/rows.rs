@@ -160,9 +160,10 @@ impl<const D: usize> Row<D> {
     #[inline(always)]
     #[track_caller]
     pub fn each<'a, T, const N: usize>(&self, cells: &'a [T], offsets: [[isize; D]; N]) -> [&'a [T]; N] {
-        // Uses one statement for each slice. In a loop over them, the compiler finds out their
-        // length only after it has looked for checks in the kernel's loop. It then keeps a check
-        // there, and computes the last cells of each row one by one (f32: a tenth of a sweep).
+        // Uses one statement for each slice. If the slices were made in a loop, the compiler would
+        // find out their length only after it has looked for checks in the kernel's loop. It would
+        // then keep a check in that loop, and compute the last cells of each row one by one (f32: a
+        // tenth of a sweep).
         let mut each: [&'a [T]; N] = const { [&[]; N] };
         macro_rules! cut {
             ($($n:literal)*) => { $(if $n < N { each[$n] = self.at(cells, offsets[$n]) })* };
@@ -368,8 +369,8 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns the own cells, plus `rim` cells of the halo on each side that has another block
-    /// behind it, without those that are fewer than `margin` cells from an edge of the array. Cells
-    /// count from the first own cell.
+    /// behind it. Leaves out the cells that are fewer than `margin` cells from an edge of the
+    /// array. Cells are counted from the first own cell.
     pub(super) fn cells_inside(&self, margin: usize, rim: [usize; D]) -> [Range<isize>; D] {
         let (extent, origin) = (self.extent(), self.origin_at());
         // Beyond the array there is nothing to leave out.
@@ -422,11 +423,11 @@ pub(super) struct Rows<const D: usize> {
     next: Row<D>,
     /// The number of rows that are left.
     left: usize,
-    /// The number of rows that are left in the plane of the next one, and the number of rows of
+    /// The number of rows that are left in the plane of the next row, and the number of rows of
     /// each plane.
     in_plane: usize,
     plane: usize,
-    /// The distance from the row after the last one of a plane to the first one of the next plane,
+    /// The distance from the row after the last row of a plane to the first row of the next plane,
     /// in elements.
     skip: usize,
 }

@@ -1,10 +1,10 @@
 //! [`Tiles`]: several steps between two exchanges, whose rows are visited band by band.
 //!
-//! Steps that each sweep the whole block load it from memory once a step. [`Tiles`] computes the
-//! same rows of the same steps in another order: a band of the first step, then the band of the
-//! second step that is one reach before it, and so on to the last step; then the next band. The
-//! cells that one band reads and writes stay in the cache while all steps pass over it, so the
-//! block is loaded from memory once for all steps.
+//! If each step sweeps the whole block, the block is loaded from memory once in every step.
+//! [`Tiles`] computes the same rows of the same steps in another order: a band of the first step,
+//! then the band of the second step that is one reach before it, and so on to the last step; then
+//! the next band. The cells that one band reads and writes stay in the cache while all steps pass
+//! over it, so the block is loaded from memory once for all steps.
 //!
 //! **Why the order keeps every dependence.** Shift each step by its number times at least the
 //! reach: the cell `i` of step `s` gets the place `i + s * shift`, in each dimension. Bands are
@@ -53,9 +53,9 @@ pub struct Visit<const D: usize> {
 
 impl<const D: usize> Tiles<D> {
     /// Sets the number of cells of a band in each dimension; the last one cuts rows into pieces. A
-    /// band has all cells of a dimension that is shorter. With `usize::MAX` in each, every step
-    /// sweeps the block before the next one begins. [`Advice::bands`](super::Advice::bands)
-    /// computes bands for the caches of a machine.
+    /// band has all cells of a dimension that is shorter. With `usize::MAX` in each dimension,
+    /// every step sweeps the block before the next step begins.
+    /// [`Advice::bands`](super::Advice::bands) computes bands for the caches of a machine.
     ///
     /// # Errors
     /// ARG if a number is 0.

@@ -8,8 +8,8 @@ use crate::ir::pattern::{Kind, Mode};
 use crate::ir::schedule::Part;
 use crate::ir::stage::Stage;
 
-/// All transfers between ranks. A link begins with the answers to gets, in the order in which their
-/// rank called them. Puts and accumulates follow, in the order of their origin.
+/// All transfers between ranks. A link begins with the answers to gets, in the program order of the
+/// rank that called the gets. Puts and accumulates follow, in the program order of their origin.
 pub type Transfers<'p> = Stage<'p, Vec<Transfer>>;
 
 /// A movement of elements from a source to a target, in the same order on both sides.

@@ -84,8 +84,8 @@ fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> 
     };
     let auto = |transfer: &Transfer| options.asked(transfer.asked) == Mode::Auto && gain(transfer) > 0.0;
     let total: f64 = link.iter().filter(|transfer| auto(transfer)).map(gain).sum();
-    // If no message is left, the entry and the done replace it. Otherwise they are additional, and
-    // one latency overlaps with the message in transit.
+    // If no message is left, the entry and the done replace the message. Otherwise both frames are
+    // additional, and one latency overlaps with the message in transit.
     let all = link.iter().all(|transfer| auto(transfer) || options.asked(transfer.asked) == Mode::Direct);
     let price = if all {
         let bytes: u64 = link.iter().map(Transfer::bytes).sum();

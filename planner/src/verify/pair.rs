@@ -156,8 +156,8 @@ fn bounds(
     Ok(())
 }
 
-/// Checks W4 and W5: before run `k` overwrites what run `k - copies` sent, the receiver is known to
-/// have released it.
+/// Checks W4 and W5: before run `k` overwrites the frames that run `k - copies` sent, the receiver
+/// is known to have released these frames.
 ///
 /// This is known from a `Reclaim`, or from a frame that the receiver sent after the release: any
 /// frame of a run in between, a frame of this run that is awaited before the first write, or a

@@ -219,7 +219,7 @@ impl<'s> Walk<'_, 's> {
             ));
         }
         if frame == Frame::Done && !exposed {
-            let what = format!("awaits that {peer} is done before it is exposed to it");
+            let what = format!("awaits the done of {peer} before this rank is exposed to {peer}");
             return Err(VerifyError::LeftEarly(self.at(at, what)));
         }
         if matches!(frame, Frame::Data { .. }) {

@@ -217,7 +217,7 @@ fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) -> 
     Ok(())
 }
 
-/// Creates the error for an instruction of the rank whose elements have no short form in parts.
+/// Creates the error for an instruction of this rank if parts of its elements have no short form.
 fn unwieldy(here: &Neighbourhood<'_, '_>, at: usize, error: &Error) -> VerifyError {
     VerifyError::Malformed(here.finding(Delta::SELF, Some(at), None, error.to_string()))
 }

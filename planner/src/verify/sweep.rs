@@ -435,8 +435,8 @@ fn canonical(wanted: &[Visit], taken: &[Visit], kind: ElementType) -> bool {
     }
 }
 
-/// Returns the visits in an order of their own, so that two lists are equal if they differ only by
-/// the order of neighbours whose result does not depend on it.
+/// Returns the visits in a normalised order. Two lists then are equal if they differ only in the
+/// order of neighbouring visits whose result does not depend on this order.
 fn commuted(visits: &[Visit], kind: ElementType) -> Vec<Visit> {
     let mut visits = visits.to_vec();
     for block in visits.chunk_by_mut(|a, b| a.2 == b.2) {
@@ -447,8 +447,8 @@ fn commuted(visits: &[Visit], kind: ElementType) -> Vec<Visit> {
     visits
 }
 
-/// Returns the last visits of `wanted`: those that must be among the visits that happened, `taken`,
-/// because later ones do not hide them.
+/// Returns the last visits of `wanted`. No later visit hides them, so they must be among `taken`,
+/// the visits that happened.
 fn needed<'w>(wanted: &'w [Visit], taken: &[Visit], gets: usize, order: Order) -> &'w [Visit] {
     let is_move = |visit: &Visit| visit.2.is_none();
     let shows = match order {
