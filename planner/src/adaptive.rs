@@ -25,9 +25,10 @@
 //! record, so the target reads one buffer less.
 //!
 //! **Which gets are listed** ([`listing_pays`]) also matters between these ranks. A rank that knows
-//! what others read of its memory need not wait for them before it writes other elements, and the
-//! gets need no intermediate copy. Threads of one process read the list in place. Between processes
-//! the list is sent; mode auto sends the list if it costs less than the intermediate copy.
+//! which of its elements others read need not wait for these ranks before it writes other elements,
+//! and the gets need no intermediate copy. Threads of one process read the list in place. Between
+//! processes the list is sent; mode auto sends the list if it costs less than the intermediate
+//! copy.
 //!
 //! **Source** The numbers are those of [`Machine`], whose default documents how they were measured.
 //! The choice between a copy and a rendezvous is that of eager and rendezvous protocols: W. Gropp,

@@ -28,9 +28,9 @@
 //! items. Then the leaders exchange as ranks do above, and each leader sends the result to the
 //! other ranks of its host. Items between ranks of one host do not leave the host. If no ranks
 //! share memory, but some share a machine, the ranks of a machine are cut into groups of at most
-//! eight, which do the same. If ranks also share cores, each wake-up of a rank costs all of them.
-//! Then p ranks in groups of r are woken 2 (p - p / r) + p / r log2 (p / r) times instead of p log2
-//! p times.
+//! eight, which do the same. If ranks also share cores, each wake-up of a rank takes time from all
+//! of these ranks. Then p ranks in groups of r are woken 2 (p - p / r) + p / r log2 (p / r) times
+//! instead of p log2 p times.
 //!
 //! **Cost** of the rounds, messages and bytes for each rank, of p ranks in h groups of r at most:
 //!

@@ -41,9 +41,9 @@ pub struct Access {
 }
 
 impl Kept {
-    /// Returns what the epoch of a schedule leaves to `rank`. An operation that moves nothing
-    /// touches nothing. An operation whose elements a later operation replaces still counts,
-    /// although these elements may never move.
+    /// Returns the elements that the epoch of a schedule leaves to `rank`. An operation that moves
+    /// nothing touches nothing. An operation whose elements a later operation replaces still
+    /// counts, although these elements may never move.
     ///
     /// # Cost
     /// Grows with the operations of all classes of ranks.

@@ -26,12 +26,12 @@ use std::str::FromStr;
 /// The first line of a file.
 const FIRST: &str = "fencepost trace 1";
 
-/// What one rank did. Times are in ticks of its host's clock.
+/// The events of one rank. Times are in ticks of the clock of its host.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Trace {
     /// The identity of the execution of the program, which all ranks have in common.
     pub run: u64,
-    /// The number of the run among those of its program, from 1.
+    /// The number of the run among the runs of its program, from 1.
     pub number: u32,
     /// The rank.
     pub rank: u32,
@@ -101,7 +101,7 @@ pub enum What {
 /// The identity of a frame among the frames from its sender to its receiver.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Frame {
-    /// The world in which it was sent; 0 is that of all ranks.
+    /// The world in which the frame was sent; 0 is the world of all ranks.
     pub world: u32,
     /// The port.
     pub port: u32,

@@ -60,7 +60,7 @@ fn by_pieces(origin: &Datatype, target: &Datatype) -> Option<(Datatype, Datatype
     Some((Datatype::sequence(origins).ok()?, Datatype::sequence(targets).ok()?))
 }
 
-/// A dimension of both sides.
+/// A dimension that both sides have: its count, and its stride on each side.
 #[derive(Clone, Copy)]
 struct Both {
     count: usize,

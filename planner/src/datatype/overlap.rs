@@ -1,9 +1,10 @@
 //! Decides whether two typemaps share an element, and whether one visits an element twice.
 //!
-//! Nests are halved until bounds or strides show that the halves share nothing. For the strides,
-//! each nest is reduced, modulo the greatest common divisor of the outer strides, to what is within
-//! those strides. If the results have no element in common, the nests have none either (two columns
-//! of one matrix). Long lists are written out, sorted and traversed together.
+//! Nests are halved until bounds or strides show that the halves share nothing. To test the
+//! strides, each nest is reduced modulo the greatest common divisor of the outer strides, which
+//! leaves the elements within those strides. If the reduced nests have no element in common, the
+//! nests have none either (for example, two columns of one matrix). Long lists are written out,
+//! sorted and traversed together.
 
 use super::form::{Datatype, Dim, Piece};
 use crate::error::Result;

@@ -135,8 +135,8 @@ impl<const D: usize> fmt::Display for Advice<D> {
 impl<const D: usize> Block<D> {
     /// Returns how many steps should follow one exchange, from 1 to 32, and in which bands they
     /// should be visited: those for which the model of the machine predicts the lowest cost of a
-    /// step. The halo of this block is that of one step. With `k` steps it has to be `k` times as
-    /// wide.
+    /// step. The halo of this block is the halo for one step. With `k` steps it has to be `k` times
+    /// as wide.
     ///
     /// `cell` is the time to compute one cell when its fields are in a core's cache: measure it by
     /// computing the same few rows repeatedly. `exchanged` is the number of bytes of a cell that

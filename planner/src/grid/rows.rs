@@ -439,7 +439,7 @@ impl<const D: usize> Rows<D> {
         Self::of(Row::anywhere(block, reach), cells)
     }
 
-    /// Does the same as [`new`](Self::new), from any row of that block with that reach.
+    /// Does the same as [`new`](Self::new), given any row of the block with the same reach.
     #[inline]
     pub(super) fn of(row: Row<D>, cells: [Range<isize>; D]) -> Self {
         let Row { strides, widths, .. } = row;

@@ -1,5 +1,5 @@
-//! [`Cover`] records which elements of a window were visited. [`latest`] computes what survives of
-//! several writes.
+//! [`Cover`] records which elements of a window were visited. [`latest`] computes the parts of
+//! several writes that no later write replaces.
 
 use crate::datatype::{Datatype, MOST_RUNS, pairs};
 use crate::error::{Error, ErrorClass, Result};

@@ -30,7 +30,7 @@ pub(super) fn one_writer(transfers: Transfers<'_>) -> Transfers<'_> {
     }
     // The links of this stage, each with the earlier link that it was made from.
     let mut variants: Interner<LinkId, (LinkId, Vec<Transfer>)> = Interner::default();
-    // For each class and peer, what remains of what the class receives.
+    // For each class and peer, the link with the remaining transfers from the peer to the class.
     let received: Table<ClassId, Vec<Option<LinkId>>> = peers
         .classes
         .iter()
@@ -91,7 +91,7 @@ fn replaces(transfer: &Transfer) -> bool {
     matches!(transfer.kind, Kind::Put | Kind::Accumulate(Op::Replace))
 }
 
-/// Groups the ranks by what they now send and receive.
+/// Groups the ranks by the links on which they now send and receive.
 fn grouped(peers: &Peers, received: &Table<ClassId, Vec<Option<LinkId>>>) -> Peers {
     let mut regrouped = regrouped(peers, true, |class, others| {
         let mut now = peers.classes[class].clone();

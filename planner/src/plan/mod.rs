@@ -115,7 +115,7 @@ pub fn save(schedule: &Schedule, path: impl AsRef<Path>) -> Result<()> {
 /// Each plan records `made_for`.
 ///
 /// # Errors
-/// As [`save`], for all schedules together.
+/// The errors of [`save`]. The limit of the length applies to all schedules together.
 pub fn save_all<'s>(
     schedules: impl IntoIterator<Item = &'s Schedule>,
     made_for: &MadeFor,
@@ -127,7 +127,7 @@ pub fn save_all<'s>(
 /// Returns the bytes of the file that [`save_all`] writes.
 ///
 /// # Errors
-/// As [`save_all`], without those of the file system.
+/// The errors of [`save_all`], except those of the file system.
 pub fn all_to_bytes<'s>(
     schedules: impl IntoIterator<Item = &'s Schedule>,
     made_for: &MadeFor,
@@ -152,7 +152,8 @@ pub fn load(path: impl AsRef<Path>) -> Result<Plan> {
 /// plan.
 ///
 /// # Errors
-/// As [`load`]. The message names the plan of the file that the error concerns.
+/// The errors of [`load`], except that several plans are allowed. The message names the plan of the
+/// file that the error concerns.
 pub fn load_all(path: impl AsRef<Path>) -> Result<Vec<Plan>> {
     let path = path.as_ref();
     all_from_bytes(&read(path)?, &path.display().to_string())
@@ -162,7 +163,7 @@ pub fn load_all(path: impl AsRef<Path>) -> Result<Vec<Plan>> {
 /// one plan.
 ///
 /// # Errors
-/// As [`load_all`], without those of the file system.
+/// The errors of [`load_all`], except those of the file system.
 pub fn all_from_bytes(bytes: &[u8], name: &str) -> Result<Vec<Plan>> {
     let (mut rest, mut plans) = (bytes, Vec::new());
     while plans.is_empty() || !rest.is_empty() {

@@ -17,7 +17,8 @@ use bumpalo::Bump;
 use bumpalo::collections::Vec as ArenaVec;
 use std::collections::BTreeSet;
 
-/// Which class sends to which other, and at what distance.
+/// The channels between classes: the class of the sender, the delta to the receiver, and the class
+/// of the receiver.
 pub(super) type Links = BTreeSet<(ClassId, Delta, ClassId)>;
 
 pub(super) fn check(
