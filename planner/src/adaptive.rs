@@ -8,31 +8,33 @@
 //!
 //! **When operations leave** ([`predict`], [`Departure::of`]) matters between ranks that exchange
 //! messages. At a call, nobody knows which other operations the epoch will have. Mode auto
-//! therefore expects the next epoch to be like the last one that began at the same line. Its
-//! operations leave in pieces if [`Machine`] predicts that this many bytes arrive sooner in pieces
-//! than in one message. Pieces carry the descriptions of their operations, whereas an epoch that
-//! repeats is replayed without any. An epoch that repeated the one before it is therefore not cut
-//! into pieces. A line's second epoch is not cut either, since the first one had nothing to repeat.
+//! therefore expects the next epoch to be like the last one that began at the same line. The
+//! operations of the next epoch leave in pieces if [`Machine`] predicts that the bytes of that last
+//! epoch arrive sooner in pieces than in one message. Pieces carry the descriptions of their
+//! operations, whereas an epoch that repeats is replayed without any. An epoch that repeated the
+//! one before it is therefore not cut into pieces. The second epoch of a line is not cut either,
+//! since the first one had no earlier epoch to repeat.
 //!
 //! **Which sections are exposed** ([`Rendezvous`]) matters between ranks that read each other's
 //! memory. The target reads an exposed section in place, which saves packing and unpacking it. In
 //! return the origin waits at the fence until the target has read it, which costs an entry and a
-//! done. Mode auto exposes sections if all of them together save more than that.
+//! done. Mode auto exposes sections if all sections together save more than this wait costs.
 //!
 //! **Which elements travel among the records** ([`run_bytes`]) matters between the same ranks. A
-//! few contiguous elements need no description other than a record. They follow this record, so the
-//! target reads one buffer less.
+//! few contiguous elements need no description other than a record. The elements follow their
+//! record, so the target reads one buffer less.
 //!
 //! **Which gets are listed** ([`listing_pays`]) also matters between these ranks. A rank that knows
-//! what others read of its memory need not wait for them before it writes other elements, and the
-//! gets need no intermediate copy. Threads of one process read the list in place. Between processes
-//! it is sent; mode auto sends it if it costs less than that copy.
+//! which of its elements others read need not wait for these ranks before it writes other elements,
+//! and the gets need no intermediate copy. Threads of one process read the list in place. Between
+//! processes the list is sent; mode auto sends the list if it costs less than the intermediate
+//! copy.
 //!
 //! **Source** The numbers are those of [`Machine`], whose default documents how they were measured.
 //! The choice between a copy and a rendezvous is that of eager and rendezvous protocols: W. Gropp,
 //! E. Lusk, *A high-performance MPI implementation on a shared-memory vector supercomputer*,
 //! Parallel Computing 22, 1997. Different here: an epoch pays for one wait for all its sections, so
-//! they are decided together and not one by one with a threshold.
+//! one decision covers all of them, instead of a threshold for each.
 
 use crate::datatype::Datatype;
 use crate::ir::pattern::Mode;
@@ -44,15 +46,15 @@ use crate::units::Nanos;
 pub struct Observed {
     /// The number of these epochs that have ended.
     pub epochs: u32,
-    /// The bytes that the last one sent to the target that received most. Operations on single
-    /// elements do not count: collecting such operations until the fence takes less time than
-    /// checking after each one whether a piece is full.
+    /// The number of bytes that the last of these epochs sent to the target that received the most
+    /// bytes. Operations on single elements do not count: collecting such operations until the
+    /// fence takes less time than checking after each one whether a piece is full.
     pub most: u64,
-    /// Whether the last one differed from the one before it.
+    /// Whether the last of these epochs differed from the one before it.
     pub changed: bool,
 }
 
-/// When operations leave for a target whose memory is not reached.
+/// When operations leave for a target whose memory this rank does not reach.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Departure {
     /// At the fence.
@@ -91,8 +93,8 @@ impl Departure {
         }
     }
 
-    /// Returns whether the operations collected for a target leave now: they have `collected`
-    /// bytes, of `all` bytes to it in this epoch.
+    /// Returns whether the operations collected for a target leave now. They have `collected`
+    /// bytes, and `all` is the number of bytes to this target in this epoch so far.
     pub fn is_due(self, collected: u64, all: u64, machine: &Machine) -> bool {
         match self {
             Departure::Held => false,
@@ -141,8 +143,8 @@ impl Rendezvous {
     }
 
     /// Returns whether the target reads this section in place. It always does in mode direct. In
-    /// mode auto it does if reading this section in place saves time, and all of them together save
-    /// more than the wait costs.
+    /// mode auto it does if reading this section in place saves time, and all sections together
+    /// save more than the wait costs.
     pub fn exposes(&self, section: &Section<'_>, machine: &Machine) -> bool {
         let pays = self.saved.is_some_and(|saved| saved.0 > self.price.0);
         section.mode == Mode::Direct || pays && section.saved(machine).is_some_and(|saved| saved.0 > 0.0)
@@ -151,16 +153,16 @@ impl Rendezvous {
 
 /// Returns the maximum number of bytes of contiguous elements that one operation sends among the
 /// records, to a rank that reads records in place. Copying this many bytes there and back takes
-/// half as long as waiting for a reader that reads them in place. So nothing that is worth such a
-/// wait is copied, unless an epoch has several such operations. For the default [`Machine`] the
-/// result is about 20 KiB.
+/// half as long as waiting for a reader that reads them in place. So a single operation that is
+/// worth such a wait is never copied. Several smaller operations of an epoch are copied even if
+/// together they are worth the wait. For the default [`Machine`] the result is about 20 KiB.
 pub fn run_bytes(machine: &Machine) -> usize {
     let copy = machine.moving.pack + machine.moving.unpack - machine.moving.remote;
     (machine.entry_and_done().0 / 2.0 / copy.max(0.01)).round() as usize
 }
 
-/// The maximum number of gets of an epoch that are listed one by one. The ranks from which they
-/// read need not wait before they write elements that are not in the list.
+/// The maximum number of gets of an epoch that are listed one by one. A rank from which these gets
+/// read need not wait before it writes elements that are not in the list.
 pub const LISTED: usize = 64;
 
 /// Returns whether it pays to list gets of `bytes` bytes if the list has to be sent. A get that is

@@ -1,5 +1,5 @@
-//! [`Argument`]: what the arguments of a superstep reveal about which ranks differ only by their
-//! position.
+//! [`Argument`]: the information in the arguments of a superstep about which ranks differ only by
+//! their position.
 
 /// An argument of a superstep.
 ///
@@ -73,7 +73,7 @@ impl Argument for String {
     }
 }
 
-/// The class is that of the content.
+/// The class is the class of the content.
 impl<T: Argument> Argument for Option<T> {
     fn class(&self) -> Option<Vec<u64>> {
         let mut key = vec![u64::from(self.is_some())];

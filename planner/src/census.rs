@@ -1,5 +1,5 @@
-//! [`Census`]: how ranks find out at a fence who has entered it, in which call, and who has
-//! something for whom.
+//! [`Census`]: how ranks find out at a fence which ranks have entered it, in which call, and which
+//! ranks have something for which others.
 //!
 //! *Direct*: each rank sends every other rank one notification. That is one round of p - 1 messages
 //! for each rank.
@@ -8,9 +8,9 @@
 //! sends to rank r + 2^k and receives from rank r - 2^k, modulo p, until 2^k reaches p. A message
 //! reports facts about *all* ranks (the call, whether some rank has failed). After round k these
 //! facts cover the 2^(k + 1) ranks up to this one, so after the last round they cover all ranks.
-//! Items for one rank travel along: an item that has d ranks to go leaves in each round k for which
-//! bit k of d is set. Each rank that has an item for all ranks passes it on, and every rank
-//! receives it once. Ranks that have nothing for each other exchange nothing.
+//! Items for one rank travel in these messages: an item that has d ranks to go leaves in each round
+//! k for which bit k of d is set. Each rank that has an item for all ranks passes it on, and every
+//! rank receives it once. Ranks that have nothing for each other exchange nothing.
 //!
 //! *Reduced*: each rank that has something for another one sends it a *note*, which is a message of
 //! its own. Then the ranks add up, by recursive halving, how many notes each of them must expect.
@@ -18,18 +18,19 @@
 //! exchanges with rank r xor m / 2 the counts of that rank's half of all ranks. Then it exchanges
 //! with rank r xor m / 4 the counts of a quarter, and so on, until it has its own count. Each rank
 //! from m on sends its counts to one of the ranks below m before the rounds, and receives its own
-//! count from that rank after them. A message has a count for each rank that it is about, no matter
-//! how many ranks have something for how many others. Items for all ranks follow the counts, once
-//! to each rank. After the last round each rank has information from every rank, as above.
+//! count from that rank after them. A message has a count for each rank of the part that it covers,
+//! however many ranks have something for however many others. Items for all ranks follow the
+//! counts, once to each rank. After the last round each rank has information from every rank, as
+//! above.
 //!
 //! *Groups first*: if some ranks share memory but not all, those rounds take place between hosts.
-//! The first rank of each host is its leader. The other ranks of the host give the leader what they
-//! have. Then the leaders exchange as ranks do above, and each leader sends the result to the other
-//! ranks of its host. What ranks of one host have for each other does not leave the host. If no
-//! ranks share memory, but some share a machine, the ranks of a machine are cut into groups of at
-//! most eight, which do the same. If ranks also share cores, each wake-up of a rank costs all of
-//! them. Then p ranks in groups of r are woken 2 (p - p / r) + p / r log2 (p / r) times instead of
-//! p log2 p times.
+//! The first rank of each host is its leader. The other ranks of the host send the leader their
+//! items. Then the leaders exchange as ranks do above, and each leader sends the result to the
+//! other ranks of its host. Items between ranks of one host do not leave the host. If no ranks
+//! share memory, but some share a machine, the ranks of a machine are cut into groups of at most
+//! eight, which do the same. If ranks also share cores, each wake-up of a rank takes time from all
+//! of these ranks. Then p ranks in groups of r are woken 2 (p - p / r) + p / r log2 (p / r) times
+//! instead of p log2 p times.
 //!
 //! **Cost** of the rounds, messages and bytes for each rank, of p ranks in h groups of r at most:
 //!
@@ -44,9 +45,9 @@
 //!   groups, and the bytes to a leader and from a leader.
 //!
 //! In a sparse census, an item for a rank d places further is copied once for each set bit of d. In
-//! a reduced one it goes there once, in a message of its own. So a reduced census pays only if
-//! ranks have something for most others and bytes are expensive, since a message costs a core far
-//! more time than a copy of 32 bytes ([`dense`], `benches/log/many_ranks.md`).
+//! a reduced census the item goes to its rank once, in a message of its own. So a reduced census
+//! pays only if ranks have something for most others and bytes are expensive, since a message costs
+//! a core far more time than a copy of 32 bytes ([`dense`], `benches/log/many_ranks.md`).
 //!
 //! **Source** Dissemination: D. Hensgen, R. Finkel, U. Manber, *Two algorithms for barrier
 //! synchronization*, International Journal of Parallel Programming 17, 1988. Items by the bits of
@@ -54,8 +55,8 @@
 //! multiport message-passing systems*, IEEE TPDS 1997. Different here: only items that exist
 //! travel. Counts by recursive halving: R. Thakur, R. Rabenseifner, W. Gropp, *Optimization of
 //! collective communication operations in MPICH*, IJHPCA 2005, 4.2. Different here: each count
-//! comes with the sum of the ranks that it counts, so a rank that lacks one note knows which rank
-//! has sent it.
+//! comes with the sum of the numbers of the ranks that it counts. So a rank that lacks one note can
+//! compute which rank has sent this note.
 
 use crate::error::{Error, ErrorClass};
 use crate::ir::schedule::Placement;
@@ -64,13 +65,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// How ranks find out at a fence who has entered it, and who has something for whom.
+/// How ranks find out at a fence which ranks have entered it, and which ranks have something for
+/// which others.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Census {
     /// Each rank notifies every other one.
     #[default]
     Direct,
-    /// log2 p rounds, in which only what ranks have for others travels.
+    /// log2 p rounds, in which only the items that ranks have for others travel.
     Sparse,
     /// log2 p rounds, in which counts are added up. Items are sent directly to the ranks that they
     /// are for.
@@ -91,13 +93,13 @@ impl Census {
     }
 }
 
-/// The number of ranks and of groups that they are in. A group is a host, whose ranks share memory;
+/// The number of ranks and the number of their groups. A group is a host, whose ranks share memory;
 /// a part of a machine, if no ranks share memory; or a single rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Places {
     /// The number of ranks.
     pub ranks: u32,
-    /// The number of groups that they are in.
+    /// The number of groups of ranks.
     pub groups: u32,
     /// The maximum number of ranks in one group.
     pub most: u32,
@@ -130,17 +132,17 @@ impl Places {
         self.memory && self.groups <= 1
     }
 
-    /// Returns whether each group has a leader in a sparse census. It has one if there are several
-    /// groups, and not each rank is a group of its own.
+    /// Returns whether each group has a leader in a sparse census. A group has a leader if there
+    /// are several groups, and not every rank is a group of its own.
     pub fn have_leaders(&self) -> bool {
         1 < self.groups && self.groups < self.ranks
     }
 }
 
 /// Returns the group of each rank, for ranks that share no memory, from the machine of each. A
-/// group has successive ranks of one machine, at most eight. If all ranks are on one machine, it
-/// has at most half of them, since a census between few leaders finishes sooner than a round of
-/// many ranks to one. The number of a group is its first rank.
+/// group has successive ranks of one machine, at most eight. If all ranks are on one machine, a
+/// group has at most half of the ranks, since a census between a few leaders finishes sooner than a
+/// round in which many ranks send to one. The number of a group is its first rank.
 pub fn groups(machines: &[usize]) -> Vec<usize> {
     let alone = machines.iter().all(|machine| *machine == machines[0]);
     let most = if alone { (machines.len() / 2).clamp(1, GROUP) } else { GROUP };
@@ -166,8 +168,8 @@ const GROUP: usize = 8;
 /// If all ranks share memory, a notification is not a message but a store into a line that its
 /// reader polls, so the census is direct, up to 128 ranks. Otherwise it is sparse if the model
 /// predicts that a sparse census is 1.25 times as fast as a direct one, for this number of ranks
-/// without groups. If hosts have leaders, the same must hold with these leaders, too, since fewer
-/// ranks have not been measured.
+/// without groups. If hosts have leaders, the model must also predict this for a census with these
+/// leaders, since fewer ranks have not been measured.
 pub fn choose(places: &Places, machine: &Machine) -> Census {
     let pays = |places: &Places| {
         cost(Census::Direct, places, machine) > MARGIN * cost(Census::Sparse, places, machine)
@@ -180,8 +182,8 @@ pub fn choose(places: &Places, machine: &Machine) -> Census {
     if sparse { Census::Sparse } else { Census::Direct }
 }
 
-/// Returns the predicted time in ns of a census in which no rank has anything for another, each
-/// rank with a core of its own.
+/// Returns the predicted time in ns of a census in which no rank has anything for another, if each
+/// rank has a core of its own.
 pub fn cost(census: Census, places: &Places, machine: &Machine) -> f64 {
     let (rounds, messages) = messages(census, places);
     let (link, within) = (machine.link(places.share()), machine.link(places.memory));
@@ -219,8 +221,8 @@ pub fn dense(places: &Places, machine: &Machine) -> u32 {
 }
 
 /// Returns the maximum size in bytes of a frame of operations that travels in a census with the
-/// item of its target. Up to this size, the ranks that forward it are predicted to take less time
-/// for its copies than the two ranks of one more message would take.
+/// item of its target. Up to this size, the ranks that forward the frame are predicted to take less
+/// time for its copies than the sender and the receiver of one more message would take.
 pub fn short(places: &Places, machine: &Machine) -> usize {
     let (rounds, _) = messages(Census::Sparse, places);
     let link = machine.link(places.share());
@@ -261,8 +263,8 @@ pub fn messages(census: Census, places: &Places) -> (u32, u32) {
     }
 }
 
-/// The factor by which a sparse census must be faster than a direct one to be chosen. A round is a
-/// wait, and in each of them a rank whose turn on a core has passed has to get the core back.
+/// The factor by which a sparse census must be faster than a direct one to be chosen. Every round
+/// is a wait, and after a wait a rank whose turn on a core has passed has to get the core back.
 /// Measured over TCP, sparse is no slower from 3 ranks on, and faster from 8 on
 /// (`benches/log/many_ranks.md`).
 const MARGIN: f64 = 1.25;
@@ -278,7 +280,7 @@ pub fn rounds(ranks: u32) -> u32 {
 }
 
 /// Returns the number of halving rounds of a reduced census of this number of ranks. They are the
-/// rounds of the largest power of two that is not above it.
+/// rounds of the largest power of two that is not above `ranks`.
 pub fn halvings(ranks: u32) -> u32 {
     ranks.max(1).ilog2()
 }
@@ -389,7 +391,7 @@ mod tests {
             (1..1100).filter(|&ranks| choose(&Places::of(ranks, share), machine) == Census::Sparse).collect()
         };
         assert_eq!(chosen(true, &machine), (129..1100).collect::<Vec<_>>());
-        // Of 9 ranks one more round takes what it saves over 8.
+        // With 9 ranks, a sparse census needs one more round than with 8, which outweighs its gain.
         assert_eq!(chosen(false, &machine), (8..1100).filter(|&ranks| ranks != 9).collect::<Vec<_>>());
         // If messages cost nothing but their latency, only the number of rounds counts.
         let far = Machine { network: Link { latency: 1e6, overhead: 1.0, ..machine.network }, ..machine };
@@ -405,8 +407,8 @@ mod tests {
             assert_eq!(dense(ranks, &machine), u32::MAX, "{ranks}");
         }
         assert_eq!(super::dense(&Places::of(1000, true), &machine), u32::MAX);
-        // 100 ns a byte: counts for 64 ranks take 51 us, and each target saves 5.6; of 65 ranks a
-        // round more, and 7.2.
+        // At 100 ns a byte, the counts for 64 ranks take 51 us, and each target saves 5.6 us. With
+        // 65 ranks there is one more round, and each target saves 7.2 us.
         assert_eq!([16, 64, 65, 1024].map(|ranks| dense(ranks, &slow(100.0))), [6, 10, 8, 68]);
     }
 

@@ -103,9 +103,10 @@ pub enum Op {
     MinLoc,
     /// The larger value and its index, ties to the smaller index; `ValueAt` only.
     MaxLoc,
-    /// No operation, as MPI_NO_OP: the element is unchanged. Only operations that return what they
-    /// find accept it: `fetch_and` and `get_accumulate` under a lock, for any element type. They
-    /// read the element and, unlike a get, are in conflict with no accumulate.
+    /// No operation, as MPI_NO_OP: the element is unchanged. Only operations that return the
+    /// previous value accept it: `fetch_and` and `get_accumulate` under a lock, for any element
+    /// type. Such operations read the element and, unlike a get, are in conflict with no
+    /// accumulate.
     NoOp,
 }
 
@@ -130,14 +131,14 @@ impl Op {
         }
     }
 
-    /// Returns whether an operation that returns what it finds accepts this operator.
+    /// Returns whether this operator is accepted by operations that return the previous value.
     #[doc(hidden)]
     pub fn may_fetch(self, element: ElementType) -> bool {
         self == Op::NoOp || self.takes(element)
     }
 
-    /// Returns a message that this operator is not defined for `element`, with the types for which
-    /// it is.
+    /// Returns a message that this operator is not defined for `element`. The message names the
+    /// types that the operator takes.
     #[doc(hidden)]
     pub fn undefined_for(self, element: ElementType) -> String {
         let takes = match self {
@@ -152,7 +153,7 @@ impl Op {
         };
         match element.kind {
             ElementKind::Opaque => format!(
-                "{self} is not defined for elements of {} bytes that are not one number, as arrays and structs: it takes {takes}, so make the window of the numbers",
+                "{self} is not defined for elements of {} bytes that are not one number, such as arrays and structs: it takes {takes}, so use a window of numbers",
                 element.size
             ),
             _ => format!("{self} is not defined for {element}: it takes {takes}"),

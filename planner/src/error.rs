@@ -1,4 +1,4 @@
-//! The one error type of Fencepost. Its class is a class of MPI; its message has what was given,
+//! The one error type of Fencepost. Its class is a class of MPI; its message states what was given,
 //! what was allowed, and where.
 
 use std::fmt;
@@ -50,7 +50,7 @@ pub enum ErrorClass {
     File,
     /// A plan that is not for this superstep, these arguments, or this world.
     Plan,
-    /// A rank that left or died, or that sent what no rank sends; the world ends.
+    /// A rank that left or died, or that sent something that no rank sends; the world ends.
     ProcFailed,
     /// A bug of Fencepost; the message names the pass. Or a request of this rank was altered on its
     /// way; the other rank has refused it and has done nothing.
@@ -177,8 +177,8 @@ struct Inner {
 }
 
 impl Error {
-    /// Creates an error of `class`. `message` has what was given, what was allowed and what to do
-    /// next.
+    /// Creates an error of `class`. `message` states what was given, what was allowed and what to
+    /// do next.
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             class,
@@ -255,8 +255,8 @@ impl Error {
         self
     }
 
-    /// Marks an error with which the program ends because it was asked to: its state is saved, and
-    /// it can be started again to continue.
+    /// Marks an error with which the program ends because a stop was requested. The state of the
+    /// program is saved, and the program can be started again to continue.
     #[doc(hidden)]
     #[must_use]
     pub fn stopping(mut self) -> Self {
@@ -264,13 +264,14 @@ impl Error {
         self
     }
 
-    /// Returns whether the program ends because it was asked to, with its state saved.
+    /// Returns whether the program ends because a stop was requested, with the state of the program
+    /// saved.
     #[doc(hidden)]
     pub fn is_stopping(&self) -> bool {
         self.0.stopping
     }
 
-    /// Sets the other rank that has failed: the error only passes that failure on.
+    /// Sets the other rank that has failed. The error only reports the failure of that rank.
     #[doc(hidden)]
     #[must_use]
     pub fn passing_on(mut self, failed: Option<FailedRank>) -> Self {
@@ -278,7 +279,7 @@ impl Error {
         self
     }
 
-    /// Returns the rank whose failure the error passes on, if it is known.
+    /// Returns the other rank whose failure the error reports, if that rank is known.
     #[doc(hidden)]
     pub fn failed_rank(&self) -> Option<&FailedRank> {
         self.0.failed.as_ref()

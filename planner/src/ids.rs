@@ -40,7 +40,8 @@ ids! {
     Rank "r";
     /// A window, by its position among the superstep's window parameters.
     WindowId "w";
-    /// An operation, by its position in its rank's program order. One without a target counts too.
+    /// An operation, by its position in its rank's program order. An operation without a target
+    /// counts too.
     OperationId "op";
     /// A class of ranks that differ only by their position.
     ClassId "c";
@@ -55,7 +56,7 @@ ids! {
     BufferId "b";
 }
 
-/// The position of another rank relative to this one: its number minus that of this rank.
+/// The position of another rank relative to this one: its number minus the number of this rank.
 ///
 /// In a row-major grid a neighbour has one `Delta` wherever the grid does not wrap, so the programs
 /// of ranks that differ only by their position are equal as written. Ascending deltas are ascending

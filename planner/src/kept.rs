@@ -3,18 +3,18 @@
 //!
 //! A rank that has entered an epoch may compute before it waits for the others, on elements that
 //! nobody touches meanwhile. These are all elements that no operation names. Which elements these
-//! are depends only on the calls of all ranks, and not on the modes in which they travel. So a
-//! program that runs with one schedule runs with every other schedule of the same calls, and an
-//! error names the line of a call. [`verify_kept`](crate::verify::verify_kept) shows that a
-//! schedule does not touch them.
+//! are depends only on the calls of all ranks, and not on the modes in which the operations travel.
+//! So a program that runs with one schedule runs with every other schedule of the same calls, and
+//! an error names the line of a call. [`verify_kept`](crate::verify::verify_kept) shows that a
+//! schedule does not touch these elements.
 
 use crate::datatype::Datatype;
 use crate::ids::{Rank, WindowId};
 use crate::ir::pattern::{Kind, Local, Operation, Site};
 use crate::ir::schedule::Schedule;
 
-/// The elements of one rank's windows that an epoch leaves to that rank: all that are in none of
-/// these accesses.
+/// The elements of one rank's windows that an epoch leaves to that rank: all elements that are in
+/// none of these accesses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kept {
     /// The rank.
@@ -30,7 +30,7 @@ pub struct Access {
     pub window: WindowId,
     /// The elements.
     pub elements: Datatype,
-    /// Whether it writes the elements; otherwise it reads them.
+    /// Whether the access writes the elements; otherwise it reads them.
     pub writes: bool,
     /// The rank that calls the operation.
     pub origin: Rank,
@@ -41,9 +41,9 @@ pub struct Access {
 }
 
 impl Kept {
-    /// Returns what the epoch of a schedule leaves to `rank`. An operation that moves nothing
-    /// touches nothing. An operation whose elements a later operation replaces still counts,
-    /// although they may never move.
+    /// Returns the elements that the epoch of a schedule leaves to `rank`. An operation that moves
+    /// nothing touches nothing. An operation whose elements a later operation replaces still
+    /// counts, although these elements may never move.
     ///
     /// # Cost
     /// Grows with the operations of all classes of ranks.
@@ -69,8 +69,8 @@ impl Kept {
         Self { rank, accesses }
     }
 
-    /// Returns an access that conflicts with this rank reading these elements while the epoch runs
-    /// or, if `writes`, with writing them. Returns `None` if the rank keeps all of them.
+    /// Returns an access that conflicts with a read of these elements by this rank while the epoch
+    /// runs or, if `writes`, with a write. Returns `None` if the rank keeps all of them.
     ///
     /// # Cost
     /// Grows with the accesses.

@@ -12,7 +12,7 @@ pub struct Options {
     /// Whether transfers are joined, and elements that are overwritten later are not sent.
     #[doc(hidden)]
     pub coalesce: bool,
-    /// The chunk of pipelined messages. With `None`, it is that of the machine model.
+    /// The chunk of pipelined messages. With `None`, it is the chunk of the machine model.
     #[doc(hidden)]
     pub chunk: Option<Bytes>,
     /// The largest staging memory of a rank in bytes: all copies of all buffers that its messages

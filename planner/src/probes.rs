@@ -2,7 +2,7 @@
 //! predicts those times.
 //!
 //! Each probe determines one figure of [`Machine`], or several that stay in proportion. The rest of
-//! its time depends only on figures that other probes determine, so there is a machine that
+//! the probe's time depends only on figures that other probes determine, so there is a machine that
 //! predicts the times of all probes. Figures are found one after another. A small part of a probe's
 //! time depends on figures that are found later, so all figures are found three times. Figures that
 //! no probe determines, such as the network's if all ranks share memory, are left unchanged.
@@ -29,8 +29,8 @@ use crate::units::{self, Nanos};
 use crate::verify::Verified;
 use std::fmt;
 
-/// The number of elements of a long section, of one between hosts, and of one that takes some cache
-/// lines.
+/// The number of elements of a long section, of a section between hosts, and of a section of some
+/// cache lines.
 const SECTION: usize = 8192;
 const FAR_SECTION: usize = 4 * SECTION;
 const LINES: usize = 32;
@@ -76,18 +76,18 @@ enum Figure {
     Second,
     /// The cost of each of several packets of a message.
     Packets,
-    /// The cost of each further one of many messages at one time between the same ranks.
+    /// The cost of each further message if many are sent at one time between the same ranks.
     Further,
     /// The cost of the first lines of a message.
     Lines,
     /// The cost of a byte of a long message.
     Bytes,
-    /// The cost of a byte of a longer one between hosts.
+    /// The cost of a byte of a longer message between hosts.
     FarBytes,
     /// How the cost of a byte changes if sections fit the first cache.
     ShortBytes,
-    /// How the cost of a byte changes if sections, of this many elements, do not fit the cache of a
-    /// core.
+    /// How the cost of a byte changes in sections of this number of elements, which do not fit the
+    /// cache of a core.
     LongBytes(usize),
     /// The cost of each of many runs.
     Runs,
@@ -106,7 +106,7 @@ enum Figure {
 #[derive(Clone, Debug)]
 pub struct Probe {
     figure: Figure,
-    /// Whether it is between ranks that share memory.
+    /// Whether the exchange is between ranks that share memory.
     shared: bool,
     schedule: Verified<Schedule>,
 }
@@ -122,7 +122,8 @@ impl Probe {
         2 * self.figure.elements()
     }
 
-    /// Returns the distance from each element that is sent to the one that is received.
+    /// Returns the distance from the index of each element that is sent to its index at the
+    /// receiver.
     pub fn shift(&self) -> usize {
         self.figure.shift()
     }
@@ -169,7 +170,7 @@ impl fmt::Display for Probe {
 }
 
 impl Figure {
-    /// Returns the number of elements from the first that is sent to the last.
+    /// Returns the number of elements from the first one that is sent to the last.
     fn elements(self) -> usize {
         match self {
             Figure::Message => 1,
@@ -196,8 +197,8 @@ impl Figure {
         }
     }
 
-    /// Returns the distance from each element that is sent to the one that is received, which is
-    /// next to it in a column, as in a halo.
+    /// Returns the distance from the index of each element that is sent to its index at the
+    /// receiver. For a column it is 1, as in a halo.
     fn shift(self) -> usize {
         match self {
             Figure::Runs | Figure::DirectRuns => 1,
@@ -248,7 +249,8 @@ pub fn probes(ranks: u32, placement: Placement, machine: &Machine) -> Result<Vec
         Placement::Hosts { ranks_each } => (ranks_each as u32).min(ranks),
     };
     let mut all = Vec::new();
-    // A quarter more than what fits with its two buffers and the section at the other end.
+    // A quarter more elements than fit into the cache together with two buffers and the section at
+    // the other end.
     let long = ((1.25 / 4.0 * machine.caches.core / 8.0) as usize).clamp(1, LONG_MAX);
     if each > 1 {
         all.push((Message, true));
@@ -340,10 +342,10 @@ fn patterns(ranks: u32, figure: Figure, to: impl Fn(u32, usize) -> Option<u32>) 
     }
 }
 
-/// Returns the machine for which each of these probes is predicted to take its measured time. It is
-/// `machine` in all figures that the probes do not determine. If times contradict one another, a
-/// figure keeps a sixteenth of its previous value. Figures that are all 0 start from those of
-/// [`Machine::default`].
+/// Returns the machine for which each of these probes is predicted to take its measured time. All
+/// figures that the probes do not determine are those of `machine`. If times contradict one
+/// another, a figure keeps a sixteenth of its previous value. Figures that are all 0 start from
+/// those of [`Machine::default`].
 pub fn fitted(machine: &Machine, measured: &[(Probe, Nanos)]) -> Machine {
     let mut machine = *machine;
     (0..3).for_each(|_| fit(&mut machine, measured));
@@ -376,8 +378,8 @@ fn fit(machine: &mut Machine, measured: &[(Probe, Nanos)]) {
     }
 }
 
-/// Returns the figures that a probe determines. `shared` is whether it is between ranks that share
-/// memory, and `near` whether any probe is.
+/// Returns the figures that a probe determines. `shared` is whether the probe is between ranks that
+/// share memory, and `near` is whether any probe is between such ranks.
 fn figures(machine: &mut Machine, figure: Figure, shared: bool, near: bool) -> Vec<&mut f64> {
     let bytes_move = shared || !near;
     match figure {

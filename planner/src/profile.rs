@@ -1,5 +1,5 @@
-//! [`Profile`]: how long the calls of a program took, over all ranks; and what each rank
-//! contributes to it.
+//! [`Profile`]: how long the calls of a program took, over all ranks. [`Row`]: the record of one
+//! rank about one call.
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -7,21 +7,21 @@ use std::str::FromStr;
 /// The number that stands for any of several ranks.
 pub const ANY: u32 = u32::MAX;
 
-/// What one rank records of a call. Times are in nanoseconds.
+/// The record of one rank about one call. Times are in nanoseconds.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Row {
     /// The call, with its line.
     pub call: String,
-    /// The number of its runs.
+    /// The number of runs of the call.
     pub runs: u64,
     /// The time of the slowest run.
     pub most: u64,
     /// The time of all runs.
     pub total: u64,
-    /// The time that the rank waited in it, for each rank that it waited for; [`ANY`] stands for
-    /// any of several ranks.
+    /// The times that the rank waited in the call, by the rank that it waited for. [`ANY`] stands
+    /// for any of several ranks.
     pub waits: Vec<(u32, u64)>,
-    /// The number of frames that it posted.
+    /// The number of frames that the rank posted.
     pub messages: u64,
     /// The number of bytes in them.
     pub bytes: u64,
@@ -91,9 +91,11 @@ pub struct Profile {
     pub took: u64,
     /// The ranks that have not sent their rows.
     pub missing: Vec<usize>,
-    /// Whether the program of rank 0 has failed, which then has waited for no other rank.
+    /// Whether the program of rank 0 has failed. Rank 0 has then waited for the rows of no other
+    /// rank.
     pub has_failed: bool,
-    /// The calls; the one that took ranks longest comes first.
+    /// The calls, in descending order of their total time on all ranks, or of the waits if these
+    /// are longer.
     pub calls: Vec<OfCall>,
 }
 
@@ -102,7 +104,7 @@ pub struct Profile {
 pub struct OfCall {
     /// The call, with its line.
     pub call: String,
-    /// The number of its runs on the rank that has most.
+    /// The number of runs of the call on the rank that ran it most often.
     pub runs: u64,
     /// The mean time of a run on the rank where it is least, and that rank.
     pub least: (f64, usize),
@@ -123,13 +125,12 @@ pub struct OfCall {
     pub messages: u64,
     /// The number of bytes in them.
     pub bytes: u64,
-    /// The time that is predicted for a run on the rank for which it is greatest, if all runs were
-    /// prepared.
+    /// The greatest predicted time of a run on one rank, if all runs were prepared.
     pub predicted: Option<f64>,
 }
 
 impl Profile {
-    /// Returns the profile of these rows, of each rank that has sent some.
+    /// Returns the profile of these rows. `rows` has an entry for each rank that has sent its rows.
     pub fn of(ranks: usize, took: u64, rows: impl IntoIterator<Item = (usize, Vec<Row>)>) -> Self {
         let mut calls: Vec<OfCall> = Vec::new();
         let mut places = std::collections::HashMap::new();

@@ -1,7 +1,7 @@
 //! [`Share`]: the part of a schedule that one rank needs.
 //!
 //! If the calls of the ranks are many and all different, one rank plans for all, since a schedule
-//! of 1,024 such ranks takes more memory than each of them could spend on it. A rank needs its own
+//! of 1,024 such ranks takes more memory than each rank could spend on it. A rank needs its own
 //! program and, of every other program, the frames to and from this rank, the copies into and out
 //! of its windows, and the calls that target it. These form a schedule too, in which ranks that
 //! have nothing to do with this one have empty programs. So a share is written, read, explained and
@@ -16,8 +16,8 @@
 //!
 //! [`verify_share`](crate::verify::verify_share) shows for a share what
 //! [`verify`](crate::verify::verify) shows for that rank in the whole schedule: everything that is
-//! done to its memory, and each channel that ends at it. Together the shares of all ranks cover the
-//! whole schedule, except for cycles of waits, which no single rank could see.
+//! done to the memory of the rank, and each channel that ends at the rank. Together the shares of
+//! all ranks cover the whole schedule, except for cycles of waits, which no single rank could see.
 
 use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{BufferId, ClassId, Delta, Id, OperationId, Rank, WindowId};
@@ -43,7 +43,8 @@ enum Source {
     Whole(Arc<Verified<Schedule>>),
     Part {
         schedule: Schedule,
-        /// Whether any rank has an operation on the window, or a section of it.
+        /// Whether any operation of any rank targets the window, or has a section of the window as
+        /// its local side.
         named: Table<WindowId, bool>,
     },
 }
@@ -107,7 +108,8 @@ impl Share {
         &self.classes[self.class_of[self.rank.index()]]
     }
 
-    /// Returns whether any rank of the world has an operation on this window, or a section of it.
+    /// Returns whether any operation of any rank of the world targets this window, or has a section
+    /// of the window as its local side.
     pub fn names_window(&self, window: WindowId) -> bool {
         match &self.source {
             Source::Whole(schedule) => names(schedule, window),
@@ -129,7 +131,7 @@ pub struct Shares<'s> {
     named: u64,
     /// For each class, the parts of its program that concern other ranks, by the delta of each.
     parts: Table<ClassId, BTreeMap<Delta, Program>>,
-    /// By rank: the other ranks whose programs have to do with it, ascending.
+    /// For each rank, the other ranks whose programs concern it, ascending.
     around: Vec<Vec<u32>>,
 }
 

@@ -1,5 +1,5 @@
-//! [`Trace`]: what one rank did, event by event, as a run or a simulation has recorded it; and its
-//! file.
+//! [`Trace`]: the events of one rank, as a run or a simulation has recorded them, and the text of a
+//! trace file.
 //!
 //! A file is text, with a line for each event, so that any program can read it:
 //!
@@ -26,12 +26,12 @@ use std::str::FromStr;
 /// The first line of a file.
 const FIRST: &str = "fencepost trace 1";
 
-/// What one rank did. Times are in ticks of its host's clock.
+/// The events of one rank. Times are in ticks of the clock of its host.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Trace {
     /// The identity of the execution of the program, which all ranks have in common.
     pub run: u64,
-    /// The number of the run among those of its program, from 1.
+    /// The number of the run among the runs of its program, from 1.
     pub number: u32,
     /// The rank.
     pub rank: u32,
@@ -98,10 +98,10 @@ pub enum What {
     },
 }
 
-/// Which frame it is among those of its sender to its receiver.
+/// The identity of a frame among the frames from its sender to its receiver.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Frame {
-    /// The world in which it was sent; 0 is that of all ranks.
+    /// The world in which the frame was sent; 0 is the world of all ranks.
     pub world: u32,
     /// The port.
     pub port: u32,
@@ -114,13 +114,13 @@ pub struct Frame {
 pub struct Clock {
     at: (u64, u64),
     per_tick: f64,
-    /// By how much it was set forward, in nanoseconds.
+    /// By how much the clock was set forward, in nanoseconds.
     forward: f64,
 }
 
 impl Clock {
-    /// Returns the clock with these times, in ticks and in nanoseconds of rank 0's clock; `None` if
-    /// there are none. With one, a tick is a nanosecond.
+    /// Returns the clock with these times, in ticks and in nanoseconds of rank 0's clock. Returns
+    /// `None` if there are no times. With a single time, a tick is a nanosecond.
     pub fn of(times: &[(u64, u64)]) -> Option<Self> {
         let at = *times.first()?;
         let per_tick = times.get(1).map_or(1.0, |last| {
@@ -130,13 +130,13 @@ impl Clock {
         Some(Self { at, per_tick, forward: 0.0 })
     }
 
-    /// Returns the nanoseconds of rank 0's clock at the first of its times.
+    /// Returns the nanoseconds of rank 0's clock at the first time of this clock.
     pub fn first(&self) -> u64 {
         self.at.1
     }
 
-    /// Counts nanoseconds from this time of rank 0's clock on. They are exact to a nanosecond for
-    /// 100 days from there.
+    /// Counts nanoseconds from this time of rank 0's clock on. The results are exact to a
+    /// nanosecond for 100 days from that time on.
     pub fn count_from(&mut self, nanos: u64) {
         self.at.1 = self.at.1.wrapping_sub(nanos);
     }
@@ -188,7 +188,7 @@ impl FromStr for Trace {
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// `FILE`, with the line, for anything that is not the text of a trace, or not all of it.
+    /// `FILE`, with the line, for text that is not that of a trace, or not all of a trace.
     fn from_str(text: &str) -> Result<Self> {
         let wrong =
             |line: usize, what: &str| Error::new(ErrorClass::File, format!("line {}: {what}", line + 1));
@@ -227,7 +227,8 @@ pub fn file_name(run: u32, rank: u32) -> String {
     format!("run{run}-rank{rank}.trace")
 }
 
-/// Returns the run and the rank whose trace is in a file of this name, if it is one of a trace.
+/// Returns the run and the rank whose trace is in a file of this name, if it is the name of a trace
+/// file.
 pub fn of_file_name(name: &str) -> Option<(u32, u32)> {
     let (run, rank) = name.strip_suffix(".trace")?.strip_prefix("run")?.split_once("-rank")?;
     let numbers = (run.parse().ok()?, rank.parse().ok()?);
@@ -277,7 +278,7 @@ impl Trace {
                 let event = self.event(kind, rest)?;
                 self.events.push(event);
             }
-            other => return Err(format!("`{other}` begins no line of a trace")),
+            other => return Err(format!("no line of a trace begins with `{other}`")),
         }
         Ok(())
     }
@@ -390,7 +391,7 @@ mod tests {
         );
         assert_eq!(wrong("w 12 30 0", "w 12 30 3"), "line 11: there is no rank 3 of 3");
         assert_eq!(wrong("c 9 40 1", "c 9 40 2"), "line 13: there is no call 2");
-        assert_eq!(wrong("r 44", "q 44"), "line 12: `q` begins no line of a trace");
+        assert_eq!(wrong("r 44", "q 44"), "line 12: no line of a trace begins with `q`");
         assert_eq!(wrong("s 10 2 3 0 7 64", "s 10 2 3 0 7"), "line 10: there are fewer than 6 numbers");
         assert_eq!(wrong("s 10 2 3", "s 10 2 4294967296"), "line 10: `4294967296` is too large");
         assert_eq!(wrong("of 3 on", "of 99999999 on"), "line 3: 99999999 ranks: at most 16777216 run");

@@ -1,5 +1,5 @@
-//! Numbers in base 128, with the least significant group first, in the shortest form. Signed ones
-//! are written as `2n` or `-2n - 1`.
+//! Numbers in base 128, with the least significant group first, in the shortest form. Signed
+//! numbers are written as `2n` or `-2n - 1`.
 
 pub(crate) fn write(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {

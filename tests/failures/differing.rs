@@ -87,7 +87,7 @@ fn operators_take_usize_and_say_what_they_do_not_take() {
             world.allreduce(&mut counts, Op::Sum)?;
             assert_eq!(counts, [2, 1]);
             let error = world.allreduce(&mut [[1.0; 2]], Op::Sum).expect_err("it is an array");
-            let words = "SUM is not defined for elements of 16 bytes that are not one number, as arrays and structs: it takes integers and floating-point numbers, so make the window of the numbers";
+            let words = "SUM is not defined for elements of 16 bytes that are not one number, such as arrays and structs: it takes integers and floating-point numbers, so use a window of numbers";
             assert_eq!((error.class(), error.message()), (ErrorClass::Op, words));
             let error = world.allreduce(&mut [1.0], Op::Bxor).expect_err("it is no integer");
             assert!(error.message().ends_with("is not defined for f64: it takes integers"), "{error}");

@@ -175,7 +175,7 @@ fn into_blocks(what: &Collective, widest: usize) -> Step {
 }
 
 /// Builds the steps of a binomial tree. Ranks are counted from the root. In each step, the ranks
-/// that have the elements put them to as many further ranks.
+/// that have the elements put them to as many ranks that do not have them.
 fn binomial(what: &Collective, root: u32) -> Vec<Step> {
     let ranks = what.ranks;
     let doubled = |have: u32| {
@@ -189,10 +189,11 @@ fn binomial(what: &Collective, root: u32) -> Vec<Step> {
     distances(ranks).map(doubled).collect()
 }
 
-/// Builds the steps that combine up the tree. In each range, the root holds the result; if the root
-/// is not in the range, its first rank does. If the root is in the right half, the left result is
-/// combined into the right one. Only REPLACE reveals this order, and it has its result there
-/// already.
+/// Builds the steps that combine up the tree. If the root is in a range, the root holds the result
+/// of the range. Otherwise the first rank of the range does. If the root is in the right half, the
+/// left result is combined into the right one. REPLACE is the only operator whose result depends on
+/// this order. For REPLACE nothing is sent in this case, since the right half already holds the
+/// result.
 fn up_the_tree(what: &Collective, root: u32, op: Op) -> Vec<Step> {
     let holder = |low: u32, high: u32| if (low..high).contains(&root) { root } else { low };
     let up = |ranges: Vec<[u32; 3]>| {
@@ -227,7 +228,7 @@ fn trade_halves(what: &Collective, op: Op) -> Vec<Step> {
             let mut to = |from: u32, to: u32| moves[from as usize].push(to);
             for i in 0..high - middle {
                 to(middle + i, low + i);
-                // As in `up_the_tree`, REPLACE has its result there already.
+                // As in `up_the_tree`: for REPLACE, the right half already holds the result.
                 if op != Op::Replace {
                     to(low + i, middle + i);
                 }

@@ -1,12 +1,12 @@
-//! [`Collective`]: what all ranks do together with arrays of one length, as epochs of puts and
+//! [`Collective`]: an operation of all ranks on arrays of one length, planned as epochs of puts and
 //! accumulates.
 //!
 //! A collective has several [`Algorithm`]s, which leave the same bits. Reductions combine over the
-//! balanced tree of the design: first each half of the ranks, then the right result into the left
-//! one. The left half of `n` ranks has `n / 2` ranks, rounded up. Scans go left to right.
-//! [`Collective::algorithm`] chooses by the machine model. [`Collective::plan`] returns what an
-//! algorithm does, as [`Step`]s over one window of the plan's own. Each step is an epoch of all
-//! ranks, or a combination that each rank does by itself.
+//! balanced tree of the design: first each half of the ranks, then the result of the right half
+//! into the result of the left half. The left half of `n` ranks has `n / 2` ranks, rounded up.
+//! Scans go left to right. [`Collective::algorithm`] chooses by the machine model.
+//! [`Collective::plan`] returns the [`Step`]s of an algorithm, which work on a window of the plan's
+//! own. Each step is an epoch of all ranks, or a combination that each rank does by itself.
 //!
 //! | | direct | tree | blocks |
 //! |---|---|---|---|
@@ -30,14 +30,15 @@
 //! | blocks | 2 | p - 1 a round | about n a round |
 //!
 //! If ranks share memory, most collectives need no epoch. The elements that each rank brings are
-//! [shown](Delivery::InPlace) to the others, who read them after the exchange that every collective
-//! begins with. A large allreduce does so twice, in blocks.
+//! [shown](Delivery::InPlace) to the others, which read these elements after the exchange that
+//! begins every collective. In a large allreduce, ranks show elements twice: first their own, then
+//! the block that each rank has combined.
 //!
 //! **Source** The trees and the two rounds of blocks: R. Thakur, R. Rabenseifner, W. Gropp,
 //! *Optimization of collective communication operations in MPICH*, IJHPCA 2005, sections 4 and 5;
 //! doubled distances: J. Bruck et al., *Efficient algorithms for all-to-all communications*, IEEE
-//! TPDS 1997. Unlike there, the shape of the tree is given, so the exchange of halves works for any
-//! number of ranks and sums in the same order for each.
+//! TPDS 1997. Unlike in these papers, the shape of the tree is given, so the exchange of halves
+//! works for any number of ranks and sums in the same order for each.
 
 mod algorithms;
 
@@ -125,7 +126,7 @@ pub enum Step {
 /// Slots of one rank's window, one for each rank, whose contents the operator combines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slots {
-    /// The operator that combines a slot with what is put into it.
+    /// The operator that combines the slots.
     pub op: Op,
     /// The rank that has slots; every rank if `None`.
     pub root: Option<u32>,
@@ -142,7 +143,7 @@ pub struct Slots {
 /// The number of elements of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlotLen {
-    /// This number.
+    /// A fixed number.
     Of(usize),
     /// The size of the rank's own block of this total.
     BlockOf(usize),
@@ -151,12 +152,13 @@ pub enum SlotLen {
 /// The contents of the slots after they are combined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fold {
-    /// Slot 0 holds all slots, combined over the balanced tree. The other slots are used up.
+    /// Slot 0 holds the combination of all slots over the balanced tree. The other slots are used
+    /// up.
     Tree,
-    /// Each slot holds the slots up to itself, combined from left to right.
+    /// Each slot holds the combination of all slots up to itself, from left to right.
     Prefixes,
-    /// Slot 0 holds the slots up to this rank's, combined from left to right. The other slots stay
-    /// as they were.
+    /// Slot 0 holds the combination of all slots up to this rank's slot, from left to right. The
+    /// other slots are unchanged.
     Prefix,
 }
 
@@ -172,23 +174,23 @@ pub enum Delivery {
     Plan(Algorithm),
 }
 
-/// The most bytes of a rank's elements that are shown. There is room for them twice.
+/// The maximum number of bytes of elements that a rank shows. There is room for twice as many.
 const SHOWN: f64 = (8 << 20) as f64;
 
-/// The same limit for operations in which all ranks bring what others receive unchanged: for larger
-/// amounts, storing into their memory is faster than letting them read, as measured
-/// (`benches/log/messages_and_collectives.md`).
+/// The same limit for operations in which all ranks bring elements that others receive unchanged.
+/// For more bytes, storing into the memory of the receivers is faster than letting the receivers
+/// read, as measured (`benches/log/messages_and_collectives.md`).
 const SHOWN_BY_ALL: f64 = (16 << 10) as f64;
 
-/// The number of bytes of a rank's elements that fit into what it sends each other rank in a direct
-/// exchange of words.
+/// The number of bytes of a rank's elements that fit into the words that it sends each other rank
+/// in a direct exchange.
 const TOLD: f64 = 32.0;
 
-/// The number of bytes from which on elements are read in place, even if they could travel with the
-/// exchange: `benches/log/messages_and_collectives.md`.
+/// The smallest number of bytes of elements that are read in place although they could travel with
+/// the exchange (`benches/log/messages_and_collectives.md`).
 const LINE: f64 = 32.0;
 
-/// The time in ns for a record and for applying it, if memory is shared: `benches/log`.
+/// The time in ns that a record and its application take, if memory is shared (`benches/log`).
 const RECORD: f64 = 7.0;
 
 /// The steps of an algorithm, and the size of the window that they need.
@@ -204,7 +206,7 @@ impl Collective {
     /// Returns the plan of an algorithm, which must be one that the collective [has](Self::has).
     ///
     /// # Cost
-    /// For each rank, as many small steps as it sends messages.
+    /// For each rank, a small step for each message that it sends.
     pub fn plan(&self, algorithm: Algorithm) -> Plan {
         algorithms::plan(self, algorithm)
     }
@@ -221,7 +223,7 @@ impl Collective {
     }
 
     /// Returns the moves of `rank` in the direct algorithm, by ascending target: the target rank,
-    /// the elements, and the index of the first one there.
+    /// the elements, and the index of their first element at the target.
     pub fn direct(&self, rank: u32) -> impl Iterator<Item = (u32, Range<usize>, usize)> + use<> {
         let what = *self;
         let to = match self.operation {
@@ -234,7 +236,7 @@ impl Collective {
     }
 
     /// Returns the move from `rank` to the rank `to` in the [direct](Self::direct) algorithm, if
-    /// there is one: the elements, and the index of the first one there.
+    /// there is one: the elements, and the index of their first element at the target.
     pub fn direct_to(&self, rank: u32, to: u32) -> Option<(Range<usize>, usize)> {
         let Self { operation, ranks, len, .. } = *self;
         let moves = match operation {
@@ -286,7 +288,7 @@ impl Collective {
     }
 
     /// Returns the range of the window where this rank's elements must be before the first step. It
-    /// is empty if the rank brings none.
+    /// is empty if the rank brings no elements.
     pub fn input(&self, algorithm: Algorithm, rank: u32) -> Range<usize> {
         let (me, len) = (rank as usize, self.len);
         let slots = match self.operation {
@@ -301,7 +303,7 @@ impl Collective {
     }
 
     /// Returns the ranges of the window that hold this rank's result after the last step, one after
-    /// the other. They are empty if the rank receives none.
+    /// the other. They are empty if the rank receives no elements.
     pub fn output(&self, algorithm: Algorithm, rank: u32) -> [Range<usize>; 2] {
         let (ranks, me, len) = (self.ranks as usize, rank as usize, self.len);
         match self.operation {
@@ -349,7 +351,7 @@ impl Collective {
         ways.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(planned, |(way, _)| way)
     }
 
-    /// Returns the most bytes of a rank's elements that are shown.
+    /// Returns the maximum number of bytes of elements that a rank shows.
     fn most_shown(&self) -> f64 {
         match self.operation {
             Operation::Broadcast { .. } | Operation::Allreduce { .. } => SHOWN,
@@ -387,7 +389,7 @@ impl Collective {
     }
 
     /// Returns the range of the elements of `from` that `rank` receives unchanged. It is empty if
-    /// there are none.
+    /// there are no such elements.
     pub fn reads(&self, rank: u32, from: u32) -> Range<usize> {
         match self.operation {
             Operation::Broadcast { root } if from == root && rank != root => 0..self.len,
@@ -401,7 +403,7 @@ impl Collective {
     /// Returns whether the data should travel with the exchange of words that begins each
     /// collective, because another exchange and separate messages would cost more.
     ///
-    /// In shared memory this costs a record for each rank, and the elements among the records.
+    /// In shared memory this costs a record for each rank, with the elements among the records.
     /// Elsewhere, and in a sparse census, it costs one more copy for each rank.
     pub fn rides(&self, algorithm: Algorithm, machine: &Machine, share: bool, census: Census) -> bool {
         let exchange = cost(census, &Places::of(self.ranks, share), machine);
@@ -469,7 +471,8 @@ pub fn block(rank: u32, ranks: u32, len: usize) -> Range<usize> {
 
 /// Returns the ranges of ranks that the balanced tree divides, grouped by depth, the deepest first.
 ///
-/// Each entry is the first rank of the range, the first rank of its right half, and its end.
+/// Each entry is the first rank of the range, the first rank of its right half, and the end of the
+/// range.
 pub fn halves(ranks: u32) -> Vec<Vec<[u32; 3]>> {
     let mut depths = Vec::new();
     let mut whole = vec![[0, ranks]];

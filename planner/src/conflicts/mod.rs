@@ -1,15 +1,15 @@
 //! [`conflicts`]: finds operations that touch one element in ways whose order matters, without
 //! running anything.
 //!
-//! Such operations have a meaning all the same (planner/README.md), but a program seldom intends
-//! it. Only patterns are read, so nothing that the passes leave out is hidden.
+//! Such operations have a defined meaning (planner/README.md), but a program seldom intends it. The
+//! search reads patterns only, so it also finds operations that the passes would leave out.
 //!
 //! A conflict is between two operations (paragraph 10). A single operation is reported if it
 //! overwrites itself (28). An operation that accumulates twice into an element, or reads a section
 //! of the window that it writes, is not reported: its visits come in typemap order (6), and it
 //! reads M (4).
 //!
-//! - `rule` defines what conflicts, for all users.
+//! - `rule` defines which accesses conflict, for all users.
 //! - `sweep` finds the conflicts among many accesses.
 
 mod rule;
@@ -104,9 +104,9 @@ impl fmt::Display for Conflict {
 
 /// Returns the first conflicts that paragraph 28 defines, at most [`MOST_CONFLICTS`].
 ///
-/// They are ordered by the first rank whose window they are in, and appear once for all ranks that
-/// differ only by their position. On each rank, operations that overwrite themselves come first, by
-/// window. [`check`](crate::check::check) must find no error in the patterns.
+/// Conflicts are sorted by the first rank whose window they are in. Each conflict appears once for
+/// all ranks that differ only by their position. On each rank, operations that overwrite themselves
+/// come first, by window. [`check`](crate::check::check) must find no error in the patterns.
 ///
 /// # Cost
 /// Ranks x peers small steps and, for each class of ranks, the pairs of accesses whose bounds meet.
@@ -186,7 +186,8 @@ pub fn incoming(patterns: &Patterns, rank: Rank) -> Vec<Incoming> {
     patterns.class_of.iter().enumerate().flat_map(of_rank).collect()
 }
 
-/// The operation that makes an access: the position of its rank, its number there, and its pattern.
+/// The operation that makes an access: the position of its rank, its number on that rank, and the
+/// pattern of that rank.
 type By = (Delta, OperationId, ClassId);
 
 fn touch(access: &Access<'_, By>, patterns: &Patterns, rank: Rank) -> Touch {

@@ -24,11 +24,11 @@ pub struct Access<'d, B> {
     pub by: B,
 }
 
-/// Calls `found` with each two accesses that conflict and the bounds of the elements that both
+/// Calls `found` with each pair of conflicting accesses and the bounds of the elements that both
 /// touch, until `found` breaks.
 ///
-/// The pairs are ordered by the first access of each, by window, first element and operation, and
-/// then by the second access.
+/// The pairs are sorted by their first access, and then by their second access. Accesses are sorted
+/// by window, first element and operation.
 ///
 /// # Cost
 /// Sorts the accesses. Then visits the pairs of conflicting kinds in which one access begins within

@@ -94,8 +94,8 @@ impl Datatype {
         fold(list).map(Self::from_canonical)
     }
 
-    /// Returns `count` copies of it, each `step` elements after the one before. Any step is
-    /// allowed, also one that is negative or smaller than the [extent](Self::extent).
+    /// Returns `count` copies of the datatype, each `step` elements after the previous copy. Any
+    /// step is allowed, also a negative step or a step smaller than the [extent](Self::extent).
     ///
     /// # Errors
     /// Class `Type` if a [limit](super#limits) is exceeded.
@@ -106,8 +106,7 @@ impl Datatype {
         if count == 1 {
             return Ok(self.clone());
         }
-        // The elements of all copies are within those of copies of a run that is as long as the
-        // extent.
+        // Copies of a run that is as long as the extent cover all elements of these copies.
         check(self.low(), &[(count, step)], 1)?;
         check(self.high() - 1, &[(count, step)], 1)?;
         check(0, &[(count, 0)], self.size())?;

@@ -83,8 +83,8 @@ pub(super) fn repeat(mut list: Pieces, count: usize, stride: i64) -> Result<Piec
                 piece.dims[0].count *= count;
                 return Ok(list);
             }
-            // Of two rows, the second continues in the first of the next copy: all but the
-            // outermost two form pairs.
+            // If a copy has two rows, its second row is joined with the first row of the next copy.
+            // All rows but the very first and the very last form such pairs.
             Some(pass) if pass + 1 == depth && piece.dims[0].count == 2 => {
                 let mut joined = part(piece.offset, 1, &piece.dims, piece.run);
                 let mut last = joined.clone();
@@ -211,8 +211,9 @@ fn fold_once(list: Vec<Piece>, pass: usize, most: usize) -> Result<Vec<Piece>> {
 /// Leaves in `piece` its first part with `depth` dimensions. Pushes the rest on the stack, with the
 /// part that comes first on top.
 ///
-/// Once the first part is gone, the rest of rows of two forms new pairs: the second part of each
-/// row with the first part of the next. Storing these pairs at once saves forming them row by row.
+/// If the rows have two parts each, the rest forms new pairs once the first part is gone: the
+/// second part of each row with the first part of the next row. Storing these pairs at once saves
+/// forming them row by row.
 fn split_first(piece: &mut Piece, depth: usize, stack: &mut SmallVec<[Piece; 8]>) {
     let outer = piece.dims.len() - depth;
     let pairs = outer >= 2 && piece.dims[outer - 1].count == 2;
@@ -250,7 +251,8 @@ fn split_last(mut piece: Piece, depth: usize, out: &mut Vec<Piece>) {
     out.push(piece);
 }
 
-/// Returns `count` times the outermost of `dims`, and all of the others.
+/// Returns the piece with `count` repetitions of the outermost of `dims`, and all other dimensions
+/// as they are.
 pub(super) fn part(offset: i64, count: usize, dims: &[Dim], run: usize) -> Piece {
     let mut dims: SmallVec<[Dim; 2]> = SmallVec::from_slice(dims);
     if count == 1 {

@@ -10,12 +10,12 @@ use std::sync::Arc;
 pub struct Dim {
     /// The number of repetitions; in canonical form at least 2.
     pub count: usize,
-    /// The distance from one to the next, in elements.
+    /// The distance from one repetition to the next, in elements.
     pub stride: i64,
 }
 
 impl Dim {
-    /// Returns the distance from the first to the last, in elements.
+    /// Returns the distance from the first repetition to the last, in elements.
     pub(super) fn span(self) -> i64 {
         (self.count as i64 - 1) * self.stride
     }

@@ -37,8 +37,8 @@ pub fn monotone(origin: &Datatype, target: &Datatype) -> Result<(Datatype, Datat
 /// Lists of more pieces than this are sorted run by run.
 const FEW: usize = 32;
 
-/// Sorts dimensions within each piece of the target, then pieces. Returns `None` if that is not the
-/// sorted order.
+/// Sorts dimensions within each piece of the target, then pieces. Returns `None` if the result is
+/// not in sorted order.
 fn by_pieces(origin: &Datatype, target: &Datatype) -> Option<(Datatype, Datatype)> {
     if target.pieces().len() > FEW || origin.pieces().len() > FEW {
         return None;
@@ -60,7 +60,7 @@ fn by_pieces(origin: &Datatype, target: &Datatype) -> Option<(Datatype, Datatype
     Some((Datatype::sequence(origins).ok()?, Datatype::sequence(targets).ok()?))
 }
 
-/// A dimension of both sides.
+/// A dimension that both sides have: its count, and its stride on each side.
 #[derive(Clone, Copy)]
 struct Both {
     count: usize,
@@ -68,8 +68,8 @@ struct Both {
     target: i64,
 }
 
-/// Sorts dimensions. Returns `None` if the two have none in common, or if that is not the sorted
-/// order.
+/// Sorts dimensions. Returns `None` if the two pieces have no dimensions in common, or if the
+/// result is not in sorted order.
 fn by_dimensions(origin: &Piece, target: &Piece) -> Option<(Datatype, Datatype)> {
     let (mut from, mut to) = (origin.offset, target.offset);
     let mut dims = common(origin, target)?;

@@ -1,9 +1,10 @@
 //! Decides whether two typemaps share an element, and whether one visits an element twice.
 //!
-//! Nests are halved until bounds or strides show that the halves share nothing. For the strides,
-//! each nest is reduced, modulo the greatest common divisor of the outer strides, to what is within
-//! those strides. If the results have no element in common, the nests have none either (two columns
-//! of one matrix). Long lists are written out, sorted and traversed together.
+//! Nests are halved until bounds or strides show that the halves share nothing. To test the
+//! strides, each nest is reduced modulo the greatest common divisor of the outer strides, which
+//! leaves the elements within those strides. If the reduced nests have no element in common, the
+//! nests have none either (for example, two columns of one matrix). Long lists are written out,
+//! sorted and traversed together.
 
 use super::form::{Datatype, Dim, Piece};
 use crate::error::Result;
@@ -63,8 +64,8 @@ impl Datatype {
     #[must_use]
     pub fn overlap_bounds(&self, other: &Datatype) -> Option<Range<i64>> {
         let low = self.overlap(other)?;
-        // In the mirror image the highest element is the lowest. If the mirror image would exceed
-        // the limits, the upper bound of both is returned.
+        // The highest element is the lowest one of the mirror image. If the mirror image would
+        // exceed the limits, the upper bound of both is returned.
         let high = match (self.upside_down(), other.upside_down()) {
             (Ok(own), Ok(other)) => own.overlap(&other).map(|element| 1 - element),
             _ => None,
@@ -147,8 +148,8 @@ impl Datatype {
 
 /// Returns whether some steps along `dims` lead from `at` to a distance of less than `run` from 0.
 /// The strides of `dims` are descending and none is negative. Along each dimension there are fewer
-/// steps than its count, in either direction. If `still`, taking no step does not count, and the
-/// first step then goes up. Returns `None` if that takes more steps than `patience`.
+/// steps than its count, in either direction. If `still`, taking no step at all does not count, and
+/// the first step goes up. Returns `None` if the search takes more steps than `patience`.
 fn returns(dims: &[(usize, i64)], at: i64, run: i64, still: bool, patience: &mut usize) -> Option<bool> {
     let Some((&(count, stride), inner)) = dims.split_first() else {
         return Some(!still && at.abs() < run);
@@ -173,8 +174,8 @@ fn returns(dims: &[(usize, i64)], at: i64, run: i64, still: bool, patience: &mut
     Some(false)
 }
 
-/// Returns the lowest common element below `high`, by halving. Returns `None` if that takes longer
-/// than writing out both would.
+/// Returns the lowest common element below `high`, by halving. Returns `None` if halving takes
+/// longer than writing out both typemaps would.
 fn by_halves(a: &Datatype, b: &Datatype, high: i64) -> Option<Option<i64>> {
     let runs = a.run_count().saturating_add(b.run_count());
     let mut patience = runs.saturating_mul(4).saturating_add(1024).min(MOST_STEPS);
@@ -230,8 +231,9 @@ fn meet(a: Piece, b: Piece, below: i64, patience: &mut usize) -> Option<Option<i
     Some(upper.or(lower))
 }
 
-/// Returns whether the strides alone show that two nests that go upward have no common element. It
-/// tries the strides from each one outward, and takes everything within as a run.
+/// Returns whether the strides alone show that two nests that go upward have no common element. For
+/// each stride, considers that stride and all greater ones, and treats everything within them as a
+/// run.
 fn apart(a: &Piece, b: &Piece) -> bool {
     let (mut in_a, mut in_b) = (a.high() - a.offset, b.high() - b.offset);
     let (mut outer_a, mut outer_b) = (&a.dims[..], &b.dims[..]);

@@ -109,8 +109,8 @@ pub struct Pairs<'a> {
     b_run: (i64, usize),
 }
 
-/// Traverses both typemaps in lockstep, as maximal runs that are contiguous in both:
-/// `(displacement in a, displacement in b, elements)`. It ends with the shorter one.
+/// Traverses both typemaps in lockstep, as maximal runs that are contiguous in both: `(displacement
+/// in a, displacement in b, elements)`. Ends with the shorter typemap.
 #[must_use]
 pub fn pairs<'a>(a: &'a Datatype, b: &'a Datatype) -> Pairs<'a> {
     Pairs { a: a.run_iter(), b: b.run_iter(), a_run: (0, 0), b_run: (0, 0) }

@@ -4,7 +4,7 @@ use super::canonical::{fold_within, part, too_many};
 use super::form::{Datatype, Piece};
 use crate::error::Result;
 
-/// The maximum number of pieces that a part may have more than the whole.
+/// The maximum number of additional pieces that a part may have, compared with the whole.
 const MOST_MORE: usize = 1 << 20;
 /// The maximum number of runs among which places are picked one by one.
 const MOST_SELECTED: usize = 1 << 22;
@@ -46,8 +46,8 @@ impl Datatype {
 }
 
 impl Datatype {
-    /// Returns the elements at `places` of the typemap, in the order of `places`. Those past its
-    /// end are left out.
+    /// Returns the elements at `places` of the typemap, in the order of `places`. Places past the
+    /// end of the typemap are left out.
     ///
     /// ```
     /// # use fencepost_planner::datatype::Datatype;
@@ -59,11 +59,12 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// Class `Type` if the result would exceed a [limit](super#limits), or if neither is one run
-    /// and both together have more than 2^22.
+    /// Class `Type` if the result would exceed a [limit](super#limits), or if neither of the two
+    /// datatypes is a single run and together they have more than 2^22 runs.
     ///
     /// # Cost
-    /// Next to nothing if either is one run; otherwise, grows with the runs of both.
+    /// Next to nothing if one of the two datatypes is a single run; otherwise, grows with the runs
+    /// of both.
     pub fn select(&self, places: &Datatype) -> Result<Datatype> {
         let size = self.size() as i64;
         let inside = places.low() >= 0 && places.high() <= size;

@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 
 /// The minimum number of bytes of a piece.
 const LEAST: usize = 3;
-/// The maximum number of dimensions. More dimensions, of at least 2 each, exceed the limit of the
-/// size.
+/// The maximum number of dimensions. A datatype with more dimensions, each with a count of 2 or
+/// more, would exceed the limit on its size.
 const MOST_DIMS: u64 = 62;
 
 impl Datatype {

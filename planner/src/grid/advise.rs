@@ -3,8 +3,8 @@
 //! A deeper halo is exchanged less often, but each step except the last also computes cells of the
 //! halo. The time of the exchange is predicted by [`cost`] for the schedule to which the halo would
 //! be compiled, as for every other superstep. The cells are counted. Steps that are visited band by
-//! band wait for memory once for all of them, if the data that a band holds for all steps fits in a
-//! cache.
+//! band wait for memory only once for all steps, if the data that a band holds for all steps fits
+//! in a cache.
 //!
 //! **Source** C. Ding, Y. He, SC 2001, on exchanging a wider halo less often in codes that solve
 //! PDEs. Different here: the time of an exchange is that of a compiled schedule, not a line through
@@ -30,7 +30,7 @@ const CONSIDERED: [usize; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24,
 /// (benches/log/stencils.md).
 const FILLED: f64 = 0.6;
 
-/// The part of the shared caches that fields may occupy. The rest is for what else a program holds.
+/// The part of the shared caches that fields may occupy. The rest is for other data of the program.
 const SHARED: f64 = 0.8;
 
 /// More steps are advised only if a step then takes less than this share of the time that it takes
@@ -80,7 +80,7 @@ impl<const D: usize> Advice<D> {
     }
 
     /// Returns the number of cells of a band, for [`Tiles::bands`](super::Tiles::bands), with which
-    /// that number of steps costs least. It is `usize::MAX` in a dimension that is not cut.
+    /// [`steps`](Self::steps) steps cost least. It is `usize::MAX` in a dimension that is not cut.
     pub fn bands(&self) -> [usize; D] {
         self.best().map_or([usize::MAX; D], |costs| costs.bands)
     }
@@ -135,8 +135,8 @@ impl<const D: usize> fmt::Display for Advice<D> {
 impl<const D: usize> Block<D> {
     /// Returns how many steps should follow one exchange, from 1 to 32, and in which bands they
     /// should be visited: those for which the model of the machine predicts the lowest cost of a
-    /// step. The halo of this block is that of one step. With `k` steps it has to be `k` times as
-    /// wide.
+    /// step. The halo of this block is the halo for one step. With `k` steps it has to be `k` times
+    /// as wide.
     ///
     /// `cell` is the time to compute one cell when its fields are in a core's cache: measure it by
     /// computing the same few rows repeatedly. `exchanged` is the number of bytes of a cell that
@@ -365,7 +365,8 @@ impl Waits<'_> {
         let (near, far) = if all <= core {
             (0.0, 0.0)
         } else if window <= core {
-            // A band's data comes from where the fields are, once for all steps.
+            // The data of a band is loaded once for all steps, from the shared caches or from
+            // memory.
             if all <= host { (loaded, 0.0) } else { (0.0, loaded) }
         } else if all <= host {
             (reread.max(all * steps), 0.0)
@@ -387,8 +388,8 @@ impl Waits<'_> {
     }
 }
 
-/// The lengths of a band in one dimension, the lengths of pieces of a row in more, and the numbers
-/// of rows of a band of planes.
+/// The values that are tried: the lengths of a band of a one-dimensional block, the lengths of the
+/// pieces of a row of other blocks, and the numbers of rows of a band of planes.
 const LINES: [usize; 6] = [usize::MAX, 65_536, 16_384, 8192, 4096, 1024];
 const PIECES: [usize; 5] = [usize::MAX, 4096, 2048, 1024, 512];
 const ROWS: [usize; 7] = [usize::MAX, 128, 64, 32, 16, 8, 4];

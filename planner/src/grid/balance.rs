@@ -31,7 +31,7 @@ struct Search<const D: usize> {
     /// The largest number of ranks along each dimension.
     most: [usize; D],
     /// The cells of a face of dimension `d`, divided by the ranks along `d`, if everything divides
-    /// evenly. A face has at least this many times the ranks along `d`.
+    /// evenly. With `n` ranks along `d`, a face has at least `n` times this number of cells.
     face: [f64; D],
     grid: [usize; D],
     least: u64,
@@ -39,8 +39,8 @@ struct Search<const D: usize> {
 }
 
 impl<const D: usize> Search<D> {
-    /// Tries the grid whose blocks are nearest to cubes, dimension by dimension, so that most
-    /// others are hopeless from the beginning.
+    /// Tries the grid whose blocks are nearest to cubes, dimension by dimension, so that most other
+    /// grids are hopeless from the beginning.
     fn ideal_first(&mut self, ranks: u32) {
         let mut left = ranks;
         for dimension in 0..D {
@@ -87,8 +87,9 @@ impl<const D: usize> Search<D> {
         let rest = match self.face[dimension + 1..] {
             [] => 0.0,
             [_] => face(D - 1, left as usize),
-            // Two factors of `left` have the least weighted sum where both terms are equal. A
-            // dimension of one or two ranks has fewer faces, but none has less than 2 (ranks - 1).
+            // The weighted sum of two factors of `left` is least where both terms are equal. Blocks
+            // in a dimension of one or two ranks have fewer than two faces, but ranks times faces
+            // is at least 2 (ranks - 1) in every dimension.
             [a, b, ..] => (4.0 * (a * b * f64::from(left)).sqrt() - 2.0 * (a + b)).max(0.0),
         };
         let bound = known + rest;
@@ -114,7 +115,7 @@ fn faces(ranks: usize) -> u64 {
 }
 
 /// Returns the number of cells of the largest block's faces that have other ranks behind them: two
-/// faces a dimension, one where there are two ranks, none where there is one.
+/// faces in each dimension, one face in a dimension of two ranks, none in a dimension of one rank.
 fn surface<const D: usize>(global: [usize; D], grid: [usize; D]) -> u64 {
     let extent: [u64; D] = std::array::from_fn(|d| global[d].div_ceil(grid[d]) as u64);
     let mut sum = 0u64;

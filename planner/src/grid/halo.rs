@@ -77,7 +77,8 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns the destination of [`inner_edge`](Self::inner_edge): the cells of `n`'s halo towards
-    /// this block, in `n`'s local storage. They have the same number and order.
+    /// this block, in `n`'s local storage. Source and destination have the same number of cells, in
+    /// the same order.
     pub fn halo_of(&self, n: &Neighbour<D>) -> Datatype {
         self.part(self.coords_towards(n.offset), n.offset.map(|step| -step), Side::Outer)
     }
@@ -88,7 +89,8 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns the source of [`outer_edge`](Self::outer_edge): `n`'s own cells next to this block,
-    /// in `n`'s local storage. They have the same number and order.
+    /// in `n`'s local storage. Source and destination have the same number of cells, in the same
+    /// order.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -105,7 +107,7 @@ impl<const D: usize> Block<D> {
         self.part(self.coords_towards(n.offset), n.offset.map(|step| -step), Side::Inner)
     }
 
-    /// Returns the position in the grid next to this one, around the end if necessary.
+    /// Returns the position in the grid next to this one, wrapped around the end if necessary.
     pub(super) fn coords_towards(&self, offset: [i8; D]) -> [usize; D] {
         std::array::from_fn(|d| match offset[d] {
             0 => self.coords[d],

@@ -3,8 +3,8 @@
 //!
 //! A block's local storage is row-major, slowest dimension first. It consists of the block's own
 //! cells, a halo of the same width on both sides of each dimension (also at the edge of the global
-//! array, where it may hold boundary values), and padding at the end of each row, if its length
-//! would otherwise be unlucky.
+//! array, where it may hold boundary values), and padding at the end of each row, if the row's
+//! length would otherwise be a multiple of 512 elements.
 
 mod advise;
 mod balance;
@@ -88,7 +88,7 @@ pub struct Block<const D: usize> {
     global: [usize; D],
     /// Ranks along each dimension.
     grid: [usize; D],
-    /// The grid chosen without regard to the halo; `None` if the program gave one.
+    /// The grid chosen without regard to the halo; `None` if the program gave a grid.
     default_grid: Option<[usize; D]>,
     coords: [usize; D],
     width: [usize; D],
@@ -195,7 +195,8 @@ impl<const D: usize> Block<D> {
     /// created or filled, and give the grid if two blocks of one array differ in their halos.
     ///
     /// # Errors
-    /// ARG if it is wider than the smallest block, of the grid that was given or of every grid.
+    /// ARG if the halo is wider than the smallest block of the grid that was given or, if none was
+    /// given, of every grid.
     pub fn halo(self, width: usize) -> Result<Self> {
         self.halos([width; D])
     }
@@ -209,8 +210,8 @@ impl<const D: usize> Block<D> {
     }
 
     /// Sets the halo of a kernel that reads up to `width` cells away in one dimension at a time:
-    /// the 5 points of a plane or 7 of space for a width of 1. Its corners are stored and never
-    /// used: [`neighbours`](Self::neighbours) returns only the blocks behind
+    /// the 5 points of a plane or 7 of space for a width of 1. The corners of this halo are stored
+    /// and never used: [`neighbours`](Self::neighbours) returns only the blocks behind
     /// [`faces`](Self::faces), and [`Row`] refuses an offset in two dimensions.
     ///
     /// # Errors
@@ -332,8 +333,8 @@ impl<const D: usize> Block<D> {
         false
     }
 
-    /// Returns the number of cells of local storage along each dimension, halo included, padding
-    /// not.
+    /// Returns the number of cells of local storage along each dimension, with the halo but without
+    /// padding.
     pub fn shape(&self) -> [usize; D] {
         self.shape_at(self.coords)
     }
@@ -407,7 +408,7 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns whether this block ends at the low and at the high edge of the array in dimension
-    /// `d`, with nothing behind. Returns `(false, false)` in a dimension that wraps.
+    /// `d`, with no block behind that edge. Returns `(false, false)` in a dimension that wraps.
     ///
     /// # Panics
     /// If there is no dimension `d`.

@@ -48,7 +48,7 @@ pub struct Row<const D: usize> {
     widths: [usize; D],
     /// The distance from the row up to which a kernel may read, in each dimension.
     reach: [usize; D],
-    /// Whether it may read only in one dimension at a time.
+    /// Whether a kernel may read only in one dimension at a time.
     star: bool,
     /// The number of elements of local storage.
     storage: usize,
@@ -160,9 +160,10 @@ impl<const D: usize> Row<D> {
     #[inline(always)]
     #[track_caller]
     pub fn each<'a, T, const N: usize>(&self, cells: &'a [T], offsets: [[isize; D]; N]) -> [&'a [T]; N] {
-        // Uses one statement for each slice. In a loop over them, the compiler finds out their
-        // length only after it has looked for checks in the kernel's loop. It then keeps a check
-        // there, and computes the last cells of each row one by one (f32: a tenth of a sweep).
+        // Uses one statement for each slice. If the slices were made in a loop, the compiler would
+        // find out their length only after it has looked for checks in the kernel's loop. It would
+        // then keep a check in that loop, and compute the last cells of each row one by one (f32: a
+        // tenth of a sweep).
         let mut each: [&'a [T]; N] = const { [&[]; N] };
         macro_rules! cut {
             ($($n:literal)*) => { $(if $n < N { each[$n] = self.at(cells, offsets[$n]) })* };
@@ -213,8 +214,8 @@ impl<const D: usize> Row<D> {
     /// Returns the index of the first cell at `offset` from those of the row.
     #[inline(always)]
     fn first_at(&self, offset: [isize; D]) -> usize {
-        // The last stride is the constant 1 here, so that the offsets in that dimension need no
-        // register each.
+        // The last stride is the constant 1 here, so that no offset in that dimension needs a
+        // register.
         let shift = (0..D - 1).fold(offset[D - 1], |sum, d| sum + offset[d] * self.strides[d] as isize);
         self.at.wrapping_add_signed(shift)
     }
@@ -234,9 +235,9 @@ impl<const D: usize> Row<D> {
     }
 }
 
-/// Panics because the length of the slice differs from that of the block's storage. Like the next
-/// function, it takes numbers instead of the row: a row that is passed to a function by reference
-/// has to be in memory, which costs some nanoseconds for each row.
+/// Panics because the length of the slice differs from that of the block's storage. This function
+/// and the next one take numbers instead of the row. A row that is passed to a function by
+/// reference has to be in memory, which costs some nanoseconds for each row.
 #[cold]
 #[inline(never)]
 #[track_caller]
@@ -266,8 +267,8 @@ fn refuse_offset<const D: usize>(offset: [isize; D], reach: [usize; D], star: bo
 #[track_caller]
 fn refuse_margin<const D: usize>(margin: usize, width: [usize; D]) -> ! {
     panic!(
-        "a margin of {margin} cells around what a halo of {width:?} leaves: at most as wide as the halo, since the core of \
-         the block has the cells beyond it"
+        "a margin of {margin} cells with a halo of {width:?} cells: give a margin that is at most as wide as the halo, \
+         since the core of the block has cells of a wider margin"
     );
 }
 
@@ -305,8 +306,8 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns each row of the own cells that a kernel computes from own cells alone, in ascending
-    /// order. These are at least as far from each side of the block as the halo is wide there. They
-    /// need no exchange of the halo.
+    /// order. These cells are at least as far from each side of the block as the halo is wide
+    /// there, and need no exchange of the halo.
     pub fn rows_core(&self) -> impl ExactSizeIterator<Item = Row<D>> + use<D> {
         Rows::new(self, self.core(), self.width)
     }
@@ -328,8 +329,9 @@ impl<const D: usize> Block<D> {
     /// ```
     ///
     /// # Panics
-    /// If `margin` is wider than the halo of a dimension that does not wrap, because the core has
-    /// cells of that margin.
+    /// If `margin` is wider than the halo of a dimension that does not wrap.
+    /// [`rows_core`](Self::rows_core) would then have cells that [`rows_inside`](Self::rows_inside)
+    /// leaves out.
     #[track_caller]
     pub fn rows_rest(&self, margin: usize) -> impl Iterator<Item = Row<D>> + use<D> {
         if margin > 0 {
@@ -340,8 +342,9 @@ impl<const D: usize> Block<D> {
         }
         let (block, all, core) = (self.clone(), self.cells_inside(margin, [0; D]), self.core());
         let no_core = core.iter().any(|cells| cells.is_empty());
-        // The cells before and after the core in each dimension. In the dimensions before it they
-        // are as wide as the core, and in those after it as wide as all cells.
+        // The cells before and after the core in each dimension. In the dimensions before that
+        // dimension, these cells are as wide as the core. In the dimensions after it, they are as
+        // wide as all cells.
         (0..if no_core { 1 } else { 2 * D }).flat_map(move |side| {
             let side_of = side / 2;
             let cells = std::array::from_fn(|d| {
@@ -366,8 +369,8 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns the own cells, plus `rim` cells of the halo on each side that has another block
-    /// behind it, without those that are fewer than `margin` cells from an edge of the array. Cells
-    /// count from the first own cell.
+    /// behind it. Leaves out the cells that are fewer than `margin` cells from an edge of the
+    /// array. Cells are counted from the first own cell.
     pub(super) fn cells_inside(&self, margin: usize, rim: [usize; D]) -> [Range<isize>; D] {
         let (extent, origin) = (self.extent(), self.origin_at());
         // Beyond the array there is nothing to leave out.
@@ -420,11 +423,11 @@ pub(super) struct Rows<const D: usize> {
     next: Row<D>,
     /// The number of rows that are left.
     left: usize,
-    /// The number of rows that are left in the plane of the next one, and the number of rows of
+    /// The number of rows that are left in the plane of the next row, and the number of rows of
     /// each plane.
     in_plane: usize,
     plane: usize,
-    /// The distance from the row after the last one of a plane to the first one of the next plane,
+    /// The distance from the row after the last row of a plane to the first row of the next plane,
     /// in elements.
     skip: usize,
 }
@@ -436,7 +439,7 @@ impl<const D: usize> Rows<D> {
         Self::of(Row::anywhere(block, reach), cells)
     }
 
-    /// Does the same as [`new`](Self::new), from any row of that block with that reach.
+    /// Does the same as [`new`](Self::new), given any row of the block with the same reach.
     #[inline]
     pub(super) fn of(row: Row<D>, cells: [Range<isize>; D]) -> Self {
         let Row { strides, widths, .. } = row;

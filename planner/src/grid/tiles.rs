@@ -1,20 +1,21 @@
 //! [`Tiles`]: several steps between two exchanges, whose rows are visited band by band.
 //!
-//! Steps that each sweep the whole block load it from memory once a step. [`Tiles`] computes the
-//! same rows of the same steps in another order: a band of the first step, then the band of the
-//! second step that is one reach before it, and so on to the last step; then the next band. The
-//! cells that one band reads and writes stay in the cache while all steps pass over it, so the
-//! block is loaded from memory once for all of them.
+//! If each step sweeps the whole block, the block is loaded from memory once in every step.
+//! [`Tiles`] computes the same rows of the same steps in another order: a band of the first step,
+//! then the band of the second step that is one reach before it, and so on to the last step; then
+//! the next band. The cells that one band reads and writes stay in the cache while all steps pass
+//! over it, so the block is loaded from memory once for all steps.
 //!
 //! **Why the order keeps every dependence.** Shift each step by its number times at least the
 //! reach: the cell `i` of step `s` gets the place `i + s * shift`, in each dimension. Bands are
 //! boxes of places. From band to band, the first dimension advances fastest, and within a band the
 //! steps follow each other. The cells that step `s` reads at `i` were written by step `s - 1`
 //! within one reach of `i`. The place of such a cell is at most `i + (s - 1) * shift + reach`, so
-//! it is not beyond the place of `i` in any dimension. The cell is therefore in this band, where
-//! step `s - 1` came before, or in an earlier band. The cell that step `s` overwrites at `i` was
-//! read by step `s - 1`, and by no later one, within one reach of `i`: at the same places. So the
-//! argument holds for any size of the bands, and for two alternating fields as well as for more.
+//! it is not beyond the place of `i` in any dimension. The cell is therefore in this band, in which
+//! step `s - 1` ran before step `s`, or in an earlier band. The cell that step `s` overwrites at
+//! `i` was read by step `s - 1`, and by no later step, within one reach of `i`: at the same places.
+//! So the argument holds for any size of the bands, and for two alternating fields as well as for
+//! more.
 //!
 //! The shift is the reach, but along rows it is a multiple of [`ALIGNED`] cells. The pieces of a
 //! row that bands cut then begin at the boundaries of vectors, in all steps.
@@ -52,9 +53,9 @@ pub struct Visit<const D: usize> {
 
 impl<const D: usize> Tiles<D> {
     /// Sets the number of cells of a band in each dimension; the last one cuts rows into pieces. A
-    /// band has all cells of a dimension that is shorter. With `usize::MAX` in each, every step
-    /// sweeps the block before the next one begins. [`Advice::bands`](super::Advice::bands)
-    /// computes bands for the caches of a machine.
+    /// band has all cells of a dimension that is shorter. With `usize::MAX` in each dimension,
+    /// every step sweeps the block before the next step begins.
+    /// [`Advice::bands`](super::Advice::bands) computes bands for the caches of a machine.
     ///
     /// # Errors
     /// ARG if a number is 0.
@@ -124,8 +125,8 @@ impl<const D: usize> Visit<D> {
         self.step
     }
 
-    /// Returns the fields in their order in this step, if the first step has them as given:
-    /// `[now, next]` of two fields that alternate; of three levels of time `[before, now, next]`.
+    /// Returns the fields in their order in this step. `fields` has their order in the first step:
+    /// `[now, next]` for two fields that alternate, `[before, now, next]` for three levels of time.
     #[inline(always)]
     pub fn turn<T, const N: usize>(&self, fields: [T; N]) -> [T; N] {
         turned(fields, self.step)
@@ -283,10 +284,10 @@ impl<const D: usize> Iterator for Visits<D> {
 
 impl<const D: usize> Block<D> {
     /// Returns a group of `steps` steps that need one exchange of the halo, before the first of
-    /// them. Each may read as far as one `steps`th of the halo's width, and computes as many cells
-    /// of the halo as the later ones read. They are visited band by band, so a grid larger than the
-    /// caches is read from memory once for all of them. The bits are those of steps that sweep one
-    /// by one.
+    /// them. Each step may read as far as the halo's width divided by `steps`, and computes as many
+    /// cells of the halo as the later steps read. The steps are visited band by band, so a grid
+    /// larger than the caches is read from memory once for all steps. The results have the same
+    /// bits as those of steps that sweep the block one after another.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -316,12 +317,12 @@ impl<const D: usize> Block<D> {
     /// The halo must be exchanged with all neighbours, as with [`halo`](Self::halo), because the
     /// cells that two steps of a star read have corners. A dimension without a halo has nothing to
     /// exchange, and steps read nothing there. If no step computes the cells at an edge of the
-    /// array, later steps read them from both fields: exchange the halo of either once, at the
-    /// start.
+    /// array, later steps read these cells from both fields: exchange the halo of each field once,
+    /// at the start.
     ///
     /// A step may overwrite only what the step before it has read, as when two fields alternate.
-    /// Other fields may be read if no step writes them. Bands are single rows, in 3D single planes,
-    /// and in 1D pieces of 4096 cells, unless set otherwise by [`bands`](Tiles::bands).
+    /// Other fields may be read if no step writes them. Unless [`bands`](Tiles::bands) sets other
+    /// bands, these are single rows in 2D, single planes in 3D, and pieces of 4096 cells in 1D.
     ///
     /// # Errors
     /// ARG if there are more steps than the halo is wide, or none; if the halo is that of a

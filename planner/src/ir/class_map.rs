@@ -30,7 +30,7 @@ pub struct NestedRuns {
 
 impl NestedRuns {
     /// Compresses `class_of` over a grid of `shape`, slowest dimension first. If `shape` does not
-    /// have exactly as many places as there are ranks, compresses it over a line.
+    /// have exactly as many places as there are ranks, compresses `class_of` as a single line.
     pub fn compress(class_of: &[ClassId], shape: &[u32]) -> Self {
         let places = shape.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent as usize));
         let line = [class_of.len() as u32];

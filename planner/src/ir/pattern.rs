@@ -115,15 +115,15 @@ pub enum Order {
 /// How a superstep that runs by a schedule synchronises the ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Sync {
-    /// All ranks run it, in the same order as all other calls of all ranks.
+    /// All ranks run the superstep, in the same order as all other calls of all ranks.
     #[default]
     Fence,
-    /// The ranks that exchange something run it, each pair equally often. A rank whose program is
-    /// empty need not run it.
+    /// The ranks that exchange something run the superstep, both ranks of each pair equally often.
+    /// A rank whose program is empty need not run it.
     Pscw,
 }
 
-/// The patterns of all ranks. Ranks whose patterns differ only by position share one.
+/// The patterns of all ranks. Ranks whose patterns differ only by position share one pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Patterns {
     /// The superstep's name, for messages.
@@ -137,7 +137,7 @@ pub struct Patterns {
     pub classes: Table<ClassId, Pattern>,
     /// The class of each rank, by rank.
     pub class_of: Vec<ClassId>,
-    /// Whether order is kept.
+    /// Whether the order of operations on one element is kept.
     pub order: Order,
     /// How the ranks are synchronised. No pass reads it, because each program is complete in itself
     /// (W6).

@@ -1,5 +1,5 @@
 //! [`Peers`]: ranks grouped by what they do and by what is done to them. Every stage before `lower`
-//! refers to one.
+//! refers to a [`Peers`].
 //!
 //! Everything that goes from one rank to another is a *link*. A link is interned by content, and
 //! both of its ends store its id. A pass decides something about a link only once, in the link, so
@@ -35,11 +35,11 @@ pub struct RankClass {
 pub struct Peer {
     /// The peer's position relative to this rank.
     pub delta: Delta,
-    /// Whether the two share memory.
+    /// Whether the peer and this rank share memory.
     pub shared: bool,
     /// The link to the peer.
     pub sends: Option<LinkId>,
-    /// The link from the peer; a rank's link to itself is both.
+    /// The link from the peer. For the rank itself, both fields hold its link to itself.
     pub receives: Option<LinkId>,
 }
 

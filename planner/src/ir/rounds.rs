@@ -19,7 +19,7 @@ pub struct Rounds<'p> {
 }
 
 /// The rounds of the links to and from one peer, ascending: first the round of the direct copies,
-/// if there are any, then that of each message. Empty for what a rank sends itself.
+/// if there are any, then the round of each message. Both lists are empty for the rank itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RoundAssignment {
     /// The rounds of the link to the peer.

@@ -27,7 +27,8 @@ pub struct Message {
 }
 
 impl Route {
-    /// Returns the number of rounds that it takes: one a message, and one for all direct copies.
+    /// Returns the number of rounds that the link takes: one for each message, and one for all
+    /// direct copies.
     pub fn rounds(&self) -> usize {
         self.messages.len() + usize::from(!self.direct.is_empty())
     }

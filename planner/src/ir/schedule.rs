@@ -35,7 +35,7 @@ pub struct Schedule {
     pub classes: Table<ClassId, Program>,
     /// The class of each rank, by rank.
     pub class_of: Vec<ClassId>,
-    /// Whether order is kept.
+    /// Whether the order of operations on one element is kept.
     pub order: Order,
     /// How the ranks are synchronised.
     pub sync: Sync,
@@ -71,9 +71,9 @@ impl AsRef<Schedule> for Schedule {
 /// Which ranks share memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Placement {
-    /// All of them: threads of one process, or processes of one host.
+    /// All ranks: threads of one process, or processes of one host.
     Together,
-    /// None: every pair exchanges messages.
+    /// No ranks: every pair exchanges messages.
     Apart,
     /// Each host holds this many successive ranks.
     Hosts {
@@ -127,7 +127,7 @@ impl Placement {
         }
     }
 
-    /// Returns how many of `ranks` ranks share memory at most.
+    /// Returns the largest number of ranks that share one memory, among `ranks` ranks.
     #[doc(hidden)]
     pub fn ranks_of_a_host(self, ranks: usize) -> usize {
         match self {

@@ -6,8 +6,8 @@ use crate::ir::peers::Peers;
 use crate::ir::schedule::Placement;
 use crate::table::Table;
 
-/// The links between all ranks. `L` is the type of the content of one link. It differs between the
-/// passes, so that no pass accepts the stage of another.
+/// The links between all ranks. `L` is the type of the content of one link. `L` differs between the
+/// passes, so that no pass accepts the stage of another pass.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Stage<'p, L> {
     /// The patterns that the program requested.

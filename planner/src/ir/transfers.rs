@@ -8,8 +8,8 @@ use crate::ir::pattern::{Kind, Mode};
 use crate::ir::schedule::Part;
 use crate::ir::stage::Stage;
 
-/// All transfers between ranks. A link begins with the answers to gets, in the order in which their
-/// rank called them. Puts and accumulates follow, in the order of their origin.
+/// All transfers between ranks. A link begins with the answers to gets, in the program order of the
+/// rank that called the gets. Puts and accumulates follow, in the program order of their origin.
 pub type Transfers<'p> = Stage<'p, Vec<Transfer>>;
 
 /// A movement of elements from a source to a target, in the same order on both sides.
@@ -142,8 +142,8 @@ impl Fold {
 }
 
 impl Transfer {
-    /// Returns whether it moves one run of a window to one run of another, with nothing combined.
-    /// Such a transfer needs no packing.
+    /// Returns whether the transfer moves one run of a window to one run of another, with nothing
+    /// combined. Such a transfer needs no packing.
     pub fn is_moved_as_it_is(&self) -> bool {
         let run = |side: &Side| side.window().is_some_and(|(_, datatype)| datatype.as_run().is_some());
         !matches!(self.kind, Kind::Accumulate(_))

@@ -12,12 +12,12 @@
 //! their typemaps in sequence. Accumulates with one operator are joined in the same way, since
 //! typemap order is then program order.
 //!
-//! **Requires** nothing. **Ensures** that the order of writes to one element is kept (by the
-//! program, and by the window that holds it). With [`Options::coalesce`] off nothing changes. A
-//! transfer for which aggressive mode was requested stays separate. If leaving out hidden elements
-//! would break a buffer into small pieces, some hidden elements are sent all the same. **Cost**
-//! proportional to the size of the datatypes of each distinct link, and of everything that reaches
-//! each class of ranks; ranks x peers small steps if something is hidden.
+//! **Requires** nothing. **Ensures** that the order of writes to one element is kept: transfers are
+//! grouped by window, and keep their order within a group. With [`Options::coalesce`] off nothing
+//! changes. A transfer for which aggressive mode was requested stays separate. If leaving out
+//! hidden elements would break a buffer into small pieces, some hidden elements are sent all the
+//! same. **Cost** proportional to the size of the datatypes of each distinct link, and of
+//! everything that reaches each class of ranks; ranks x peers small steps if something is hidden.
 
 use super::normalise::ascending;
 use super::writers::one_writer;

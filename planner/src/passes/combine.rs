@@ -1,5 +1,5 @@
 //! Combines accumulates of one rank that visit the same element in the same message, so that a
-//! single value is sent.
+//! single value is sent for each element.
 //!
 //! ```text
 //! accumulate SUM w0 0..4 -> w0 8..12      accumulate SUM w0 0..4 -> w0 8..12 with w1 0..2 at 2..4

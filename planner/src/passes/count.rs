@@ -51,7 +51,7 @@ struct Row {
 
 impl Row {
     fn of(route: &Route) -> Self {
-        // An operation of one origin and an answer to the other may have the same id.
+        // An operation of one rank and an answer to the other rank may have the same id.
         let mut operations: SmallVec<[(bool, OperationId); 4]> = route
             .transfers()
             .flat_map(|(_, _, transfer)| transfer.operations.iter().map(|&id| (transfer.is_answer(), id)))

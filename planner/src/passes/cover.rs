@@ -1,5 +1,5 @@
-//! [`Cover`] records which elements of a window were visited. [`latest`] computes what survives of
-//! several writes.
+//! [`Cover`] records which elements of a window were visited. [`latest`] computes the parts of
+//! several writes that no later write replaces.
 
 use crate::datatype::{Datatype, MOST_RUNS, pairs};
 use crate::error::{Error, ErrorClass, Result};
@@ -134,8 +134,8 @@ fn too_many(what: &str, window: WindowId, runs: usize, rank: Rank, patterns: &Pa
     Error::new(ErrorClass::NoMem, message).on_rank(rank.index()).in_superstep(&patterns.name)
 }
 
-/// Returns the parts of `transfers` that no later transfer replaces, in the same order. All of them
-/// store into one window, one after another.
+/// Returns the parts of `transfers` that no later transfer replaces, in the same order. All
+/// transfers store into one window, one after another.
 ///
 /// # Cost
 /// Proportional to the runs; next to nothing if no two of them overlap.
@@ -158,8 +158,8 @@ pub(crate) fn latest(transfers: Vec<Transfer>) -> Vec<Transfer> {
     kept
 }
 
-/// The number of bytes that each additional transfer must save. A buffer is named by ranges only,
-/// so the rest of a buffer may need many transfers.
+/// The number of bytes that each additional transfer must save. A transfer names a buffer by ranges
+/// only, so the elements of a buffer that remain may need many transfers.
 const SAVED: usize = 64;
 
 /// Returns the part of `transfer` whose target is not in `cover`. Then adds the target to `cover`

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A program has these parts, in this order:
-//! 1. Entries to the ranks that touch this rank's windows directly, after the packs of what they
-//!    will overwrite (W2).
+//! 1. Entries to the ranks that touch this rank's windows directly, after the packs of the elements
+//!    that these ranks will overwrite (W2).
 //! 2. Packs and sends, by round. If no frame flows back, a buffer's release is awaited before the
 //!    buffer is packed (W4).
 //! 3. Own direct copies, after each peer's entry has been awaited (W1): first stores to other

@@ -14,8 +14,9 @@
 //!
 //! If order shows, a *skewed* order (target `t` receives origin `o` in round `o + t`) would let a
 //! target apply each message when it arrives. It was rejected because it needs `2p - 1` rounds
-//! instead of `p`. It would save the target the memory for messages that must wait. Without it the
-//! target needs no such memory either, since a frame waits in its sender's buffer until its turn.
+//! instead of `p`. It would save the target the memory for messages that must wait. Without the
+//! skewed order, the target needs no such memory either, since a frame waits in its sender's buffer
+//! until its turn.
 //!
 //! **Requires** the demand of these routes.
 //! **Ensures** at most [`Demand::h`] rounds. Messages of one link have ascending rounds.

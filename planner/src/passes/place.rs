@@ -11,8 +11,8 @@
 //! of a copy before it writes to the copy again (W4).
 //!
 //! The cap limits all staging memory of a rank. If two copies of every buffer exceed it, the
-//! longest buffers get a single copy, whose release is awaited as well. A run then waits until its
-//! peer has read what the previous run sent.
+//! longest buffers get a single copy, whose release is awaited as well. A run then waits until the
+//! peer has read the frames of the previous run.
 //!
 //! **Requires** nothing.
 //! **Ensures** that frames begin at multiples of 16 bytes and do not overlap. The peak is known. It

@@ -11,8 +11,9 @@
 //! (unpacking, copies to itself). Other ranks copy into and out of its windows at any time after
 //! its packs. Two accesses to one element *conflict* if one of them is a write. A transfer is
 //! copied directly only if no conflicting access of either rank is in a part that these rules leave
-//! unordered. The pass judges this as if every transfer that might be direct were direct, which
-//! errs on the side of packing. A preference that cannot be met is replaced by aggregation.
+//! unordered. The pass decides this as if every transfer that might be direct were direct, so it
+//! packs some transfers that could be direct. A preference that cannot be met is replaced by
+//! aggregation.
 //!
 //! **Requires** nothing.
 //! **Ensures** that the messages of a link carry answers before everything else. Writes of one rank
@@ -68,7 +69,8 @@ pub fn route<'p>(messages: Messages<'p>, machine: &Machine, options: &Options) -
 /// A link as seen from a class: the peer, and whether the peer is the sender.
 type LinkEnd = (Delta, bool);
 
-/// Returns which transfers of a link should be direct if memory is shared and it is safe.
+/// Returns which transfers of a link should be direct if memory is shared and the direct copy is
+/// safe.
 fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> {
     // As much comes from the other rank as is sent to it.
     let machine =
@@ -85,12 +87,12 @@ fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> 
     };
     let auto = |transfer: &Transfer| options.asked(transfer.asked) == Mode::Auto && gain(transfer) > 0.0;
     let total: f64 = link.iter().filter(|transfer| auto(transfer)).map(gain).sum();
-    // If no message is left, the entry and the done replace it. Otherwise they are additional, and
-    // one latency overlaps with the message in transit.
+    // If no message is left, the entry and the done replace the message. Otherwise both frames are
+    // additional, and one latency overlaps with the message in transit.
     let all = link.iter().all(|transfer| auto(transfer) || options.asked(transfer.asked) == Mode::Direct);
     let price = if all {
         let bytes: u64 = link.iter().map(Transfer::bytes).sum();
-        // The bytes themselves are in the gains.
+        // The gains already account for the bytes themselves.
         machine.entry_and_done().0 - machine.message(true, bytes.min(SHORT + 1)).0
     } else {
         machine.entry_and_done().0 - machine.shared.latency

@@ -2,8 +2,8 @@
 //!
 //! The pass visits all writes to a rank from last to first, in canonical order. A write before a
 //! put (or a REPLACE) of the same element cannot be seen, whichever rank issued it, so it is not
-//! sent. Likewise, an answer to a get cannot be seen if a rank puts to the elements where it
-//! arrives. In a relaxed epoch every order is valid, so the canonical one is too.
+//! sent. Likewise, an answer to a get cannot be seen if a rank puts to the elements where the
+//! answer arrives. In a relaxed epoch every order is valid, so the canonical one is too.
 //!
 //! Afterwards the content of a link depends on the other ranks that write to its target, so ranks
 //! are grouped again, by their class and the classes of their peers.
@@ -30,7 +30,7 @@ pub(super) fn one_writer(transfers: Transfers<'_>) -> Transfers<'_> {
     }
     // The links of this stage, each with the earlier link that it was made from.
     let mut variants: Interner<LinkId, (LinkId, Vec<Transfer>)> = Interner::default();
-    // For each class and peer, what remains of what the class receives.
+    // For each class and peer, the link with the remaining transfers from the peer to the class.
     let received: Table<ClassId, Vec<Option<LinkId>>> = peers
         .classes
         .iter()
@@ -50,8 +50,8 @@ pub(super) fn one_writer(transfers: Transfers<'_>) -> Transfers<'_> {
     Transfers { patterns, placement, peers, links }
 }
 
-/// Returns the transfers to a rank of this class that can be seen, by peer, or `None` if all of
-/// them can.
+/// Returns the transfers to a rank of this class that can be seen, by peer, or `None` if all
+/// transfers can be seen.
 fn seen_of(class: &RankClass, links: &Table<LinkId, Vec<Transfer>>) -> Option<Vec<Vec<Transfer>>> {
     let incoming = |place: usize| class.peers[place].receives.map_or(&[][..], |link| &links[link]);
     let mut written: BTreeMap<WindowId, (bool, Vec<&Datatype>)> = BTreeMap::new();
@@ -91,7 +91,7 @@ fn replaces(transfer: &Transfer) -> bool {
     matches!(transfer.kind, Kind::Put | Kind::Accumulate(Op::Replace))
 }
 
-/// Groups the ranks by what they now send and receive.
+/// Groups the ranks by the links on which they now send and receive.
 fn grouped(peers: &Peers, received: &Table<ClassId, Vec<Option<LinkId>>>) -> Peers {
     let mut regrouped = regrouped(peers, true, |class, others| {
         let mut now = peers.classes[class].clone();

@@ -11,7 +11,7 @@ pub struct Difference {
     pub operation: OperationId,
     /// The call of this rank, or `None` if the rank makes no more calls.
     pub mine: Option<Operation>,
-    /// The call in the plan, or `None` if the plan has no more.
+    /// The call in the plan, or `None` if the plan has no more calls.
     pub planned: Option<Operation>,
 }
 

@@ -33,9 +33,9 @@ pub fn plan(data: &[u8]) -> bool {
 
 /// Reads bytes that may be the share of a rank, and returns whether they are a share.
 ///
-/// A share consists of 32 bytes of its digest and 8 of windows, followed by a plan as for [`plan`];
-/// the first byte of the input selects the form of that plan. The bytes are either refused, or they
-/// are a share on which the verifier reaches a verdict.
+/// A share consists of 32 bytes of its digest and 8 bytes of windows, followed by a plan as for
+/// [`plan`]; the first byte of the input selects the form of that plan. The bytes are either
+/// refused, or they are a share on which the verifier reaches a verdict.
 pub fn share(data: &[u8]) -> bool {
     let Some((&kind, rest)) = data.split_first() else { return false };
     let (head, rest) = rest.split_at(rest.len().min(40));

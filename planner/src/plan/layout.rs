@@ -17,11 +17,11 @@ use crate::error::{Error, ErrorClass, Result};
 /// The first bytes of a plan file. No text file begins with them, and transferring a plan as text
 /// destroys them.
 const MAGIC: [u8; 8] = *b"\x89FPLAN\r\n";
-/// The version of the format. Version 1 did not contain how a superstep synchronises, and version 2
-/// not what a plan was made for.
+/// The version of the format. Version 1 did not record how a superstep synchronises. Version 2 did
+/// not record what a plan was made for.
 const VERSION: u32 = 3;
-/// The version of the sections of the schedule, which version 3 of the format did not change: the
-/// digest of a schedule is the one that it had before.
+/// The version of the sections of the schedule. Version 3 of the format did not change these
+/// sections, so the digests of schedules are those of version 2.
 const SCHEDULES: u32 = 2;
 const HEADER: usize = 56;
 const ENTRY: usize = 32;
@@ -29,7 +29,7 @@ const ENTRY: usize = 32;
 /// The names of the sections, in order.
 pub(super) const SECTIONS: [&str; 7] =
     ["schedule", "classes", "files", "datatype", "programs", "made for", "made by"];
-/// How many of them the digest is of.
+/// The number of these sections, from the first on, that the digest covers.
 const OF_SCHEDULE: usize = 5;
 
 /// One value for each section.
@@ -103,7 +103,7 @@ pub(super) fn open(file: &[u8]) -> Result<(Sections<&[u8]>, Digest)> {
         let way_out =
             if version > VERSION { "update Fencepost, or compile the plan with this one" } else { again };
         return Err(bad(format!(
-            "the plan file has format version {version}, this is for {VERSION}: {way_out}"
+            "the plan file has format version {version}, this program reads {VERSION}: {way_out}"
         )));
     }
     let (count, length) = (u32_at(file, 12), u64_at(file, 16));

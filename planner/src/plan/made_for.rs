@@ -1,4 +1,5 @@
-//! [`MadeFor`]: what a plan was made for, in a section of its file that its digest leaves out.
+//! [`MadeFor`]: the machine, the options and the recipe that a plan was made for. They are in a
+//! section of its file that the digest does not cover.
 
 use super::words::{Reader, Writer};
 use crate::error::Result;
@@ -7,8 +8,8 @@ use crate::machine::Machine;
 use crate::options::Options;
 use crate::units::Bytes;
 
-/// What a plan was made for, apart from the placement of the ranks, which its schedule has. Two
-/// plans with one schedule have one digest, whatever they were made for.
+/// The machine, the options and the recipe that a plan was made for. The placement of the ranks is
+/// in the schedule. Two plans with one schedule have one digest, whatever they were made for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MadeFor {
     /// The machine for which modes, routes and chunks were chosen.
@@ -22,7 +23,7 @@ pub struct MadeFor {
 }
 
 impl MadeFor {
-    /// Returns the section of a plan that was made for this machine with these options, from no
+    /// Returns the section of a plan that was made for this machine with these options, without a
     /// recipe.
     pub fn new(machine: &Machine, options: &Options) -> Self {
         Self { machine: *machine, options: *options, recipe: String::new(), values: Vec::new() }
@@ -48,7 +49,7 @@ impl MadeFor {
     /// Reads a section.
     ///
     /// # Errors
-    /// FILE if it is anything that [`write`](Self::write) does not write.
+    /// FILE if the section is not one that [`write`](Self::write) writes.
     pub(super) fn read(mut from: Reader<'_>) -> Result<Self> {
         let text = from.string()?;
         let machine: Machine = text.parse().map_err(|error: crate::Error| from.bad(error.message()))?;

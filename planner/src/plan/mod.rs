@@ -3,8 +3,9 @@
 //! A plan is untrusted input. [`from_bytes`] never reads past an end. It allocates nothing that the
 //! length of the file does not justify, except the map of classes, which [`RANKS_MAX`] limits.
 //! Every reference points to an existing item, and each schedule has exactly one encoding: the
-//! result, written again, is the file. Whether the schedule does what a superstep asks for is not
-//! checked here. Like any other schedule, it must pass the verifier, with each rank's own pattern.
+//! result, written again, is the file. This module does not check whether the schedule does what a
+//! superstep asks for. Like any other schedule, a schedule from a file must pass the verifier, with
+//! each rank's own pattern.
 //!
 //! A file holds one plan, or the plans of a superstep's epochs one after another ([`save_all`],
 //! [`load_all`]).
@@ -78,8 +79,8 @@ pub struct Plan {
     pub schedule: Schedule,
     /// The digest of the schedule.
     pub digest: Digest,
-    /// What the plan was made for, as far as the program that wrote it knew. This is not part of
-    /// the digest.
+    /// What the plan was made for, if the program that wrote the file recorded it. This is not part
+    /// of the digest.
     pub made_for: Option<MadeFor>,
     /// The program that wrote the file: `fencepost` and a version. This is not part of the digest.
     pub made_by: String,
@@ -110,11 +111,11 @@ pub fn save(schedule: &Schedule, path: impl AsRef<Path>) -> Result<()> {
     store(path.as_ref(), &bytes)
 }
 
-/// Writes the schedules of a superstep's epochs, which were made for this, to the single file
-/// `path`, one plan after another.
+/// Writes the schedules of a superstep's epochs to the single file `path`, one plan after another.
+/// Each plan records `made_for`.
 ///
 /// # Errors
-/// As [`save`], for all of them together.
+/// The errors of [`save`]. The limit of the length applies to all schedules together.
 pub fn save_all<'s>(
     schedules: impl IntoIterator<Item = &'s Schedule>,
     made_for: &MadeFor,
@@ -126,7 +127,7 @@ pub fn save_all<'s>(
 /// Returns the bytes of the file that [`save_all`] writes.
 ///
 /// # Errors
-/// As [`save_all`], without those of the file system.
+/// The errors of [`save_all`], except those of the file system.
 pub fn all_to_bytes<'s>(
     schedules: impl IntoIterator<Item = &'s Schedule>,
     made_for: &MadeFor,
@@ -147,20 +148,22 @@ pub fn load(path: impl AsRef<Path>) -> Result<Plan> {
     from_bytes(&read(path)?).map_err(|error| located(&path.display().to_string(), 0, error))
 }
 
-/// Reads the plans in the file `path`, which [`save_all`] or [`save`] wrote. There is at least one.
+/// Reads the plans in the file `path`, which [`save_all`] or [`save`] wrote. There is at least one
+/// plan.
 ///
 /// # Errors
-/// As [`load`]. The message names the plan of the file that is concerned.
+/// The errors of [`load`], except that several plans are allowed. The message names the plan of the
+/// file that the error concerns.
 pub fn load_all(path: impl AsRef<Path>) -> Result<Vec<Plan>> {
     let path = path.as_ref();
     all_from_bytes(&read(path)?, &path.display().to_string())
 }
 
-/// Reads the plans in these bytes of a file, of which errors call the `name`. There is at least
-/// one.
+/// Reads the plans in these bytes of a file. Errors refer to the file by `name`. There is at least
+/// one plan.
 ///
 /// # Errors
-/// As [`load_all`], without those of the file system.
+/// The errors of [`load_all`], except those of the file system.
 pub fn all_from_bytes(bytes: &[u8], name: &str) -> Result<Vec<Plan>> {
     let (mut rest, mut plans) = (bytes, Vec::new());
     while plans.is_empty() || !rest.is_empty() {
@@ -188,7 +191,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a regular file, and never waits for the other end of anything else, such as a FIFO.
+/// Opens a regular file. Does not wait for the other end of a file of another kind, such as a FIFO.
 ///
 /// # Errors
 /// Those of the system, and `InvalidInput` if `path` is not a regular file.
@@ -222,7 +225,8 @@ fn store(path: &Path, bytes: &[u8]) -> Result<()> {
     replace(path, bytes).map_err(|error| io(path, "written", error))
 }
 
-/// Replaces the file `path` by one with these bytes, in a single step; a new file may be made.
+/// Replaces the file `path` by one with these bytes, in a single step. Creates the file if there is
+/// none.
 ///
 /// # Errors
 /// Those of the file system. The old file stays, and no temporary file is left.
@@ -297,7 +301,7 @@ pub fn to_bytes(schedule: &Schedule) -> Result<Vec<u8>> {
     file_of(schedule, None)
 }
 
-/// Returns the bytes of the plan file of `schedule`, which was made for this.
+/// Returns the bytes of the plan file of `schedule`, which records `made_for` if that is given.
 fn file_of(schedule: &Schedule, made_for: Option<&MadeFor>) -> Result<Vec<u8>> {
     let ranks = schedule.class_of.len();
     if ranks > RANKS_MAX as usize {

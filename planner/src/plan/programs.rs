@@ -1,5 +1,5 @@
 //! Programs as words. Operations, routes, buffers and instructions are stored once each, whichever
-//! classes contain them, since the classes of a halo consist of the same few.
+//! classes contain them, since the classes of a halo consist of the same few items.
 //!
 //! Each reference to a table is checked against it, so that no reader of a loaded schedule can
 //! index past an end.

@@ -67,7 +67,8 @@ pub(super) struct Reader<'a> {
     whole: usize,
     bytes: &'a [u8],
     pub known: &'a Known,
-    /// The operations and buffers of its program that the current instruction refers to.
+    /// The numbers of operations and buffers that a program must have for the current instruction
+    /// to be valid.
     pub uses: Uses,
 }
 
@@ -158,14 +159,14 @@ impl<'a> Reader<'a> {
         Ok(I::new(self.index(what, limit)?))
     }
 
-    /// Reads a reference to an operation of a program that comes later.
+    /// Reads a reference to an operation of a program. The program comes later in the section.
     pub fn operation(&mut self) -> Result<OperationId> {
         let operation = OperationId(self.u32()?);
         self.uses.operations = self.uses.operations.max(operation.index().saturating_add(1));
         Ok(operation)
     }
 
-    /// Reads a reference to a buffer of a program that comes later.
+    /// Reads a reference to a buffer of a program. The program comes later in the section.
     pub fn buffer(&mut self) -> Result<BufferId> {
         let buffer = BufferId(self.u32()?);
         self.uses.buffers = self.uses.buffers.max(buffer.index().saturating_add(1));

@@ -113,7 +113,7 @@ kinds! {
     NotKept,
     /// Ranks wait for each other in a cycle.
     WaitCycle,
-    /// The schedule has more than the verifier examines: it may be right or wrong.
+    /// The schedule exceeds what the verifier examines, so it may be right or wrong.
     TooMuch,
 }
 

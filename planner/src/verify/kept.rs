@@ -3,7 +3,7 @@
 //!
 //! The calls determine which elements are kept. This module compares these elements with the
 //! programs, without looking at the calls. All instructions of all ranks count, whenever they run:
-//! packs of what is sent, copies of this rank and of others, and whatever lands.
+//! packs of elements that are sent, copies of this rank and of others, and everything that lands.
 
 use super::Verified;
 use super::error::{Finding, VerifyError};
@@ -22,7 +22,7 @@ use crate::kept::Kept;
 /// keeps for reading, and none reads or writes an element that it keeps for writing.
 ///
 /// # Errors
-/// `NotKept`, with the first instruction that does.
+/// `NotKept`, with the first instruction that touches such an element.
 ///
 /// # Cost
 /// Proportional to the instructions of all classes of ranks, and to sorting the runs that are

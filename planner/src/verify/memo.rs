@@ -19,7 +19,7 @@ impl Memo {
         self.known.intern_ref(datatype)
     }
 
-    /// Returns whether the two have an element in common.
+    /// Returns whether datatypes `a` and `b` have an element in common.
     pub fn overlap(&mut self, a: DatatypeId, b: DatatypeId) -> bool {
         let key = (a.min(b), a.max(b));
         *self.overlaps.entry(key).or_insert_with(|| self.known[a].overlaps(&self.known[b]))

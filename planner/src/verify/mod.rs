@@ -7,7 +7,7 @@
 //! bits (4 to 9). Nothing else moves. W1 to W6 hold. There is no cycle of waits. An element that a
 //! later put of any rank replaces need not move, since no rank can see it.
 //!
-//! The passes are not trusted. The verifier uses nothing of theirs except the types of a
+//! The passes are not trusted. The verifier uses nothing of the passes except the types of a
 //! [`Schedule`].
 //!
 //! # The accepted form

@@ -8,8 +8,8 @@ use crate::ids::{Delta, Rank};
 use crate::ir::schedule::{Frame, Instruction, Part};
 use bumpalo::Bump;
 
-/// Checks everything that `sender` sends to `receiver`, which is at `to` from it. `rank` is the
-/// sender.
+/// Checks everything that `sender` sends to `receiver`. `to` is the delta from the sender to the
+/// receiver, and `rank` is the sender.
 pub(super) fn check(
     sender: &Facts<'_>,
     rank: Rank,
@@ -54,7 +54,7 @@ fn frames(
         }
     }
     if there.sent.len() != back.awaited.len() {
-        let what = format!("sends {to} {} frames, and it awaits {}", there.sent.len(), back.awaited.len());
+        let what = format!("sends {} frames to {to}, which awaits {}", there.sent.len(), back.awaited.len());
         let more = there.sent.get(back.awaited.len()).map(|sent| sent.instruction);
         return Err(VerifyError::WrongCount(sender.finding(rank, more, what)));
     }
@@ -89,11 +89,11 @@ fn unpacked(
                 continue;
             };
             if *op != Some(*by) || of != element {
-                let what = format!("takes for {op:?} of {element:?} what was combined by {by} of {of:?}");
+                let what = format!("unpacks for {op:?} of {element:?} elements combined by {by} of {of:?}");
                 return Err(VerifyError::WrongOperator(receiver.finding(rank, Some(unpack), what)));
             }
             if fold.low < from || fold.high > end {
-                let what = "unpacks a part of what was combined together".to_string();
+                let what = "unpacks only a part of the elements that were combined together".to_string();
                 return Err(VerifyError::Malformed(receiver.finding(rank, Some(unpack), what)));
             }
         }
@@ -123,7 +123,7 @@ fn unpacked(
         }
     }
     if packed > read {
-        let what = format!("packs {packed} bytes of a frame, of which {read} are unpacked");
+        let what = format!("packs {packed} bytes of a frame, and {read} bytes are unpacked");
         return Err(VerifyError::Dropped(sender.finding(rank, Some(sent.instruction), what)));
     }
     Ok(())
@@ -156,8 +156,8 @@ fn bounds(
     Ok(())
 }
 
-/// Checks W4 and W5: before run `k` overwrites what run `k - copies` sent, the receiver is known to
-/// have released it.
+/// Checks W4 and W5: before run `k` overwrites the frames that run `k - copies` sent, the receiver
+/// is known to have released these frames.
 ///
 /// This is known from a `Reclaim`, or from a frame that the receiver sent after the release: any
 /// frame of a run in between, a frame of this run that is awaited before the first write, or a
@@ -170,7 +170,7 @@ fn reuse(
     back: &Peer<'_>,
 ) -> Result<(), VerifyError> {
     if to == Delta::SELF {
-        // A rank's own frames are released when it leaves.
+        // A rank has released the frames to itself when it leaves.
         return Ok(());
     }
     for &id in &there.buffers {

@@ -219,7 +219,7 @@ impl<'s> Walk<'_, 's> {
             ));
         }
         if frame == Frame::Done && !exposed {
-            let what = format!("awaits that {peer} is done before it is exposed to it");
+            let what = format!("awaits the done of {peer} before this rank is exposed to {peer}");
             return Err(VerifyError::LeftEarly(self.at(at, what)));
         }
         if matches!(frame, Frame::Data { .. }) {
@@ -291,7 +291,7 @@ impl<'s> Walk<'_, 's> {
             if let Some(entry) = known.entry_in
                 && known.done_out.is_none()
             {
-                let what = format!("never tells {peer} that it is done with its windows");
+                let what = format!("never notifies {peer} that it is done with the windows of {peer}");
                 return Err(VerifyError::LeftEarly(self.at(entry, what)));
             }
         }
@@ -306,7 +306,7 @@ impl<'s> Walk<'_, 's> {
             Part::Window { owner, window, datatype } => {
                 if *owner != Delta::SELF {
                     return Err(VerifyError::Malformed(
-                        self.at(at, format!("a window of {owner} in its own place")),
+                        self.at(at, format!("names a window of {owner} as its own")),
                     ));
                 }
                 let Some(kind) = self.windows.get(*window) else {
@@ -460,7 +460,7 @@ impl<'s> Walk<'_, 's> {
         let folds = filled.folds.iter().filter(|fold| fold.low < end && fold.high > byte).copied();
         let folds = ArenaVec::from_iter_in(folds, self.arena);
         if folds.iter().any(|fold| fold.low < byte || fold.high > end) {
-            let what = format!("sends a part of what is combined in {buffer}");
+            let what = format!("sends only a part of the elements that are combined in {buffer}");
             return Err(VerifyError::Malformed(self.at(at, what)));
         }
         let frame = Frame::Data { bytes: end - byte };

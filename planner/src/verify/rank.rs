@@ -217,7 +217,7 @@ fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) -> 
     Ok(())
 }
 
-/// Creates the error for an instruction of the rank whose elements have no short form in parts.
+/// Creates the error for an instruction of this rank if parts of its elements have no short form.
 fn unwieldy(here: &Neighbourhood<'_, '_>, at: usize, error: &Error) -> VerifyError {
     VerifyError::Malformed(here.finding(Delta::SELF, Some(at), None, error.to_string()))
 }
@@ -227,7 +227,7 @@ fn accesses_of_peers(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>
     for &(delta, facts) in here.around.iter().filter(|(delta, _)| *delta != Delta::SELF) {
         let Some(there) = facts.peers.get(&delta.back()) else { continue };
         // The frames agree, so this rank exposes itself to each rank that touches its windows, and
-        // awaits its done.
+        // awaits the done of that rank.
         let Some(span) = here.own.peers.get(&delta).and_then(|peer| Some((peer.expose?, peer.done_in?)))
         else {
             continue;

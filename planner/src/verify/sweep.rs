@@ -73,7 +73,7 @@ pub(super) struct Run {
     high: i64,
     from: i64,
     access: u32,
-    /// Its position in its access's typemap.
+    /// The position of the run in the typemap of its access.
     step: u32,
 }
 
@@ -124,7 +124,7 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
     }
 
     /// Adds an access that moves the elements `origin` of its source to the elements `elements` of
-    /// `to`, in step.
+    /// `to`, in lockstep.
     pub fn add(&mut self, access: Access, to: Space, origin: &Datatype, elements: &Datatype) {
         self.accesses.push(access);
         let (elements, origin) = (self.memo.intern(elements), self.memo.intern(origin));
@@ -400,8 +400,8 @@ impl Found {
     }
 }
 
-/// Returns whether an element that took `taken` holds what `wanted` leaves. The first `gets` of
-/// `wanted` are gets.
+/// Returns whether the visits `taken` leave an element with the value that the visits `wanted`
+/// would leave. The first `gets` of `wanted` are gets.
 ///
 /// A visit before the last move of `wanted` cannot show, so it may be missing, but no other visit
 /// may be added.
@@ -410,7 +410,7 @@ fn agree(wanted: &[Visit], taken: &[Visit], gets: usize, kind: ElementType, orde
         return true;
     }
     // In a relaxed epoch, gets land as in any epoch, then the rest follows in any order. A move
-    // among the rest may hide any of it.
+    // among the rest may hide any other visit of the rest.
     order == Order::Relaxed
         && (0..=taken.len()).any(|split| {
             let (landed, rest) = taken.split_at(split);
@@ -435,8 +435,8 @@ fn canonical(wanted: &[Visit], taken: &[Visit], kind: ElementType) -> bool {
     }
 }
 
-/// Returns the visits in an order of their own, so that two lists are equal if they differ only by
-/// the order of neighbours whose result does not depend on it.
+/// Returns the visits in a normalised order. Two lists then are equal if they differ only in the
+/// order of neighbouring visits whose result does not depend on this order.
 fn commuted(visits: &[Visit], kind: ElementType) -> Vec<Visit> {
     let mut visits = visits.to_vec();
     for block in visits.chunk_by_mut(|a, b| a.2 == b.2) {
@@ -447,8 +447,8 @@ fn commuted(visits: &[Visit], kind: ElementType) -> Vec<Visit> {
     visits
 }
 
-/// Returns the last visits of `wanted`: those that must be among the visits that happened, `taken`,
-/// because later ones do not hide them.
+/// Returns the last visits of `wanted`. No later visit hides them, so they must be among `taken`,
+/// the visits that happened.
 fn needed<'w>(wanted: &'w [Visit], taken: &[Visit], gets: usize, order: Order) -> &'w [Visit] {
     let is_move = |visit: &Visit| visit.2.is_none();
     let shows = match order {

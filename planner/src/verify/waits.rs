@@ -5,9 +5,9 @@
 //! unrolled: if one run has no cycle, neither does any number of runs in a row.
 //!
 //! The check first considers classes. The graph of (rank, instruction) maps into the graph of
-//! (class, instruction), so if the latter has no cycle, neither does the former. If it has one (for
-//! example, a value passed along a chain of ranks of one class), the ranks decide: each runs as far
-//! as it can, until all have finished or none can continue.
+//! (class, instruction), so if the latter has no cycle, neither does the former. If the graph of
+//! classes has a cycle (for example, if a value is passed along a chain of ranks of one class), the
+//! ranks decide: each runs as far as it can, until all have finished or none can continue.
 
 use super::error::VerifyError;
 use super::facts::Facts;
@@ -17,7 +17,8 @@ use bumpalo::Bump;
 use bumpalo::collections::Vec as ArenaVec;
 use std::collections::BTreeSet;
 
-/// Which class sends to which other, and at what distance.
+/// The channels between classes: the class of the sender, the delta to the receiver, and the class
+/// of the receiver.
 pub(super) type Links = BTreeSet<(ClassId, Delta, ClassId)>;
 
 pub(super) fn check(

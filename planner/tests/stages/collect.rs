@@ -87,7 +87,7 @@ fn ranks_that_were_told_apart_are_evaluated_each() {
     assert!(told.1 >= 49);
     as_each_rank_would(&told.0, expected);
     assert_eq!(asked.0, told.0);
-    // Four corners, four sides and the inside. The odd ranks of each do nothing.
+    // Four corners, four sides and the inside. In each of these classes, the odd ranks do nothing.
     assert!(asked.0.classes.len() <= 10, "{}", asked.0.classes.len());
 }
 

@@ -1,5 +1,5 @@
-//! Each algorithm of each collective. The reference interpreter runs it, and the result is compared
-//! with plain loops. Its schedules are verified.
+//! Each algorithm of each collective. The reference interpreter runs each algorithm, and the result
+//! is compared with plain loops. The schedules of the algorithm are verified.
 
 use fencepost_planner::census::Census;
 use fencepost_planner::collective::{

@@ -1,5 +1,5 @@
-//! GOAL files: a reader that has only the text, and a queue of events, ends each run when the
-//! simulation does.
+//! GOAL files. A reader that has only the text, and a queue of events, ends each run at the same
+//! time as the simulation.
 
 use crate::compiled::{options, patterns};
 use crate::simulated::{halo, machines, one_way};
@@ -21,9 +21,10 @@ enum Does {
 /// An operation of a rank.
 struct Operation {
     does: Does,
-    /// The number of operations that it still waits for.
+    /// The number of operations that this operation still waits for.
     awaits: usize,
-    /// The operations that require it, and whether its start is enough.
+    /// The operations that require this operation, and whether the start of this operation is
+    /// enough.
     followers: Vec<(usize, bool)>,
     /// The time from which on it may start.
     ready: u64,
@@ -88,7 +89,7 @@ fn read(text: &str) -> File {
 }
 
 /// Follows a file by the LogGP model, with overheads of 0 and 1 ns for each byte after the first.
-/// Returns when the last operation ends that takes time on a rank's clock.
+/// Returns the end of the last operation that takes time on a rank's clock.
 fn follow(File { mut ranks, latency }: File) -> u64 {
     // The time, the rank and the operation. Operations of one rank that start together are in the
     // order of the file.
@@ -207,8 +208,8 @@ proptest! {
         ranks in 2..6_u32,
     ) {
         let mut machine = Machine::default();
-        // A rank releases to the rank before it, perhaps far away, while a frame to the next one
-        // takes long.
+        // A rank sends a release to the rank before it, which may be far away, while a frame to the
+        // next rank takes long.
         (machine.shared.per_byte, machine.network.per_byte) = (per_byte, 0.05 * per_byte);
         (machine.shared.latency, machine.network.latency) = (100.0, latency.round());
         let ring = compile(&one_way(ranks), placement, &machine, &Options::default()).unwrap();

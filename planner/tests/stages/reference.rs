@@ -37,8 +37,8 @@ fn section(window: WindowId, datatype: Datatype) -> Local {
     Local::Section { window, datatype }
 }
 
-/// Returns the epoch of these operations, each with the elements of its slice. The list is empty if
-/// it has none.
+/// Returns the epoch of these operations, each with the elements of its slice. The list of an
+/// operation without a slice is empty.
 fn epoch(ranks: Vec<Vec<(Operation, Vec<i32>)>>) -> Epoch {
     let mut epoch = Epoch::default();
     for operations in ranks {

@@ -1,5 +1,5 @@
-//! Rows compared with indices that are computed one by one, and several steps to an exchange
-//! compared with one.
+//! Rows compared with indices that are computed one by one, and several steps for each exchange
+//! compared with one step.
 
 use fencepost_planner::ErrorClass;
 use fencepost_planner::grid::{Block, Row};
@@ -136,9 +136,9 @@ fn exchange<const D: usize>(blocks: &[Block<D>], fields: &mut [Vec<f64>]) {
     }
 }
 
-/// Runs `count` steps, `steps` to an exchange, over a halo of `steps` times `reach` cells. Each
-/// cell is computed from all cells up to `reach` away. The weights have no symmetry, so a value
-/// from another cell changes the result. Returns all cells of the array.
+/// Runs `count` steps, with `steps` steps for each exchange, over a halo of `steps` times `reach`
+/// cells. Each cell is computed from all cells up to `reach` away. The weights have no symmetry, so
+/// a value from another cell changes the result. Returns all cells of the array.
 fn simulate<const D: usize>(
     (global, grid, wraps): ([usize; D], [usize; D], [bool; D]),
     (count, steps, reach): (usize, usize, usize),
@@ -155,7 +155,8 @@ fn simulate<const D: usize>(
     for (block, field) in blocks.iter().zip(&mut fields) {
         block.fill(field, |cell| (number(cell) as f64).sin());
     }
-    // No step computes the cells at an edge of the array. One exchange of each field brings them.
+    // No step computes the cells at an edge of the array. One exchange of each field brings these
+    // cells.
     let mut others = fields.clone();
     exchange(&blocks, &mut others);
     for done in (0..count).step_by(steps) {
@@ -187,7 +188,7 @@ fn simulate<const D: usize>(
     cells
 }
 
-/// Compares each number of steps to an exchange with one.
+/// Compares each number of steps for each exchange with one step.
 fn deep<const D: usize>(global: [usize; D], grid: [usize; D], most: usize, reach: usize) {
     for wraps in indices([2; D]).map(|wraps| wraps.map(|wraps| wraps == 1)) {
         let whole = simulate((global, [1; D], wraps), (most + 1, 1, reach));

@@ -1,5 +1,5 @@
-//! The simulator is equal, to the nanosecond, to one that has a queue of events, follows the
-//! instructions themselves, and lets ranks be in different steps.
+//! The results of the simulator are equal, to the nanosecond, to those of a simulator that has a
+//! queue of events, follows the instructions themselves, and lets ranks be in different steps.
 
 use crate::compiled::{options, patterns};
 use fencepost_planner::collect;
@@ -28,8 +28,8 @@ struct Follower {
     at: usize,
     began: bool,
     waits: u64,
-    /// The frames of each epoch and rank that have not been taken: when each arrives, and the
-    /// buffer, the epoch and the step that it is of.
+    /// The frames of each epoch and rank that have not been taken: when each frame arrives, and the
+    /// buffer, the epoch and the step from which it was sent.
     inbox: HashMap<u32, VecDeque<(u64, Option<Of>)>>,
     /// The frame that came last from each rank.
     open: HashMap<u32, Of>,
@@ -48,7 +48,8 @@ type Series = Option<(Delta, u32, u64)>;
 /// A buffer, in an epoch of a step.
 type Of = (BufferId, usize, u64);
 
-/// Follows all ranks by a queue of events, and returns when each ends, with what it has waited.
+/// Follows all ranks by a queue of events, and returns when each rank ends, and how long it has
+/// waited.
 fn by_events(
     schedules: &[&Schedule],
     machine: &Machine,

@@ -1,5 +1,6 @@
 //! A plain lowering. Each rank is a class of its own, sends one message to each peer, and packs
-//! everything. Or gets into buffers, and puts where no other rank puts, are direct copies.
+//! everything. With `direct`, gets into buffers, and puts where no other rank puts, are direct
+//! copies.
 
 use super::by_rank;
 use fencepost_planner::datatype::Datatype;

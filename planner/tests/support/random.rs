@@ -173,8 +173,8 @@ pub fn halo(height: &[usize], width: &[usize], corners: bool, wrap: bool) -> Pat
     made
 }
 
-/// Returns the schedule of these choices. Every third seed permits only half of the staging that it
-/// would have.
+/// Returns the schedule of these choices. Every third seed permits only half of the staging that
+/// the schedule would have otherwise.
 pub fn compiled(patterns: &Patterns, placement: Placement, options: &Options, seed: u64) -> Schedule {
     let compiled = |options: &Options| {
         compile(patterns, placement, &Machine::default(), options)

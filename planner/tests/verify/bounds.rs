@@ -92,8 +92,8 @@ fn overlapping_operations_of_too_many_runs_are_no_memory() {
     bounded("overlapping_operations_of_too_many_runs_are_no_memory", || {
         for huge in huge() {
             for kind in [Kind::Put, Kind::Get, Kind::Accumulate(Op::Sum)] {
-                // For few runs that overlap, the verifier takes as long as is permitted. Once is
-                // enough.
+                // For few runs that overlap, the verifier takes as long as is permitted. One kind
+                // of operation is enough.
                 if huge.run_count() <= 1 << 20 && kind != Kind::Put {
                     continue;
                 }

@@ -12,7 +12,8 @@ pub type Apply = fn(&mut Program, usize) -> Option<()>;
 
 pub struct Damage {
     pub name: &'static str,
-    /// The names by which it may be refused. The first one is the usual one.
+    /// The names of the errors with which the damaged schedule may be refused. The first name is
+    /// the usual one.
     pub refused: &'static [&'static str],
     /// Whether the damage may have no effect. Then the schedule may be accepted, but only if it
     /// runs like the reference.

@@ -1,5 +1,5 @@
-//! Elements that a rank keeps while an epoch runs. They are verified for good schedules, and
-//! refused if one element is too many.
+//! Elements that a rank keeps while an epoch runs. Kept elements are verified for good schedules,
+//! and refused if there is one element too many.
 
 use super::good::good;
 use crate::support::{by_rank, random};

@@ -92,7 +92,7 @@ impl Program {
         request
     }
 
-    /// Adds a buffered send, and whether it found room.
+    /// Adds a buffered send. `sent` is whether the send found room.
     pub fn buffered(&mut self, to: u32, bytes: &[u8], sent: bool) -> usize {
         let (to, element) = (Rank(to), self::bytes());
         let (mode, bytes) = (Buffered, bytes.to_vec());
