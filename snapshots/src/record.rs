@@ -16,7 +16,7 @@ pub(crate) struct Recorded {
     /// The size of an element in bytes.
     pub(crate) size: usize,
     pub(crate) shape: Shape,
-    /// The checksum of what the rank has written.
+    /// The checksum of the bytes that the rank has written.
     pub(crate) crc32: u32,
     /// The bytes of a value, in hexadecimal digits.
     pub(crate) value: Option<String>,
@@ -42,9 +42,10 @@ pub(crate) struct Report {
     /// The step that the rank has offered; 0 if nothing is written yet.
     pub(crate) step: u64,
     pub(crate) items: Vec<Recorded>,
-    /// The files of other ranks that it has written: the rank, and the checksum.
+    /// The copies of other ranks' files that this rank has written: the other rank, and the
+    /// checksum.
     pub(crate) copies: Vec<(usize, u32)>,
-    /// When it had written, in seconds since 1970 (UTC).
+    /// When the rank had finished writing, in seconds since 1970 (UTC).
     pub(crate) taken: u64,
     /// How long the copies held up the rank, and how long its thread wrote.
     pub(crate) held: Duration,
