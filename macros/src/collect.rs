@@ -39,7 +39,7 @@ impl Reason {
     }
 }
 
-/// A use of a window that is refused at any place.
+/// A use of a window that is refused wherever it occurs.
 #[derive(Debug)]
 pub struct Oddity {
     pub span: Span,

@@ -8,8 +8,8 @@
 //! stays.
 //!
 //! Code that cannot be followed makes the superstep dynamic, with the line as the [`Reason`].
-//! Assumptions about unseen code are listed in `state`. They are compared with the body's calls the
-//! first time, and each time under `FENCEPOST_CHECK`.
+//! Assumptions about unseen code are listed in `state`. The first execution, and each execution
+//! under `FENCEPOST_CHECK`, compares the resulting pattern with the body's calls.
 
 mod changes;
 mod exits;
@@ -62,7 +62,8 @@ pub struct Slice {
 /// A pattern is what a successful execution does. Each exit by error stays if the slice can
 /// evaluate its condition, since a later index or the end of a loop may rely on it. An exit that
 /// needs elements is left out, and the pattern continues behind it. For this reason the evaluation
-/// of a pattern is bounded, a panic in it claims nothing, and it contains no unsafe code.
+/// of a pattern is bounded, a pattern that panics claims nothing, and a pattern contains no unsafe
+/// code.
 pub fn slice(superstep: &Superstep, body: &Body) -> Outcome {
     match described(superstep, body) {
         Ok(slice) => Outcome::Described(slice),

@@ -29,7 +29,7 @@ pub struct Known<'s> {
 }
 
 impl Known<'_> {
-    /// Returns the extent to which a name is needed, if it is.
+    /// Returns the extent to which a name is needed, or `None` if it is not needed.
     pub fn needed(&self, name: &syn::Ident) -> Option<Need> {
         self.needs.get(&name.to_string()).copied()
     }
