@@ -295,7 +295,7 @@ fn dropped(kept: &Kept<'_>, u: Window<u64>) -> Result<Window<u64>> {
     Ok(refused.into_parts().0)
 }
 
-/// Rounds that follow other rounds allocate no memory that stays.
+/// Repeated rounds of a case leave no memory allocated.
 #[test]
 fn what_comes_and_goes_in_a_world_leaves_nothing() {
     const ROUNDS: usize = 128;

@@ -1,6 +1,6 @@
 //! The examples of three texts on one-sided communication, on every transport: of MPI 2.0 (post and
 //! start), of MPI 2.2 (what becomes visible when) and of the design notes of MPICH2. MPI leaves the
-//! result of some of them open, or calls it an error. Here each has one result, or does not
+//! result of some of them open, or calls it an error. Here each example has one result, or does not
 //! compile. Paragraphs are those of `planner/README.md`.
 
 use fencepost::prelude::*;

@@ -1,5 +1,5 @@
 //! What fetches order between epochs of locks: flags, locks of a program's own, and `Op::NoOp`
-//! (planner/README.md, 32). Also what is ordered in worlds that were split off.
+//! (planner/README.md, 32). Also what calls order in worlds that were split off.
 
 use crate::races::{over, under};
 use crate::unfenced::{End, everywhere, silent};

@@ -288,7 +288,7 @@ fn to_rank_2(u: &Window<u32>) -> Result<()> {
 
 #[test]
 fn a_changed_pattern_is_noticed_on_every_rank() {
-    // Each line is a different pattern of rank 0. Every pattern follows every other one.
+    // Each line is a different pattern of rank 0. Every pattern follows every other pattern.
     let patterns: [(&str, Extra); 9] = [
         ("nothing more", |_| Ok(())),
         ("rank 2 gains a sender", to_rank_2),

@@ -430,7 +430,7 @@ fn what_a_rank_sent_arrives_after_it_has_gone() {
     }
 }
 
-/// The leaks that `failures.rs` does not have: compiled, prepared and loaded values, in a world
+/// The leaks that `tests/failures` does not have: compiled, prepared and loaded values, in a world
 /// that goes on.
 #[test]
 fn forgetting_what_was_prepared_leaves_the_world_usable() {

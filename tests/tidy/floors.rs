@@ -1,4 +1,4 @@
-//! The floors of the runtime, and the cycles of files that there are.
+//! The floors of the runtime, and the cycles of files that are allowed.
 
 use crate::arrows::Arrows;
 use crate::root;

@@ -1,4 +1,5 @@
-//! The interface fits into a head: the items that `src/surface.txt` lists have a limit.
+//! The interface is small enough to remember: the number of items that `src/surface.txt` lists has
+//! a limit.
 //!
 //! If the limit is reached, a new item either replaces another one, or its issue raises the limit.
 

@@ -32,7 +32,7 @@ struct Rank {
     /// The messages that were matched and not yet received, by their handles.
     matched: BTreeMap<c_int, Vec<u8>>,
     handles: c_int,
-    /// The number of long messages that it has sent.
+    /// The number of long messages that this rank has sent.
     sent: c_int,
 }
 

@@ -2,10 +2,10 @@
 //!
 //! A state consists of the steps that are done and the values that they left, and each state is
 //! visited once. Of the steps that could come next, only those of a *stubborn set* are tried. For
-//! each of its steps that could happen now, such a set contains all steps that do not commute with
-//! it. For each of its other steps, it contains one that must happen before. Steps outside the set
-//! can be postponed without losing a result. So epochs on different elements are not interleaved
-//! with each other.
+//! each step of the set that could happen now, the set contains all steps that do not commute with
+//! that step. For each other step of the set, the set contains a step that must happen before.
+//! Steps outside the set can be postponed without losing a result. So epochs on different elements
+//! are not interleaved with each other.
 //!
 //! # Source
 //! A. Valmari: *Stubborn sets for reduced state space generation*, 1991.
@@ -163,7 +163,7 @@ impl Search<'_> {
         Ok(false)
     }
 
-    /// Marks the steps without visits as done where they are ready.
+    /// Marks the steps without visits as done if they are ready.
     fn settle(&self, state: &mut State) {
         // A step only comes after steps with smaller numbers.
         for (at, step) in self.steps.steps.iter().enumerate() {
@@ -240,7 +240,7 @@ impl Search<'_> {
                 vec![other]
             } else {
                 // The steps that do not commute with this one. If this step does not find its
-                // values yet, the steps that could change that are among them.
+                // values yet, the steps that could change that are among the returned steps.
                 let others = self.pending(state).filter(|(other, _)| *other != at);
                 let enabled = enabled.contains(&at);
                 others

@@ -77,7 +77,7 @@ impl Action {
 /// One action on one element.
 #[derive(Clone, Debug)]
 pub(super) struct Visit {
-    /// The index of the element among all that are visited.
+    /// The index of the element among all visited elements.
     pub cell: usize,
     pub element: ElementType,
     /// The action, with one element of its operands.

@@ -375,7 +375,8 @@ fn make(windows: &[Any], calls: &[Call]) -> fencepost::Result<Vec<(u32, AnyTicke
     Ok(tickets)
 }
 
-/// Makes these calls in a scoped epoch of this window, and ends it. Returns what the gets brought.
+/// Makes these calls in a scoped epoch of this window, and ends it. Returns the elements that the
+/// gets brought.
 fn scoped<T: Element>(window: &mut Window<T>, calls: &[Call]) -> fencepost::Result<Vec<(u32, Vec<u8>)>> {
     let empty = |call: &Call| elements::<T>(&vec![0; 2 * call.operation.remote.size() * size_of::<T>()]);
     let mut buffers: Vec<Vec<T>> = calls.iter().map(empty).collect();
