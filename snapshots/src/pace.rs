@@ -34,8 +34,8 @@ impl From<u64> for Every {
 #[derive(Debug)]
 pub(crate) struct Pace {
     pub(crate) every: Every,
-    /// When the last snapshot was taken, or when the clock was created if there is none yet; and
-    /// the number of offers since then.
+    /// When the last snapshot was taken, or before the first snapshot, when the clock was created;
+    /// and the number of offers since then.
     taken: Instant,
     since: u64,
     /// When the ranks last agreed, and the number of offers since then.

@@ -1,4 +1,4 @@
-//! [`Stores`]: which ranks see the same folder, and which rank stores copies of which files.
+//! [`Stores`]: which ranks see the same folder, and which ranks store copies of other ranks' files.
 //!
 //! Either all ranks share one folder, or the ranks of each host have a folder of their own. Ranks
 //! are in one *store* if they see the same folder. The lowest rank of a store leads: it holds the

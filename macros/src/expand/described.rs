@@ -126,8 +126,9 @@ pub(super) fn described(
             /// Prepares this superstep from the plan in a file, after comparing it with this rank's
             /// own pattern. The source is the path of the file, its bytes (of `include_bytes!`), or
             /// the path of a folder. From a folder, `load` takes the file of this superstep for
-            /// this number of ranks. If there is none, it prepares the superstep. A plan that was
-            /// made for another placement of the ranks is compiled again from its own calls.
+            /// this number of ranks. If there is no such file, it prepares the superstep. A plan
+            /// that was made for another placement of the ranks is compiled again from its own
+            /// calls.
             ///
             /// # Errors
             /// As `prepare`; and `FILE` or `PLAN` for a file that is not a plan, or not a plan for
