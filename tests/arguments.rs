@@ -293,8 +293,8 @@ fn each_wrong_argument_has_its_class_at_the_call_and_changes_nothing() {
     }
 }
 
-/// If conflicts are looked for, an operation that repeats the last one is recognised by its
-/// displacement, whatever the displacement is.
+/// If conflicts are looked for, an operation that repeats the previous operation is recognised by
+/// its displacement, whatever the displacement is.
 #[test]
 fn displacements_beyond_the_part_are_refused_where_conflicts_are_looked_for() {
     for check in [Check::Conflicts, Check::Mpi] {

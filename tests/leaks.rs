@@ -23,7 +23,7 @@ fn shift(u: &mut Window<u64>) -> Result<()> {
 /// Returns the number of allocated bytes when every rank has arrived here and before any rank goes
 /// on.
 fn held(world: &World) -> Result<i64> {
-    // Two barriers, since the threads that the first one wakes may still be freeing memory.
+    // Two barriers, since the threads that the first barrier wakes may still be freeing memory.
     for _ in 0..2 {
         world.barrier()?;
     }

@@ -140,7 +140,8 @@ fn either(a: Option<Open>, b: Option<Open>) -> Option<Open> {
     }
 }
 
-/// A loop that is being visited, and what is open at its `break`s and `continue`s.
+/// A loop that is being visited, and the operations and sections that are open at its `break`s and
+/// `continue`s.
 struct Frame {
     label: Option<String>,
     breaks: Option<Open>,

@@ -25,7 +25,7 @@ pub struct Body {
     pub odd: Vec<Oddity>,
 }
 
-/// The reason why a superstep is dynamic: a line, and what is wrong with it.
+/// The reason why a superstep is dynamic: a line, and the fault of this line.
 #[derive(Clone, Debug)]
 pub struct Reason {
     pub span: Span,

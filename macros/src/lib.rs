@@ -110,10 +110,10 @@ use proc_macro2::TokenStream;
 /// and unsafe code make a superstep dynamic if they affect operations, as far as the syntax shows
 /// that. Three things are assumed without being checked at compile time: functions and methods with
 /// arguments return the same result for the same arguments, methods with names of the standard
-/// library do what the standard methods do, and types that hide a cell are not changed meanwhile.
-/// The first execution compares the calls with the pattern. Each later execution also does so,
-/// unless `FENCEPOST_CHECK` is `off`. A prepared superstep that runs its body compares the calls
-/// each time, and `replay` has no body to compare with.
+/// library have the effects of the standard methods, and types that hide a cell are not changed
+/// meanwhile. The first execution compares the calls with the pattern. Each later execution also
+/// does so, unless `FENCEPOST_CHECK` is `off`. A prepared superstep that runs its body compares the
+/// calls each time, and `replay` has no body to compare with.
 ///
 /// # Options
 /// - `#[superstep(crate = path)]`: the path of the facade, if it is not `::fencepost`.
@@ -127,8 +127,8 @@ use proc_macro2::TokenStream;
 ///   see below.
 ///
 /// `#[uniform]` on a parameter promises that all ranks pass the same value. Fences may then be
-/// under conditions and bounds made of it. The promise is checked: a hash of the values is part of
-/// every synchronisation.
+/// under conditions and bounds that are made of this value. The promise is checked: a hash of the
+/// values is part of every synchronisation.
 ///
 /// # Posts and starts
 /// A prepared superstep with `sync = pscw` is no longer a call of all ranks. `prepare` and `load`

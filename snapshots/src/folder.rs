@@ -98,7 +98,7 @@ impl Folder {
     /// snapshot: writes its manifest.
     ///
     /// # Errors
-    /// A file or folder that cannot be written. Older snapshots are still there.
+    /// A file or folder that cannot be written. Older snapshots are unchanged.
     pub(crate) fn publish(&self, manifest: &Manifest) -> io::Result<()> {
         let (from, to) = (writing(&self.path, manifest.step), snapshot(&self.path, manifest.step));
         let name = from.join(MANIFEST);

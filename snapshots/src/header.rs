@@ -57,8 +57,8 @@ pub(crate) fn descr<T: Element>() -> String {
     format!("|V{}", size_of::<T>())
 }
 
-/// Returns the size of an element with this type string, or `None` if it is not one of those that
-/// [`descr`] returns.
+/// Returns the size of an element with this type string, or `None` if [`descr`] returns no such
+/// string.
 pub(crate) fn size_of_element(descr: &str) -> Option<usize> {
     let dtype = DType::new_scalar(descr.parse().ok()?);
     element(&dtype).ok().filter(|(known, _)| known == descr && !known.starts_with('>')).map(|(_, size)| size)

@@ -342,7 +342,7 @@ impl Item<'_> {
     /// block, replaces all elements instead.
     ///
     /// # Panics
-    /// If the number of bytes is not that of the box or of the item. A vector takes any whole
+    /// If the number of bytes differs from that of the box or of the item. A vector takes any whole
     /// number of elements.
     pub(crate) fn put(
         &mut self,

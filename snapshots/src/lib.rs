@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `snapshots` | when a snapshot is taken, and the agreements of ranks |
 //! | `agreement` | how ranks agree on errors |
-//! | `items` | what the state of a program consists of |
+//! | `items` | the list of a program's state |
 //! | `pace` | an interval as a number of offers |
 //! | `signals` | the signals that ask a program to end |
 //! | `writer` | the thread that writes for a rank |

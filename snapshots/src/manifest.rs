@@ -1,4 +1,4 @@
-//! [`Manifest`]: what a snapshot contains, as the file `manifest.json` that is written last.
+//! [`Manifest`]: the contents of a snapshot, as the file `manifest.json` that is written last.
 //!
 //! The whole file is JSON. It begins with a prefix of fixed length, which has the checksum of
 //! everything after the prefix:
@@ -178,7 +178,8 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Checks what the checksum cannot, since a text with a correct checksum may have been edited.
+    /// Checks that the parts of the manifest fit together, since a text with a correct checksum may
+    /// have been edited.
     pub(crate) fn check(&self) -> Result<(), String> {
         let ranks = self.ranks;
         let (mut names, mut all) = (BTreeSet::new(), 0_u64);
@@ -286,8 +287,8 @@ impl Manifest {
     }
 }
 
-/// Returns whether the boxes are those of a grid that cuts an array of `shape` cells, so that each
-/// cell is in exactly one box.
+/// Returns whether the boxes form a grid that cuts an array of `shape` cells, so that each cell is
+/// in exactly one box.
 fn is_whole(shape: &[usize], boxes: &[Box]) -> bool {
     let dimensions = shape.len();
     if !(1..=3).contains(&dimensions)

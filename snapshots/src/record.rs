@@ -1,5 +1,5 @@
-//! [`Recorded`]: what each rank reports of its part of a snapshot, and the manifest that is made of
-//! all reports.
+//! [`Recorded`]: the report of each rank about its part of a snapshot, and the manifest that is
+//! made of all reports.
 
 use crate::items::{Item, Items, Shape};
 use crate::manifest::{Box, Content, FORMAT, Manifest, Piece, Saved};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// What a rank reports of one item.
+/// The report of a rank about one item.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Recorded {
     pub(crate) name: String,
@@ -22,7 +22,7 @@ pub(crate) struct Recorded {
     pub(crate) value: Option<String>,
 }
 
-/// Describes what ranks must have in common.
+/// Describes the properties of an item that must be the same on all ranks.
 impl fmt::Display for Recorded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The length of a part may differ between ranks.
@@ -36,7 +36,7 @@ impl fmt::Display for Recorded {
     }
 }
 
-/// What a rank reports of its part of a snapshot.
+/// The report of a rank about its part of a snapshot.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
     /// The step that the rank has offered; 0 if nothing is written yet.

@@ -124,7 +124,8 @@ struct Tally {
 ///
 /// A job that was killed continues when it is started again: it repeats at most what it did since
 /// its last complete snapshot, and its results have the same bits. `fencepost run --restarts 3`
-/// starts it again by itself. `fencepost snapshots FOLDER` lists and verifies what a folder has.
+/// starts it again by itself. `fencepost snapshots FOLDER` lists and verifies the contents of a
+/// folder.
 ///
 /// # Signals
 /// When SIGUSR1 arrives at a rank or at the launcher, a snapshot is taken at an offer within about
@@ -298,7 +299,7 @@ impl<'w> Snapshots<'w> {
     ///
     /// A snapshot that is damaged is reported on standard error, with file and offset, and the one
     /// before it is used. If the state consists of blocks and values only, the number of ranks,
-    /// their grid, halos and placement may differ from those of the run that saved it.
+    /// their grid, halos and placement may differ from those of the run that saved the snapshot.
     ///
     /// # Errors
     /// All ranks return the error, and the items may then be restored in part. FILE if there are
@@ -309,7 +310,7 @@ impl<'w> Snapshots<'w> {
     ///
     /// # Cost
     /// Each rank reads its cells and their halos once. If the ranks or their grid differ from those
-    /// of the snapshot, each also reads a share of the files for their checksums.
+    /// of the snapshot, each rank also reads a share of the files for their checksums.
     #[track_caller]
     pub fn restore(&mut self, mut items: Items<'_>) -> Result<Option<u64>> {
         self.compare(&items)?;
@@ -326,10 +327,10 @@ impl<'w> Snapshots<'w> {
     /// `items` is called only if a snapshot is taken.
     ///
     /// # Errors
-    /// ARG if the step is not after that of the offer before, or not after the latest snapshot of
-    /// the folder. After a [signal](Self#signals), OTHER on all ranks once the snapshot is
-    /// complete. With [`must_succeed`](Self::must_succeed), IO on all ranks if a snapshot could not
-    /// be written. Otherwise as [`World::allreduce`].
+    /// ARG if the step is not after the step of the previous offer, or not after the latest
+    /// snapshot of the folder. After a [signal](Self#signals), OTHER on all ranks once the snapshot
+    /// is complete. With [`must_succeed`](Self::must_succeed), IO on all ranks if a snapshot could
+    /// not be written. Otherwise as [`World::allreduce`].
     ///
     /// # Cost
     /// See [`Snapshots`](Self#cost).

@@ -35,7 +35,7 @@ impl Copied {
     /// Copies the state into the memory of the previous copy.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// There is no memory for the copy.
     pub(crate) fn copy(&mut self, items: &Items<'_>) -> Result<(), String> {
         self.bytes.clear();
         self.items.clear();
@@ -164,10 +164,11 @@ impl Writer {
     }
 
     /// Copies the state, and begins to write the copy as this rank's part of the snapshot of
-    /// `step`. `exchange` passes the bytes of the copy to other ranks, and returns those of others.
+    /// `step`. `exchange` passes the bytes of the copy to other ranks, and returns the bytes of the
+    /// ranks whose files this rank copies.
     ///
     /// # Errors
-    /// That of `exchange`.
+    /// The error of `exchange`.
     pub(crate) fn begin(
         &mut self,
         step: u64,

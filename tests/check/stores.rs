@@ -16,7 +16,8 @@ use fencepost_tests_worlds::transports::transports;
 /// that part.
 type Between = fn(&World, &mut Window<u64>) -> Result<()>;
 
-/// Makes a window, or gives it back to the program. Also returns the line of the call that does so.
+/// Makes a window, or gives it back to the program. Also returns the line of the call that makes
+/// the window or gives it back.
 type Handed = fn(&World) -> Result<(Window<u64>, u32)>;
 
 /// Runs `between` after a call that gives each rank the window, and before two fences. Returns how
@@ -527,7 +528,8 @@ const RUNS: [(&str, Learns, Run); 10] = [
 /// The accesses of a rank to its part before a run.
 type Before = fn(&mut Window<u64>) -> Result<()>;
 
-/// The accesses before a run, and whether they conflict with those of other ranks in the run.
+/// The accesses before a run, and whether they conflict with the accesses of other ranks in the
+/// run.
 const BEFORE_RUN: [(&str, Before, bool); 5] = [
     (
         "a store",

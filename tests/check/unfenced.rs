@@ -27,8 +27,8 @@ pub(crate) fn silent(program: impl Fn(&World) -> Result<()> + Sync) {
     everywhere(program, |what, ends| assert!(ends.iter().all(End::is_ok), "{what}"));
 }
 
-/// Checks that a conflict is found in these two lines. `part` marks the ranks that are part of it.
-/// The other ranks are notified of it.
+/// Checks that a conflict is found in these two lines. `part` marks the ranks that are part of the
+/// conflict. The other ranks are notified of the conflict.
 fn found(lines: [u32; 2], part: [bool; 4], program: impl Fn(&World) -> Result<()> + Sync) {
     everywhere(program, |what, ends| {
         for (end, part) in ends.iter().zip(part) {

@@ -273,8 +273,8 @@ fn magnified(mut program: Program, times: usize) -> Program {
     program
 }
 
-/// Payloads of many packets. Some are one run of a window, which is sent from there or received
-/// there.
+/// Payloads of many packets. Some payloads are one run of a window, and are sent from the window or
+/// received into it.
 #[test]
 fn programs_of_long_runs_do_by_messages_what_the_reference_does() {
     const TIMES: usize = 2048; // an element of eight bytes becomes 16 KiB

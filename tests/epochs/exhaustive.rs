@@ -7,8 +7,8 @@
 //!
 //! One world runs a whole space, with one epoch for each program. So each epoch also follows an
 //! epoch with other neighbours, windows and kinds. Every rank enumerates the same programs. It
-//! stores the first values, calls its own operations, fences, and compares its windows with those
-//! that the reference leaves.
+//! stores the first values, calls its own operations, fences, and compares its windows with the
+//! windows of the reference.
 
 #![expect(clippy::print_stdout, reason = "the number of programs is part of the result")]
 

@@ -1,4 +1,4 @@
-//! `Ranks::profile`: its rows for each kind of call. Their sums equal those of the meters.
+//! `Ranks::profile`: its rows for each kind of call. Their sums equal the sums of the meters.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;

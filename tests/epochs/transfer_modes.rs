@@ -465,8 +465,8 @@ fn many_values_are_read_where_the_call_has_copied_them() -> Result<()> {
     Ok(())
 }
 
-/// This is not a test by itself. The test below runs it with an environment, and the next one in
-/// several environments.
+/// This is not a test by itself. The next two tests run it in processes with different
+/// environments.
 #[test]
 #[expect(clippy::print_stdout, reason = "the next test reads it")]
 fn in_an_environment() {

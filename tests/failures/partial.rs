@@ -378,7 +378,7 @@ fn play(transport: fencepost::TransportKind, size: usize, steps: &[Step]) -> Vec
     ended.expect("no rank returns an error")
 }
 
-/// Returns what is wrong with the end of a program, if anything.
+/// Returns the fault in the end of a program, or `None` if there is no fault.
 fn fault_of(steps: &[Step], ended: &[Vec<Ended>]) -> Option<String> {
     for (rank, ends) in ended.iter().enumerate() {
         let last = ends.iter().rev().take(3).position(Result::is_err);

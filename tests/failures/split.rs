@@ -297,7 +297,7 @@ fn a_leaked_superstep_ends_the_waits_of_others_when_the_rank_leaves() {
             let ends = ends(&world, &[], |world| {
                 let u = filled(world)?;
                 let begun = format!("{}:{}", file!(), line!() + 2);
-                // Preparing fails on a rank if another one has already left.
+                // Preparing fails on a rank if another rank has already left.
                 let running = shift::prepare(world).and_then(|mut shift| shift.begin(u));
                 if leaks.contains(&world.rank()) {
                     let Ok(running) = running else { return Ok(()) };

@@ -145,10 +145,11 @@ death() {
         "$point" "$how" "$(printf '%s; ' "${wrong[@]}")" "$folder/death-$$.$jobs" >&2
 }
 
-# deaths NAME HOSTS LAUNCHER..: a rank dies at each of 24 points in each way, over messages of MPI;
-# and at some of these points where ranks share memory or use connections. The job is over soon and
-# fails. Each other rank names the rank that has died, unless the launcher kills that other rank first;
-# the last line counts the ranks that name it. Memory that ranks share has no name, so it is freed with its last user.
+# deaths NAME HOSTS LAUNCHER..: a rank dies at each of 24 points in each way, over messages of MPI; and
+# at some of these points where ranks share memory or use connections. The job is over soon and fails.
+# Each other rank names the rank that has died, unless the launcher kills that other rank first; the
+# last line counts the ranks that name it. Memory that ranks share has no name, so it is freed with its
+# last user.
 deaths() {
     local name="$1" together="$2" what point how begun=$SECONDS mark jobs=0 failed=0 slowest=0
     local limit=$((1000 + 1000 + 5000)) # milliseconds of silence, of grace, and for the launcher

@@ -41,9 +41,9 @@ fn a_target_that_computes_holds_nobody_up() {
     }
 }
 
-/// A rank posts a window and has another one under locks, and then computes for 2 s and calls
-/// nothing. Meanwhile the operations of the others end. An origin waits only for answers, and so
-/// for at most one round trip for each frame that it sends.
+/// A rank posts one window and has another window under locks. It then computes for 2 s and calls
+/// nothing. Meanwhile the operations of the other ranks end. An origin waits only for answers, and
+/// so for at most one round trip for each frame that it sends.
 #[test]
 fn gets_locks_and_completes_end_while_their_target_computes_for_two_seconds_after_four_round_trips_at_most() {
     const COMPUTES: Duration = Duration::from_secs(2);

@@ -1,5 +1,5 @@
-//! NumPy reads what ranks have saved, and ranks read what NumPy has saved. The tests are left out
-//! if `python3` has no NumPy.
+//! NumPy reads files that ranks have saved, and ranks read files that NumPy has saved. The tests
+//! are left out if `python3` has no NumPy.
 
 use fencepost::grid::Block;
 use fencepost::snapshots::Field;

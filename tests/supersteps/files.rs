@@ -183,7 +183,7 @@ fn a_prepared_superstep_is_saved_by_its_world() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// The values of an explanation are those of its text.
+/// An explanation has the same values as its text.
 #[test]
 fn an_explanation_has_values_and_prints_them() {
     let compiled = compiled();

@@ -262,7 +262,7 @@ fn told(world: &World, halves: bool, leaves: bool) -> Result<Vec<Vec<u64>>> {
     let mut ask = ask::prepare(world, by)?;
     let mut all = Vec::new();
     for step in 0..3 {
-        // The ranks need not do the same.
+        // The ranks need not all run the superstep in the same way.
         let halves = halves && (!leaves || (rank + step).is_multiple_of(2));
         let results = if halves {
             let running = tell.begin(u, &values, by)?;

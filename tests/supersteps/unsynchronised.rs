@@ -317,8 +317,8 @@ fn ranks_in_different_supersteps_get_errors_that_name_both() {
             all.u.fill(100 + rank);
             all.v.fill(200 + rank);
             let result = if rank == 1 { of_one(&mut all) } else { of_others(&mut all) };
-            // The elements are old, or those that some rank had when it arrived here. There is
-            // nothing else, and nothing torn.
+            // Each element is old, or some rank had it when it arrived here. No element has another
+            // value, and none is torn.
             for window in [&all.u, &all.v] {
                 let known = |cell: &u64| (100..103).contains(cell) || (200..203).contains(cell);
                 assert!(window.iter().all(known), "{what}: {:?}", &window[..]);

@@ -59,11 +59,10 @@ pub struct Slice {
 
 /// Slices the body, or returns the line that prevents this.
 ///
-/// A pattern is what a successful execution does. Each exit by error stays if the slice can
-/// evaluate its condition, since a later index or the end of a loop may rely on it. An exit that
-/// needs elements is left out, and the pattern continues behind it. For this reason the evaluation
-/// of a pattern is bounded, a pattern that panics claims nothing, and a pattern contains no unsafe
-/// code.
+/// A pattern describes a successful execution. Each exit by error stays if the slice can evaluate
+/// its condition, since a later index or the end of a loop may rely on it. An exit that needs
+/// elements is left out, and the pattern continues behind it. For this reason the evaluation of a
+/// pattern is bounded, a pattern that panics claims nothing, and a pattern contains no unsafe code.
 pub fn slice(superstep: &Superstep, body: &Body) -> Outcome {
     match described(superstep, body) {
         Ok(slice) => Outcome::Described(slice),

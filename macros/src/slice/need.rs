@@ -14,7 +14,7 @@ pub enum Need {
     Value,
 }
 
-/// The needs of the slice, and what the names denote.
+/// The needs of the slice, and the meaning of the names.
 #[derive(Clone, Copy)]
 pub struct Known<'s> {
     pub scope: &'s Scope,

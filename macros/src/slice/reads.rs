@@ -12,8 +12,8 @@ use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Expr, Macro, Stmt};
 
-/// Finds what is not available to the slice: elements of windows, the world, operations, lengths in
-/// closures.
+/// Finds parts of an expression that are not available to the slice: elements of windows, the
+/// world, operations, lengths in closures.
 pub struct Reads<'s> {
     scope: &'s Scope,
     closure: bool,

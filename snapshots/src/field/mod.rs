@@ -131,10 +131,10 @@ impl Field {
     /// The call is not collective, and needs no world. Each rank reads the cells that it stores,
     /// and several threads may use one field.
     ///
-    /// The file may be in C or Fortran order and have any byte order. If its type is not that of
-    /// the cells, numbers are converted, provided that the type of the cells can hold every number
-    /// of the file's type exactly: i16 to f64 or u8 to i32, but neither i64 nor u64 to f64, nor f64
-    /// to f32. An element that is not a number is read from voids of its size.
+    /// The file may be in C or Fortran order and have any byte order. If the file's type is not the
+    /// type of the cells, numbers are converted, provided that the type of the cells can hold every
+    /// number of the file's type exactly: i16 to f64 or u8 to i32, but neither i64 nor u64 to f64,
+    /// nor f64 to f32. An element that is not a number is read from voids of its size.
     ///
     /// # Errors
     /// SIZE if the shape of the array is not that of the block's global cells, or `cells` does not
@@ -192,8 +192,8 @@ impl Field {
     /// ARG if the block is not this rank's block of `world`, `path` names no file, or ranks give
     /// different arrays, element types or names; SIZE if `cells` does not have the length of the
     /// block; IO if a rank can't write its part, such as on a full disk, or if it does not see the
-    /// file that rank 0 has created. All ranks return an error if one does, and the old file is
-    /// still there. Otherwise as [`World::broadcast`].
+    /// file that rank 0 has created. If one rank returns an error, all ranks do, and the old file
+    /// is unchanged. Otherwise as [`World::broadcast`].
     ///
     /// # Cost
     /// Each rank writes its cells once, and waits until they are on the disk. Rows that follow each

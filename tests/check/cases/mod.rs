@@ -48,7 +48,7 @@ fn said(text: &str, line: usize) -> &str {
     text.lines().nth(line - 1).unwrap_or_default()
 }
 
-/// Checks that a case ended as its name states. If it did not, returns what is wrong.
+/// Checks that a case ended as its name states. If it did not, returns a description of the fault.
 fn judge(name: &str, file: &str, lines: &[usize], ends: &[End]) -> std::result::Result<(), String> {
     if name.ends_with("-no") {
         return match ends.iter().find_map(|end| end.as_ref().err()) {

@@ -18,7 +18,8 @@ const HOST: c_int = 2;
 const NONE: c_int = 0x2c00_0000;
 /// A request that is complete at once.
 const REQUEST: c_int = 3;
-/// The request for the first long message that a rank sends. The requests for the next ones follow.
+/// The request for the first long message that a rank sends. The requests for later long messages
+/// follow.
 const LONG_REQUEST: c_int = 16;
 /// The length in bytes from which a message is complete only when it is being received.
 const LONG: usize = 4 << 10;

@@ -18,7 +18,7 @@ type Part = (usize, WindowId);
 /// The elements of a part that an operation touches, and the kind of the access.
 type Access = (Part, Kind, BTreeSet<i64>);
 
-/// Two operations that conflict on one rank, or one that overwrites itself there.
+/// Two operations that conflict on one rank, or an operation that overwrites itself on a rank.
 ///
 /// An operation that overwrites itself is both entries of `between`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

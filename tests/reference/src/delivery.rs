@@ -387,7 +387,7 @@ impl Model<'_> {
         }
     }
 
-    /// Returns the bytes that may count against the buffer of a rank: those of its buffered
+    /// Returns the bytes that may count against the buffer of a rank: the bytes of its buffered
     /// messages that were not received, or whose receipt has not been notified to the rank.
     fn buffered(&self, state: &State, rank: usize) -> usize {
         let flying = state.flying.values().flatten();

@@ -372,7 +372,7 @@ impl Exchange<'_> {
     }
 
     /// Applies the puts and accumulates of the sources of an exposure, origins ascending, or
-    /// nothing if one of them has failed (15).
+    /// nothing if one of these sources has failed (15).
     fn close(&mut self, rank: usize, window: WindowId, exposure: &Exposure) -> Result<(), Failure> {
         let mut visits: Vec<Asked> = Vec::new();
         for (&source, &number) in &exposure.sources {

@@ -40,8 +40,8 @@ pub enum Unexplained {
     },
 }
 
-/// Looks for an order of the steps of `programs`, by rank, that finds what they found and turns
-/// `before` into `after`.
+/// Looks for an order of the steps of `programs`, by rank, that finds the values that the programs
+/// found and turns `before` into `after`.
 ///
 /// Returns `None` if such an order exists, and otherwise the first result that no order gives
 /// together with the results before it.
@@ -173,8 +173,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns whether each element that no pending step changes has the value that must still be
-    /// found there.
+    /// Returns whether each element that no pending step changes has the value that must finally be
+    /// found in it.
     fn may_end(&self, state: &State, known: usize, last: &[Option<&[u8]>]) -> bool {
         let mut settled = vec![true; state.cells.len()];
         let pending = || self.pending(state).flat_map(|(_, step)| &step.visits);
