@@ -10,8 +10,8 @@ use syn::{Expr, ExprMethodCall, Local, Pat, UnOp};
 /// The names in the body that denote windows, worlds or arguments.
 #[derive(Debug)]
 pub struct Scope {
-    /// The windows that take part, and other names for them (`let w = &u`), with the window's
-    /// number.
+    /// The names of the windows that take part, with other names for them (`let w = &u`), and the
+    /// number of each window.
     pub windows: BTreeMap<String, usize>,
     /// The number of windows that take part.
     pub count: usize,

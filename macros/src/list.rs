@@ -289,7 +289,7 @@ impl<'a> Visit<'a> for Leaves {
 struct Rename<'n> {
     from: &'n Ident,
     to: &'n Ident,
-    /// The first place where the name denotes something else, with the message.
+    /// The first place where the name denotes something else, with the error message.
     refused: Option<(Span, &'static str)>,
 }
 

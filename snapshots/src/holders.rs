@@ -183,7 +183,7 @@ fn holders(
     let fewer = stored.iter().filter(|stores| (1..wanted).contains(&stores.len())).count();
     if me == 0 && fewer > 0 {
         print(&format!(
-            "of the snapshot of step {step}, the files of {fewer} ranks have lost copies, and others are used"
+            "the files of {fewer} ranks have lost copies in the snapshot of step {step}; the remaining copies are used"
         ));
     }
     for (rank, stored) in stored.iter_mut().enumerate() {

@@ -241,8 +241,8 @@ impl<'a> Items<'a> {
         Self::default()
     }
 
-    /// Adds a block's part of an array that is spread over all ranks: `cells` is its local storage,
-    /// such as a window.
+    /// Adds this rank's block of an array that is spread over all ranks. `cells` is the block's
+    /// local storage, such as a window.
     ///
     /// The block's own cells are saved. If all ranks share a folder, the whole array is one `.npy`
     /// file in it. Cells are identified by their global index, so another number of ranks, another

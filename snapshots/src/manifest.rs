@@ -228,7 +228,7 @@ impl Manifest {
                 Content::Value { bytes } => {
                     add(1).ok_or_else(too_long)?;
                     if from_hex(bytes).is_none_or(|bytes| bytes.len() != item.size) {
-                        return Err(format!("the value of `{name}` has not {size} bytes"));
+                        return Err(format!("the value of `{name}` does not have {size} bytes"));
                     }
                     continue;
                 }

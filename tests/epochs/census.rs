@@ -208,8 +208,8 @@ fn a_reduced_census_takes_a_message_of_each_rank_in_each_round_and_a_note_for_ea
     Ok(())
 }
 
-/// The number of bytes of the census does not depend on how many ranks send something to how many
-/// others.
+/// The number of bytes of the census does not depend on the number of ranks that send something,
+/// nor on the number of their targets.
 #[test]
 fn the_messages_of_a_reduced_census_are_as_long_whatever_there_is_to_say() -> Result<()> {
     let size = 16;

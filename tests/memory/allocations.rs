@@ -2,9 +2,9 @@
 //!
 //! Allocations are counted by this program's allocator, for each thread and so for each rank.
 //! Frames are counted when the transport accepts them ([`World::meter`]). On `sim`, a rank's thread
-//! also serves its ends of the links. Their queues may still grow when the seed piles up more bytes
-//! than ever before. So on `sim`, less than one allocation in ten epochs is allowed. An allocation
-//! of the epoch itself would occur at least once an epoch.
+//! also serves its ends of the links. Their queues may still grow when the seed leaves more bytes
+//! in a link than ever before. So on `sim`, less than one allocation in ten epochs is allowed. An
+//! allocation of the epoch itself would occur at least once an epoch.
 
 use fencepost::grid::Block;
 use fencepost::transport::{Count, Meter};

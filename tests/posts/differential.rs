@@ -39,7 +39,7 @@ fn every_program_does_what_the_reference_does() {
 
 fn run(drawn: &Drawn, transport: &TransportKind, seed: u64) -> Vec<Played> {
     let size = drawn.programs.len();
-    // Tickets stay with their ranks, so they are read there.
+    // Tickets cannot leave their ranks, so each rank reads its own tickets.
     let played = ranks(size).transport(transport.clone()).end_deadlocks(true).collect(|world| {
         let windows: Vec<_> = drawn
             .before

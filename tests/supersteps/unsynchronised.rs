@@ -119,8 +119,8 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     }
 }
 
-/// One step of a rank in a script: prepared or dynamic, and to the right, to the left, or from the
-/// next rank but one.
+/// One step of a rank in a script: a shift to the right or to the left, or a get from the next rank
+/// but one, prepared or dynamic.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Right { prepared: bool },

@@ -160,7 +160,8 @@ impl<'a> Visit<'a> for Changes<'_> {
     }
 
     fn visit_expr_call(&mut self, call: &'a syn::ExprCall) {
-        // A closure that is `mut`, or a `&mut` to one, changes the variables that it has captured.
+        // A closure that is `mut`, or a `&mut` to such a closure, changes the variables that it has
+        // captured.
         if let Some(name) = name_of(&call.func).map(ToString::to_string)
             && (self.mutable.contains(&name) || self.references.contains(&name))
             && self.needs.contains_key(&name)

@@ -163,7 +163,7 @@ impl Temporary {
 
     /// Renames the file to `path`.
     fn publish(self, path: &Path) -> Result<()> {
-        let unwritten = |error| failed(path, "the complete file cannot be put there", error);
+        let unwritten = |error| failed(path, "the complete file cannot be moved to this path", error);
         fs::rename(&self.path, path).map_err(unwritten)?;
         File::open(folder_of(path)).and_then(|folder| folder.sync_all()).map_err(unwritten)
     }

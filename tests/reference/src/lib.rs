@@ -1,5 +1,5 @@
-//! The meaning of an epoch as the simplest possible interpreter. Everything else is tested against
-//! it.
+//! The simplest possible interpreter, which defines the meaning of an epoch. Everything else is
+//! tested against this interpreter.
 //!
 //! The interpreter follows the numbered paragraphs of `planner/README.md`, one element at a time,
 //! and shares nothing with the passes except the types of a
