@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// ranks have written.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The most offers until the next agreement, since a step may take longer than those before it.
+/// The most offers until the next agreement, since a step may take longer than the steps before it.
 const OFFERS_MAX: u64 = 1 << 10;
 
 /// How often a snapshot is due: after a time, or after a number of offers.

@@ -20,8 +20,8 @@
 //!
 //! No rank waits for a disk, except where the program is about to end ([`Snapshots::finish`], or a
 //! signal). All files of a snapshot, its manifest and its folder are on the disk before it gets its
-//! name, and older ones are removed only afterwards. So there is a complete snapshot at any time
-//! after the first one.
+//! name, and older snapshots are removed only afterwards. So there is a complete snapshot at any
+//! time after the first one.
 
 use crate::agreement::{agreed, agreed_as, first_reason, print};
 use crate::folder::{self, Folder};
@@ -73,7 +73,7 @@ struct Tally {
     failed: u32,
     /// The bytes of the last snapshot.
     bytes: u64,
-    /// The longest time for which a rank was held up, and the longest time for which one wrote,
+    /// The longest time for which a rank was held up, and the longest time for which a rank wrote,
     /// each summed over all snapshots.
     held: Duration,
     wrote: Duration,
@@ -297,9 +297,10 @@ impl<'w> Snapshots<'w> {
     /// Restores the latest snapshot that is intact, and returns its step. Returns `None` if there
     /// are no snapshots; `items` are then left as they were. All ranks call this.
     ///
-    /// A snapshot that is damaged is reported on standard error, with file and offset, and the one
-    /// before it is used. If the state consists of blocks and values only, the number of ranks,
-    /// their grid, halos and placement may differ from those of the run that saved the snapshot.
+    /// A snapshot that is damaged is reported on standard error, with file and offset, and the
+    /// snapshot before it is used. If the state consists of blocks and values only, the number of
+    /// ranks, their grid, halos and placement may differ from those of the run that saved the
+    /// snapshot.
     ///
     /// # Errors
     /// All ranks return the error, and the items may then be restored in part. FILE if there are

@@ -17,7 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const LEN: usize = 24;
 /// The largest number of operations of a program. Each is called at a line of its own.
 const MOST: usize = 10;
-/// The rounds of a program of posts and starts, or the phases of one of locks, between barriers.
+/// The rounds of a program of posts and starts, or the phases of a program of locks, between
+/// barriers.
 const ROUNDS: usize = 3;
 
 /// An operation of a program, in an epoch of its own.
@@ -31,7 +32,7 @@ struct Called {
     /// With locks: on the second window, where each rank locks only its own part, exclusively.
     alone: bool,
     /// If `Some`, the operation's lock is released after the next barrier, and `true` also flushes
-    /// it before that. If `None`, the lock is released before the barrier.
+    /// the lock before the barrier. If `None`, the lock is released before the barrier.
     late: Option<bool>,
 }
 

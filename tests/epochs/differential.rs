@@ -12,8 +12,8 @@
 //! several hosts, an eighth on a stand-in for MPI, and an eighth on several hosts with this
 //! stand-in. The seed distributes the ranks over the hosts: consecutive ranks in equal numbers,
 //! consecutive ranks in different numbers, or in any order. `FENCEPOST_TEST_TRANSPORTS=all` runs
-//! every program on all transports, and `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` on those two.
-//! `FENCEPOST_CASES` is the number of programs; `all` stands for 2,600.
+//! every program on all transports, and `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` on these two
+//! transports. `FENCEPOST_CASES` is the number of programs; `all` stands for 2,600.
 
 use fencepost::transport::SimConfig;
 use fencepost::{Census, Datatype, Machine, Mode, Options, Placement, TransportKind};

@@ -394,7 +394,7 @@ fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fe
                         u.accumulate(2..6, Op::Sum).to(next, 0)?;
                         (0..4).for_each(|at| expected[at] += old(before, 2 + at));
                     }
-                    // Only the rank before this one writes the section that others read.
+                    // Only the previous rank writes the section that others read.
                     _ if me == 0 => (0..40).try_for_each(|_| u.put([8]).to(next, 0))?,
                     _ if before == 0 => expected[0] = 8,
                     _ => {}

@@ -621,7 +621,7 @@ fn a_part_that_a_rank_has_forgotten_is_left_when_its_program_ends() {
                 let within = part.split(Some(0), 0)?.expect("all are members");
                 match world.rank() {
                     0 => {
-                        // The part from which this one was split is dropped.
+                        // The part from which `within` was split is dropped.
                         drop(part);
                         std::mem::forget(within);
                     }

@@ -1,8 +1,8 @@
 //! One rank has no memory. Every rank gets an error, and no rank waits for something that will not
 //! come.
 //!
-//! This program's allocator refuses large allocations on threads that ask for that, and so on
-//! single ranks.
+//! This program's allocator refuses large allocations on threads that request this, so that single
+//! ranks can be without memory.
 
 use fencepost::transport::SimConfig;
 use fencepost::{Datatype, ErrorClass, Mode, Ranks, Result, State, TransportKind, World, ranks};

@@ -335,8 +335,8 @@ fn ranks_in_different_supersteps_get_errors_that_name_both() {
 }
 
 /// In a chain only releases flow back. So the ranks before the rank that swapped its windows may be
-/// steps ahead at that time, but only by their buffers. All ranks finally get an error, and no
-/// element is in a window for which it was not meant.
+/// steps ahead at that time, but no further than their buffers allow. All ranks finally get an
+/// error, and no element is in a window for which it was not meant.
 #[test]
 fn a_rank_of_a_chain_that_swaps_its_windows_is_an_error_on_all_ranks() {
     const RANKS: usize = 5;

@@ -52,8 +52,8 @@ pub struct Slice {
     /// Whether the body consists only of operations between sections, as far as syntax shows. A
     /// replay then needs no body.
     pub replays: bool,
-    /// Whether a source is of a type that the caller chooses. It may then be values, for which the
-    /// body must run.
+    /// Whether a source is of a type that the caller chooses. The source may then be values, for
+    /// which the body must run.
     pub generic: bool,
 }
 

@@ -186,7 +186,7 @@ impl Field {
     /// array in C order. `cells` is the block's local storage. All ranks of `world` call it.
     ///
     /// A file that exists at `path` is replaced when all of the new one is on the disk. Other
-    /// programs, and this one after a crash, find either the old file or the complete new one.
+    /// programs, and this program after a crash, find either the old file or the complete new one.
     ///
     /// # Errors
     /// ARG if the block is not this rank's block of `world`, `path` names no file, or ranks give

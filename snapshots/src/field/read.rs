@@ -122,8 +122,8 @@ pub(super) fn read<T: Element, const D: usize>(
 
 /// Returns the extent of the tiles in which a box is read from a file in Fortran order. The last
 /// dimension is the fastest in memory and the slowest in the file. So a tile has few cells along
-/// the last dimension, which share cache lines. It is long along the first dimension, which is read
-/// in one piece.
+/// the last dimension, which share cache lines. The tile is long along the first dimension, which
+/// is read in one piece.
 fn tile<const D: usize>(size: usize, extent: [usize; D]) -> [usize; D] {
     let mut tile = extent;
     let cells = BUFFER / size;

@@ -43,7 +43,7 @@ pub fn explains_messages(programs: &[Vec<MessageCall>], buffer: usize) -> Result
     if model(results.len()).ends()? {
         return Ok(None);
     }
-    // The first `right` results are explained together, and the first `wrong` are not.
+    // Some order gives the first `right` results together, and no order gives the first `wrong`.
     let (mut right, mut wrong) = (0, results.len());
     while wrong - right > 1 {
         let middle = right.midpoint(wrong);

@@ -142,8 +142,8 @@ impl Exchange<'_> {
                             && asked.operation.kind == Kind::Get
                             && asked.operation.remote.size() > 0
                     };
-                    // A get needs the post of this access; other operations need only the post
-                    // before it.
+                    // A get needs the post of this access; other operations need only the previous
+                    // post.
                     let needed = number + usize::from(access.operations.iter().any(gets));
                     self.pairs[&(access.window, rank, target)].posts.len() < needed
                 });

@@ -67,7 +67,7 @@ pub fn explains(before: &World, programs: &[Vec<LockCall>], after: &World) -> Re
     let search = Search { before, after, steps: steps(before, programs)? };
     let found = search.steps.results.len();
     let elements = search.elements();
-    // The first `known` results are explained together, and the first `wrong` are not.
+    // Some order gives the first `known` results together, and no order gives the first `wrong`.
     let (mut known, mut wrong) = (0, found + elements.len());
     if search.finds(wrong)? {
         return Ok(None);

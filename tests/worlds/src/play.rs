@@ -27,8 +27,8 @@ pub struct Variant {
     /// replayed.
     pub replays: bool,
     /// The mode that windows prefer, while operations have the modes with which they were drawn.
-    /// Puts into a window that the next fences leave out are then called before these fences. If it
-    /// is `None`, no mode is requested, and no put is called early.
+    /// Puts into a window that the next fences leave out are then called before these fences. If
+    /// `asks` is `None`, no mode is requested, and no put is called early.
     pub asks: Option<Mode>,
     /// Whether the epochs keep the canonical order.
     pub order: Order,
