@@ -308,7 +308,7 @@ CONF
     chown munge /run/munge
     pgrep -x munged >/dev/null || runuser -u munge -- munged
     slurmctld && slurmd
-    for _ in $(seq 300); do # no event announces the end of these processes
+    for _ in $(seq 300); do # no event announces that the node is idle
         ! sinfo -h -o %T 2>"$folder/log" | grep -q idle || return 0
         sleep 0.1
     done
