@@ -13,8 +13,8 @@ fn given_back(refused: Refused<Window<f32>>) -> Error {
     error
 }
 
-/// What the calls of a row use: a world of two ranks with a window of four elements on each, some
-/// groups, and a group of another world.
+/// The values that the calls of a row use: a world of two ranks with a window of four elements on
+/// each, some groups, and a group of another world.
 struct With<'w> {
     world: &'w World,
     none: Group,
@@ -26,7 +26,7 @@ struct With<'w> {
 /// The name of a call with its mistake, the class of its error, and the call itself.
 type Row<T> = (&'static str, ErrorClass, fn(&With<'_>, T) -> Result<()>);
 
-/// The same for a call that borrows its value.
+/// The same as [`Row`] for a call that borrows its value.
 type Borrowing<T> = (&'static str, ErrorClass, fn(&With<'_>, &T) -> Result<()>);
 
 use ErrorClass::{Arg, Disp, NoMem, Op as Operator, Rank, RmaSync, Size};
@@ -248,7 +248,7 @@ fn is_refused(what: &str, class: ErrorClass, result: Result<()>) {
     let Err(error) = result else { panic!("{what}: it is refused") };
     assert_eq!(error.class(), class, "{what}: {error}");
     assert!(!error.world_ended(), "{what}: {error}");
-    // The error names a line of this file, if it names one.
+    // If the error names a line, the line is in this file.
     assert!(error.site().is_none_or(|site| site.file() == file!()), "{what}: {error}");
 }
 
@@ -293,8 +293,8 @@ fn each_wrong_argument_has_its_class_at_the_call_and_changes_nothing() {
     }
 }
 
-/// If conflicts are looked for, an operation that repeats the last one is recognised by its
-/// displacement, whatever the displacement is.
+/// If conflicts are looked for, an operation that repeats the previous operation is recognised by
+/// its displacement, whatever the displacement is.
 #[test]
 fn displacements_beyond_the_part_are_refused_where_conflicts_are_looked_for() {
     for check in [Check::Conflicts, Check::Mpi] {
@@ -324,8 +324,8 @@ fn displacements_beyond_the_part_are_refused_where_conflicts_are_looked_for() {
     }
 }
 
-/// Returns a datatype that names one element 2^40 times, and one that names four elements 2^40
-/// times in all.
+/// Returns a datatype that names one element 2^40 times, and a datatype that names four elements
+/// 2^40 times in all.
 fn often() -> [Datatype; 2] {
     [
         Datatype::nest(1, &[(1 << 40, 0)], 1).unwrap(),

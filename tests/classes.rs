@@ -279,7 +279,7 @@ fn rows(class: ErrorClass) -> Vec<Row> {
     }
 }
 
-/// Returns whether the call is one of a world or a window, which have handlers. No call finds an
+/// Returns whether the call is made on a world or a window, which have handlers. No call finds an
 /// error that a body returns, so no handler gets it.
 fn has_handler(what: &str) -> bool {
     !["`Block::", "`Datatype::", "`Ticket::", "`run`", "a superstep whose body"]

@@ -23,7 +23,7 @@ fn shift(u: &mut Window<u64>) -> Result<()> {
 /// Returns the number of allocated bytes when every rank has arrived here and before any rank goes
 /// on.
 fn held(world: &World) -> Result<i64> {
-    // Two barriers, since the threads that the first one wakes may still be freeing memory.
+    // Two barriers, since the threads that the first barrier wakes may still be freeing memory.
     for _ in 0..2 {
         world.barrier()?;
     }
@@ -295,7 +295,7 @@ fn dropped(kept: &Kept<'_>, u: Window<u64>) -> Result<Window<u64>> {
     Ok(refused.into_parts().0)
 }
 
-/// Rounds that follow other rounds allocate no memory that stays.
+/// Repeated rounds of a case leave no memory allocated.
 #[test]
 fn what_comes_and_goes_in_a_world_leaves_nothing() {
     const ROUNDS: usize = 128;

@@ -1,6 +1,6 @@
 //! The examples of three texts on one-sided communication, on every transport: of MPI 2.0 (post and
 //! start), of MPI 2.2 (what becomes visible when) and of the design notes of MPICH2. MPI leaves the
-//! result of some of them open, or calls it an error. Here each has one result, or does not
+//! result of some of them open, or calls it an error. Here each example has one result, or does not
 //! compile. Paragraphs are those of `planner/README.md`.
 
 use fencepost::prelude::*;
@@ -380,9 +380,9 @@ mod design_notes {
         });
     }
 
-    /// A rank whose window is locked takes no part. Ranks of its node take the lock in shared
-    /// memory, and those of other nodes through its attendant. Both kinds of ranks wait in one
-    /// queue.
+    /// A rank whose window is locked takes no part. Ranks on the same node take the lock in shared
+    /// memory, and ranks on other nodes take it through the attendant. Both kinds of ranks wait in
+    /// one queue.
     #[test]
     fn ranks_of_two_nodes_lock_one_window_while_its_owner_computes() {
         let runs = AtomicU64::new(0);
@@ -457,8 +457,8 @@ mod design_notes {
 
     /// The second puzzle continues. Ranks 2 and 3 meet, and put to each other for the fence. No
     /// access is open any more, so these are two more operations of the fence. They are applied
-    /// after those of ranks 0 and 1. The meeting of ranks 2 and 3 orders nothing. Before its wait,
-    /// rank 3 has no window from which to put: such a put does not compile.
+    /// after the operations of ranks 0 and 1. The meeting of ranks 2 and 3 orders nothing. Before
+    /// its wait, rank 3 has no window from which to put: such a put does not compile.
     #[test]
     fn the_second_puzzle_has_one_result() {
         for other_reading in [false, true] {

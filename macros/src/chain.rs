@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 use syn::{Expr, ExprMethodCall, Local, Pat, UnOp};
 
-/// The names of the body, and what each denotes.
+/// The names in the body that denote windows, worlds or arguments.
 #[derive(Debug)]
 pub struct Scope {
-    /// The windows that take part, and other names for them (`let w = &u`), with the window's
-    /// number.
+    /// The names of the windows that take part, with other names for them (`let w = &u`), and the
+    /// number of each window.
     pub windows: BTreeMap<String, usize>,
     /// The number of windows that take part.
     pub count: usize,
@@ -169,7 +169,7 @@ pub struct Chain<'a> {
     pub end: &'a ExprMethodCall,
 }
 
-/// Returns the operation that an expression is, on any receiver that `receiver` accepts.
+/// Returns the operation that an expression calls, if `receiver` accepts the receiver of the call.
 pub fn chain_on<'a>(expr: &'a Expr, receiver: impl Fn(&Expr) -> Option<usize>) -> Option<Chain<'a>> {
     let Expr::MethodCall(end) = strip(expr) else { return None };
     if end.args.len() != 2 {
@@ -226,12 +226,12 @@ pub fn chain_on<'a>(expr: &'a Expr, receiver: impl Fn(&Expr) -> Option<usize>) -
 }
 
 impl Scope {
-    /// Returns the operation on a window that an expression is.
+    /// Returns the operation on a window that an expression calls.
     pub fn chain<'a>(&self, expr: &'a Expr) -> Option<Chain<'a>> {
         chain_on(expr, |receiver| self.window_of(receiver))
     }
 
-    /// Returns the fence that an expression is.
+    /// Returns the fence that an expression calls.
     pub fn fence<'a>(&self, expr: &'a Expr) -> Option<Fence<'a>> {
         let Expr::MethodCall(call) = strip(expr) else { return None };
         let asserting = call.method == "fence_with";

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 use syn::{Error, Expr, Lit, Pat, Result};
 
-/// Refuses what cannot work.
+/// Refuses a superstep that cannot work.
 pub fn check(superstep: &Superstep, body: &Body) -> Result<()> {
     if let Some(odd) = body.odd.first() {
         return Err(Error::new(odd.span, format!("`{}` {}", odd.text, odd.message)));
@@ -52,8 +52,8 @@ struct Around {
     fenced: bool,
 }
 
-/// Checks that all ranks reach every fence equally often: only uniform conditions may decide about
-/// it.
+/// Checks that all ranks reach every fence equally often: only uniform conditions may decide
+/// whether a fence is reached.
 fn fences_reach_all<'f>(flow: &'f [Flow], cause: Option<&'f Cause>, loops: &mut Vec<Around>) -> Result<()> {
     let complain = |span: Span, what: &str, cause: &Cause| {
         let line = cause.span.start().line;
@@ -140,7 +140,8 @@ fn either(a: Option<Open>, b: Option<Open>) -> Option<Open> {
     }
 }
 
-/// A loop that is being visited, and what is open at its `break`s and `continue`s.
+/// A loop that is being visited, and the operations and sections that are open at its `break`s and
+/// `continue`s.
 struct Frame {
     label: Option<String>,
     breaks: Option<Open>,
@@ -198,8 +199,8 @@ fn open_after(flow: &[Flow], mut open: Open, frames: &mut Vec<Frame>) -> Result<
             Flow::Loop { label, endless, body, .. } => {
                 frames.push(Frame { label: label.clone(), breaks: None, continues: None });
                 let mut entry = open.clone();
-                // Visited twice: an operation that the first turn leaves open is open when the
-                // second turn begins.
+                // The body is visited twice: an operation that the first turn leaves open is open
+                // when the second turn begins.
                 for _ in 0..2 {
                     let end = open_after(body, entry.clone(), frames)?;
                     let continues = frames.last_mut().and_then(|frame| frame.continues.take());
@@ -390,7 +391,8 @@ impl Stable {
             bindings.visit_pat(&param.pat);
             if matches!(crate::types::strip_type(&param.ty), syn::Type::Reference(r) if crate::types::is_mut(r))
             {
-                // A window's rank and size stay the same; the value behind another `&mut` may not.
+                // A window's rank and size stay the same; the value behind another `&mut` may
+                // change.
                 if matches!(param.kind, crate::parse::ParamKind::Argument) {
                     bindings.visit_pat(&param.pat);
                 }

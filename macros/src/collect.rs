@@ -25,7 +25,7 @@ pub struct Body {
     pub odd: Vec<Oddity>,
 }
 
-/// The reason why a superstep is dynamic: a line, and what is wrong with it.
+/// The reason why a superstep is dynamic: a line, and the fault of this line.
 #[derive(Clone, Debug)]
 pub struct Reason {
     pub span: Span,
@@ -39,7 +39,7 @@ impl Reason {
     }
 }
 
-/// A use of a window that is refused at any place.
+/// A use of a window that is refused wherever it occurs.
 #[derive(Debug)]
 pub struct Oddity {
     pub span: Span,

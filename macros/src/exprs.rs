@@ -14,7 +14,7 @@ pub fn strip(expr: &Expr) -> &Expr {
     }
 }
 
-/// Returns whether an expression is an `Err(..)`, or one with `?` after it.
+/// Returns whether an expression is an `Err(..)`, or an `Err(..)` with `?` after it.
 pub fn is_err(expr: &Expr) -> bool {
     match strip(expr) {
         Expr::Call(call) => matches!(strip(&call.func), Expr::Path(path)

@@ -317,14 +317,14 @@ pub fn effect(method: &Ident) -> Effect {
     }
 }
 
-/// Returns whether a call may change its receiver even if that is not `mut`.
+/// Returns whether a call may change its receiver even if the receiver is not `mut`.
 pub fn changes_inside(call: &ExprMethodCall) -> bool {
     let method = &call.method;
     match (method.to_string().as_str(), call.args.len()) {
-        // On a string or an iterator this returns a new one.
+        // On a string or an iterator this call returns a new value.
         ("replace", 2) | ("take", 1) => false,
         ("take", _) => true,
-        // Methods of this name that need no `mut` are not those of iterators.
+        // Methods of this name that need no `mut` are not the methods of iterators.
         ("next" | "next_back" | "nth", _) => false,
         _ => among(INTERIOR, method) || matches!(effect(method), Effect::Mutate | Effect::Rearrange),
     }

@@ -2,8 +2,8 @@
 //!
 //! A superstep is a function whose calls on its windows happen between two fences. The attribute
 //! reads the function while the program builds. It cuts the body into epochs at its fences, refuses
-//! what cannot work, and slices out the code on which the operations' targets and datatypes depend.
-//! So the pattern is available without running the function.
+//! bodies that cannot work, and slices out the code on which the operations' targets and datatypes
+//! depend. So the pattern is available without running the function.
 //!
 //! ```text
 //! tokens ─parse▶ Superstep ─collect▶ Body ─check▶ ─slice▶ Slice (or the line that made it dynamic)
@@ -58,22 +58,22 @@ use proc_macro2::TokenStream;
 /// the function:
 /// - `name::pattern(recorders.., arguments..)` records the calls, without windows and without a
 ///   world;
-/// - `name::compile(ranks, |rank| Ok(arguments))` compiles it ahead of time, for any number of
-///   ranks. Several arguments are a tuple, and arguments that the function takes by reference are
-///   values; the crate's page has a whole program;
+/// - `name::compile(ranks, |rank| Ok(arguments))` compiles the superstep ahead of time, for any
+///   number of ranks. Several arguments are a tuple, and arguments that the function takes by
+///   reference are values; the crate's page has a whole program;
 /// - `name::prepare(world, arguments..)` and `name::load(world, source, arguments..)` return a
 ///   prepared superstep: a plan that all ranks have agreed on. `load` takes the path of a plan, its
 ///   bytes (`include_bytes!("exchange-64.plan")`), or a folder: from a folder it takes the plan of
 ///   this superstep for this number of ranks, `exchange-64.plan`, and if there is none, `load`
 ///   prepares the superstep. If a plan assumes that certain ranks share memory, but they exchange
 ///   messages here, it is compiled again when it is loaded; `Compiled::with` compiles ahead for
-///   another placement. `explain` of what was loaded begins with what happened. `save` of what was
-///   prepared writes its plan.
+///   another placement. `explain` of a superstep that was loaded begins with how it was obtained.
+///   `save` of a prepared superstep writes its plan.
 ///
 /// A prepared superstep has three methods that run it. The signature of each follows from the
 /// signature of the function:
-/// - `run` takes what the function takes and returns what it returns. It runs the body and matches
-///   the body's calls with those of the plan. A call that is not in the plan is an error of class
+/// - `run` has the parameters and the result of the function. It runs the body and matches the
+///   body's calls with those of the plan. A call that is not in the plan is an error of class
 ///   `PLAN`.
 /// - `replay` takes only the windows, in the order of the function, and returns `Result<()>`. It
 ///   does not run the body: operations go where the arguments of `prepare` or `load` sent them. It
@@ -84,58 +84,60 @@ use proc_macro2::TokenStream;
 /// - `begin` is the first half. It takes the windows by value, and returns a `Running`. Its
 ///   `finish` is the second half, and returns the windows, several of them as a tuple. If there is
 ///   a `replay`, `begin` takes only the windows, and is the first half of a replay. Otherwise it
-///   takes what the function takes, and is the first half of a `run`. The same holds if a source is
-///   an argument of a generic type, which may be values. `begin` then runs the body up to its last
-///   fence and copies the slices that are put, and `finish` also returns what the body has
-///   returned, if that is not `()`. Epochs before the last one are run whole. `begin` does not wait
-///   in the last epoch. But if the body continues after its last fence (other than with an `Ok` of
-///   names and literals), or passes assertions to that fence, `begin` runs all of it.
+///   takes all parameters of the function, and is the first half of a `run`. The same holds if a
+///   source is an argument of a generic type, which may be values. `begin` then runs the body up to
+///   its last fence and copies the slices that are put, and `finish` also returns the value that
+///   the body has returned, if that is not `()`. Epochs before the last one are run whole. `begin`
+///   does not wait in the last epoch. But if the body continues after its last fence (other than
+///   with an `Ok` of names and literals), or passes assertions to that fence, `begin` runs all of
+///   it.
 ///
 /// A superstep whose targets or datatypes do not follow from its arguments alone is *dynamic*: it
 /// runs, and is planned at run time. Compiling it ahead is a compile error that shows the line that
 /// makes it dynamic.
 ///
 /// # The pattern
-/// A pattern is the part of the body that decides where operations go, and what a successful
-/// execution does. It is evaluated when the superstep is entered for the first time, prepared,
-/// loaded or compiled; the functions that it calls are called once more then. A check that needs a
-/// window's elements is not part of it. A pattern may make 2^24 turns of its loops and have 2^20
-/// operations and fences. Beyond that, and if it panics, it claims nothing when the superstep is
-/// entered, and is an error of class `PLAN` elsewhere. Iterators, functions and macros that do not
-/// end are not counted, and an allocation that fails ends the process.
+/// A pattern is the part of the body that decides where operations go. It describes a successful
+/// execution. It is evaluated when the superstep is entered for the first time, prepared, loaded or
+/// compiled; the functions that it calls are called once more then. A check that needs a window's
+/// elements is not part of the pattern. A pattern may make 2^24 turns of its loops and have 2^20
+/// operations and fences. A pattern that exceeds these limits, or that panics, is ignored when the
+/// superstep is entered. When the superstep is prepared, loaded or compiled, such a pattern is an
+/// error of class `PLAN`. Iterators, functions and macros that do not end are not counted, and an
+/// allocation that fails ends the process.
 ///
 /// Statics, thread-locals, functions without arguments, cells, locks, clocks, iterated hash maps
 /// and unsafe code make a superstep dynamic if they affect operations, as far as the syntax shows
 /// that. Three things are assumed without being checked at compile time: functions and methods with
-/// arguments return the same for the same arguments, methods with names of the standard library do
-/// what the standard methods do, and types that hide a cell are not changed meanwhile. The first
-/// execution compares the calls with the pattern, and so does each later one unless
-/// `FENCEPOST_CHECK` is `off`. A prepared superstep that runs its body compares them each time, and
-/// `replay` has no body to compare with.
+/// arguments return the same result for the same arguments, methods with names of the standard
+/// library have the effects of the standard methods, and types that hide a cell are not changed
+/// meanwhile. The first execution compares the calls with the pattern. Each later execution also
+/// does so, unless `FENCEPOST_CHECK` is `off`. A prepared superstep that runs its body compares the
+/// calls each time, and `replay` has no body to compare with.
 ///
 /// # Options
 /// - `#[superstep(crate = path)]`: the path of the facade, if it is not `::fencepost`.
 /// - `#[superstep(prepared = Name)]`: a name for the type that `prepare` and `load` return, to keep
 ///   it in a struct of your own.
 /// - `#[superstep(mode = direct)]` (or `aggressive`, `aggregated`, `pipelined`): the mode that
-///   operations without a mode of their own prefer here. It takes precedence over the mode of their
-///   window and of the environment.
+///   operations without a mode of their own prefer here. This mode takes precedence over the mode
+///   of their window and of the environment.
 /// - `#[superstep(sync = pscw)]`: a superstep that `prepare` or `load` returns synchronises by
 ///   posts and starts between the ranks that exchange something, instead of a fence of all ranks;
 ///   see below.
 ///
 /// `#[uniform]` on a parameter promises that all ranks pass the same value. Fences may then be
-/// under conditions and bounds made of it. The promise is checked: a hash of the values is part of
-/// every synchronisation.
+/// under conditions and bounds that are made of this value. The promise is checked: a hash of the
+/// values is part of every synchronisation.
 ///
 /// # Posts and starts
 /// A prepared superstep with `sync = pscw` is no longer a call of all ranks. `prepare` and `load`
 /// still are, and every rank must make them. `run`, `replay`, `begin` and `finish` wait only for
-/// the *partners* of a rank. Two ranks are partners if an operation of one names the other, and the
-/// n-th run of one belongs to the n-th run of the other. A rank without partners need not run it.
-/// Runs have no order with respect to fences and other calls of all ranks, which may come in
-/// between at different points on each rank. Several plans may be in flight at once and finish in
-/// any order, since each window is in only one of them.
+/// the *partners* of a rank. Two ranks are partners if an operation of either rank names the other.
+/// The n-th run of a rank matches the n-th run of each of its partners. A rank without partners
+/// need not run the superstep. Runs have no order with respect to fences and other calls of all
+/// ranks, which may come in between at different points on each rank. Several plans may be in
+/// flight at once and finish in any order, since each window is in only one of them.
 ///
 /// If the function is called directly, it is a superstep of all ranks and ends in a fence, like any
 /// other. So is a dynamic superstep, which cannot be prepared: preparing it is a compile error that
@@ -156,7 +158,8 @@ pub fn element(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     element::derive(item.into()).into()
 }
 
-/// Expands the attribute, on tokens that can be tested.
+/// Expands the attribute. Tests can call this function, since its tokens are those of
+/// `proc_macro2`.
 fn attribute(options: TokenStream, item: TokenStream) -> TokenStream {
     match understand(options, item.clone()) {
         Ok((superstep, body, slice)) => expand::expand(&superstep, &body, &slice),

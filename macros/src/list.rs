@@ -1,9 +1,9 @@
 //! Lists of windows: `fields: &mut [Window<f64>; 7]` is seven windows, and a loop over it is seven
 //! blocks.
 //!
-//! All later stages see windows with names of their own, as if each were a parameter. So only uses
-//! of a list are accepted that can be written without it: `for field in fields`, with or without
-//! `.iter_mut()` and `.enumerate()`; `fields[3]`; `fields.len()`.
+//! All later stages see windows with names of their own, as if each were a parameter. So a use of a
+//! list is accepted only if it can be written without the list: `for field in fields`, with or
+//! without `.iter_mut()` and `.enumerate()`; `fields[3]`; `fields.len()`.
 
 use crate::exprs::{in_tokens, name_of, strip};
 use crate::messages::*;
@@ -130,7 +130,7 @@ impl Unroll<'_> {
         }
     }
 
-    /// Returns what replaces an expression that uses a list.
+    /// Returns the replacement of an expression that uses a list.
     fn other(&mut self, expr: &Expr) -> Result<Option<Expr>> {
         match expr {
             Expr::ForLoop(each) => {
@@ -173,7 +173,7 @@ impl VisitMut for Unroll<'_> {
     }
 }
 
-/// Returns the name of a window with another place in the source.
+/// Returns the name of a window with the span `place`.
 fn renamed(window: &Ident, place: Span) -> Ident {
     let mut window = window.clone();
     window.set_span(window.span().located_at(place));
@@ -289,7 +289,7 @@ impl<'a> Visit<'a> for Leaves {
 struct Rename<'n> {
     from: &'n Ident,
     to: &'n Ident,
-    /// The first place where the name denotes something else, with the message.
+    /// The first place where the name denotes something else, with the error message.
     refused: Option<(Span, &'static str)>,
 }
 

@@ -1,4 +1,4 @@
-//! The messages of this crate: every refusal, each with what to do instead.
+//! The messages of this crate: one for each refusal, with the remedy.
 
 pub const ELEMENT_ENUM: &str = "an enum cannot be an element: some of its bit patterns are not values; keep its number in an integer field, and make the enum of that number";
 pub const ELEMENT_UNION: &str =

@@ -44,8 +44,8 @@ fn write_tokens(tokens: TokenStream, line: &mut String, end: &mut Option<LineCol
                 continue;
             }
         };
-        // A group that was parsed and printed has one span for both of its delimiters: that of the
-        // whole group.
+        // A group that was parsed and printed has one span for both of its delimiters: the span of
+        // the whole group.
         write(open, from, LineColumn { column: from.column + 1, ..from }, line, end);
         write_tokens(group.stream(), line, end);
         write(close, LineColumn { column: to.column.saturating_sub(1), ..to }, to, line, end);

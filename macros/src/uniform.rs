@@ -19,7 +19,7 @@ pub struct Cause {
     pub text: String,
 }
 
-/// The names that have one value on all ranks, at every place where they are bound.
+/// The names that have the same value on all ranks, at every place where they are bound.
 #[derive(Debug)]
 pub struct Uniform {
     names: BTreeSet<String>,
@@ -201,8 +201,8 @@ impl<'a> Visit<'a> for Judge<'_> {
     }
 
     fn visit_macro(&mut self, mac: &'a syn::Macro) {
-        // Every name in a macro that may assign it is not known to be uniform. Macros of the
-        // standard library assign nothing.
+        // No name in a macro that may assign it is known to be uniform. Macros of the standard
+        // library assign nothing.
         if macro_arguments(mac).is_none() {
             crate::exprs::in_tokens(mac.tokens.clone(), &mut self.out);
         }

@@ -4,14 +4,14 @@ use fencepost_planner::element::Op;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_runtime::World;
 
-/// Returns the value if all ranks have one. Otherwise returns an error on all ranks, with the
-/// reason of the first rank that has none.
+/// Returns the value if every rank has a value. Otherwise returns an error on all ranks, with the
+/// reason of the lowest rank whose `result` is an error.
 #[track_caller]
 pub(crate) fn agreed<T>(world: &World, result: Result<T, String>) -> Result<T> {
     agreed_as(world, ErrorClass::Io, result)
 }
 
-/// Does what [`agreed`] does, for errors of another class.
+/// Does the same as [`agreed`], with an error of this class.
 #[track_caller]
 pub(crate) fn agreed_as<T>(world: &World, class: ErrorClass, result: Result<T, String>) -> Result<T> {
     let ok = world.allreduce_one(u64::from(result.is_err()), Op::Max)? == 0;
@@ -24,7 +24,8 @@ pub(crate) fn agreed_as<T>(world: &World, class: ErrorClass, result: Result<T, S
     }
 }
 
-/// Returns the reason of the lowest rank that has one, on all ranks. All ranks call this.
+/// Returns, on all ranks, the reason of the lowest rank whose `why` is not empty. All ranks call
+/// this.
 pub(crate) fn first_reason(world: &World, why: &str) -> Result<String> {
     let reasons = world.gather(0, why.as_bytes())?;
     let mut first = reasons.map_or(Vec::new(), |reasons| {

@@ -30,7 +30,7 @@ pub(crate) fn file_runs(
     })
 }
 
-/// A box of cells of the array that is a box of a block's local storage, too.
+/// A box of cells of the array that is also a box in a block's local storage.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct StoredBox<const D: usize> {
     /// The index of its first cell in local storage.
@@ -41,20 +41,21 @@ pub(crate) struct StoredBox<const D: usize> {
     pub(crate) extent: [usize; D],
 }
 
-/// Returns the boxes of all cells of local storage that are cells of the array: the block's own,
-/// and those of its halo, around the edges of dimensions that wrap. No cell is in two of them.
+/// Returns boxes of all cells of local storage that are cells of the array. These are the block's
+/// own cells and the cells of its halo, which continues around the edges of dimensions that wrap.
+/// No cell of local storage is in two boxes.
 pub(crate) fn stored_boxes<const D: usize>(block: &Block<D>) -> Vec<StoredBox<D>> {
     let (origin, widths) = (block.origin(), block.widths());
     let (extent, strides, global) = (block.extent(), block.strides(), block.global());
     let mut boxes = vec![StoredBox { local: 0, first: [0; D], extent: [0; D] }];
     for d in 0..D {
         let (low, high) = block.on_edge(d);
-        // A halo is at most one block wide, so it ends before it has gone around.
+        // A halo is at most one block wide, so it cannot go around the whole dimension.
         let below = widths[d] - widths[d].min(origin[d]);
         let end = origin[d] + extent[d];
         let above = widths[d] - widths[d].min(global[d] - end);
         let inside = extent[d] + 2 * widths[d] - below - above;
-        // The first cell in local storage, the first one of the array, and their number.
+        // The first cell's index in local storage, its index in the array, and the number of cells.
         let pieces = [
             (0, global[d] - below, if low { 0 } else { below }),
             (below, origin[d] + below - widths[d], inside),
@@ -90,7 +91,7 @@ mod tests {
         assert_eq!(runs(&[7], &[3], &[2]), [(3, 2)]);
     }
 
-    /// Writes the number of each cell of the array to the stored cells, and compares with what
+    /// Sets each stored cell to its number in the array, and compares these with the cells that the
     /// neighbours own.
     #[test]
     fn stored_cells_are_own_cells_and_halos_that_some_rank_owns() -> Result<()> {

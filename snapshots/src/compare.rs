@@ -54,7 +54,7 @@ fn add(file: &File, at: u64, len: u64, hasher: &mut crc32fast::Hasher) -> io::Re
     Ok(())
 }
 
-/// Compares the file of a rank with the manifest. Returns what is wrong.
+/// Compares the file of a rank with the manifest. Returns a description of each fault.
 pub(crate) fn wrong_in_file(path: &Path, manifest: &Manifest, rank: usize) -> Vec<String> {
     let opened = File::open(path).map_err(|error| error.to_string()).and_then(|file| {
         check_length(&file, manifest.length_of(rank))?;

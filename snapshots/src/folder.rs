@@ -29,11 +29,11 @@ const STEP: &str = "step-";
 const WRITING: &str = "writing-";
 const REMOVING: &str = "removing-";
 
-/// The most bytes of a description of who holds a folder.
+/// The most bytes of the text that describes the holder of a folder.
 const HOLDER_MAX: u64 = 4096;
 
-/// A folder that this process holds. It is free again when this is dropped, or when the process has
-/// ended in whatever way.
+/// A folder that this process holds. The lock is released when this value is dropped, or when the
+/// process ends for any reason.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -41,8 +41,8 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Takes the folder at `path`, which is created if it does not exist, and removes what a job
-    /// that was interrupted has left in it.
+    /// Takes the folder at `path`, and creates it if it does not exist. Removes unfinished
+    /// snapshots of an interrupted job.
     ///
     /// # Errors
     /// Another job holds the folder, or it cannot be written.
@@ -67,13 +67,13 @@ impl Folder {
                     path.display()
                 )));
             }
-            // A file system without locks: two jobs in one folder are not noticed.
+            // The file system has no locks, so two jobs in one folder are not noticed.
             Err(rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP | rustix::io::Errno::NOLCK) => {}
             Err(error) => return Err(named(&name, error.into())),
         }
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let holder = format!("{program} (process {} on host {host})\n{token}\n", std::process::id());
-        // Ranks on other hosts read it next.
+        // Ranks on other hosts read this text next.
         lock.set_len(0)
             .and_then(|()| lock.write_all(holder.as_bytes()))
             .and_then(|()| lock.sync_all())
@@ -98,7 +98,7 @@ impl Folder {
     /// snapshot: writes its manifest.
     ///
     /// # Errors
-    /// A file or folder that cannot be written. Older snapshots are still there.
+    /// A file or folder that cannot be written. Older snapshots are unchanged.
     pub(crate) fn publish(&self, manifest: &Manifest) -> io::Result<()> {
         let (from, to) = (writing(&self.path, manifest.step), snapshot(&self.path, manifest.step));
         let name = from.join(MANIFEST);
@@ -115,10 +115,10 @@ impl Folder {
     }
 }
 
-/// Removes what was written of the snapshot of `step`, if anything was. `is_published` if it has
-/// got its name in this folder, while another folder could not be written.
+/// Removes the files of the snapshot of `step`, if there are any. `is_published` is set if the
+/// snapshot was published in this folder, although another folder could not be written.
 pub(crate) fn discard(folder: &Path, step: u64, is_published: bool) {
-    // What cannot be removed now is removed by the next job.
+    // The next job removes files that cannot be removed now.
     let _: io::Result<()> =
         if is_published { remove(folder, step) } else { fs::remove_dir_all(writing(folder, step)) };
 }
@@ -189,10 +189,10 @@ pub(crate) fn manifest(folder: &Path, step: u64) -> Result<Manifest, Refused> {
     Ok(manifest)
 }
 
-/// Removes the snapshots that are `damaged`, and of the others all but the latest `keep`.
+/// Removes the `damaged` snapshots, and all but the latest `keep` of the other snapshots.
 ///
 /// # Errors
-/// One can't be removed.
+/// A snapshot can't be removed.
 pub(crate) fn prune(folder: &Path, damaged: &[u64], keep: usize) -> io::Result<()> {
     let (others, mut old): (Vec<u64>, Vec<u64>) =
         steps(folder)?.into_iter().partition(|step| !damaged.contains(step));
@@ -200,7 +200,8 @@ pub(crate) fn prune(folder: &Path, damaged: &[u64], keep: usize) -> io::Result<(
     old.into_iter().try_for_each(|step| remove(folder, step))
 }
 
-/// Removes a snapshot. It is renamed first, so it is never there in part.
+/// Removes a snapshot. The folder is renamed first, so there is never a partial snapshot under its
+/// name.
 fn remove(folder: &Path, step: u64) -> io::Result<()> {
     let (from, to) = (snapshot(folder, step), folder.join(format!("{REMOVING}{step}")));
     fs::rename(&from, &to).map_err(|error| named(&from, error))?;

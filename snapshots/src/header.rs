@@ -14,14 +14,15 @@ use std::any::TypeId;
 use std::io::{self, Read};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// The most bytes of the dictionary. That of an array of numbers has about a hundred.
+/// The most bytes of the dictionary. The dictionary of an array of numbers has about a hundred
+/// bytes.
 const TEXT_MAX: u32 = 1 << 16;
-/// The deepest nesting of brackets, the dictionary's included. Arrays of numbers have 2. Structured
-/// types have more, and they are refused by name if they are not nested deeper. The parser's time
-/// doubles with each.
+/// The deepest nesting of brackets, the dictionary's included. Arrays of numbers have 2 levels.
+/// Structured types have more; up to this depth, they are refused by name. The parser's time
+/// doubles with each level.
 const DEPTH_MAX: usize = 5;
 
-/// What the header of a file states.
+/// The contents of a file's header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Header {
     /// NumPy's type string: a number such as `<f8`, `>i4` or `|u1`, or `|V24`.
@@ -56,8 +57,8 @@ pub(crate) fn descr<T: Element>() -> String {
     format!("|V{}", size_of::<T>())
 }
 
-/// Returns the size of an element with this type string, or `None` if it is not one of those that
-/// [`descr`] returns.
+/// Returns the size of an element with this type string, or `None` if [`descr`] returns no such
+/// string.
 pub(crate) fn size_of_element(descr: &str) -> Option<usize> {
     let dtype = DType::new_scalar(descr.parse().ok()?);
     element(&dtype).ok().filter(|(known, _)| known == descr && !known.starts_with('>')).map(|(_, size)| size)
@@ -138,8 +139,8 @@ fn too_large(shape: &[u64]) -> String {
     format!("its shape {shape:?} is more than a file holds")
 }
 
-/// Returns the error for a text that `npyz` refuses, without the position in the text, which its
-/// messages draw over several lines.
+/// Returns the error for a text that `npyz` refuses, without the position in the text, which the
+/// messages of `npyz` draw over several lines.
 fn unread(text: &str, error: &io::Error) -> String {
     let reason = error.to_string();
     if reason.contains("type string") || reason.contains("type-string") {
@@ -215,7 +216,7 @@ fn admit(text: &str) -> Result<(), String> {
             ":" => keys.push(last),
             "True" | "False" => {}
             number if number.bytes().all(|digit| digit.is_ascii_digit()) => {
-                // An array may have no elements, and strides are still products of the others.
+                // An extent may be 0, and strides are still products of the other extents.
                 let cells = number.parse::<u64>().ok();
                 let product = cells.and_then(|cells| count.checked_mul(cells.max(1)));
                 count = product.ok_or_else(|| {
@@ -243,7 +244,7 @@ fn admit(text: &str) -> Result<(), String> {
 }
 
 /// For fuzzers: reads bytes that may be a header. If they are one, checks that the header is
-/// written and read back unchanged. Returns whether they are.
+/// written and read back unchanged. Returns whether the bytes are a header.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz(data: &[u8]) -> bool {
     let Ok(header) = read(data) else { return false };

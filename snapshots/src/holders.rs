@@ -1,9 +1,9 @@
-//! Restores from the files of ranks, wherever they are.
+//! Restores from the files of ranks, in whichever folders they are.
 //!
 //! Each file gets a *holder*: a rank that sees it. A holder compares the whole file with the
-//! checksums of the manifest, and the holder of a copy takes its place if it differs. Each rank
-//! then asks holders for boxes of cells, and gets their bytes. No rank needs more memory than for
-//! the bytes that it gets and sends.
+//! checksums of the manifest, and if the file differs, the holder of a copy takes its place. Each
+//! rank then asks holders for boxes of cells, and gets their bytes. No rank needs more memory than
+//! for the bytes that it gets and sends.
 
 use crate::agreement::print;
 use crate::cells::file_runs;
@@ -27,9 +27,9 @@ struct Need {
     /// The number of the item, here and in the manifest.
     item: usize,
     saved: usize,
-    /// The number of the stored box in which it is.
+    /// The number of the stored box that contains this box.
     number: usize,
-    /// The rank that has saved it.
+    /// The rank that has saved this box.
     rank: usize,
     origin: Vec<usize>,
     extent: Vec<usize>,
@@ -48,8 +48,8 @@ impl Need {
 
 /// Restores the items of this rank that are in files of ranks. All ranks call this.
 ///
-/// The inner result is an error on all ranks if one rank cannot restore. One of them has the
-/// reason.
+/// The inner result is an error on all ranks if one rank cannot read what it serves. At least one
+/// of the errors has the reason; the others may be empty.
 pub(crate) fn load(
     world: &World,
     stores: &Stores,
@@ -161,8 +161,8 @@ fn serve(folder: &Path, manifest: &Manifest, words: &[u64]) -> Result<Vec<u8>, S
 /// Returns which rank serves the file of each rank. All of these files are intact. All ranks call
 /// this.
 ///
-/// The inner result is an error on all ranks if a file is intact nowhere. One of them has the
-/// reason.
+/// The inner result is an error on all ranks if no intact copy of a file is found. At least one of
+/// the errors has the reason; the others may be empty.
 fn holders(
     world: &World,
     stores: &Stores,
@@ -183,11 +183,12 @@ fn holders(
     let fewer = stored.iter().filter(|stores| (1..wanted).contains(&stores.len())).count();
     if me == 0 && fewer > 0 {
         print(&format!(
-            "of the snapshot of step {step}, the files of {fewer} ranks have lost copies, and others are used"
+            "the files of {fewer} ranks have lost copies in the snapshot of step {step}; the remaining copies are used"
         ));
     }
     for (rank, stored) in stored.iter_mut().enumerate() {
-        // A rank's own file comes first. Others are spread over stores.
+        // The store of the rank that wrote the file comes first. The files of other ranks are
+        // spread over the stores.
         let is_own = |&store: &usize| stores.member(store, rank) == rank;
         let first = stored.iter().position(is_own).unwrap_or(rank % stored.len().max(1));
         stored.rotate_left(first);

@@ -1,4 +1,4 @@
-//! [`Items`]: what the state of a program consists of, as each rank lists it.
+//! [`Items`]: the list of a program's state, as each rank writes it.
 
 use crate::cells::{file_runs, stored_boxes};
 use crate::field::Field;
@@ -12,7 +12,7 @@ use std::fmt;
 /// The longest name of an item in bytes.
 const NAME_MAX: usize = 64;
 
-/// What the state of a program consists of: blocks, parts and values, each with a name.
+/// The list of a program's state: blocks, parts and values, each with a name.
 ///
 /// A function that returns the items is the one place in which a program lists its state. It serves
 /// both [`Snapshots::restore`](crate::Snapshots::restore), which writes to them, and
@@ -59,7 +59,7 @@ pub(crate) enum Shape {
     Block { global: Vec<usize>, grid: Vec<usize>, origin: Vec<usize>, extent: Vec<usize> },
     /// A number of elements that is the same each time the program runs.
     Part { len: usize },
-    /// Any number of elements.
+    /// A number of elements that may change.
     List { len: usize },
     /// One element that is the same on all ranks.
     Value,
@@ -90,17 +90,17 @@ impl fmt::Display for Shape {
 
 /// The elements of an item, whatever their type.
 trait Content {
-    /// Passes the bytes of what this rank saves to `each`, in order.
+    /// Passes the bytes that this rank saves to `each`, in order.
     fn bytes(&self, each: &mut dyn FnMut(&[u8]));
 
-    /// Returns the boxes of the array that a block stores, by their first cell and their extent:
-    /// its own and those of its halo.
+    /// Returns the boxes of the array that a block stores: its own cells and those of its halo.
+    /// Each box is given by its first cell and its extent.
     fn boxes(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
         Vec::new()
     }
 
-    /// Replaces the cells of a box that is inside the `number`-th of `boxes`. If this is no block,
-    /// replaces all elements instead.
+    /// Replaces the cells of a box that is inside the `number`-th of `boxes`. If the item is not a
+    /// block, replaces all elements instead.
     fn put(&mut self, number: usize, place: (&[usize], &[usize]), bytes: &[u8]) -> Result<(), String>;
 
     /// Reads the block's cells from the file of the whole array.
@@ -109,7 +109,8 @@ trait Content {
         Err(Error::new(ErrorClass::Intern, "only a block is loaded from a file of its own"))
     }
 
-    /// Returns an error if this is the block of another rank, or if its storage has another length.
+    /// Returns an error if the item is the block of another rank, or if its storage has another
+    /// length.
     fn check(&self, world: &World) -> Result<(), String> {
         let _ = world;
         Ok(())
@@ -138,7 +139,7 @@ impl<T: Element, const D: usize> Content for OfBlock<'_, T, D> {
         bytes: &[u8],
     ) -> Result<(), String> {
         let stored = &stored_boxes(self.block)[number];
-        // Local storage is an array, too, whose rows may be padded.
+        // Local storage is also an array, and its rows may be padded.
         let strides = self.block.strides();
         let rows: [usize; D] =
             std::array::from_fn(|d| if d == 0 { self.cells.len() } else { strides[d - 1] } / strides[d]);
@@ -204,7 +205,7 @@ impl<T: Element> Content for OfList<'_, T> {
     }
 }
 
-/// What [`Items::part`] takes: elements whose number is fixed, or a vector.
+/// The argument of [`Items::part`]: a fixed number of elements, or a vector.
 pub trait Elements<'a> {
     #[doc(hidden)]
     fn add(self, name: &'a str, items: Items<'a>) -> Items<'a>;
@@ -240,13 +241,13 @@ impl<'a> Items<'a> {
         Self::default()
     }
 
-    /// Adds a block's part of an array that is spread over all ranks: `cells` is its local storage,
-    /// such as a window.
+    /// Adds this rank's block of an array that is spread over all ranks. `cells` is the block's
+    /// local storage, such as a window.
     ///
-    /// Its own cells are saved. If all ranks share a folder, the whole array is one `.npy` file in
-    /// it. Cells are found again
-    /// by their global index, so another number of ranks, another grid, other halos and another
-    /// placement may restore them. The cells of the halo are restored from the ranks that own them.
+    /// The block's own cells are saved. If all ranks share a folder, the whole array is one `.npy`
+    /// file in it. Cells are identified by their global index, so another number of ranks, another
+    /// grid, other halos and another placement may restore them. The cells of the halo are restored
+    /// from the ranks that own them.
     pub fn block<T: Element, const D: usize>(
         self,
         name: &'a str,
@@ -263,7 +264,7 @@ impl<'a> Items<'a> {
     }
 
     /// Adds elements that each rank has for itself. Only the same number of ranks can restore them.
-    /// They are a slice, an array or a window, which must have as many elements as when it was
+    /// `elements` is a slice, an array or a window, whose length must be the same as when it was
     /// saved, or a vector, whose length may change.
     pub fn part(self, name: &'a str, elements: impl Elements<'a>) -> Self {
         elements.add(name, self)
@@ -288,8 +289,8 @@ impl<'a> Items<'a> {
         &mut self.all
     }
 
-    /// Returns an error if a name is no name of a file or occurs twice, or if a block is not that
-    /// of this rank.
+    /// Returns an error if a name cannot be the name of a file or occurs twice, or if a block is
+    /// not this rank's block.
     pub(crate) fn check(&self, world: &World) -> Result<(), String> {
         for (at, item) in self.all.iter().enumerate() {
             let name = item.name;
@@ -331,17 +332,17 @@ impl Item<'_> {
         hasher.finalize()
     }
 
-    /// Returns the boxes of the array that a block stores, by their first cell and their extent:
-    /// its own and those of its halo.
+    /// Returns the boxes of the array that a block stores: its own cells and those of its halo.
+    /// Each box is given by its first cell and its extent.
     pub(crate) fn boxes(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
         self.content.boxes()
     }
 
-    /// Replaces the cells of a box that is inside the `number`-th of `boxes`. If this is no block,
-    /// replaces all elements instead.
+    /// Replaces the cells of a box that is inside the `number`-th of `boxes`. If the item is not a
+    /// block, replaces all elements instead.
     ///
     /// # Panics
-    /// If the number of bytes is not that of the box or of the item. A vector takes any whole
+    /// If the number of bytes differs from that of the box or of the item. A vector takes any whole
     /// number of elements.
     pub(crate) fn put(
         &mut self,

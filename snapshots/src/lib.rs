@@ -4,17 +4,17 @@
 //! |---|---|
 //! | `snapshots` | when a snapshot is taken, and the agreements of ranks |
 //! | `agreement` | how ranks agree on errors |
-//! | `items` | what the state of a program consists of |
+//! | `items` | the list of a program's state |
 //! | `pace` | an interval as a number of offers |
-//! | `signals` | what asks a program to end |
-//! | `writer` | the thread of a rank that writes |
-//! | `record`, `manifest` | what each rank reports, and what a snapshot has |
-//! | `folder` | the folder of snapshots, and who holds it |
-//! | `stores` | which ranks see one folder, and who stores copies |
+//! | `signals` | the signals that ask a program to end |
+//! | `writer` | the thread that writes for a rank |
+//! | `record`, `manifest` | the reports of ranks, and the contents of a snapshot |
+//! | `folder` | the folder of snapshots, and its lock |
+//! | `stores` | which ranks see the same folder, and which ranks store copies |
 //! | `restore` | the latest snapshot that is intact |
-//! | `compare` | whether files are as they were written |
-//! | `holders` | what ranks need of files that other ranks see |
-//! | `stored` | what a folder has, for the command |
+//! | `compare` | whether files have the bytes that were written |
+//! | `holders` | restores from files that other ranks see |
+//! | `stored` | the contents of a folder, for the command |
 //! | `field`, `header` | the field of a block as one `.npy` file |
 //! | `cells` | where the cells of a block are, in local storage and in a file |
 

@@ -1,7 +1,7 @@
-//! [`Manifest`]: what a snapshot contains, as the file `manifest.json` that is written last.
+//! [`Manifest`]: the contents of a snapshot, as the file `manifest.json` that is written last.
 //!
-//! The file begins with a checksum of everything behind it, in a prefix of fixed length, and is
-//! JSON as a whole:
+//! The whole file is JSON. It begins with a prefix of fixed length, which has the checksum of
+//! everything after the prefix:
 //!
 //! ```text
 //! {"crc32": "0d4a1185", "snapshot": {
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 /// The version of the format, which is increased when an older release could misread a snapshot.
 pub(crate) const FORMAT: u32 = 1;
-/// The most bytes of a manifest that is read: a million ranks with some items.
+/// The most bytes of a manifest that is read: enough for a million ranks with some items.
 pub(crate) const BYTES_MAX: u64 = 1 << 30;
 
 const BEFORE_SUM: &str = "{\"crc32\": \"";
@@ -32,13 +32,13 @@ const ALL_MAX: u64 = i64::MAX as u64 / 2;
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     pub(crate) format: u32,
-    /// The release that has written it.
+    /// The release that has written the snapshot.
     pub(crate) release: String,
     pub(crate) program: String,
     pub(crate) step: u64,
     pub(crate) ranks: usize,
-    /// The number of folders of hosts that have got each rank's file. `None` if all ranks share one
-    /// folder, in which each array is one file.
+    /// The number of hosts' folders to which each rank's file was written. `None` if all ranks
+    /// share one folder, in which each array is one file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) copies: Option<usize>,
     /// When the last rank had written its part, in seconds since 1970 (UTC).
@@ -67,9 +67,9 @@ pub(crate) enum Content {
     Block { shape: Vec<usize>, boxes: Vec<Box> },
     /// In the files of the ranks, one piece for each rank.
     Part { pieces: Vec<Piece> },
-    /// As `Part`; its length may change.
+    /// As `Part`, except that the length may change.
     List { pieces: Vec<Piece> },
-    /// Here: the bytes of one element, in hexadecimal digits.
+    /// In the manifest itself: the bytes of one element, in hexadecimal digits.
     Value { bytes: String },
 }
 
@@ -97,8 +97,8 @@ pub(crate) struct Piece {
     pub(crate) crc32: u32,
 }
 
-/// What a rank's own file has of an item: a box of cells, row-major. A piece is a box of one
-/// dimension that begins at 0.
+/// The part of an item that is in a rank's own file: a box of cells, row-major. A piece is a box of
+/// one dimension that begins at 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFile<'a> {
     pub(crate) origin: &'a [usize],
@@ -110,7 +110,7 @@ pub(crate) struct InFile<'a> {
 }
 
 impl Saved {
-    /// Returns what the file of `rank` has of this item, if anything.
+    /// Returns the part of this item that is in the file of `rank`, if there is one.
     pub(crate) fn in_file(&self, rank: usize) -> Option<InFile<'_>> {
         let (origin, extent, at, crc32) = match &self.content {
             Content::Block { boxes, .. } => {
@@ -178,7 +178,8 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Checks what the checksum cannot, since a text with a correct checksum may have been edited.
+    /// Checks that the parts of the manifest fit together, since a text with a correct checksum may
+    /// have been edited.
     pub(crate) fn check(&self) -> Result<(), String> {
         let ranks = self.ranks;
         let (mut names, mut all) = (BTreeSet::new(), 0_u64);
@@ -227,7 +228,7 @@ impl Manifest {
                 Content::Value { bytes } => {
                     add(1).ok_or_else(too_long)?;
                     if from_hex(bytes).is_none_or(|bytes| bytes.len() != item.size) {
-                        return Err(format!("the value of `{name}` has not {size} bytes"));
+                        return Err(format!("the value of `{name}` does not have {size} bytes"));
                     }
                     continue;
                 }
@@ -251,7 +252,7 @@ impl Manifest {
         self.ranks > 0 && self.items.iter().any(|item| item.in_file(0).is_some())
     }
 
-    /// Returns what the file of a rank has, in order.
+    /// Returns the parts of items that are in the file of a rank, in order.
     pub(crate) fn in_file(&self, rank: usize) -> impl Iterator<Item = InFile<'_>> {
         self.items.iter().filter_map(move |item| item.in_file(rank))
     }
@@ -286,8 +287,8 @@ impl Manifest {
     }
 }
 
-/// Returns whether the boxes are those of a grid that cuts an array of `shape` cells, so that each
-/// cell is in exactly one.
+/// Returns whether the boxes form a grid that cuts an array of `shape` cells, so that each cell is
+/// in exactly one box.
 fn is_whole(shape: &[usize], boxes: &[Box]) -> bool {
     let dimensions = shape.len();
     if !(1..=3).contains(&dimensions)
@@ -325,7 +326,7 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the bytes of hexadecimal digits, or `None` if they are not such.
+/// Returns the bytes of hexadecimal digits, or `None` if the text has anything else.
 pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(2) || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return None;
@@ -338,8 +339,9 @@ fn with_sum(body: &str) -> String {
     format!("{BEFORE_SUM}{:08x}{AFTER_SUM}{body}", crc32fast::hash(body.as_bytes()))
 }
 
-/// For fuzzers: reads bytes that may be a manifest, or its body without the checksum. Returns
-/// whether they were, after checking that the manifest is written and read back unchanged.
+/// For fuzzers: reads bytes that may be a manifest, or its body without the checksum. If they are,
+/// checks that the manifest is written and read back unchanged. Returns whether the bytes are a
+/// manifest.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz_manifest(data: &[u8]) -> bool {
     let Ok(text) = str::from_utf8(data) else { return false };
@@ -347,7 +349,7 @@ pub fn fuzz_manifest(data: &[u8]) -> bool {
         return false;
     };
     assert_eq!(Manifest::from_text(&manifest.to_text()).as_ref(), Ok(&manifest));
-    // None of these panics, whatever the numbers are.
+    // None of these calls panics, whatever numbers the manifest has.
     let last = manifest.ranks.checked_sub(1).filter(|_| manifest.has_files());
     let _ = (manifest.bytes(), last.map(|last| (manifest.length_of(last), manifest.sum_of(last))));
     true
@@ -396,7 +398,7 @@ mod tests {
         }
     }
 
-    /// A change of this file is a change of the format, which older releases have to read.
+    /// If the golden file changes, the format changes, and then older releases must still read it.
     #[test]
     fn the_text_of_a_manifest_is_as_documented_and_is_read_back() {
         for (copies, name, own) in [(None, "manifest.json", 0), (Some(2), "manifest-of-host.json", 48)] {

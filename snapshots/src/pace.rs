@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-/// The longest time after which ranks agree again, so that they notice signals, and that all ranks
-/// have written.
+/// The longest time until ranks agree again. At an agreement they notice signals, and whether all
+/// ranks have written.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The most offers until the next agreement, since a step may take longer than those before it.
+/// The most offers until the next agreement, since a step may take longer than the steps before it.
 const OFFERS_MAX: u64 = 1 << 10;
 
 /// How often a snapshot is due: after a time, or after a number of offers.
@@ -34,16 +34,16 @@ impl From<u64> for Every {
 #[derive(Debug)]
 pub(crate) struct Pace {
     pub(crate) every: Every,
-    /// When the last snapshot was taken, or the first one could have been, and the number of offers
-    /// since.
+    /// When the last snapshot was taken, or before the first snapshot, when the clock was created;
+    /// and the number of offers since then.
     taken: Instant,
     since: u64,
     /// When the ranks last agreed, and the number of offers since then.
     agreed: Instant,
     offers: u64,
-    /// After how many offers the ranks agree again.
+    /// The number of offers after which the ranks agree again.
     granted: u64,
-    /// Whether a snapshot was due at the last agreement, and was not taken since.
+    /// Whether a snapshot was due at the last agreement and has not been taken since.
     is_due: bool,
 }
 
@@ -54,11 +54,11 @@ impl Pace {
 
     /// Returns whether a snapshot is due at this agreement, and after how many offers ranks agree
     /// again. This number at most doubles each time, so the first agreements come after 1, 2, 4, ..
-    /// offers. `is_busy` if ranks still write the snapshot before.
+    /// offers. `is_busy` is set if ranks are still writing the previous snapshot.
     pub(crate) fn agree(&mut self, now: impl FnOnce() -> Instant, is_busy: bool) -> (bool, u64) {
         self.since += self.granted;
         if self.is_due && is_busy {
-            // It stays due, whatever the time is.
+            // The snapshot stays due, whatever the time is.
             self.offers += self.granted;
             return (true, self.granted);
         }
@@ -92,8 +92,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Returns after how many offers ranks agree, and at which of these agreements a snapshot is
-    /// due, in a program whose steps take `step`.
+    /// Returns the numbers of offers after which ranks agree, and those at which a snapshot is due,
+    /// in a program whose steps take `step`.
     fn agreements(every: Every, step: Duration, count: usize) -> (Vec<u64>, Vec<u64>) {
         let mut now = Instant::now();
         let mut pace = Pace::new(every, now);

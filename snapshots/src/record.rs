@@ -1,5 +1,5 @@
-//! [`Recorded`]: what each rank reports of its part of a snapshot, and the manifest that is made of
-//! all reports.
+//! [`Recorded`]: the report of each rank about its part of a snapshot, and the manifest that is
+//! made of all reports.
 
 use crate::items::{Item, Items, Shape};
 use crate::manifest::{Box, Content, FORMAT, Manifest, Piece, Saved};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// What a rank reports of one item.
+/// The report of a rank about one item.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Recorded {
     pub(crate) name: String,
@@ -16,13 +16,13 @@ pub(crate) struct Recorded {
     /// The size of an element in bytes.
     pub(crate) size: usize,
     pub(crate) shape: Shape,
-    /// The checksum of what the rank has written.
+    /// The checksum of the bytes that the rank has written.
     pub(crate) crc32: u32,
     /// The bytes of a value, in hexadecimal digits.
     pub(crate) value: Option<String>,
 }
 
-/// Describes what ranks must have in common.
+/// Describes the properties of an item that must be the same on all ranks.
 impl fmt::Display for Recorded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The length of a part may differ between ranks.
@@ -36,15 +36,16 @@ impl fmt::Display for Recorded {
     }
 }
 
-/// What a rank reports of its part of a snapshot.
+/// The report of a rank about its part of a snapshot.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
     /// The step that the rank has offered; 0 if nothing is written yet.
     pub(crate) step: u64,
     pub(crate) items: Vec<Recorded>,
-    /// The files of other ranks that it has written: the rank, and the checksum.
+    /// The copies of other ranks' files that this rank has written: the other rank, and the
+    /// checksum.
     pub(crate) copies: Vec<(usize, u32)>,
-    /// When it had written, in seconds since 1970 (UTC).
+    /// When the rank had finished writing, in seconds since 1970 (UTC).
     pub(crate) taken: u64,
     /// How long the copies held up the rank, and how long its thread wrote.
     pub(crate) held: Duration,

@@ -15,8 +15,8 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Restores the latest snapshot that is intact. Returns its step, or `None` if there are none, and
-/// the steps that are damaged. All ranks call this.
+/// Restores the latest snapshot that is intact. Returns its step, or `None` if there are no
+/// snapshots, and the steps of damaged snapshots. All ranks call this.
 pub(crate) fn latest(
     world: &World,
     (path, stores): (&Path, &Stores),
@@ -30,10 +30,10 @@ pub(crate) fn latest(
     }
     let mut steps = agreed_as(world, ErrorClass::Io, steps)?.into_iter();
     let mut damaged = Vec::new();
-    // The latest manifest that this rank leads and that was not tried yet.
+    // The latest manifest in the folder that this rank leads, of those that were not tried yet.
     let mut next: Option<Manifest> = None;
     loop {
-        // Those that lead propose manifests, and the latest one is tried.
+        // Ranks that lead a store propose manifests, and the latest manifest is tried.
         let mut found = Ok(());
         if next.is_none() {
             found = next_manifest(path, program, &mut steps, &mut damaged).map(|found| next = found);
@@ -95,7 +95,7 @@ pub(crate) fn latest(
     }
 }
 
-/// Returns the next manifest of `steps` that is intact. Those that are damaged are reported.
+/// Returns the next manifest of `steps` that is intact. Reports the damaged manifests before it.
 fn next_manifest(
     path: &Path,
     program: &str,
@@ -122,7 +122,7 @@ fn next_manifest(
     Ok(None)
 }
 
-/// Returns why a file cannot be used that cannot be opened.
+/// Returns the reason why the file at `path` cannot be used, after it could not be opened.
 fn unopened(path: &Path, error: &io::Error) -> Refused {
     let why = format!("{}: {error}", path.display());
     if error.kind() == io::ErrorKind::NotFound { Refused::Damaged(why) } else { Refused::Unreadable(why) }

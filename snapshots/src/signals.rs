@@ -4,14 +4,14 @@ use signal_hook::consts::{SIGTERM, SIGUSR1};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The variable by which SIGTERM asks, too.
+/// The environment variable that makes SIGTERM one of these signals.
 const ON_TERM: &str = "FENCEPOST_SNAPSHOT_ON_TERM";
 
-/// Each signal that asks, with whether it has arrived.
+/// Each of these signals, and whether it has arrived.
 static SIGNALS: OnceLock<Vec<(&str, Arc<AtomicBool>)>> = OnceLock::new();
 
-/// Starts to catch SIGUSR1, and SIGTERM if `FENCEPOST_SNAPSHOT_ON_TERM` is `on`. From then on they
-/// no longer end the process.
+/// Starts to catch SIGUSR1, and SIGTERM if `FENCEPOST_SNAPSHOT_ON_TERM` is `on`. From then on these
+/// signals no longer end the process.
 pub(crate) fn watch() {
     SIGNALS.get_or_init(|| {
         let on_term = std::env::var(ON_TERM).is_ok_and(|value| value == "on");
@@ -21,7 +21,7 @@ pub(crate) fn watch() {
             .filter(|(_, _, asks)| *asks)
             .filter_map(|(signal, name, _)| {
                 let arrived = Arc::new(AtomicBool::new(false));
-                // It fails only for signals that nobody may catch.
+                // Registering fails only for signals that cannot be caught.
                 signal_hook::flag::register(signal, arrived.clone()).ok()?;
                 Some((name, arrived))
             })

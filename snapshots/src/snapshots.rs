@@ -1,27 +1,27 @@
 //! [`Snapshots`]: takes snapshots of a program at its fences.
 //!
 //! # Protocol
-//! At a fence no operation is in flight, so what the ranks hold after it is a consistent state of
-//! the whole job, and each rank may copy its part whenever it has called the same offer.
+//! At a fence no operation is in flight, so the memory of all ranks after the fence is a consistent
+//! state of the whole job. Each rank may copy its part once it has called the same offer.
 //!
 //! 1. All ranks know after how many offers they agree next, so other offers do nothing. They agree
 //!    by one reduction of a word: whether a rank is still writing, whether one has failed, whether
 //!    a signal has come, and, from rank 0, whether a snapshot is due and when they agree again.
-//! 2. If one is due and nothing is being written, each rank copies its state, and its
+//! 2. If a snapshot is due and none is being written, each rank copies its state, and its
 //!    [thread](Writer) writes the copy to the folder `writing-STEP`.
 //! 3. At the first agreement at which no rank is writing any more, rank 0 gathers the checksums,
-//!    and its thread writes the manifest and renames the folder to `step-STEP`. At a later
-//!    agreement this has succeeded, and the next snapshot may begin.
+//!    and its thread writes the manifest and renames the folder to `step-STEP`. The ranks notice at
+//!    a later agreement that this has succeeded, and then the next snapshot may begin.
 //!
-//! If each host has a folder of its own, the lowest rank of each host does for its folder what rank
-//! 0 does otherwise, in the same phases. In step 2 ranks also send their copies to ranks of other
-//! hosts, whose threads write them. If one of the folders cannot be published, the snapshot is
-//! removed from the others.
+//! If each host has a folder of its own, the lowest rank of each host takes the part of rank 0 for
+//! the folder of its host, in the same phases. In step 2 ranks also send their copies to ranks of
+//! other hosts, whose threads write them. If one of the folders cannot be published, the snapshot
+//! is removed from the others.
 //!
 //! No rank waits for a disk, except where the program is about to end ([`Snapshots::finish`], or a
 //! signal). All files of a snapshot, its manifest and its folder are on the disk before it gets its
-//! name, and older ones are removed only afterwards. So there is a complete snapshot at any time
-//! after the first one.
+//! name, and older snapshots are removed only afterwards. So there is a complete snapshot at any
+//! time after the first one.
 
 use crate::agreement::{agreed, agreed_as, first_reason, print};
 use crate::folder::{self, Folder};
@@ -48,14 +48,14 @@ const ASKED: u64 = 4;
 const DUE: u64 = 8;
 /// From rank 0: a snapshot that cannot be written is an error.
 const MUST_SUCCEED: u64 = 16;
-/// From rank 0, in the bits from here on: the number of offers until the next agreement.
+/// From rank 0, in this bit and all higher bits: the number of offers until the next agreement.
 const OFFERS: u32 = 8;
 const OFFERS_MAX: u64 = u64::MAX >> OFFERS;
 
 /// The default interval.
 const INTERVAL: Duration = Duration::from_secs(600);
 
-/// The work on a snapshot besides the program. All ranks are in the same phase.
+/// The work on a snapshot that goes on while the program runs. All ranks are in the same phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Idle,
@@ -65,7 +65,7 @@ enum Phase {
     Publishing(u64),
 }
 
-/// What rank 0 counts for the summary.
+/// The numbers that rank 0 keeps for the summary.
 #[derive(Clone, Debug, Default)]
 struct Tally {
     taken: u32,
@@ -73,7 +73,8 @@ struct Tally {
     failed: u32,
     /// The bytes of the last snapshot.
     bytes: u64,
-    /// The sums over all snapshots of how long the slowest rank was held up, and how long it wrote.
+    /// The longest time for which a rank was held up, and the longest time for which a rank wrote,
+    /// each summed over all snapshots.
     held: Duration,
     wrote: Duration,
 }
@@ -123,7 +124,8 @@ struct Tally {
 ///
 /// A job that was killed continues when it is started again: it repeats at most what it did since
 /// its last complete snapshot, and its results have the same bits. `fencepost run --restarts 3`
-/// starts it again by itself. `fencepost snapshots FOLDER` lists and verifies what a folder has.
+/// starts it again by itself. `fencepost snapshots FOLDER` lists and verifies the contents of a
+/// folder.
 ///
 /// # Signals
 /// When SIGUSR1 arrives at a rank or at the launcher, a snapshot is taken at an offer within about
@@ -142,18 +144,18 @@ struct Tally {
 /// [`on_hosts`](Self::on_hosts), each host has a folder of its own instead.
 ///
 /// # Cost
-/// An offer that is not due takes some nanoseconds and sends nothing. About once in a second, and
-/// at each offer if these are rarer, an offer is one [`World::allreduce_one`] of eight bytes. A
-/// snapshot also copies the state, to memory that is used again: each rank needs as much memory as
-/// its state. A thread of each rank writes it. See [`on_hosts`](Self::on_hosts) for copies on other
-/// hosts.
+/// An offer that is not due takes some nanoseconds and sends nothing. About once in a second, or at
+/// each offer if offers are rarer, an offer is one [`World::allreduce_one`] of eight bytes. A
+/// snapshot also copies the state, to memory that later snapshots reuse. So each rank needs
+/// additional memory of the size of its state. A thread of each rank writes it. See
+/// [`on_hosts`](Self::on_hosts) for copies on other hosts.
 pub struct Snapshots<'w> {
     world: &'w World,
     path: PathBuf,
     stores: Stores,
     program: String,
     keep: usize,
-    /// That of rank 0 counts.
+    /// The setting of rank 0 counts.
     must_succeed: bool,
     /// The steps that are damaged. They are removed after the next snapshot.
     damaged: Vec<u64>,
@@ -166,7 +168,7 @@ pub struct Snapshots<'w> {
     writer: Writer,
     pace: Pace,
     tally: Tally,
-    /// Whether the last snapshot could not be written. That is reported once.
+    /// Whether the last snapshot could not be written. A failure is reported only once.
     has_failed: bool,
 }
 
@@ -174,8 +176,8 @@ impl<'w> Snapshots<'w> {
     /// Opens the folder of snapshots at `folder`, and creates it if it does not exist. All ranks
     /// call this.
     ///
-    /// What a job that was interrupted has left unfinished is removed. From now on this process
-    /// catches SIGUSR1 (see [Signals](Self#signals)).
+    /// Unfinished snapshots of an interrupted job are removed. From now on this process catches
+    /// SIGUSR1 (see [Signals](Self#signals)).
     ///
     /// # Errors
     /// IO on all ranks if the folder cannot be created or written, if another job uses it, or if a
@@ -188,18 +190,18 @@ impl<'w> Snapshots<'w> {
     /// Opens a folder of snapshots on each host, such as on its own disk, and creates it if it does
     /// not exist. All ranks call this. `folder` is the path for the host of this rank.
     ///
-    /// `copies` folders get the state of each rank: that of its host, and those of the next hosts.
-    /// With two copies, a snapshot is complete without any one of the folders. There are at most as
-    /// many copies as folders. [`restore`](Self::restore) finds the state of each rank in whichever
-    /// folders the ranks see then. An empty folder, such as one on a new disk, gets the next
-    /// snapshots.
+    /// The state of each rank is written to `copies` folders: the folder of its host, and those of
+    /// the next hosts. With two copies, a snapshot is still complete after the loss of any one
+    /// folder. There are at most as many copies as folders. [`restore`](Self::restore) finds the
+    /// state of each rank in whichever folders the ranks see then. An empty folder, such as one on
+    /// a new disk, gets the next snapshots.
     ///
     /// Ranks share a folder if they are on one host and their paths lead to the same folder. A
     /// folder has a file for each rank, and no `.npy` files.
     ///
     /// # Errors
     /// IO on all ranks if a folder cannot be created or written, if another job uses one, or if
-    /// several hosts see the same one.
+    /// several hosts see the same folder.
     ///
     /// # Cost
     /// A snapshot also holds the ranks up while each sends its state `copies - 1` times. Each rank
@@ -295,20 +297,21 @@ impl<'w> Snapshots<'w> {
     /// Restores the latest snapshot that is intact, and returns its step. Returns `None` if there
     /// are no snapshots; `items` are then left as they were. All ranks call this.
     ///
-    /// A snapshot that is damaged is reported on standard error, with file and offset, and the one
-    /// before it is used. If the state consists of blocks and values only, the number of ranks,
-    /// their grid, halos and placement may differ from those of the run that saved it.
+    /// A snapshot that is damaged is reported on standard error, with file and offset, and the
+    /// snapshot before it is used. If the state consists of blocks and values only, the number of
+    /// ranks, their grid, halos and placement may differ from those of the run that saved the
+    /// snapshot.
     ///
     /// # Errors
-    /// On all ranks, after which the items may be restored in part. FILE if there are snapshots and
-    /// all are damaged, if they are of another program or of a newer release, or if they have other
-    /// items: another name, type, kind or shape (the type of an element that is not a number is
-    /// known by its size only), or a part of another number of ranks. IO if a file cannot be read.
-    /// ARG for a name that is not allowed.
+    /// All ranks return the error, and the items may then be restored in part. FILE if there are
+    /// snapshots and all are damaged, if they are of another program or of a newer release, or if
+    /// they have other items: another name, type, kind or shape (the type of an element that is not
+    /// a number is known by its size only), or a part of another number of ranks. IO if a file
+    /// cannot be read. ARG for a name that is not allowed.
     ///
     /// # Cost
     /// Each rank reads its cells and their halos once. If the ranks or their grid differ from those
-    /// of the snapshot, each also reads a share of the files for their checksums.
+    /// of the snapshot, each rank also reads a share of the files for their checksums.
     #[track_caller]
     pub fn restore(&mut self, mut items: Items<'_>) -> Result<Option<u64>> {
         self.compare(&items)?;
@@ -325,10 +328,10 @@ impl<'w> Snapshots<'w> {
     /// `items` is called only if a snapshot is taken.
     ///
     /// # Errors
-    /// ARG if the step is not after that of the offer before, or not after the latest snapshot of
-    /// the folder. After a [signal](Self#signals), OTHER on all ranks once the snapshot is
-    /// complete. With [`must_succeed`](Self::must_succeed), IO on all ranks if a snapshot could not
-    /// be written. Otherwise as [`World::allreduce`].
+    /// ARG if the step is not after the step of the previous offer, or not after the latest
+    /// snapshot of the folder. After a [signal](Self#signals), OTHER on all ranks once the snapshot
+    /// is complete. With [`must_succeed`](Self::must_succeed), IO on all ranks if a snapshot could
+    /// not be written. Otherwise as [`World::allreduce`].
     ///
     /// # Cost
     /// See [`Snapshots`](Self#cost).
@@ -343,12 +346,12 @@ impl<'w> Snapshots<'w> {
         if self.left > 0 { Ok(()) } else { self.agree(step, items) }
     }
 
-    /// Waits until what is being written is a complete snapshot. All ranks call this, when the
+    /// Waits until the snapshot that is being written is complete. All ranks call this when the
     /// program ends; otherwise the last snapshot may be lost.
     ///
     /// # Errors
-    /// With [`must_succeed`](Self::must_succeed), IO on all ranks if it could not be written.
-    /// Otherwise as [`World::allreduce`].
+    /// With [`must_succeed`](Self::must_succeed), IO on all ranks if the snapshot could not be
+    /// written. Otherwise as [`World::allreduce`].
     #[track_caller]
     pub fn finish(&mut self) -> Result<()> {
         while self.phase != Phase::Idle {
@@ -376,7 +379,7 @@ impl<'w> Snapshots<'w> {
     #[inline(never)]
     #[track_caller]
     fn agree<'a>(&mut self, step: u64, items: impl FnOnce() -> Items<'a>) -> Result<()> {
-        self.left = 1; // if this fails
+        self.left = 1; // if this call fails
         let mut word = self.word();
         if signals::requested().is_some() {
             word |= ASKED;
@@ -419,7 +422,8 @@ impl<'w> Snapshots<'w> {
             | bit(must_succeed, MUST_SUCCEED)
     }
 
-    /// Goes on from a phase that all ranks have finished, by the words of all ranks.
+    /// Enters the next phase if all ranks have finished this one. `all` combines the words of all
+    /// ranks.
     fn advance(&mut self, all: u64) -> Result<()> {
         let (Phase::Writing(step) | Phase::Publishing(step)) = self.phase else { return Ok(()) };
         if all & BUSY != 0 {
@@ -456,7 +460,7 @@ impl<'w> Snapshots<'w> {
         Ok(())
     }
 
-    /// Reports why the snapshot of `step` failed, and removes what was written of it.
+    /// Reports why the snapshot of `step` failed, and removes its files.
     fn failed(&mut self, step: u64, must_succeed: bool) -> Result<()> {
         let outcome = self.writer.outcome();
         let why = outcome.as_ref().and_then(Outcome::error).unwrap_or_default();
@@ -555,7 +559,7 @@ impl fmt::Debug for Snapshots<'_> {
     }
 }
 
-/// Returns the name of this program, as snapshots are named after it.
+/// Returns the name of this program as snapshots record it.
 fn program() -> String {
     let path = std::env::current_exe().unwrap_or_default();
     let name = path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
@@ -566,7 +570,7 @@ fn program() -> String {
     }
 }
 
-/// Returns what no other job in the same folder writes to its lock.
+/// Returns a text that no other job writes to the lock of the same folder.
 fn token(process: u64, time: u64) -> String {
     format!("{process:x}-{time:x}")
 }

@@ -1,4 +1,4 @@
-//! What a folder of snapshots has, for `fencepost snapshots`: lists, verifies and prunes.
+//! The contents of a folder of snapshots, for `fencepost snapshots`: lists, verifies and prunes.
 
 use crate::compare::{check_array, check_box, wrong_in_file};
 use crate::folder::{self, Folder};
@@ -13,7 +13,7 @@ use std::path::Path;
 pub struct Stored {
     /// The step after which it was taken.
     pub step: u64,
-    /// Its manifest, or why it cannot be used.
+    /// The manifest, or the reason why it cannot be used.
     pub manifest: Result<Manifest, String>,
 }
 
@@ -34,8 +34,9 @@ pub fn list(path: &Path) -> io::Result<Vec<Stored>> {
         .collect())
 }
 
-/// Compares all bytes of a snapshot with the checksums of its manifest. Returns what is wrong, each
-/// with the file and the offset. In the folder of one host, files of ranks may be missing.
+/// Compares all bytes of a snapshot with the checksums of its manifest. Returns a description of
+/// each difference, with the file and the offset. In the folder of one host, files of ranks may be
+/// missing.
 pub fn verify(path: &Path, manifest: &Manifest) -> Vec<String> {
     let folder = folder::snapshot(path, manifest.step);
     let mut wrong = Vec::new();
@@ -56,7 +57,7 @@ pub fn verify(path: &Path, manifest: &Manifest) -> Vec<String> {
     }
     if manifest.has_files() {
         let files = (0..manifest.ranks).map(|rank| (rank, folder.join(file_of_rank(rank))));
-        // A file that the folder of one host does not have may be in that of another one.
+        // A file that the folder of one host does not have may be in the folder of another host.
         let here = files.filter(|(_, path)| manifest.copies.is_none() || path.exists());
         wrong.extend(here.flat_map(|(rank, path)| wrong_in_file(&path, manifest, rank)));
     }
@@ -87,12 +88,12 @@ impl Manifest {
         &self.program
     }
 
-    /// Returns the number of ranks that have taken it.
+    /// Returns the number of ranks that have taken the snapshot.
     pub fn ranks(&self) -> usize {
         self.ranks
     }
 
-    /// Returns when it was complete, in seconds since 1970 (UTC).
+    /// Returns when the snapshot was complete, in seconds since 1970 (UTC).
     pub fn taken(&self) -> u64 {
         self.taken
     }

@@ -1,8 +1,8 @@
-//! [`Stores`]: which ranks see one folder, and who stores copies of whose files.
+//! [`Stores`]: which ranks see the same folder, and which ranks store copies of other ranks' files.
 //!
-//! All ranks share one folder, or those of each host have a folder of their own. Ranks are in one
-//! *store* if they see one folder. The lowest of them leads: it holds the folder, publishes its
-//! snapshots and removes old ones.
+//! Either all ranks share one folder, or the ranks of each host have a folder of their own. Ranks
+//! are in one *store* if they see the same folder. The lowest rank of a store leads: it holds the
+//! folder, publishes its snapshots and removes old ones.
 
 use crate::agreement::agreed;
 use crate::folder::named;
@@ -94,8 +94,8 @@ impl Stores {
         next[index % next.len()]
     }
 
-    /// Sends the bytes of this rank's file to those that store copies, and returns what this rank
-    /// stores. All ranks call this.
+    /// Sends the bytes of this rank's file to the ranks that store copies, and returns the copies
+    /// that this rank stores. All ranks call this.
     pub(crate) fn exchange(&self, world: &World, bytes: &mut Vec<u8>) -> Result<Copies<Vec<u8>>> {
         let me = world.rank();
         let mut copies = Vec::new();

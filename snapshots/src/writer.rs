@@ -32,10 +32,10 @@ pub(crate) struct Copied {
 }
 
 impl Copied {
-    /// Copies the state, to the memory of the copy before.
+    /// Copies the state into the memory of the previous copy.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// There is no memory for the copy.
     pub(crate) fn copy(&mut self, items: &Items<'_>) -> Result<(), String> {
         self.bytes.clear();
         self.items.clear();
@@ -73,11 +73,12 @@ impl Copied {
 
 /// What the thread does.
 enum Order {
-    /// Write this rank's part of the snapshot of `step`, of this copy of the state or of none.
+    /// Write this rank's part of the snapshot of `step` from `copied`. If that is an error, report
+    /// it.
     Write { step: u64, copied: Result<Copied, String>, copies: Copies<Vec<u8>>, held: Duration },
-    /// Make the folder that ranks have written a snapshot.
+    /// Make a snapshot of the folder to which the ranks have written.
     Publish { program: String, step: u64, reports: Vec<Vec<u8>> },
-    /// Remove these snapshots, and then all but the latest ones.
+    /// Remove the `damaged` snapshots, and then all but the latest `keep`.
     Prune { damaged: Vec<u64>, keep: usize },
 }
 
@@ -110,7 +111,7 @@ impl Outcome {
 
 /// The thread that writes for one rank.
 pub(crate) struct Writer {
-    /// `None` only while this is dropped.
+    /// `None` only while the writer is dropped.
     orders: Option<Sender<Order>>,
     results: Receiver<(Outcome, Option<Copied>)>,
     /// Set when a result was sent, and when the thread has ended.
@@ -144,7 +145,7 @@ impl Writer {
             run_on_all_cores();
             for order in taken {
                 if let Some(result) = destination.carry_out(order) {
-                    // The receiver is there as long as the sender of orders.
+                    // The receiver exists as long as the sender of orders.
                     let _ = sender.send(result);
                     ready.0.store(true, Ordering::Release);
                 }
@@ -163,10 +164,11 @@ impl Writer {
     }
 
     /// Copies the state, and begins to write the copy as this rank's part of the snapshot of
-    /// `step`. `exchange` passes the bytes of the copy to other ranks, and returns those of others.
+    /// `step`. `exchange` passes the bytes of the copy to other ranks, and returns the bytes of the
+    /// ranks whose files this rank copies.
     ///
     /// # Errors
-    /// That of `exchange`.
+    /// The error of `exchange`.
     pub(crate) fn begin(
         &mut self,
         step: u64,
@@ -176,20 +178,21 @@ impl Writer {
         let began = Instant::now();
         let mut copied = std::mem::take(&mut self.copied);
         let result = copied.copy(items);
-        // A rank that has no copy passes no bytes on, and others are not left waiting.
+        // A rank without a copy also takes part, with no bytes, so that the other ranks do not wait
+        // for it.
         let copies = exchange(&mut copied.bytes)?;
         self.order(Order::Write { step, copied: result.map(|()| copied), copies, held: began.elapsed() });
         Ok(())
     }
 
-    /// Begins to make the folder of `step`, to which all ranks have written, a snapshot. `reports`
-    /// has the report of each rank.
+    /// Begins to turn the folder of `step`, to which all ranks have written, into a snapshot.
+    /// `reports` has the report of each rank.
     pub(crate) fn publish(&mut self, program: &str, step: u64, reports: Vec<Vec<u8>>) {
         self.order(Order::Publish { program: program.into(), step, reports });
     }
 
-    /// Removes these snapshots, and then all but the latest `keep`, before anything else is done.
-    /// There is no result.
+    /// Orders the thread to remove the `damaged` snapshots, and then all but the latest `keep`,
+    /// before it carries out later orders. There is no result.
     pub(crate) fn prune(&self, damaged: Vec<u64>, keep: usize) {
         if let Some(orders) = &self.orders {
             let _ = orders.send(Order::Prune { damaged, keep });
@@ -232,7 +235,7 @@ impl Writer {
         }
     }
 
-    /// Returns what the last order has led to, once.
+    /// Returns the outcome of the last order, once.
     pub(crate) fn outcome(&mut self) -> Option<Outcome> {
         self.outcome.take()
     }
@@ -254,7 +257,7 @@ impl Drop for SetOnDrop {
     }
 }
 
-/// Waits for what is being written.
+/// Waits until the thread has written everything.
 impl Drop for Writer {
     fn drop(&mut self) {
         self.orders = None;
@@ -307,8 +310,8 @@ impl Destination {
         Ok(Published { bytes: manifest.bytes(), held, wrote })
     }
 
-    /// Writes the part of this rank to `folder`, and the files of others, until they are on the
-    /// disk. Returns the checksum of each item and of each file.
+    /// Writes this rank's part, and its copies of other ranks' files, to `folder`. Waits until they
+    /// are on the disk. Returns the checksum of each item and of each file.
     fn write(
         &self,
         folder: &Path,
@@ -352,7 +355,7 @@ impl Destination {
     }
 }
 
-/// The file of what a rank has of its own.
+/// A rank's own file.
 struct OwnFile {
     path: PathBuf,
     file: File,

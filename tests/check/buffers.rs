@@ -1,6 +1,6 @@
-//! Ranks that do not wait for each other only because messages are buffered. The check `mpi`
-//! reports them (planner/README.md, 37). The cases are the examples of MPI 1.1, section 3.5, and
-//! ours. The reference predicts the end of each from its calls.
+//! Programs that do not deadlock only because messages are buffered. The check `mpi` reports them
+//! (planner/README.md, 37). The cases are the examples of MPI 1.1, section 3.5, and ours. The
+//! reference predicts the end of each from its calls.
 
 use crate::table::row;
 use fencepost::prelude::*;
@@ -36,7 +36,8 @@ use Step::{Bsend, Irecv, Isend, IsendWait, Recv, RecvAny, Send, Sendrecv, Ssend}
 enum Verdict {
     /// The case ends, whenever standard sends complete.
     Ends,
-    /// It ends if messages are kept. A check that looks for such cases reports it in these words.
+    /// The case ends if messages are kept. A check that looks for such cases reports the case in
+    /// these words.
     Saved(&'static [&'static str]),
     /// The case stops whether or not messages are kept, and is reported in these words.
     Stops(&'static [&'static str]),
@@ -203,7 +204,7 @@ fn law(steps: &[Step]) -> (Vec<MessageCall>, Vec<usize>) {
 }
 
 /// Returns the calls in which ranks wait forever if standard sends complete at this time, as pairs
-/// of a rank and a step. The list is empty if no rank does.
+/// of a rank and a step. The list is empty if no rank waits forever.
 fn waiting(programs: &[&[Step]], standard: Standard) -> Vec<(usize, usize)> {
     let (calls, of): (Vec<_>, Vec<_>) = programs.iter().map(|steps| law(steps)).unzip();
     let ways = stops(&calls, 100, standard).expect("the calls are right");

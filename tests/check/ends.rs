@@ -38,7 +38,7 @@ pub(crate) fn ends(
     ends_of(ranks(4).transport(transport.clone()).check(check), transport, program)
 }
 
-/// Does the same in a world with other settings, and on this transport only.
+/// Does the same as [`ends`] in a world with the settings `asked`, and on this transport only.
 pub(crate) fn ends_of(
     asked: Ranks,
     transport: &TransportKind,

@@ -1,5 +1,5 @@
 //! What fetches order between epochs of locks: flags, locks of a program's own, and `Op::NoOp`
-//! (planner/README.md, 32). Also what is ordered in worlds that were split off.
+//! (planner/README.md, 32). Also what calls order in worlds that were split off.
 
 use crate::races::{over, under};
 use crate::unfenced::{End, everywhere, silent};
@@ -26,8 +26,8 @@ fn found(marks: [&str; 2], program: impl Fn(&World) -> Result<()> + Sync) {
     });
 }
 
-/// Reads an element of the locked part until it has this value, by one of the ways to fetch an
-/// element.
+/// Reads an element of the locked part until it has this value. `way` chooses one of the ways to
+/// fetch an element.
 fn wait_for(lock: &Locked<'_, u64>, at: usize, value: u64, way: usize) -> Result<()> {
     loop {
         let found = match way {

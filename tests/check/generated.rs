@@ -152,7 +152,7 @@ pub(crate) fn law(calls: &[Called], ranks: usize) -> Epoch {
     epoch
 }
 
-/// Returns the index in the list of a rank's operation.
+/// Returns the index in `calls` of a rank's operation.
 pub(crate) fn number(calls: &[Called], rank: Rank, operation: OperationId) -> usize {
     let own = calls.iter().enumerate().filter(|(_, call)| call.rank == rank.index());
     own.map(|(number, _)| number).nth(operation.index()).expect("the operation is one of the calls")
@@ -244,7 +244,8 @@ pub(crate) fn after_reports<R>(run: impl FnOnce(&Path) -> R) -> (R, String) {
     (returned, text)
 }
 
-/// Returns the lines of a report about conflicts, without those about what a rank does not look at.
+/// Returns the lines of a report about conflicts, without the lines about accesses that a rank does
+/// not observe.
 pub(crate) fn conflict_lines(report: &str) -> impl Iterator<Item = &str> {
     report.lines().filter(|line| !line.contains("\"blind\""))
 }
@@ -378,7 +379,7 @@ fn the_conflicts_of_any_epochs_are_those_of_the_reference() {
 }
 
 /// Plays three epochs: one without a conflict, one with one conflict, and one without. Each number
-/// draws other epochs. They have `size` ranks, or a number that is drawn if it is `None`.
+/// draws other epochs. They have `size` ranks, or a random number of ranks if `size` is `None`.
 pub(crate) fn one_planted(number: u64, size: Option<usize>, transports: &[TransportKind]) {
     let mut dice = Random::new(1 << 32 | number);
     let drawn = 2 + dice.below(4);

@@ -7,13 +7,15 @@ use fencepost::prelude::*;
 const COUNT: u64 = 20_000;
 const LEN: usize = 2 * COUNT as usize;
 
-/// Returns every other element in no order. If `even` is `Some`, it replaces one odd element.
+/// Returns every other element, in irregular order. If `even` is `Some`, one odd element is
+/// replaced by the even element before it.
 fn some(is_odd: bool, even: Option<u64>) -> Datatype {
     let element = |at| 2 * at + u64::from(is_odd && Some(at) != even);
     Datatype::elements((0..COUNT).map(|at| element(at * 7919 % COUNT) as i64).collect::<Vec<_>>()).unwrap()
 }
 
-/// Ranks 0 and 2 put lists to rank 1. If `even` is `Some`, it is the only element of both lists.
+/// Ranks 0 and 2 put lists to rank 1. If `even` is `Some`, the lists have only this element in
+/// common.
 fn judged(even: Option<u64>, lines: [u32; 2], program: impl Fn(&World) -> Result<()> + Sync) {
     everywhere(program, |what, ends| {
         for (rank, end) in ends.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Epochs that are checked: conflicts end in an error that names both lines, and what only looks
-//! like one does not (planner/README.md, 28 to 37).
+//! Epochs that are checked: a conflict ends in an error that names both lines. Calls that only look
+//! like a conflict end in no error (planner/README.md, 28 to 37).
 
 mod buffers;
 mod cases;

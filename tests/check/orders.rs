@@ -7,8 +7,8 @@ use fencepost::prelude::*;
 use fencepost::{Check, TransportKind};
 use fencepost_tests_worlds::transports::transports;
 
-/// A collective, and whether it orders one rank's calls before it and another rank's calls after
-/// it. If it has a root, that is rank 2.
+/// A collective, and whether it orders one rank's calls before the collective and another rank's
+/// calls after it. The root, if the collective has one, is rank 2.
 type Collective = (&'static str, fn(&World) -> Result<()>, fn(usize, usize) -> bool);
 
 const ROOT: usize = 2;

@@ -1,5 +1,6 @@
-//! Generated programs of locks, and of posts and starts. In a program with exactly one conflict, it
-//! is found with both lines; without it, nothing is found (planner/README.md, 31 to 34).
+//! Generated programs of locks, and of posts and starts. If a program has exactly one conflict, the
+//! conflict is found with both lines. If the program has none, nothing is found (planner/README.md,
+//! 31 to 34).
 
 use crate::ends::lowest;
 use crate::generated::{Found, after_reports, found, on};
@@ -16,7 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const LEN: usize = 24;
 /// The largest number of operations of a program. Each is called at a line of its own.
 const MOST: usize = 10;
-/// The rounds of a program of posts and starts, or the phases of one of locks, between barriers.
+/// The rounds of a program of posts and starts, or the phases of a program of locks, between
+/// barriers.
 const ROUNDS: usize = 3;
 
 /// An operation of a program, in an epoch of its own.
@@ -30,7 +32,7 @@ struct Called {
     /// With locks: on the second window, where each rank locks only its own part, exclusively.
     alone: bool,
     /// If `Some`, the operation's lock is released after the next barrier, and `true` also flushes
-    /// it before that. If `None`, the lock is released before the barrier.
+    /// the lock before the barrier. If `None`, the lock is released before the barrier.
     late: Option<bool>,
 }
 
@@ -114,7 +116,7 @@ fn called(dice: &mut Random, ranks: usize, locks: bool) -> Called {
     Called { rank, round, target, action, elements, alone, late }
 }
 
-/// Draws calls that have no conflict by the law, and the same calls with one more, which makes
+/// Draws calls that have no conflict by the law, and the same calls with one more call, which makes
 /// exactly one conflict.
 fn drawn(dice: &mut Random, ranks: usize, locks: bool) -> [Vec<Called>; 2] {
     let law = |calls: &[Called]| if locks { locked(calls, ranks) } else { posted(calls, ranks) };
@@ -136,7 +138,7 @@ fn drawn(dice: &mut Random, ranks: usize, locks: bool) -> [Vec<Called>; 2] {
 }
 
 /// Returns whether no rank locks a part that it already holds. An epoch that ends late must be the
-/// only one of its rank on its part until then.
+/// only epoch of its rank on its part until then.
 fn is_playable(calls: &[Called]) -> bool {
     let part = |call: &Called| (call.rank, call.target, call.alone);
     calls.iter().enumerate().filter(|(_, late)| late.late.is_some()).all(|(at, late)| {
@@ -356,7 +358,7 @@ fn play(calls: &[Called], size: usize, transport: TransportKind, check: Check, l
 }
 
 /// Plays two programs, one without a conflict and one with one. Each number draws other programs.
-/// They have `size` ranks, or a number that is drawn if it is `None`.
+/// They have `size` ranks, or a random number of ranks if `size` is `None`.
 pub(crate) fn one_planted(number: u64, locks: bool, size: Option<usize>, transports: &[TransportKind]) {
     let mut dice = Random::new((2 << 32) | (number * 2) | u64::from(locks));
     let drawn_size = 2 + dice.below(4);

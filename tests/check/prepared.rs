@@ -1,5 +1,5 @@
-//! Supersteps that are prepared or loaded with a check. The check refuses them if it refuses their
-//! calls.
+//! Supersteps that are prepared or loaded with a check. The check refuses such a superstep if it
+//! refuses the superstep's calls.
 
 use crate::generated::{Called, called, law};
 use fencepost::prelude::*;

@@ -1,5 +1,5 @@
-//! The same cases and generated programs with ranks that are processes. By default a sample is run,
-//! and all of them with `FENCEPOST_CASES=all`.
+//! The same cases and generated programs with ranks that are processes. By default the test runs a
+//! sample of them, and with `FENCEPOST_CASES=all` all of them.
 //!
 //! The test starts this program once more. The new process becomes a job of four processes, and
 //! each runs the same test alone.
@@ -47,7 +47,7 @@ fn job(transport: &str) {
     let _ = std::fs::remove_dir_all(&reports);
     let [out, err] = [&ended.stdout, &ended.stderr].map(|text| String::from_utf8_lossy(text));
     assert!(ended.status.success(), "{}\n{out}\n{err}", ended.status);
-    // Four processes write there at once, so their lines may be torn.
+    // Four processes write to the same output at once, so their lines may be torn.
     assert_eq!(out.matches("1 passed; 0 failed").count(), 4, "{out}\n{err}");
 }
 

@@ -72,7 +72,7 @@ fn nostore_that_is_false_is_refused_from_the_second_time_on() {
                 u[2] += 1;
             }
             if me == 2 {
-                u[2] += 1; // it promises nothing
+                u[2] += 1; // this rank promises nothing
             }
             if me == 3 {
                 u.put([7]).to(1, 0)?;
@@ -152,7 +152,8 @@ fn conflicts_that_a_handler_lets_pass_are_told_and_mean_what_they_do_unchecked()
     });
 }
 
-/// No rank notifies the target of these conflicts: it trusts each rank to compare its own calls.
+/// No rank notifies the target of these conflicts: the target trusts each rank to compare its own
+/// calls.
 #[test]
 fn conflicts_that_a_sole_origin_lets_pass_are_found_at_the_fence_also_after_one_that_it_does_not() {
     for refuses in [false, true] {

@@ -152,7 +152,7 @@ fn a_call_that_conflicts_in_a_section_of_another_window_is_told_with_both_lines(
             #[rustfmt::skip]
             u.put(v.section(0..3)).to(other, 0)?;
             v.put([9]).to(me, 3)?;
-            // Each reads elements that are written, or writes elements that are read or written.
+            // These read elements that are written, or write elements that are read or written.
             let refused = [
                 v.put([9]).to(me, 2).expect_err("a source is written"),
                 w.get(v.section(1..3)).from(other, 0).expect_err("a get lands in a source"),

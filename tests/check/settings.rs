@@ -181,7 +181,7 @@ fn a_get_of_more_runs_than_can_be_looked_at_is_not_looked_at_in_its_call() {
         for check in Check::ALL {
             let run = ranks(2).transport(transport.clone()).check(check).run(|world| {
                 let mut u = world.window::<u64>(16)?;
-                // The ticket names one element 2^40 times, and there is no memory for their values.
+                // The ticket names one element 2^40 times, and there is no memory for the values.
                 let ticket = u.fetch(1 - world.rank(), Datatype::nest(0, &[(1 << 40, 0)], 1).unwrap())?;
                 let error = u.fence().expect_err("8 TiB");
                 assert_eq!(error.class(), ErrorClass::NoMem, "{transport:?} {check}: {error}");

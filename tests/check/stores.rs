@@ -1,5 +1,5 @@
-//! Stores of a rank into its part in an epoch in which others access it. MPI does not define them
-//! (planner/README.md, 37).
+//! Stores of a rank into its part in an epoch in which other ranks access that part. MPI does not
+//! define such stores (planner/README.md, 37).
 
 use crate::ends::{End, ends_of};
 use crate::generated::{BEFORE, Called, Found, LEN, LINES, MOST};
@@ -16,7 +16,8 @@ use fencepost_tests_worlds::transports::transports;
 /// that part.
 type Between = fn(&World, &mut Window<u64>) -> Result<()>;
 
-/// Makes a window, or gives it back to the program. Also returns the line of the call that does so.
+/// Makes a window, or gives it back to the program. Also returns the line of the call that makes
+/// the window or gives it back.
 type Handed = fn(&World) -> Result<(Window<u64>, u32)>;
 
 /// Runs `between` after a call that gives each rank the window, and before two fences. Returns how
@@ -33,8 +34,8 @@ fn ends(transport: &TransportKind, check: Check, handed: Handed, between: Betwee
 }
 
 /// Asserts that ranks 0 and 1 are part of a conflict between a store and an operation that `does`
-/// this. Asserts also that the others are notified. `line` is the line of the call that gave the
-/// program the window.
+/// this. Asserts also that the other ranks are notified. `line` is the line of the call that gave
+/// the program the window.
 fn assert_told(told: &[End], line: u32, does: &str, what: &str) {
     let classes: Vec<_> = told.iter().map(|end| end.as_ref().err().map(|(class, _)| *class)).collect();
     let (part, other) = (Some(ErrorClass::RmaConflict), Some(ErrorClass::RmaSync));
@@ -470,7 +471,7 @@ fn stores_fences_and_puts(u: &mut Window<u64>) -> Result<()> {
 enum Learns {
     FromRun,
     InBarrier,
-    /// There is no conflict, so no call does.
+    /// There is no conflict, so the rank is not notified in any call.
     Never,
 }
 
@@ -527,7 +528,8 @@ const RUNS: [(&str, Learns, Run); 10] = [
 /// The accesses of a rank to its part before a run.
 type Before = fn(&mut Window<u64>) -> Result<()>;
 
-/// The accesses before a run, and whether they conflict with those of other ranks in the run.
+/// The accesses before a run, and whether they conflict with the accesses of other ranks in the
+/// run.
 const BEFORE_RUN: [(&str, Before, bool); 5] = [
     (
         "a store",

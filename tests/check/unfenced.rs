@@ -27,8 +27,8 @@ pub(crate) fn silent(program: impl Fn(&World) -> Result<()> + Sync) {
     everywhere(program, |what, ends| assert!(ends.iter().all(End::is_ok), "{what}"));
 }
 
-/// Checks that a conflict is found in these two lines. `part` marks the ranks that are part of it.
-/// The other ranks are notified of it.
+/// Checks that a conflict is found in these two lines. `part` marks the ranks that are part of the
+/// conflict. The other ranks are notified of the conflict.
 fn found(lines: [u32; 2], part: [bool; 4], program: impl Fn(&World) -> Result<()> + Sync) {
     everywhere(program, |what, ends| {
         for (end, part) in ends.iter().zip(part) {
@@ -287,7 +287,7 @@ fn exclusive_epochs_are_ordered_by_the_lock_with_all_others() {
         let mut ended = Ok(());
         for round in 0..20 {
             let kind = if world.rank() == round % 4 { LockType::Shared } else { LockType::Exclusive };
-            // The barrier orders what two ranks do under shared locks in two rounds.
+            // The barrier orders the operations of two ranks under shared locks in two rounds.
             ended = ended.and(under(&u, kind, |lock| lock.put([1], 3))).and(world.barrier());
             if world.rank() == 1 {
                 ended = ended.and(u.local_mut(|part| {

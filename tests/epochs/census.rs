@@ -97,8 +97,8 @@ fn messages_grow_with_the_logarithm_of_the_ranks_and_are_printed() -> Result<()>
     Ok(())
 }
 
-/// The last frames of a fence are short here, so they travel by other ranks. They must not overtake
-/// frames that left before them.
+/// The last frames of a fence are short here, so they travel through other ranks. They must not
+/// overtake frames that left before them.
 #[test]
 fn what_left_early_is_not_overtaken_by_what_rides() -> Result<()> {
     for transport in (0..30).map(sim).chain([TransportKind::TcpThreads]) {
@@ -168,7 +168,7 @@ fn reduced(size: usize, transport: TransportKind) -> Ranks {
 
 /// Returns the number of messages that each rank sends in a reduced census without groups: one in
 /// each round. A rank beyond the largest power of two sends one message before the rounds instead,
-/// and its receiver sends it one after them.
+/// and its receiver sends one message back after the rounds.
 fn halvings(rank: usize, size: usize) -> u64 {
     let within = 1 << size.ilog2();
     if rank >= within { 1 } else { u64::from(size.ilog2()) + u64::from(rank + within < size) }
@@ -208,8 +208,8 @@ fn a_reduced_census_takes_a_message_of_each_rank_in_each_round_and_a_note_for_ea
     Ok(())
 }
 
-/// The number of bytes of the census does not depend on how many ranks send something to how many
-/// others.
+/// The number of bytes of the census does not depend on the number of ranks that send something,
+/// nor on the number of their targets.
 #[test]
 fn the_messages_of_a_reduced_census_are_as_long_whatever_there_is_to_say() -> Result<()> {
     let size = 16;

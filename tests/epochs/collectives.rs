@@ -286,7 +286,8 @@ fn combine<T: Number>(op: Op, into: &mut [T], from: &[T]) {
     into.iter_mut().zip(from).for_each(|(a, b)| *a = T::combine(op, *a, *b).unwrap());
 }
 
-/// Returns the result of the balanced tree, by its definition. All reductions must have these bits.
+/// Returns the result of the balanced tree, by its definition. The results of all reductions must
+/// have these bits.
 fn tree<T: Number>(parts: &[Vec<T>], op: Op) -> Vec<T> {
     match parts {
         [one] => one.clone(),
@@ -744,8 +745,8 @@ fn a_rank_that_leaves_is_named_by_all_who_wait_for_it() -> Result<()> {
     Ok(())
 }
 
-/// A rank leaves as soon as it has a window. One rank may see that while it waits for the parts of
-/// the others. Another rank may have all parts already, and then it does not see it.
+/// One rank leaves as soon as it has the window. Another rank may notice this while it waits for
+/// the parts of the other ranks. A rank that already has all parts does not notice it.
 #[test]
 fn ranks_make_a_window_or_are_told_who_has_left() {
     for (transport, census) in sampled(2) {

@@ -1,5 +1,5 @@
 //! Random programs on every transport: prepared in every mode, replayed, and dynamic in every mode.
-//! Each equals the reference interpreter bit for bit.
+//! The results of each equal those of the reference interpreter bit for bit.
 //!
 //! A program is drawn as raw numbers, which are read modulo the number of choices. So every shrunk
 //! list of numbers is also a program, and a failure prints the smallest program that still fails.
@@ -9,11 +9,11 @@
 //! epoch may leave it out.
 //!
 //! Every program runs on `local`, `shm` and `sim`. An eighth of them also runs on TCP, an eighth on
-//! several hosts, and an eighth each on these two over a stand-in for MPI. The seed distributes the
-//! ranks over the hosts: consecutive ranks in equal numbers, consecutive ranks in different
-//! numbers, or in any order. `FENCEPOST_TEST_TRANSPORTS=all` runs every program on all transports,
-//! and `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` on those two. `FENCEPOST_CASES` is the number of
-//! programs; `all` stands for 2,600.
+//! several hosts, an eighth on a stand-in for MPI, and an eighth on several hosts with this
+//! stand-in. The seed distributes the ranks over the hosts: consecutive ranks in equal numbers,
+//! consecutive ranks in different numbers, or in any order. `FENCEPOST_TEST_TRANSPORTS=all` runs
+//! every program on all transports, and `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` on these two
+//! transports. `FENCEPOST_CASES` is the number of programs; `all` stands for 2,600.
 
 use fencepost::transport::SimConfig;
 use fencepost::{Census, Datatype, Machine, Mode, Options, Placement, TransportKind};
@@ -44,7 +44,7 @@ fn variants(
     }));
     variants.push(Variant { name: "dynamic, scoped".into(), scoped: true, ..Variant::default() });
     let options = Mode::ALL.map(|mode| (placements[0], Options { mode, ..Options::default() }));
-    // Many small frames, and without the parts that the passes may leave out.
+    // This variant has many small frames, and leaves out everything that passes may leave out.
     let odd = Options {
         mode: Mode::ALL[(seed >> 8) as usize % 5],
         coalesce: seed >> 16 & 1 == 0,
@@ -273,8 +273,8 @@ fn magnified(mut program: Program, times: usize) -> Program {
     program
 }
 
-/// Payloads of many packets. Some are one run of a window, which is sent from there or received
-/// there.
+/// Payloads of many packets. Some payloads are one run of a window, and are sent from the window or
+/// received into it.
 #[test]
 fn programs_of_long_runs_do_by_messages_what_the_reference_does() {
     const TIMES: usize = 2048; // an element of eight bytes becomes 16 KiB

@@ -7,8 +7,8 @@
 //!
 //! One world runs a whole space, with one epoch for each program. So each epoch also follows an
 //! epoch with other neighbours, windows and kinds. Every rank enumerates the same programs. It
-//! stores the first values, calls its own operations, fences, and compares its windows with those
-//! that the reference leaves.
+//! stores the first values, calls its own operations, fences, and compares its windows with the
+//! windows of the reference.
 
 #![expect(clippy::print_stdout, reason = "the number of programs is part of the result")]
 
@@ -315,7 +315,7 @@ fn every_program_of_a_small_space_does_what_the_reference_does() {
             run::<u8>,
         ),
     ];
-    // On `local`, `shm` and `sim`, one of this number of programs is run.
+    // On `local`, `shm` and `sim`, one program in this number is run.
     let every = if every_case() { [1, 13, 17] } else { [11, 127, 173] };
     let mut total = [0; 2];
     for (seed, (name, space, run)) in spaces.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `World::explain_last`: what the last epoch of any kind did, and why.
+//! `World::explain_last`: the decisions of the last epoch of any kind, and their reasons.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;

@@ -62,7 +62,8 @@ fn a_world_says_which_of_its_ranks_share_memory() -> Result<()> {
     Ok(std::fs::remove_file(path)?)
 }
 
-/// Checks everything that a world does, in a world whose ranks are the ranks `members` of another.
+/// Checks everything that a world does, in a world whose ranks are the ranks `members` of another
+/// world.
 fn works(world: &World, members: &[usize]) -> Result<()> {
     let (me, size) = (world.rank(), world.size());
     let all: Vec<u64> = members.iter().map(|&member| member as u64).collect();
@@ -146,7 +147,8 @@ fn parts_of_any_ranks_in_any_order_are_worlds() -> Result<()> {
     Ok(())
 }
 
-/// One of these ranks leaves its part early. The others get an error that names it.
+/// One rank of a part leaves the part early. The other ranks of the part get an error that names
+/// this rank.
 #[test]
 fn a_rank_that_leaves_a_part_is_named_by_its_rank_there_and_the_whole_goes_on() -> Result<()> {
     for layout in LAYOUTS {
@@ -174,8 +176,8 @@ fn a_rank_that_leaves_a_part_is_named_by_its_rank_there_and_the_whole_goes_on() 
     Ok(())
 }
 
-/// A plan assumes that ranks of two hosts share memory. When it is loaded, it is compiled again,
-/// and that is reported.
+/// A plan assumes that ranks of two hosts share memory. When the plan is loaded, it is compiled
+/// again, and `explain` reports this.
 #[test]
 fn a_plan_for_other_hosts_is_compiled_again_and_has_the_same_result() -> Result<()> {
     let path = std::env::temp_dir().join(format!("fencepost-hosts-{}.plan", std::process::id()));

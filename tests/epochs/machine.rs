@@ -1,5 +1,5 @@
 //! One machine model, which is given once. All decisions of a world, and of everything that is
-//! compiled, follow from it.
+//! compiled, follow from this model.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;

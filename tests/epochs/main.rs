@@ -1,5 +1,5 @@
 //! Epochs: their results on every transport and in every mode, their explanations, and the
-//! decisions how they travel.
+//! decisions about how operations travel.
 
 mod census;
 mod collectives;

@@ -1,4 +1,4 @@
-//! `Ranks::profile`: its rows for each kind of call. Their sums equal those of the meters.
+//! `Ranks::profile`: its rows for each kind of call. Their sums equal the sums of the meters.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
@@ -26,8 +26,8 @@ fn values(u: &mut Window<f64>, next: usize, given: &[f64]) -> Result<()> {
     u.put(given).to(next, 0)
 }
 
-/// Runs supersteps, fences and collectives, also in a part of the world. Returns what this rank has
-/// posted.
+/// Runs supersteps, fences and collectives, also in a part of the world. Returns the numbers of
+/// frames and bytes that this rank has posted.
 fn program(world: &World) -> Result<[u64; 2]> {
     let next = (world.rank() + 1) % world.size();
     let mut u = world.window::<f64>(8)?;

@@ -1,5 +1,5 @@
 //! The effects of the modes in epochs that are not compiled, between ranks that only exchange
-//! messages: when operations leave, and that only the traffic differs.
+//! messages. The mode determines when operations leave, and changes only the traffic.
 
 use fencepost::transport::SimConfig;
 use fencepost::{
@@ -11,8 +11,8 @@ fn apart(size: usize, mode: Mode) -> Ranks {
     ranks(size).transport(TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })).mode(mode)
 }
 
-/// Returns three ranks that reach each other's memory: as threads, as processes would, and with
-/// only two at a time.
+/// Returns worlds of three ranks that reach each other's memory: as threads, as processes would,
+/// and on two hosts, where only ranks 0 and 2 do.
 fn together(mode: Mode) -> [Ranks; 3] {
     [TransportKind::Local, TransportKind::ShmThreads, TransportKind::MixedThreads(vec![0, 1, 0])]
         .map(|transport| ranks(3).transport(transport).mode(mode))
@@ -86,7 +86,7 @@ fn auto_chooses_by_what_followed_the_same_line_before() -> Result<()> {
             Ok(early)
         })?;
         for early in early {
-            // The second epoch is the first that began at this fence. The fourth can know two
+            // The second epoch is the first that began at this fence. The fourth epoch can know two
             // epochs before it.
             assert_eq!(early[..3], [0, 0, 0], "{early:?}");
             assert_eq!((early[3] > 1, early[4] > 1), (changes, changes), "{early:?}");
@@ -360,8 +360,9 @@ fn ranks_that_trade_places_in_place_read_before_they_write() -> Result<()> {
 }
 
 /// Sections are read in place, and values are copied. Both are applied in the order of the calls,
-/// whatever writes the memory that others read. That may be a value that is piggybacked on a
-/// notification, a record, an operation that is described, or another section.
+/// whatever writes the memory that other ranks read. The memory may be written by a value that is
+/// piggybacked on a notification, by a record, by an operation that is described, or by another
+/// section.
 #[test]
 fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fence() -> Result<()> {
     const N: usize = 6;
@@ -393,7 +394,7 @@ fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fe
                         u.accumulate(2..6, Op::Sum).to(next, 0)?;
                         (0..4).for_each(|at| expected[at] += old(before, 2 + at));
                     }
-                    // Only the rank before this one writes the section that others read.
+                    // Only the previous rank writes the section that others read.
                     _ if me == 0 => (0..40).try_for_each(|_| u.put([8]).to(next, 0))?,
                     _ if before == 0 => expected[0] = 8,
                     _ => {}
@@ -464,8 +465,8 @@ fn many_values_are_read_where_the_call_has_copied_them() -> Result<()> {
     Ok(())
 }
 
-/// This is not a test by itself. The test below runs it with an environment, and the next one in
-/// several environments.
+/// This is not a test by itself. The next two tests run it in processes with different
+/// environments.
 #[test]
 #[expect(clippy::print_stdout, reason = "the next test reads it")]
 fn in_an_environment() {
@@ -556,7 +557,8 @@ fn late(u: &mut Window<u32>, values: &[u32; 2]) -> Result<()> {
     u.put(values).to((u.rank() + 1) % u.size(), 0)
 }
 
-/// The mode of the attribute comes before that of the window, but after that of the call.
+/// The mode of the attribute takes precedence over the mode of the window. The mode of the call
+/// takes precedence over both.
 #[test]
 fn a_mode_is_forced_by_the_attribute_for_its_superstep_only() -> Result<()> {
     let compiled = early::compile(2, |_| Ok([0; 2]))?;
@@ -567,8 +569,7 @@ fn a_mode_is_forced_by_the_attribute_for_its_superstep_only() -> Result<()> {
     assert_eq!(modes(&compiled)[..2], [Mode::Aggressive, Mode::Aggregated]);
     assert!(compiled.explain().to_string().contains("aggressive"), "{}", compiled.explain());
     assert_eq!(modes(&late::compile(2, |_| Ok([0; 2]))?)[0], Mode::Auto);
-    // While calls are compared with the pattern, which is the first time on each rank, nothing
-    // leaves early.
+    // The first time on each rank, calls are compared with the pattern, and nothing leaves early.
     apart(2, Mode::Aggregated).check(Check::Off).explain(true).run(|world| {
         let mut u = world.window::<u32>(4)?;
         u.set_mode(Mode::Pipelined);

@@ -490,7 +490,7 @@ fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Resul
             u.put([1]).to(0, 0)?;
             u.fence()?;
             drop(v);
-            // So does a fence that fails because a window is of another world, and on all ranks.
+            // A fence that fails because a window is of another world ends it on all ranks.
             let part = world.split(Some(0), 0)?.expect("all are members");
             let mut other = part.window::<u32>(1)?;
             u.fence_with(Assertions::NOSUCCEED)?;
@@ -608,8 +608,8 @@ fn no_size_of_a_window_is_too_large_to_be_refused() -> Result<()> {
     Ok(())
 }
 
-/// If a rank forgets a part of its world, it leaves the part when its program ends. So does a rank
-/// that keeps a part in a cycle.
+/// If a rank forgets a part of its world, it leaves the part when its program ends. A rank that
+/// keeps a part in a reference cycle does so, too.
 #[test]
 fn a_part_that_a_rank_has_forgotten_is_left_when_its_program_ends() {
     // If a wait did not end, the test would only hang.
@@ -621,7 +621,7 @@ fn a_part_that_a_rank_has_forgotten_is_left_when_its_program_ends() {
                 let within = part.split(Some(0), 0)?.expect("all are members");
                 match world.rank() {
                     0 => {
-                        // The part from which this one was split is dropped.
+                        // The part from which `within` was split is dropped.
                         drop(part);
                         std::mem::forget(within);
                     }

@@ -16,7 +16,7 @@ const SIZE: usize = 3;
 const EPOCHS: u64 = 3;
 const LEN: usize = 300;
 /// The largest number of last items of a rank whose loss may pass unnoticed: the items of the last
-/// barrier, and those that release the frames before it.
+/// barrier, and the items that release the frames before this barrier.
 const TAIL: u64 = 12;
 
 #[superstep]
@@ -61,7 +61,7 @@ impl Model {
     }
 }
 
-/// Compares the windows after an epoch with those that it may leave.
+/// Compares the windows after an epoch with the contents that the epoch may leave.
 fn judge(u: &[u64], v: &[u64], old: &Model, new: &Model, rank: usize, result: &Result<()>) {
     let holds = |model: &Model| u == model.u[rank] && v == model.v[rank];
     match result {

@@ -88,7 +88,7 @@ fn each_error_is_reported_once_to_the_handler_of_the_call_that_found_it() {
                 }
                 told.said(&["world: RmaSync"]);
 
-                // If a call in the body fails, the handler of that rank only is called there. The
+                // If a call in the body fails, only the handler of that rank is called then. The
                 // others are notified in their superstep.
                 let error = shift(&mut u, &vec![1; 4 + world.rank()], 1).unwrap_err();
                 assert_eq!(error.class() == ErrorClass::Disp, world.rank() == 1, "{error}");
@@ -182,7 +182,7 @@ fn a_handler_may_set_another_and_may_panic() {
         .unwrap();
 }
 
-/// The test below runs this in a process, which ends.
+/// The test below runs this test in a process of its own, which the error ends.
 #[test]
 #[expect(clippy::print_stdout, reason = "the next test reads it")]
 fn in_a_process_of_its_own() {

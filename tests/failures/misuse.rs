@@ -15,8 +15,8 @@ fn worlds(size: usize) -> Vec<Ranks> {
     transports([3, 4]).into_iter().flat_map(each).collect()
 }
 
-/// Returns each transport with one census, or with each if every case is tried. Another `turn` has
-/// other pairs.
+/// Returns each transport with one census, or with each census if every case is tried. Each `turn`
+/// has other pairs.
 fn sampled(size: usize, turn: usize) -> impl Iterator<Item = Ranks> {
     let censuses = Census::ALL.len();
     let is_sampled = move |at: usize| every_case() || at % censuses == (at / censuses + turn) % censuses;
@@ -118,7 +118,7 @@ fn any_two_different_calls_are_errors_on_both_and_the_world_goes_on() -> Result<
                         let mine = if world.rank() == 0 { a } else { b };
                         let error = CALLS[mine](world, &mut u).expect_err("the other is elsewhere");
                         assert!(!error.world_ended(), "{a} and {b}: {error}");
-                        // The world can still make everything, and moves the right elements.
+                        // Everything can still be made in the world, and the right elements move.
                         let mut v = world.window::<u64>(1)?;
                         v.put([world.rank() as u64 + 5]).to((world.rank() + 1) % size, 0)?;
                         world.fence((&mut u, &mut v))?;
@@ -379,7 +379,7 @@ fn across(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     v.put([1]).to(0, 0)
 }
 
-/// A window of a world of other ranks does not even have the same parts as this one.
+/// A window of a world of other ranks does not even have the same parts as a window of this world.
 #[test]
 fn windows_of_different_worlds_are_not_fenced_together() {
     for ranks in worlds(3) {
@@ -434,8 +434,8 @@ fn look(u: &mut Window<u64>, #[uniform] number: u64, from: usize) -> Result<()> 
 }
 
 /// The hashes of these two numbers (FNV-1a of 64 bits) differ by the number of the second window. A
-/// search of some seconds finds such a pair. It must not lead one rank to the memory of a window
-/// that its owner does not fence.
+/// search of some seconds finds such a pair. The pair must not lead one rank to the memory of a
+/// window that its owner does not fence.
 #[test]
 fn uniform_values_with_chosen_hashes_do_not_pass_one_window_for_another() -> Result<()> {
     const NUMBERS: [u64; 2] = [0x4d66_6586_03c6_e067, 0x11f1_ff38_cd18_5e7f];

@@ -89,7 +89,7 @@ fn a_rank_that_finishes_ends_each_exchange_of_others_while_another_rank_computes
         for (name, exchange) in EXCHANGES {
             exchange_ends(&transport, Census::Direct, name, exchange, 0, 2);
             // The census has rounds, in which one rank may wait for a rank that waits for the
-            // computing one.
+            // computing rank.
             for census in [Census::Sparse, Census::Reduced] {
                 (0..3).for_each(|computes| exchange_ends(&transport, census, name, exchange, computes, 3));
             }
@@ -117,7 +117,8 @@ fn exchange_ends(
         u.fence()?;
         begins.lock().unwrap().send(()).expect("the rank that leaves takes it");
         if world.rank() == leaves {
-            // Otherwise a rank that is still in that fence would get the error there.
+            // This rank leaves only after all ranks have fenced. A rank still in its fence would
+            // get the error there.
             let beginnings = beginnings.lock().unwrap();
             (0..4).for_each(|_| beginnings.recv_timeout(LIMIT).expect("each rank has fenced"));
             return Ok(None);

@@ -3,8 +3,8 @@
 //! the failure. Afterwards the ranks are in step again.
 //!
 //! The programs are drawn. Each is a list of calls of every kind, the same on all ranks, and some
-//! calls fail on one rank. In call `i`, rank `r` sends all ranks a value that identifies both. So a
-//! rank that is paired with another call of a peer sees it.
+//! calls fail on one rank. In call `i`, rank `r` sends all ranks a value that identifies `i` and
+//! `r`. So a rank notices if it is paired with another call of a peer.
 
 use fencepost::prelude::*;
 use fencepost::{Assertions, ErrorHandler, Op, ranks};
@@ -68,7 +68,7 @@ impl Fault {
     fn at(self, point: usize) -> std::result::Result<(), Trouble> {
         match self.how {
             _ if self.point != point => Ok(()),
-            // This calls no hook, so nothing is printed.
+            // `resume_unwind` calls no hook, so nothing is printed.
             How::Panics => resume_unwind(Box::new("planned")),
             how => Err(Trouble::Own(how)),
         }
@@ -135,7 +135,7 @@ fn helper(u: &mut Window<u64>, call: usize) -> Result<()> {
     Ok(())
 }
 
-/// Runs a superstep in the body of another one. If `swallows`, the rank drops its error.
+/// Runs a superstep in the body of another superstep. If `swallows`, the rank drops its error.
 #[superstep]
 fn outer(u: &mut Window<u64>, call: usize, fault: Fault, swallows: bool) -> std::result::Result<(), Trouble> {
     fault.at(2)?;
@@ -378,7 +378,7 @@ fn play(transport: fencepost::TransportKind, size: usize, steps: &[Step]) -> Vec
     ended.expect("no rank returns an error")
 }
 
-/// Returns what is wrong with the end of a program, if anything.
+/// Returns the fault in the end of a program, or `None` if there is no fault.
 fn fault_of(steps: &[Step], ended: &[Vec<Ended>]) -> Option<String> {
     for (rank, ends) in ended.iter().enumerate() {
         let last = ends.iter().rev().take(3).position(Result::is_err);
@@ -505,8 +505,8 @@ fn again(u: &mut Window<u64>) {
     u.fence().expect_err("the other rank is ahead");
 }
 
-/// Each exchange ends, so no single wait takes long. The rank that is ahead waits nevertheless, and
-/// reports it.
+/// Each exchange ends, so no single wait takes long. The rank that is ahead nevertheless reports
+/// that it waits.
 #[test]
 fn a_rank_that_waits_for_one_that_calls_again_what_is_behind_reports_it() {
     use std::sync::Arc;

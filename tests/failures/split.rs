@@ -189,8 +189,8 @@ fn operations_on_other_windows_and_calls_of_other_worlds_go_on_meanwhile() -> Re
     Ok(())
 }
 
-/// A rank gives an unsuitable window. It gets the error, and the world ends for all ranks. Some of
-/// them may have begun.
+/// A rank gives an unsuitable window. It gets the error, and the world ends for all ranks. Some
+/// ranks may already have begun the superstep.
 #[test]
 fn windows_of_another_world_or_too_short_or_pending_end_the_world() {
     type Give = fn(&World) -> Result<Window<u64>>;
@@ -288,8 +288,8 @@ fn a_panic_that_is_caught_between_the_halves_ends_the_world_too() {
     }
 }
 
-/// The memory of its windows is kept, because other ranks may still write there. The ranks that
-/// wait get an error when the rank leaves.
+/// The memory of the leaked superstep's windows is kept, because other ranks may still write there.
+/// The ranks that wait get an error when the rank leaves.
 #[test]
 fn a_leaked_superstep_ends_the_waits_of_others_when_the_rank_leaves() {
     for world in worlds(3) {
@@ -297,7 +297,7 @@ fn a_leaked_superstep_ends_the_waits_of_others_when_the_rank_leaves() {
             let ends = ends(&world, &[], |world| {
                 let u = filled(world)?;
                 let begun = format!("{}:{}", file!(), line!() + 2);
-                // Preparing fails on a rank if another one has already left.
+                // Preparing fails on a rank if another rank has already left.
                 let running = shift::prepare(world).and_then(|mut shift| shift.begin(u));
                 if leaks.contains(&world.rank()) {
                     let Ok(running) = running else { return Ok(()) };

@@ -41,8 +41,8 @@ const LARGE: f64 = (1_u64 << 54) as f64;
 /// All possible orders of the additions to the float are considered. The ones before LARGE are
 /// counted exactly. Then LARGE is added to their number, and the sum is rounded once. The ones
 /// after LARGE change nothing. So the float is the result of some order if and only if a possible
-/// number of ones comes before LARGE. At least the ones that rank 0 adds before LARGE do, and at
-/// most all except those that rank 0 adds after it.
+/// number of ones comes before LARGE. The least possible number is that of the ones that rank 0
+/// adds before LARGE. The largest is that of all ones except those that rank 0 adds after LARGE.
 #[test]
 fn accumulates_under_shared_locks_are_all_there_in_some_order() {
     on_each(&[4, 8], |world, times| {

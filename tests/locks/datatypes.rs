@@ -1,5 +1,5 @@
 //! Datatypes for ranks that do not reach each other's memory. A datatype travels once, and
-//! afterwards as a number.
+//! afterwards only its number travels.
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, World, ranks};

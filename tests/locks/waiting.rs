@@ -18,8 +18,9 @@ fn reach(stage: &AtomicU64, least: u64) {
     }
 }
 
-/// The target computes all the time. In turn, each other rank holds the target's part while another
-/// one waits. On mixed hosts both ranks reach the part, or one, or neither.
+/// The target computes all the time. Each other rank in turn holds the target's part while another
+/// rank waits for it. On mixed hosts both of these ranks reach the part, or one of them, or
+/// neither.
 #[test]
 fn who_waits_is_woken_when_the_lock_is_left_and_sends_nothing_before() {
     const PAIRS: [(usize, usize); 4] = [(1, 2), (2, 1), (2, 3), (1, 3)];
@@ -80,10 +81,10 @@ fn who_waits_is_woken_when_the_lock_is_left_and_sends_nothing_before() {
 }
 
 /// Counts, for each wait, the epochs of other ranks from the moment when this rank was in the queue
-/// until its turn. There is one epoch of each rank that was before it. There is no epoch of a rank
-/// that came later, however often that rank returns. Rank 1 owns the part and calls nothing. Each
-/// other rank in turn holds the part first, and the rest queue up in an order that differs each
-/// time. On mixed hosts some ranks reach the part, and others ask its attendant.
+/// until its turn. Each rank that was in the queue before this rank has one epoch. A rank that came
+/// later has none, however often it returns. Rank 1 owns the part and calls nothing. Each other
+/// rank in turn holds the part first, and the rest queue up in an order that differs each time. On
+/// mixed hosts some ranks reach the part, and others ask its attendant.
 #[test]
 fn nobody_is_overtaken_by_a_rank_that_came_later_nor_twice_by_one_before() {
     const RANKS: usize = 5;
@@ -161,8 +162,8 @@ fn nobody_is_overtaken_by_a_rank_that_came_later_nor_twice_by_one_before() {
     std::thread::scope(|scope| all.into_iter().for_each(|kind| drop(scope.spawn(move || count(kind)))));
 }
 
-/// Shows why no predictor chooses to hold an epoch from its first operation: that takes one more
-/// request at first, and saves none later.
+/// Shows why no predictor chooses to hold an epoch from its first operation: this takes one more
+/// request at first, and saves no request later.
 #[test]
 fn an_epoch_that_is_held_before_it_has_to_be_asks_once_more() {
     for kind in [TransportKind::TcpThreads, TransportKind::Sim(Default::default())] {
@@ -195,9 +196,9 @@ fn an_epoch_that_is_held_before_it_has_to_be_asks_once_more() {
     }
 }
 
-/// Rank 1 holds the part of rank 0 by a shared lock. Rank 2 waits for it by an exclusive lock, and
-/// behind rank 2, rank 3 by a shared one. Both reports name the holder. The report of rank 3 also
-/// names rank 2, whose turn comes first.
+/// Rank 1 holds the part of rank 0 by a shared lock. Rank 2 waits for an exclusive lock on that
+/// part. Rank 3, behind rank 2, waits for a shared lock on it. Both reports name the holder. The
+/// report of rank 3 also names rank 2, whose turn comes first.
 #[test]
 fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
     side_by_side(usize::MAX, kinds(), |kind| {
@@ -273,7 +274,7 @@ fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
     });
 }
 
-/// Rank 1 holds the part of rank 0 and waits for that of rank 3; rank 2 does the reverse.
+/// Rank 1 holds the part of rank 0 and waits for the part of rank 3; rank 2 does the reverse.
 #[test]
 fn holders_that_wait_for_each_other_at_other_ranks_are_told() {
     side_by_side(usize::MAX, kinds(), |kind| {
@@ -371,8 +372,8 @@ fn waits_that_end_are_no_deadlocks() {
 
 /// Rank 1 takes an exclusive epoch of rank 0's part while rank 0 has an epoch there. Suppose that
 /// rank 0 held the part after a flush that carries nothing out; then the message for which it waits
-/// would never come. Suppose that it did not hold the part after a put; then rank 1 could find the
-/// first of its two puts without the second.
+/// would never come. Suppose that rank 0 did not hold the part after a put; then rank 1 could find
+/// the first of its two puts without the second.
 #[test]
 fn an_epoch_holds_its_part_from_its_first_flush_that_carries_something_out() {
     type Flush = fn(&LockAll<'_, u64>) -> Result<()>;

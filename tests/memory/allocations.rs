@@ -2,9 +2,9 @@
 //!
 //! Allocations are counted by this program's allocator, for each thread and so for each rank.
 //! Frames are counted when the transport accepts them ([`World::meter`]). On `sim`, a rank's thread
-//! also serves its ends of the links. Their queues may still grow when the seed piles up more bytes
-//! than ever before. So on `sim`, less than one allocation in ten epochs is allowed. An allocation
-//! of the epoch itself would occur at least once an epoch.
+//! also serves its ends of the links. Their queues may still grow when the seed leaves more bytes
+//! in a link than ever before. So on `sim`, less than one allocation in ten epochs is allowed. An
+//! allocation of the epoch itself would occur at least once an epoch.
 
 use fencepost::grid::Block;
 use fencepost::transport::{Count, Meter};
@@ -288,7 +288,7 @@ fn to_rank_2(u: &Window<u32>) -> Result<()> {
 
 #[test]
 fn a_changed_pattern_is_noticed_on_every_rank() {
-    // Each line is a different pattern of rank 0. Every pattern follows every other one.
+    // Each line is a different pattern of rank 0. Every pattern follows every other pattern.
     let patterns: [(&str, Extra); 9] = [
         ("nothing more", |_| Ok(())),
         ("rank 2 gains a sender", to_rank_2),

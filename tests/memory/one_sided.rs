@@ -17,7 +17,7 @@ fn ring(u: &mut Window<u64>, members: usize) -> Result<()> {
     Ok(())
 }
 
-/// Counts a rank as done when it is dropped, for whatever reason.
+/// Counts a rank as done when this value is dropped, for whatever reason.
 struct Counted<'a>(&'a AtomicUsize);
 
 impl Drop for Counted<'_> {

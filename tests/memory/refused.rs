@@ -1,8 +1,8 @@
 //! One rank has no memory. Every rank gets an error, and no rank waits for something that will not
 //! come.
 //!
-//! This program's allocator refuses large allocations on threads that ask for that, and so on
-//! single ranks.
+//! This program's allocator refuses large allocations on threads that request this, so that single
+//! ranks can be without memory.
 
 use fencepost::transport::SimConfig;
 use fencepost::{Datatype, ErrorClass, Mode, Ranks, Result, State, TransportKind, World, ranks};
@@ -10,11 +10,11 @@ use fencepost_tests_support::counting::with_at_most;
 use fencepost_tests_worlds::ends::ends;
 
 /// The number of elements whose bytes exceed the memory of the rank without memory. Three lists of
-/// them are less than 2 MiB. From that size on, memory is mapped, and the allocator is not called.
+/// `LEN` elements are less than 2 MiB. From that size on, memory is mapped, and the allocator is
+/// not called.
 const LEN: usize = 1 << 16;
 
-/// Returns the result of `call` on a world in which rank 1 has no memory for `LEN` elements
-/// meanwhile.
+/// Returns the result of `call`. Meanwhile rank 1 of the world has no memory for `LEN` elements.
 fn short_of_memory<R>(world: &World, call: impl FnOnce() -> R) -> R {
     with_at_most(if world.rank() == 1 { LEN } else { usize::MAX }, call)
 }

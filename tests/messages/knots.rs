@@ -94,9 +94,9 @@ fn ranks_that_receive_from_any_after_the_others_have_left_are_told_so() {
     });
 }
 
-/// A rank waits for another rank while it receives a message of a third one. Only that message puts
-/// the third rank into a cycle with it. At the end a rank that has only computed so far sends a
-/// message.
+/// A rank waits for another rank while it receives a message from a third rank. Only through that
+/// message is the third rank in a cycle with it. At the end, a rank that has computed for a while
+/// sends a message.
 #[test]
 fn ranks_that_wait_for_long_and_go_on_are_told_nothing() {
     for transport in kinds(3) {

@@ -50,7 +50,7 @@ fn long_messages_arrive_whole_however_they_are_sent_and_wherever_they_land() {
                 assert!(world.recv::<u64>(other, 3)?.0 == values);
             }
         }
-        // The sender leaves as soon as it may.
+        // The sender leaves as soon as it can.
         match world.rank() {
             0 => world.message(other, 4).send(vec![7u64; 2 * LEN]),
             _ => world.recv_into(other, 4, &mut room).map(|_| assert!(room == [7; 2 * LEN])),
@@ -234,7 +234,7 @@ fn a_message_that_was_probed_is_the_one_that_its_sender_and_tag_name() {
 
 #[test]
 fn a_rank_keeps_as_many_short_messages_as_there_is_credit_for() {
-    // 64 bytes for each message without its elements, in a half of 16 MiB.
+    // Each message takes 64 bytes without its elements, out of half of 16 MiB.
     const MESSAGES: usize = (8 << 20) / 64;
     for transport in [TransportKind::Local, TransportKind::TcpThreads] {
         let run = ranks(2).transport(transport.clone()).end_deadlocks(true).run(|world| {
@@ -243,7 +243,7 @@ fn a_rank_keeps_as_many_short_messages_as_there_is_credit_for() {
                 (0..MESSAGES).try_for_each(|i| world.message(1, i as u32).send([0u8; 0]))?;
                 return world.barrier();
             }
-            // The first call about messages reads them.
+            // The first call about messages reads those that have arrived.
             assert_eq!(world.try_probe(0, u32::MAX)?, None);
             world.barrier()?;
             (0..MESSAGES).try_for_each(|i| world.recv_into(0, i as u32, &mut [0u8; 0]).map(drop))

@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// The lengths of two messages in bytes. The first is sent with its elements if that is allowed,
-/// and the second never is.
+/// and the second is never sent with its elements.
 const LENGTHS: [usize; 2] = [100, 1 << 20];
 
 /// Only a wait that is not reported takes this long.

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # One binary under each MPI and each launcher that packages provide, as `.ci/run` calls it:
-# `under_mpi.sh FOLDER [PART [NAME]]`. PART is what is done under each launcher, or only under that of
-# this NAME: `same`; `deaths`, which takes half an hour; or `examples`, which is done under MPICH of
-# Debian alone, since it has hosts that are made up. What can't be installed is named in lines that
-# begin with `left out:`. Slurm and the wheels are installed below FOLDER.
+# `under_mpi.sh FOLDER [PART [NAME]]`. PART is the part to run under each launcher, or only under the
+# launcher NAME: `same`; `deaths`, which takes half an hour; or `examples`, which runs under MPICH of
+# Debian only, since MPICH can use made-up hosts. The output has a line that begins with `left out:`
+# for each package that can't be installed. Slurm and the wheels are installed below FOLDER.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder="$1" part="${2:-same}" only="${3:-}" wrong_jobs=0
@@ -45,8 +45,8 @@ fails() { # fails COMMAND..: the job fails, within a minute; a launcher that han
     ((code != 0 && code != 124 && SECONDS - begun < 60))
 }
 
-# same NAME HOSTS LAUNCHER..: four ranks meet; hillslope has the digest of threads; a rank that computes
-# keeps nobody waiting; a job in which a rank dies fails.
+# same NAME HOSTS LAUNCHER..: four ranks meet; hillslope has the same digest as with threads; no rank
+# waits for a rank that computes; a job in which a rank dies fails.
 same() {
     local name="$1" together="$2" log="$folder/log" share how what placement served begun=$SECONDS
     shift 2
@@ -55,7 +55,7 @@ same() {
         # Ranks that all share memory exchange no messages.
         [[ "$what,$together" != on,mpi,Together ]] || continue
         export FENCEPOST_SHARE="$share" FENCEPOST_TRANSPORT="${what#*,}"
-        # Then it is found out which is quicker.
+        # Without the variable, the ranks find out which transport is quicker.
         [[ "$what" != *,either ]] || unset FENCEPOST_TRANSPORT
         [[ "$share" == on ]] && placement="$together" || placement=Apart
         timeout 60 "$@" "$program" rank placed >"$log" 2>&1 || { cat "$log"; echo "$name, share and transport $what" >&2; exit 1; }
@@ -77,11 +77,11 @@ same() {
             cat "$log"; echo "$name, share and transport $what: the job succeeds or hangs though rank 1 exits inside a world" >&2; exit 1
         }
         for how in kill exit panic stop; do
-            [[ "$how,$what" != stop,off,tcp ]] || continue # nobody there kills it before its launcher does
+            [[ "$how,$what" != stop,off,tcp ]] || continue # only the launcher kills a stopped rank there
             fails "$@" "$program" rank die 1 7 "$how" || {
                 cat "$log"; echo "$name, share and transport $what: the job succeeds or hangs though rank 1 dies by $how" >&2; exit 1
             }
-            # Some launchers kill all other ranks as soon as one has ended.
+            # Some launchers kill all other ranks as soon as one rank has ended.
             [[ "$how" != panic ]] || grep -q '^told at .*rank 1' "$log" || {
                 cat "$log"; echo "$name, share and transport $what: no rank names rank 1, which dies by $how" >&2; exit 1
             }
@@ -99,24 +99,24 @@ left() { # left: whether processes of the job still run a second after its launc
     local ended="${EPOCHREALTIME/./}"
     while [[ -n "$(marked)" ]]; do
         ((${EPOCHREALTIME/./} - ended < 1000000)) || return 0
-        sleep 0.05 # there is no event for it
+        sleep 0.05 # no event announces the end of these processes
     done
     return 1
 }
 
 # death POINT HOW LAUNCHER..: runs a job in which a rank dies. Adds to the counts of `deaths`, and
-# reports what is wrong. Each job has a line in FOLDER/deaths.log.
+# reports faults. Each job has a line in FOLDER/deaths.log.
 death() {
     local point="$1" how="$2" victim=$(($1 % 4)) log="$folder/log" code=0 wrong=() took named other well pid
     shift 2
     jobs=$((jobs + 1))
     mark="UNDER_MPI_JOB=$$.$jobs"
-    # A launcher that hangs is ended, and is late.
+    # A launcher that hangs is killed, and its job counts as late.
     timeout -k 10 30 env "$mark" "$@" "$program" rank die "$victim" "$point" "$how" >"$log" 2>&1 || code=$?
     # Both clocks count from the start of the machine.
     took="$(awk 'NR == FNR { now = $1; next } /^dies at / { died = $3 / 1e9 }
         END { if (died) printf "%d", 1000 * (now - died) }' /proc/uptime "$log")"
-    # What is left of it at Slurm would keep the next job waiting.
+    # The next job would wait for what Slurm still holds of this job.
     ((code != 124 && code != 137)) || [[ -z "${SLURM_CONF:-}" ]] || scancel --me
     ! left || {
         wrong+=("processes are left: $(marked | xargs)")
@@ -145,14 +145,15 @@ death() {
         "$point" "$how" "$(printf '%s; ' "${wrong[@]}")" "$folder/death-$$.$jobs" >&2
 }
 
-# deaths NAME HOSTS LAUNCHER..: a rank dies at each of 24 points in each way, over messages of MPI;
-# and at some of these points where ranks share memory or use connections. The job is over soon, it
-# fails, and each other rank names the one that has died, unless the launcher kills that rank first:
-# the last line counts how often. Memory that ranks share has no name, so it goes with its users.
+# deaths NAME HOSTS LAUNCHER..: a rank dies at each of 24 points in each way, over messages of MPI; and
+# at some of these points where ranks share memory or use connections. The job is over soon and fails.
+# Each other rank names the rank that has died, unless the launcher kills that other rank first; the
+# last line counts the ranks that name it. Memory that ranks share has no name, so it is freed with its
+# last user.
 deaths() {
     local name="$1" together="$2" what point how begun=$SECONDS mark jobs=0 failed=0 slowest=0
     local limit=$((1000 + 1000 + 5000)) # milliseconds of silence, of grace, and for the launcher
-    # For each way to die: the ranks that name the dead one, and all that had not finished.
+    # For each way to die: the ranks that name the dead rank, and all ranks that had not finished.
     local -A naming=() others=()
     shift 2
     export FENCEPOST_GRACE=1s
@@ -163,7 +164,7 @@ deaths() {
         for point in $(seq 24); do
             [[ "$what" == off,mpi ]] || ((point % 7 == 1)) || continue
             for how in kill stop leave panic; do
-                # With connections only, nobody but its launcher kills a rank that is stopped.
+                # With connections only, a stopped rank is killed by its launcher and by nothing else.
                 [[ "$how,$what" != stop,off,tcp ]] || continue
                 # A rank that has left its world may end with code 0.
                 [[ "$how,$point" != leave,24 ]] || continue
@@ -180,7 +181,7 @@ deaths() {
     wrong_jobs=$((wrong_jobs + failed))
 }
 
-# While MPI may know addresses, only libc and the loader unmap memory, and nobody punches holes.
+# While MPI may know addresses, only libc and the loader unmap memory, and no code punches holes.
 traced() { # traced LAUNCHER..: hillslope, with the callers of these system calls
     local strange
     command -v strace >"$folder/log" || { left_out "the callers of munmap: no strace"; return 0; }
@@ -205,7 +206,7 @@ examples() {
     for ranks in {1..8}; do
         for words in "hillslope --years 5e5" "histogram --updates 50000 --buckets 4096" "sparse --rows 3000 --iterations 5" \
             "server --questions 200" "queue --tasks 1000" ahead "modes --epochs 4 --size 64"; do
-            # There one rank has nothing to exchange.
+            # In these examples a single rank has nothing to exchange.
             [[ "$ranks,$words" != 1,[sam]* || "$words" == sparse* ]] || continue
             # shellcheck disable=SC2086 # they are words
             local="$(FENCEPOST_TRANSPORT=local "$target/debug/examples/"$words -n "$ranks" | grep '^digest ' || true)"
@@ -307,7 +308,7 @@ CONF
     chown munge /run/munge
     pgrep -x munged >/dev/null || runuser -u munge -- munged
     slurmctld && slurmd
-    for _ in $(seq 300); do # there is no event for it
+    for _ in $(seq 300); do # no event announces that the node is idle
         ! sinfo -h -o %T 2>"$folder/log" | grep -q idle || return 0
         sleep 0.1
     done

@@ -1,4 +1,5 @@
-//! Random programs on every transport. Each equals the reference interpreter bit for bit.
+//! Random programs on every transport. The results of each equal those of the reference interpreter
+//! bit for bit.
 
 use crate::player::{Found, Played, play};
 use crate::programs::{Drawn, program};
@@ -38,7 +39,7 @@ fn every_program_does_what_the_reference_does() {
 
 fn run(drawn: &Drawn, transport: &TransportKind, seed: u64) -> Vec<Played> {
     let size = drawn.programs.len();
-    // Tickets stay with their ranks, so they are read there.
+    // Tickets cannot leave their ranks, so each rank reads its own tickets.
     let played = ranks(size).transport(transport.clone()).end_deadlocks(true).collect(|world| {
         let windows: Vec<_> = drawn
             .before
@@ -91,8 +92,8 @@ impl From<Sent> for Found {
 
 fn compare(drawn: &Drawn, rank: usize, found: &[Found], about: &dyn Fn() -> String) {
     let (program, outcomes) = (&drawn.programs[rank], &drawn.outcomes[rank]);
-    // An upper bound on the number of errors that no `complete` has reported yet. Each is of an
-    // ended access that has asked for elements that were not exposed.
+    // An upper bound on the number of errors that no `complete` has reported yet. Each error is of
+    // an ended access that has asked for elements that were not exposed.
     let mut owed = 0;
     for (at, (call, outcome)) in program.iter().zip(outcomes).enumerate() {
         let here = || format!("call {at}, {call:?}: {outcome:?}, found {:?}, {}", found[at], about());

@@ -206,7 +206,7 @@ fn an_access_that_names_an_element_2_to_the_40_times_has_no_memory_for_it_whatev
 }
 
 /// An attendant needs several answers for one element that is named many times. Each answer
-/// continues where the one before it ended.
+/// continues where the previous answer ended.
 #[test]
 fn an_element_that_is_got_many_times_comes_in_many_answers() {
     everywhere(2, |world| {

@@ -69,7 +69,7 @@ trait Part {
     fn wait(&mut self) -> Found;
     fn start(&self, targets: &Group) -> Result<Box<dyn Accessed>>;
     fn collect(&self, operation: &Operation, target: Option<usize>, source: &[u8]) -> Found;
-    /// Returns the elements of a section of the rank's own part, if it can be named now.
+    /// Returns the elements of a section of the rank's own part, if the section can be named now.
     fn section(&self, datatype: &Datatype) -> Option<Vec<u8>>;
     fn free(&mut self) -> Option<&mut dyn AnyWindow>;
     fn bytes(&self) -> Option<Vec<u8>>;
@@ -340,7 +340,7 @@ pub fn play(world: &World, windows: &[(ElementType, &[u8])], program: &[Call]) -
             }
         });
     }
-    // A rank that left would not be there for the gets of other ranks.
+    // A rank that left could not answer the gets of other ranks.
     world.barrier()?;
     drop(accesses);
     Ok((all, parts.iter().map(|part| part.bytes()).collect()))

@@ -41,9 +41,9 @@ fn a_target_that_computes_holds_nobody_up() {
     }
 }
 
-/// A rank posts a window and has another one under locks, and then computes for 2 s and calls
-/// nothing. Meanwhile the operations of the others end. An origin waits only for answers, and so
-/// for at most one round trip for each frame that it sends.
+/// A rank posts one window and has another window under locks. It then computes for 2 s and calls
+/// nothing. Meanwhile the operations of the other ranks end. An origin waits only for answers, and
+/// so for at most one round trip for each frame that it sends.
 #[test]
 fn gets_locks_and_completes_end_while_their_target_computes_for_two_seconds_after_four_round_trips_at_most() {
     const COMPUTES: Duration = Duration::from_secs(2);
@@ -155,7 +155,7 @@ fn ranks_that_wait_for_each_other_are_told_so() {
 /// A call of rank 0 that waits for rank 0 itself, its name, and words of its error.
 type OwnWait = (&'static str, fn(&World) -> Result<()>, &'static [&'static str]);
 
-/// Only this rank could end these waits, but it is in the call.
+/// Only this rank could end these waits, but it is in the waiting call.
 const OWN_WAITS: [OwnWait; 6] = [
     (
         "an exposure that no access belongs to",
@@ -276,7 +276,7 @@ fn gets_that_belong_to_a_dropped_exposure_read_what_it_lent() {
             let mut exposed = u.post_part(&world.group([1, 2])?, 1..4)?;
             exposed.kept_mut(0..1)?[0] = 9;
             drop(exposed);
-            // If the drop had freed the memory of the window, this window would use it.
+            // If the drop had freed the memory of the window, a new window would use it.
             let again = world.split(Some(0), 0)?;
             drop(again);
             world.barrier()?;

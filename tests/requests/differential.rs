@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 /// The number of programs that are drawn by default, and in a full run.
 const PROGRAMS: [u64; 2] = [400, 10_000];
 
-/// Draws a program that ends whatever is buffered. If `buffers`, it need only end if everything is
-/// buffered.
+/// Draws a program that ends whatever is buffered. If `buffers` is set, the program need only end
+/// if everything is buffered.
 fn that_ends(random: &mut Random, buffers: bool) -> Vec<Vec<Action>> {
     loop {
         let drawn = draw(random);

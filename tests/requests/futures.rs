@@ -6,8 +6,8 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
-/// Asks the other rank a question and answers one of the other rank. Neither rank waits for the
-/// other.
+/// Asks the other rank a question, and answers the question of the other rank. Neither rank waits
+/// for the other.
 async fn ask_and_answer(world: &World, round: u64) -> Result<()> {
     let other = 1 - world.rank();
     let ask = async {

@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// The lengths of two messages in bytes. The first is sent with its elements if that is allowed,
-/// and the second never is.
+/// and the second is never sent with its elements.
 const LENGTHS: [usize; 2] = [100, 1 << 20];
 
 #[test]
@@ -183,7 +183,7 @@ fn a_request_outlives_the_set_and_the_scope_that_it_was_in() {
     });
 }
 
-/// The elements of a send are read in place, or asked for, while the peer leaves.
+/// The elements of a send are read in place, or requested, while the peer leaves.
 #[test]
 fn a_peer_that_fails_leaves_each_request_its_buffer() {
     for transport in kinds(2) {

@@ -35,7 +35,7 @@ fn complete_some<'s, 'env: 's>(
         drop(scope.message(1, 0).synchronous().isend((Source(vec![7; 10], dropped.clone()), 0..10))?);
     }
     world.recv::<u8>(1, 1)?;
-    world.try_probe(1, 9).map(drop) // reads that the messages were taken
+    world.try_probe(1, 9).map(drop) // notices that the messages were taken
 }
 
 fn take(world: &World) -> Result<()> {

@@ -5,7 +5,7 @@ use fencepost::snapshots::{Items, Snapshots};
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Offers each step, and waits for what is written.
+/// Offers this step, and waits until the snapshot is written.
 fn offer(snapshots: &mut Snapshots<'_>, step: u64) -> Result<()> {
     let mut time = step;
     snapshots.offer(step, || Items::new().part("time", std::slice::from_mut(&mut time)))?;
@@ -75,8 +75,8 @@ fn a_folder_that_cannot_be_made_is_an_error_on_all_ranks() -> Result<()> {
     Ok(())
 }
 
-/// The test runs itself again, in a process whose files may have 16 KiB: there is no room for what
-/// a rank saves in step 2.
+/// The test runs itself again, in a process whose files may have 16 KiB: there is no room for the
+/// state of a rank in step 2.
 #[test]
 fn a_snapshot_for_which_there_is_no_room_leaves_older_ones_and_the_next_one_is_complete() -> Result<()> {
     if let Some(folder) = std::env::var_os("FENCEPOST_TEST_BOUNDED") {
@@ -171,7 +171,7 @@ fn a_copy_of_the_folder_while_snapshots_are_written_is_restored() -> Result<()> 
     })
 }
 
-/// Copies a folder as `cp -r` does: what vanishes meanwhile is left out.
+/// Copies a folder as `cp -r` does: files that vanish meanwhile are left out.
 fn copy_all(from: &std::path::Path, to: &std::path::Path) {
     for entry in fs::read_dir(from).into_iter().flatten().flatten() {
         let target = to.join(entry.file_name());

@@ -1,5 +1,5 @@
-//! Fields in files: each number of ranks reads what another one has written, each damaged file is
-//! refused, and all ranks return an error if one fails.
+//! Fields in files: each number of ranks reads files that another number of ranks has written, each
+//! damaged file is refused, and all ranks return an error if one fails.
 
 use fencepost::grid::Block;
 use fencepost::snapshots::Field;
@@ -22,8 +22,8 @@ fn number<const D: usize>(cell: [isize; D], global: [usize; D], wraps: [bool; D]
     Some(number)
 }
 
-/// Returns what each element of the local storage of `block` is after loading an array whose cells
-/// are their numbers.
+/// Returns the local storage of `block` after loading an array in which each cell holds its own
+/// number.
 fn expected<const D: usize>(block: &Block<D>, wraps: [bool; D]) -> Vec<f64> {
     let (shape, strides, origin) = (block.shape(), block.strides(), block.origin());
     let mut cells = vec![UNTOUCHED; block.len()];
@@ -58,7 +58,7 @@ fn in_folder(name: &str) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Saves an array by each of these numbers of ranks, and loads it by each other.
+/// Saves an array with each of these numbers of ranks, and loads it with each other number.
 fn round_trips<const D: usize>(global: [usize; D], widths: [usize; D], wraps: [bool; D]) -> Result<()> {
     let (folder, path) = in_folder("cells.npy");
     let mut first = None;
@@ -264,7 +264,7 @@ fn damaged_files_are_refused() -> Result<()> {
     }
     fs::write(&path, [&good[..], &[0]].concat())?;
     assert!(Field::open(&path).unwrap_err().message().contains("1 bytes follow the 45 elements"));
-    // Cut after it was opened.
+    // The file is cut after it was opened.
     fs::write(&path, &good)?;
     let field = Field::open(&path)?;
     fs::write(&path, &good[..good.len() - 1])?;
@@ -400,7 +400,7 @@ fn a_file_that_has_no_room_leaves_the_old_one() -> Result<()> {
 
 #[test]
 fn a_folder_that_cannot_be_written_is_named() -> Result<()> {
-    // For root every folder can be written, except those of the system itself.
+    // Root can write to every folder, except those of the system itself.
     let path = Path::new("/proc/field.npy");
     let errors = errors_of(3, |_| [8, 8], |_| path.into())?;
     is_of(0, &errors, ErrorClass::Io, &["/proc/field.npy", "cannot be created in its folder"]);
@@ -418,7 +418,7 @@ fn an_old_file_is_replaced_and_a_relative_path_is_one_of_the_current_folder() ->
         assert_eq!(Field::open(&path)?.shape(), [rows, 5]);
     }
     assert_eq!(fs::read_dir(folder.path())?.count(), 1);
-    // Without a folder in its name.
+    // The path has no folder.
     let name = format!("field-{}.npy", std::process::id());
     fencepost::ranks(2).run(|world| {
         let block = Block::new(world, [4, 5])?;

@@ -1,5 +1,5 @@
-//! NumPy reads what ranks have saved, and ranks read what NumPy has saved. Left out if `python3`
-//! has no NumPy.
+//! NumPy reads files that ranks have saved, and ranks read files that NumPy has saved. The tests
+//! are left out if `python3` has no NumPy.
 
 use fencepost::grid::Block;
 use fencepost::snapshots::Field;
@@ -62,7 +62,8 @@ print('equal')
     Ok(())
 }
 
-/// Reads an array of 40 x 60 elements by four ranks, each with the value that `value` gives it.
+/// Reads an array of 40 x 60 elements with four ranks. Each element must have the value that
+/// `value` returns.
 fn holds<T: Element + PartialEq>(path: &Path, value: impl Fn(usize) -> T + Sync) -> Result<()> {
     fencepost::ranks(4).run(|world| {
         let block = Block::new(world, [40, 60])?.halo(2)?;

@@ -308,7 +308,7 @@ fn items_that_became_invalid_are_refused_before_they_are_copied() -> Result<()> 
     Ok(())
 }
 
-/// Edits the manifest, with a checksum that fits.
+/// Edits the manifest, and writes the right checksum for the new text.
 fn edit(folder: &Path, from: &str, to: &str) -> Result<()> {
     let path = folder.join("step-5/manifest.json");
     let text = fs::read_to_string(&path)?;

@@ -4,7 +4,7 @@ use fencepost::prelude::*;
 use fencepost::snapshots::{Items, Snapshots};
 use std::path::Path;
 
-/// The state of a program: a block, a value, and what each rank has of its own.
+/// The state of a program: a block, a value, and elements that each rank has of its own.
 struct Run {
     block: Block<2>,
     heights: Vec<f64>,

@@ -32,7 +32,8 @@ impl State {
         self.time = step as f64;
     }
 
-    /// Lists what any number of ranks restores, and in addition what each rank has of its own.
+    /// Lists the items that any number of ranks restores. If `with_own` is set, also lists the
+    /// items that each rank has of its own.
     fn items(&mut self, with_own: bool) -> Items<'_> {
         let items = Items::new().block("cells", &self.block, &mut self.cells).value("time", &mut self.time);
         if with_own { items.part("seeds", &mut self.seeds).part("queue", &mut self.queue) } else { items }
@@ -63,7 +64,7 @@ fn cell(step: u64, i: usize, j: usize) -> f32 {
     (100 * i + j) as f32 + step as f32 / 8.0
 }
 
-/// The folders of hosts, of which each has as many ranks.
+/// The folders of hosts that each have the same number of ranks.
 struct Hosts {
     _root: tempfile::TempDir,
     folders: Vec<PathBuf>,
@@ -113,7 +114,7 @@ impl Hosts {
         Ok(steps[0])
     }
 
-    /// Returns the names of what a snapshot has on a host.
+    /// Returns the names of a snapshot's files on a host.
     fn names(&self, host: usize, step: u64) -> Result<Vec<String>> {
         let entries = fs::read_dir(self.folders[host].join(format!("step-{step}")))?;
         let mut names: Vec<String> = entries
@@ -250,7 +251,7 @@ fn a_host_that_has_only_an_older_snapshot_gets_the_newer_one_from_others() -> Re
     fs::remove_dir_all(hosts.file(1, 5, ""))?;
     fs::rename(&older, hosts.file(1, 1, ""))?;
     assert_eq!(hosts.restore(4, 1, true)?, Some(5));
-    // Without the newer one, a file of the older one that is on one host is enough.
+    // Without the newer snapshot, a file of the older snapshot on one host is enough.
     fs::remove_dir_all(hosts.file(0, 5, ""))?;
     fs::remove_dir_all(hosts.file(0, 1, ""))?;
     assert_eq!(hosts.restore(4, 1, true)?, Some(1));
@@ -274,7 +275,7 @@ fn files_of_different_snapshots_of_one_step_are_never_mixed() -> Result<()> {
     Ok(())
 }
 
-/// Offers each step, and waits for what is written.
+/// Offers this step, and waits until the snapshot is written.
 fn offer(snapshots: &mut Snapshots<'_>, step: u64) -> Result<()> {
     let mut time = step;
     snapshots.offer(step, || Items::new().part("time", std::slice::from_mut(&mut time)))?;
@@ -374,7 +375,7 @@ fn snapshots_of_a_shared_folder_are_not_restored_by_several_hosts() -> Result<()
     // If there is one host only, its folder has everything.
     let one = Hosts { _root: tempfile::tempdir()?, folders: hosts.folders[..1].to_vec() };
     assert_eq!(one.restore(3, 2, false)?, Some(1));
-    // A folder that has all files of hosts is restored as one that is shared.
+    // A folder of a host that has all files is restored like a shared folder.
     hosts.save(2, false, &[2])?;
     fencepost::ranks(3).run(|world| {
         let mut state = State::new(world, 1)?;

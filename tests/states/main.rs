@@ -57,8 +57,8 @@ const STATES: [(&str, &str); 12] = [
     ("inside `local_mut`", "let mut u = world.lock_window::<u32>(4)?; u.local_mut(|a| { BODY })"),
 ];
 
-/// The calls. `u` is the window, or the value that the state has made of it. `a` is the value that
-/// the state has opened.
+/// The calls. `u` is the window, or the value into which the state has turned the window. `a` is
+/// the value that the state has opened.
 const CALLS: [(&str, &str); 33] = [
     ("`u[0]`", "let _: u32 = u[0];"),
     ("`u[0] = 1`", "u[0] = 1;"),

@@ -1,4 +1,4 @@
-//! Plan files: opened without a world, loaded from what programs have, saved by the ranks of a
+//! Plan files: opened without a world, loaded from every kind of source, saved by the ranks of a
 //! world.
 
 use fencepost::explain::{ExplainedShare, Route};
@@ -16,7 +16,7 @@ fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// Two epochs: the second one sends on what arrives in the first.
+/// Two epochs: the second epoch sends the elements that arrive in the first.
 #[superstep]
 fn hand_on(u: &mut Window<u32>, next: usize) -> Result<()> {
     u.put(0..2).to(next, 2)?;
@@ -36,7 +36,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Replays a prepared exchange, and compares the window with what the plain call leaves.
+/// Replays a prepared exchange, and compares the window with the result of the plain call.
 fn leaves_the_same(world: &World, load: impl FnOnce(&Block<2>) -> Result<Halo>) -> Result<()> {
     let block = Block::new(world, [12, 9])?.halo(1)?;
     let cells = |u: &mut Window<f64>| {
@@ -163,7 +163,8 @@ fn a_prepared_superstep_is_saved_by_its_world() {
                 let block = Block::new(world, [12, 9])?.halo(1)?;
                 let mut prepared = exchange::prepare(world, &block)?;
                 prepared.save(&path)?;
-                // It is there when the call returns, and what was prepared is still usable.
+                // The file exists when the call returns, and the prepared superstep is still
+                // usable.
                 leaves_the_same(world, |block| exchange::load(world, &path, block))?;
                 let mut u = world.window(block.len())?;
                 prepared.replay(&mut u)?;
@@ -182,7 +183,7 @@ fn a_prepared_superstep_is_saved_by_its_world() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// The values of an explanation are those of its text.
+/// An explanation has the same values as its text.
 #[test]
 fn an_explanation_has_values_and_prints_them() {
     let compiled = compiled();

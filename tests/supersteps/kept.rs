@@ -32,7 +32,7 @@ fn filled(world: &World) -> Result<Window<u64>> {
     Ok(u)
 }
 
-/// The elements that no call touches, and those that calls only read.
+/// The elements that no call touches, and the elements that calls only read.
 const UNTOUCHED: [usize; 4] = [2, 5, 8, 11];
 const READ: [usize; 4] = [0, 3, 6, 9];
 

@@ -5,7 +5,7 @@ use fencepost::prelude::*;
 use fencepost::{World, ranks};
 use fencepost_tests_worlds::transports::transports;
 
-/// More windows than parameters of their own would allow.
+/// More windows than a superstep may take as parameters of their own.
 const FIELDS: usize = 7;
 
 #[superstep]

@@ -520,7 +520,8 @@ thread_local! {
     static CALLS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Returns another result for one argument each time; the slice assumes that it does not.
+/// Returns a different result for the same argument each time. The slice assumes that no function
+/// does this.
 fn fickle(rank: usize) -> usize {
     rank + CALLS.with(|calls| calls.replace(calls.get() + 1))
 }

@@ -218,7 +218,7 @@ fn halves_end_in_another_order_on_each_rank() -> Result<()> {
     Ok(())
 }
 
-/// Does what `ring` does, but with a thousand elements, so that each mode has a different schedule.
+/// Does the same as `ring` with a thousand elements, so that each mode has a different schedule.
 #[superstep(sync = pscw)]
 fn long(u: &mut Window<u64>, members: usize) -> Result<()> {
     let rank = u.rank();
@@ -321,7 +321,8 @@ fn end(
     Ok(())
 }
 
-/// Returns what each run of a rank leaves in its window: begun, in one piece, or left out.
+/// Returns the elements that each run of a rank leaves in its window. A run is begun and finished,
+/// made in one piece, or left out.
 fn fly(
     world: &World,
     schedules: &[Arc<Verified<Schedule>>],

@@ -26,7 +26,7 @@ struct Program {
     name: &'static str,
     /// The text of its body, for a failure.
     text: &'static str,
-    /// Returns the reason why it has no pattern, or `None` if it has one.
+    /// Returns the reason why the body has no pattern, or `None` if it has one.
     dynamic: fn() -> Option<&'static str>,
     /// Returns whether the body itself fences.
     fences: fn() -> bool,
@@ -99,7 +99,8 @@ macro_rules! programs {
 }
 use programs;
 
-/// Random bodies. If the slicer changes its decision on one, its seed moves to the other list.
+/// Random bodies. If the slicer changes its decision on a body, the seed of the body moves to the
+/// other list.
 #[allow(unused, clippy::all, clippy::pedantic, reason = "drawn at random")]
 mod drawn {
     use super::bodies::{bad, pick, small, validate, validated};
@@ -142,7 +143,7 @@ fn arguments(case: usize, rank: usize) -> (usize, usize, Vec<usize>) {
 
 thread_local!(static EXPECTED: Cell<bool> = const { Cell::new(false) });
 
-/// Runs `act` without printing panics: those of bodies are part of the test.
+/// Runs `act` without printing panics, since panics of bodies are part of the test.
 fn quietly<R>(act: impl FnOnce() -> Result<R>) -> Result<R> {
     EXPECTED.set(true);
     let done = catch_unwind(AssertUnwindSafe(act));
@@ -168,8 +169,8 @@ fn window(world: &World) -> Result<Window<u64>> {
     Ok(u)
 }
 
-/// Returns what is wrong with a program, if anything, and whether it ran at least once from a plan
-/// of each kind.
+/// Returns the differences between the forms of a program, and whether the program ran at least
+/// once from a plan of each kind.
 fn differences(program: &Program, dir: &Path) -> (Vec<String>, bool) {
     let each: Result<Vec<(Vec<String>, bool)>> = ranks(RANKS).check(Check::Calls).collect(|world| {
         let said = RefCell::new(Vec::new());
@@ -405,7 +406,7 @@ fn searches(u: &mut Window<u64>, start: usize) -> Result<()> {
     Ok(())
 }
 
-/// This loop is the same, but it puts.
+/// The same loop as in [`searches`], but this loop puts.
 #[superstep]
 fn puts_on(u: &mut Window<u64>, end: usize) -> Result<()> {
     let mut i = 0;

@@ -1,5 +1,5 @@
 //! A superstep in two halves has the same results, bit for bit, as in one piece, on every transport
-//! and in every mode. `tests/epochs/differential.rs` has random ones.
+//! and in every mode. `tests/epochs/differential.rs` has random supersteps.
 
 use fencepost::prelude::*;
 use fencepost::{Op, Ranks, Source, World, ranks};
@@ -76,7 +76,8 @@ fn two_halves_leave_the_bits_of_one_piece() -> Result<()> {
     Ok(())
 }
 
-/// Puts 0..4 of each rank to 4..8 of the next rank, and gets 8..10 of that one into 10..12.
+/// Puts elements 0..4 of each rank to 4..8 of the next rank, and gets 8..10 of that rank into
+/// 10..12.
 #[superstep]
 fn shift(u: &mut Window<u64>) -> Result<()> {
     let next = (u.rank() + 1) % u.size();
@@ -261,7 +262,7 @@ fn told(world: &World, halves: bool, leaves: bool) -> Result<Vec<Vec<u64>>> {
     let mut ask = ask::prepare(world, by)?;
     let mut all = Vec::new();
     for step in 0..3 {
-        // The ranks need not do the same.
+        // The ranks need not all run the superstep in the same way.
         let halves = halves && (!leaves || (rank + step).is_multiple_of(2));
         let results = if halves {
             let running = tell.begin(u, &values, by)?;

@@ -1,5 +1,5 @@
-//! Steps visited band by band, on any number of ranks. They have the same bits as a serial program
-//! that sweeps step by step.
+//! Steps that are computed band by band, on any number of ranks. Their results have the same bits
+//! as those of a serial program that sweeps the array step by step.
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, ranks};
@@ -62,7 +62,8 @@ impl<const D: usize> Case<D> {
         std::array::from_fn(|d| grid[d] * self.reach * self.group + 2 * self.reach + self.extra[d])
     }
 
-    /// Returns the offsets of the stencil: along one dimension at a time, or in all at once.
+    /// Returns the offsets of the stencil: along one dimension at a time, or along all dimensions
+    /// at once.
     fn offsets(&self) -> Vec<[isize; D]> {
         let (reach, width) = (self.reach as isize, 2 * self.reach + 1);
         let all = (0..width.pow(D as u32))
@@ -133,7 +134,7 @@ impl<const D: usize> Case<D> {
         let field = |number: usize| -> Result<Window<f64>> {
             let mut field = world.window::<f64>(block.len())?;
             block.fill(&mut field, |cell| Self::value(number, cell));
-            // This brings the cells at an edge of the array, which no step computes.
+            // This exchange brings the cells at an edge of the array, which no step computes.
             exchange(&mut field, &block)?;
             Ok(field)
         };

@@ -119,8 +119,8 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     }
 }
 
-/// One step of a rank in a script: prepared or dynamic, and to the right, to the left, or from the
-/// next rank but one.
+/// One step of a rank in a script: a shift to the right or to the left, or a get from the next rank
+/// but one, prepared or dynamic.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Right { prepared: bool },
@@ -317,8 +317,8 @@ fn ranks_in_different_supersteps_get_errors_that_name_both() {
             all.u.fill(100 + rank);
             all.v.fill(200 + rank);
             let result = if rank == 1 { of_one(&mut all) } else { of_others(&mut all) };
-            // The elements are old, or those that some rank had when it arrived here. There is
-            // nothing else, and nothing torn.
+            // Each element is old, or some rank had it when it arrived here. No element has another
+            // value, and none is torn.
             for window in [&all.u, &all.v] {
                 let known = |cell: &u64| (100..103).contains(cell) || (200..203).contains(cell);
                 assert!(window.iter().all(known), "{what}: {:?}", &window[..]);
@@ -335,8 +335,8 @@ fn ranks_in_different_supersteps_get_errors_that_name_both() {
 }
 
 /// In a chain only releases flow back. So the ranks before the rank that swapped its windows may be
-/// steps ahead at that time, but only by their buffers. All ranks finally get an error, and no
-/// element is in a window for which it was not meant.
+/// steps ahead at that time, but no further than their buffers allow. All ranks finally get an
+/// error, and no element is in a window for which it was not meant.
 #[test]
 fn a_rank_of_a_chain_that_swaps_its_windows_is_an_error_on_all_ranks() {
     const RANKS: usize = 5;
@@ -430,7 +430,7 @@ fn what_a_rank_sent_arrives_after_it_has_gone() {
     }
 }
 
-/// The leaks that `failures.rs` does not have: compiled, prepared and loaded values, in a world
+/// The leaks that `tests/failures` does not have: compiled, prepared and loaded values, in a world
 /// that goes on.
 #[test]
 fn forgetting_what_was_prepared_leaves_the_world_usable() {

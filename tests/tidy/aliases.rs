@@ -19,7 +19,7 @@ fn aliases(source: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Returns what is wrong with a table, given the aliases of all sources.
+/// Returns the faults of a table, given the aliases of all sources.
 fn wrong(table: &str, aliases: &[(String, String)]) -> Vec<String> {
     let quoted =
         |cell: &str| -> Vec<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };

@@ -1,11 +1,11 @@
-//! Which file uses which, and what follows from it: floors, and cycles.
+//! Which file uses which other files, and the floors and cycles that follow from this.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The files of one crate, by module path (`fence::remote`; that of the crate's root is empty), and
-/// the modules that each of them uses.
+/// The files of one crate, by module path (`fence::remote`; the path of the crate's root is empty),
+/// and the modules that each of them uses.
 pub struct Arrows {
     /// By file, below the crate's `src`.
     pub uses: BTreeMap<String, BTreeSet<String>>,
@@ -124,7 +124,7 @@ impl Arrows {
             .collect()
     }
 
-    /// The files that use each other, directly or through others: each such set of more than one.
+    /// Returns each set of two or more files that use each other, directly or through other files.
     pub fn cycles(&self) -> Vec<BTreeSet<String>> {
         let reached = |from: &String| {
             let (mut seen, mut next) = (BTreeSet::new(), vec![from]);

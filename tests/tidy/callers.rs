@@ -38,8 +38,8 @@ struct Function {
     may_fail: bool,
     panics: bool,
     tracks: bool,
-    /// The first line that notes where it was called, and whether that is in a closure, which has
-    /// no caller.
+    /// The first line that records the caller's line, and whether it is in a closure, which has no
+    /// caller.
     notes: Option<(usize, bool)>,
 }
 
@@ -82,7 +82,8 @@ fn functions(source: &str) -> Vec<Function> {
         let body = lines[at + signature.len()..].iter().take_while(is_body);
         let notes = body.enumerate().find_map(|(below, line)| {
             let note = NOTES.iter().filter_map(|note| line.find(note)).min()?;
-            // If the line is passed to the call, it is not that of this function's caller.
+            // If the caller's line is passed to the call, it is not the line of this function's
+            // caller.
             let given =
                 line.contains("site, ..") || line.contains("site: ") || line.trim_start().starts_with("//");
             (!given).then(|| (at + signature.len() + below + 1, line[..note].matches('|').count() == 2))
@@ -101,7 +102,7 @@ fn functions(source: &str) -> Vec<Function> {
     all
 }
 
-/// The lines of a declaration, with the one that ends it.
+/// The lines of a declaration, including the line that ends it.
 trait TakeWhileInclusive<'s> {
     fn take_while_inclusive(self) -> impl Iterator<Item = &'s str>;
 }
@@ -117,8 +118,8 @@ impl<'s, I: Iterator<Item = &'s str>> TakeWhileInclusive<'s> for I {
     }
 }
 
-/// Returns what is wrong with the functions of a source; those of `api` may fail in a program's
-/// call. Adds the names of [`WITHOUT_LINES`] that it has met to `exempt`.
+/// Returns the faults of the functions of a source. If `is_api` is set, these functions may fail in
+/// a program's call. Adds the names of [`WITHOUT_LINES`] that occur in the source to `exempt`.
 pub fn untracked(source: &str, is_api: bool, exempt: &mut BTreeSet<&'static str>) -> Vec<String> {
     let mut wrong = Vec::new();
     for function in functions(source) {

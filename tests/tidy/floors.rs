@@ -1,4 +1,4 @@
-//! The floors of the runtime, and the cycles of files that there are.
+//! The floors of the runtime, and the cycles of files that are allowed.
 
 use crate::arrows::Arrows;
 use crate::root;
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 /// The folders of the runtime by floor, the lowest first: a file uses its own floor and those
-/// below. A folder inside another one may have a floor of its own.
+/// below. A folder inside another folder may have a floor of its own.
 ///
 /// A world and a window have one field for the state of each protocol. Its type is in a folder
 /// `state` of the protocol, which uses neither world nor window. Only the state of supersteps is

@@ -173,11 +173,12 @@ fn errors_and_panics_name_the_line_of_the_program_that_made_the_call() {
     assert!(unused.is_empty(), "no function needs these exemptions: {unused:?}");
 }
 
-/// Crates whose safe functions trust the addresses that they are given, or that they are called
-/// once. Programs do not reach these crates.
+/// Crates whose safe functions trust the addresses that they are given, or trust that they are
+/// called only once. Programs do not reach these crates.
 const TRUSTING: [&str; 2] = ["fencepost_transport", "fencepost_job"];
 
-/// Returns the first of them that this root of a crate re-exports as a whole, or as a module.
+/// Returns the first of these crates that this root of a crate re-exports as a whole, or as a
+/// module.
 fn shown(root: &str) -> Option<&'static str> {
     let hands_on = |name: &&str| {
         let public = |line: &str| line.trim_start().starts_with("pub use ") && line.contains(name);

@@ -1,13 +1,15 @@
-//! The interface fits into a head: the items that `src/surface.txt` lists have a limit.
+//! The interface is small enough to remember: the number of items that `src/surface.txt` lists has
+//! a limit.
 //!
-//! If the limit is reached, a new item either replaces another one, or its issue raises the limit.
+//! If the limit is reached, a new item either replaces another one, or the issue that adds the item
+//! raises the limit.
 
 use super::{read, root};
 
 /// The most items in all, with fields, variants and methods. Those that the documentation hides do
 /// not count.
 const ITEMS_MAX: usize = 500;
-/// The most names in the root: items, modules, and what is exported of other crates.
+/// The most names in the root: items, modules, and re-exports of other crates.
 const ROOT_MAX: usize = 78;
 
 /// Returns the number of all items that a list has, and of the names in its root.

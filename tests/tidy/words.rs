@@ -6,9 +6,9 @@ use fencepost_tests_support::random::Random;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Names that have another name now, and that name. They are listed as an identifier has them: a
-/// word with a plain meaning (a ring of ranks, a letter of an alphabet, a lane of a road) is not a
-/// name by itself.
+/// Retired names, and the names that replace them. Each is listed in the form in which it occurs in
+/// an identifier: a word with a plain meaning (a ring of ranks, a letter of an alphabet, a lane of
+/// a road) is not a name by itself.
 const RETIRED: [(&str, &str); 45] = [
     ("Place", "the target region, the position, or the coordinates"),
     ("Given", "source"),
@@ -105,7 +105,7 @@ const PHRASES: [(&str, &str); 43] = [
     ("in spite of", "although"),
 ];
 
-/// Folders whose sources and pages keep to them.
+/// Folders whose sources and pages must not contain these words.
 const KEPT: [&str; 13] = [
     "src",
     "planner",
@@ -122,7 +122,8 @@ const KEPT: [&str; 13] = [
     ".ci",
 ];
 
-/// A file and a folder within these that name the words themselves, or are a record of what was.
+/// A file and a folder that are exempt: the file lists the words themselves, and the folder is a
+/// record of the past.
 const EXCEPT: [&str; 2] = ["tests/tidy/words.rs", "benches/log"];
 
 /// Sources, pages and golden files of those folders.
@@ -212,7 +213,8 @@ fn prose(source: &str) -> (Vec<String>, Vec<String>) {
     (comments, messages)
 }
 
-/// `FENCEPOST_SAMPLE=seed cargo test --test tidy -- --nocapture sample` prints some to be read.
+/// `FENCEPOST_SAMPLE=seed cargo test --test tidy -- --nocapture sample` prints a sample for a
+/// person to read.
 #[test]
 #[expect(clippy::print_stdout, reason = "it prints a sample for a person to read")]
 fn a_sample_of_comments_and_messages_can_be_printed() {

@@ -85,7 +85,7 @@ pub(super) fn described(
             /// and for another machine.
             ///
             /// # Errors
-            /// Those of `arguments` and of the calls, with the rank.
+            /// The errors of `arguments` and of the calls, with the rank.
             pub fn compile #generics (
                 ranks: usize,
                 arguments: impl ::core::ops::FnMut(usize) -> #facade::Result<#bundle>,
@@ -125,12 +125,13 @@ pub(super) fn described(
 
             /// Prepares this superstep from the plan in a file, after comparing it with this rank's
             /// own pattern. The source is the path of the file, its bytes (of `include_bytes!`), or
-            /// the path of a folder: in a folder it is the file of this superstep and this number
-            /// of ranks, and if there is none, the superstep is prepared. A plan that was made for
-            /// another placement of the ranks is compiled again from its own calls.
+            /// the path of a folder. From a folder, `load` takes the file of this superstep for
+            /// this number of ranks. If there is no such file, it prepares the superstep. A plan
+            /// that was made for another placement of the ranks is compiled again from its own
+            /// calls.
             ///
             /// # Errors
-            /// As `prepare`; and `FILE` or `PLAN` for a file that is not a plan, or not one for
+            /// As `prepare`; and `FILE` or `PLAN` for a file that is not a plan, or not a plan for
             /// these calls.
             #[track_caller]
             pub fn load #generics (

@@ -13,8 +13,8 @@ pub(super) fn because(reason: &Reason) -> String {
     format!("line {}: `{}` {}", reason.span.start().line, reason.text, reason.why)
 }
 
-/// Returns the same names for a superstep whose pattern is not available. Using one of them is a
-/// compile error that shows why.
+/// Returns items with the same names for a superstep whose pattern is not available. Using one of
+/// these items is a compile error that shows the reason.
 pub(super) fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute]) -> TokenStream {
     let Superstep { facade, sig, .. } = superstep;
     let name = &sig.ident;

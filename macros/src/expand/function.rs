@@ -29,7 +29,7 @@ pub(super) fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) ->
         _ => None,
     });
     let statements = statements(superstep, body, &scope);
-    // The body sees a reborrow of each window, and that one is `mut` if the user wrote `mut`.
+    // The body sees a reborrow of each window, and the reborrow is `mut` if the user wrote `mut`.
     let mut sig = sig.clone();
     for input in &mut sig.inputs {
         if let FnArg::Typed(typed) = input
@@ -99,7 +99,7 @@ fn last_fence(block: &Block, body: &Body) -> Option<usize> {
 
 /// Returns whether the body ends in its last fence, or in the implicit fence of all its windows.
 /// After that fence there is at most an `Ok` of names and literals, so it does not matter whether
-/// that is evaluated before or after the fence.
+/// the `Ok` is evaluated before or after the fence.
 pub(super) fn ends_in_fence(superstep: &Superstep, body: &Body) -> bool {
     let Some(last) = last_fence(&superstep.body, body) else { return !fenced(&body.flow) };
     let statements = &superstep.body.stmts;

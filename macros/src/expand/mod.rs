@@ -66,7 +66,7 @@ pub fn harmless(item: TokenStream, error: &syn::Error) -> TokenStream {
         if matches!(&**ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Result")));
     let missing = error.to_string().contains(OTHER_MODE);
     if !returns_result || function.sig.constness.is_some() || missing {
-        // The `?` of the body, or its calls of missing methods, would be errors of their own.
+        // The `?` of the body, or its calls of missing methods, would cause errors of their own.
         function.sig.constness = None;
         function.block = syn::parse_quote!({ loop {} });
     }

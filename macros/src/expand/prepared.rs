@@ -19,9 +19,10 @@ pub(super) fn prepared_name(superstep: &Superstep) -> Ident {
 pub(super) enum Halves {
     /// The halves of a replay, which does not run the body.
     Replayed,
-    /// The body up to its last fence, then that fence.
+    /// The first half is the body up to its last fence, and the second half is that fence.
     Body,
-    /// The whole superstep, since the body continues after its last fence; then nothing.
+    /// The first half is the whole superstep, since the body continues after its last fence. The
+    /// second half is empty.
     Whole,
 }
 
@@ -53,7 +54,7 @@ pub(super) fn prepared_type(
     let turbofish = turbofish(superstep);
     let clause = &sig.generics.where_clause;
     let doc = format!("The superstep [`{name}`](fn@{name}), prepared: all ranks have agreed on its plan.");
-    // Under hidden names, since a parameter may have the name of the function.
+    // The parameters get hidden names, since a parameter may have the name of the function.
     let inputs = superstep.written().map(|written| written_input(superstep, written));
     let passed = superstep.written().map(|written| argument(place_of(written)));
     let (apart, all) = gathered(superstep, |index, _| argument(index).to_token_stream());
@@ -75,9 +76,9 @@ pub(super) fn prepared_type(
         #(#cfgs)*
         #[allow(dead_code, clippy::all, clippy::pedantic)]
         impl <#(#types),*> #prepared #names {
-            /// Runs it once: takes the parameters of the superstep's function, and returns what
-            /// that returns. Runs the body, and matches its calls with those of the plan, one by
-            /// one.
+            /// Runs the superstep once: takes the parameters of its function, and returns the
+            /// function's result. Runs the body, and matches its calls with those of the plan, one
+            /// by one.
             ///
             /// # Errors
             /// `PLAN` at the first call that is not in the plan; otherwise as the superstep.
@@ -96,7 +97,7 @@ pub(super) fn prepared_type(
 
             /// Returns the operations of all ranks that touch the same elements in ways whose order
             /// matters. If one rank has planned for all processes, since their calls are numerous
-            /// and all different, each other rank returns those on its own windows.
+            /// and all different, each other rank returns only the conflicts on its own windows.
             pub fn conflicts(&self) -> ::std::vec::Vec<#facade::Conflict> {
                 self.core.conflicts()
             }
@@ -105,8 +106,8 @@ pub(super) fn prepared_type(
             /// ranks call this, and rank 0 writes.
             ///
             /// # Errors
-            /// `IO` or `FILE` on rank 0 if the file cannot be written, and `RMA_SYNC` on the others
-            /// then; otherwise as a barrier.
+            /// If the file cannot be written, `IO` or `FILE` on rank 0, and `RMA_SYNC` on the other
+            /// ranks; otherwise as a barrier.
             #[track_caller]
             pub fn save(&self, path: impl ::core::convert::AsRef<::std::path::Path>) -> #facade::Result<()> {
                 self.core.save(path)
@@ -173,8 +174,8 @@ fn replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     }
 }
 
-/// Returns `replay` of a superstep whose body does more: using it is a compile error that explains
-/// this.
+/// Returns `replay` of a superstep whose body does anything else: using it is a compile error that
+/// explains this.
 fn no_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     let (facade, clause) = (&superstep.facade, &superstep.sig.generics.where_clause);
     let inputs = window_params(superstep).skip(1).map(|(_, _, ty)| quote!(, _: &mut #ty));
@@ -208,16 +209,16 @@ fn begin_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStre
     let (windows, types) = taken(superstep, &names);
     quote! {
         /// Begins a `replay`: takes the windows by value, and returns without waiting for another
-        /// rank. The superstep reads the elements of the windows as they are at this call. Only
-        /// epochs before the last one are run whole. `finish` of the result ends the superstep and
-        /// returns the windows; until then this rank may compute.
+        /// rank. The superstep reads the elements of the windows as they are at this call. Epochs
+        /// before the last one are run whole. `finish` of the result ends the superstep and returns
+        /// the windows; until then this rank may compute.
         ///
         /// # Errors
         /// `RMA_SYNC` if a superstep of the world (by posts and starts: a run of this plan) was
         /// begun and is not finished; otherwise as `replay`. The windows are dropped.
         ///
         /// # Cost
-        /// That of this rank's packs and sends, which is all that other ranks wait for. The first
+        /// The cost of this rank's packs and sends. Other ranks wait for nothing else. The first
         /// call also determines the elements that the rank keeps, and the verifier proves that the
         /// schedule leaves them alone.
         #[track_caller]
@@ -264,21 +265,21 @@ fn begin_body(superstep: &Superstep, lifetimes: &[&GenericParam], halves: Halves
     let (bind, does, cost) = match halves {
         Halves::Whole => (
             quote!(bind),
-            "Runs the whole superstep, for its body goes on after its last fence: takes what the function takes, the windows \
-             themselves. `finish` of what it returns has nothing left to wait for.",
-            "That of `run`. The first time also the elements that the rank keeps are found, and the verifier shows that \
-             the schedule leaves them alone.",
+            "Runs the whole superstep, since its body continues after its last fence. Takes the parameters of the \
+             superstep's function, the windows by value. `finish` of the result has nothing left to wait for.",
+            "That of `run`. The first call also determines the elements that the rank keeps, and the verifier proves \
+             that the schedule leaves them alone.",
         ),
         Halves::Body | Halves::Replayed => (
             quote!(bind_half),
-            "Begins a `run`: takes what the function takes, the windows themselves, runs the body up to its last fence, \
-             and returns without having waited for another rank there. Slices that are put may be used again, and windows \
-             are as they are there for all that the last epoch reads. `finish` of what it returns ends the superstep, and \
-             returns the windows and what the body has returned: tickets have their elements then. Until then this rank \
-             may compute.",
-            "That of the body, of a copy of the slices that are put, and of this rank's packs and sends, which is all \
-             that other ranks wait for. The first time also the elements that the rank keeps are found, and the verifier \
-             shows that the schedule leaves them alone.",
+            "Begins a `run`: takes the parameters of the superstep's function, the windows by value. Runs the body up to \
+             its last fence, and returns without waiting for another rank at that fence. Slices that are put may be \
+             reused afterwards. The last epoch reads the elements of the windows as they are at that fence. `finish` of \
+             the result ends the superstep, and returns the windows and the value that the body has returned. Tickets \
+             have their elements then. Until then this rank may compute.",
+            "That of the body, of a copy of the slices that are put, and of this rank's packs and sends. Other ranks wait \
+             for nothing else. The first call also determines the elements that the rank keeps, and the verifier proves \
+             that the schedule leaves them alone.",
         ),
     };
     quote! {

@@ -55,9 +55,9 @@ impl<'a> Visit<'a> for Mutable {
 
 /// The bindings of a pattern to parts of a value.
 struct Parts {
-    /// Whether one of them is `ref mut`.
+    /// Whether any of the bindings is `ref mut`.
     by_mut: bool,
-    /// Whether there are any.
+    /// Whether there are any bindings.
     bind: bool,
 }
 
@@ -73,7 +73,8 @@ impl<'a> Visit<'a> for Parts {
 struct Changes<'s> {
     needs: &'s BTreeMap<String, Need>,
     mutable: &'s BTreeSet<String>,
-    /// The arguments that are `&mut` themselves: a function to which one is passed can change it.
+    /// The arguments that are `&mut` themselves: a function to which such an argument is passed can
+    /// change the value behind it.
     references: &'s BTreeSet<String>,
     /// Whether the visit is in a closure or a macro, which the slice does not examine.
     inside: bool,
@@ -88,7 +89,8 @@ impl Changes<'_> {
         self.needs.get(&root).map(|need| (root, *need))
     }
 
-    /// Handles an assignment to `places`. It is an unknown change if the slice does not look there.
+    /// Handles an assignment to `places`. The assignment is an unknown change if the slice does not
+    /// examine the code that contains it.
     fn assigned(&mut self, places: &Expr, at: &impl ToTokens) {
         let value = |root: &&syn::Ident| self.needs.get(&root.to_string()) == Some(&Need::Value);
         if self.inside
@@ -158,7 +160,8 @@ impl<'a> Visit<'a> for Changes<'_> {
     }
 
     fn visit_expr_call(&mut self, call: &'a syn::ExprCall) {
-        // A closure that is `mut`, or a `&mut` to one, changes the variables that it has captured.
+        // A closure that is `mut`, or a `&mut` to such a closure, changes the variables that it has
+        // captured.
         if let Some(name) = name_of(&call.func).map(ToString::to_string)
             && (self.mutable.contains(&name) || self.references.contains(&name))
             && self.needs.contains_key(&name)

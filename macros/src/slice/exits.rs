@@ -1,9 +1,9 @@
 //! [`Exit`]: where the body may leave early with an error, and which of these exits a pattern can
 //! have.
 //!
-//! A pattern is what a successful execution does, so an exit may be left out if the pattern cannot
-//! evaluate its condition. It stays whenever it can, since the code after it may rely on it: an
-//! index, the end of a loop, the size of a buffer.
+//! A pattern describes a successful execution, so an exit may be left out if the pattern cannot
+//! evaluate its condition. An exit stays whenever it can, since the code after the exit may rely on
+//! its condition: an index, the end of a loop, the size of a buffer.
 
 use super::keepers::{Found, Keepers};
 use super::need::{Known, Need};

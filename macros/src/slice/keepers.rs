@@ -60,7 +60,7 @@ impl<'s> Keepers<'s> {
     }
 
     /// Handles an assignment to `places`. If a name is needed only for its shape, assigning a part
-    /// of it does not count.
+    /// of its value does not count.
     fn assigned(&mut self, places: &Expr) {
         let whole = root_of(places).is_none() || name_of(places).is_some();
         roots_of(places).into_iter().for_each(|root| self.changed(root, whole));

@@ -8,8 +8,8 @@
 //! stays.
 //!
 //! Code that cannot be followed makes the superstep dynamic, with the line as the [`Reason`].
-//! Assumptions about unseen code are listed in `state`. They are compared with the body's calls the
-//! first time, and each time under `FENCEPOST_CHECK`.
+//! Assumptions about unseen code are listed in `state`. The first execution, and each execution
+//! under `FENCEPOST_CHECK`, compares the resulting pattern with the body's calls.
 
 mod changes;
 mod exits;
@@ -52,17 +52,17 @@ pub struct Slice {
     /// Whether the body consists only of operations between sections, as far as syntax shows. A
     /// replay then needs no body.
     pub replays: bool,
-    /// Whether a source is of a type that the caller chooses. It may then be values, for which the
-    /// body must run.
+    /// Whether a source is of a type that the caller chooses. The source may then be values, for
+    /// which the body must run.
     pub generic: bool,
 }
 
 /// Slices the body, or returns the line that prevents this.
 ///
-/// A pattern is what a successful execution does. Each exit by error stays if the slice can
-/// evaluate its condition, since a later index or the end of a loop may rely on it. An exit that
-/// needs elements is left out, and the pattern continues behind it. For this reason the evaluation
-/// of a pattern is bounded, a panic in it claims nothing, and it contains no unsafe code.
+/// A pattern describes a successful execution. Each exit by error stays if the slice can evaluate
+/// its condition, since a later index or the end of a loop may rely on it. An exit that needs
+/// elements is left out, and the pattern continues behind it. For this reason the evaluation of a
+/// pattern is bounded, a pattern that panics claims nothing, and a pattern contains no unsafe code.
 pub fn slice(superstep: &Superstep, body: &Body) -> Outcome {
     match described(superstep, body) {
         Ok(slice) => Outcome::Described(slice),

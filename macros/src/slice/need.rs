@@ -14,7 +14,7 @@ pub enum Need {
     Value,
 }
 
-/// The needs of the slice, and what the names denote.
+/// The needs of the slice, and the meaning of the names.
 #[derive(Clone, Copy)]
 pub struct Known<'s> {
     pub scope: &'s Scope,
@@ -29,7 +29,7 @@ pub struct Known<'s> {
 }
 
 impl Known<'_> {
-    /// Returns the extent to which a name is needed, if it is.
+    /// Returns the extent to which a name is needed, or `None` if it is not needed.
     pub fn needed(&self, name: &syn::Ident) -> Option<Need> {
         self.needs.get(&name.to_string()).copied()
     }

@@ -12,8 +12,8 @@ use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Expr, Macro, Stmt};
 
-/// Finds what is not available to the slice: elements of windows, the world, operations, lengths in
-/// closures.
+/// Finds parts of an expression that are not available to the slice: elements of windows, the
+/// world, operations, lengths in closures.
 pub struct Reads<'s> {
     scope: &'s Scope,
     closure: bool,
@@ -111,8 +111,8 @@ pub struct Ahead<'s> {
     pub counts: &'s Ident,
 }
 
-/// Returns the statement that counts one turn at the start of a loop's body. It bounds a pattern
-/// whose body may end its loops by something that a pattern does not have.
+/// Returns the statement that counts one turn at the start of a loop's body. The statement bounds a
+/// pattern whose body may end its loops by something that a pattern does not have.
 pub fn turn(counts: &Ident, span: Span) -> TokenStream {
     quote_spanned!(span=> #counts.turn()?;)
 }

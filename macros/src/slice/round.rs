@@ -29,7 +29,7 @@ type Sliced = Result<TokenStream, Reason>;
 pub struct Round {
     /// The statements that stay.
     pub statements: TokenStream,
-    /// The needs, including those of these statements.
+    /// The needs, including those of the statements that stay.
     pub found: BTreeMap<String, Need>,
     /// Whether nothing was left out, and no operation has a buffer of its own.
     pub whole: bool,
@@ -189,7 +189,8 @@ impl Slicer<'_> {
         let keepers = Keepers::of(self.known, expr);
         match strip(expr) {
             Expr::Try(inner) if self.known.exits.contains(&place_of(inner.question_token.span)) => {
-                // A replay must run the body, too, since the expression may be more than a check.
+                // A replay cannot leave out the body, since the expression may be more than a
+                // check.
                 self.whole = false;
                 if is_err(&inner.expr) && mentioned(&inner.expr).iter().any(|name| self.is_local(name)) {
                     return Ok(self.left(inner.question_token.span));
@@ -394,8 +395,8 @@ impl Slicer<'_> {
                     || self.known.scope.worlds.contains(name)
                     || self.is_local(name)
             });
-            // The user's own error, unless it mentions something that the slice does not know;
-            // otherwise one that names the line.
+            // Returns the user's own error, unless it mentions something that the slice does not
+            // know. In that case, returns an error that names the line.
             return Ok(if locals || self.known.states.first(value).is_some() {
                 self.left(span)
             } else {
@@ -490,8 +491,8 @@ impl Slicer<'_> {
                     return Ok(local.to_token_stream());
                 }
                 self.generic |= self.is_generic(name);
-                // It may be a range or a datatype, for which the named elements matter and not only
-                // their number.
+                // The source may be a range or a datatype. Then the elements that it names matter,
+                // and not only their number.
                 self.keep(local)
             }
             None => self.keep(local),

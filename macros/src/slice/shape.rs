@@ -1,4 +1,4 @@
-//! The number of a value's elements, without the elements: all that the pattern needs to know of a
+//! The number of a value's elements, without the elements: the pattern needs to know no more of a
 //! slice that is put.
 
 use crate::chain::Scope;
@@ -17,7 +17,7 @@ use syn::{Expr, Item, Local, Pat, Path, RangeLimits, Type};
 pub enum Shape<'a> {
     /// This expression replaces the original.
     Value(TokenStream),
-    /// It has as many elements as this name, so only the shape of the name is needed.
+    /// The original has as many elements as this name, so only the shape of the name is needed.
     Name(&'a syn::Ident),
 }
 
@@ -142,8 +142,8 @@ pub fn shape<'a>(
                 }
                 Ok(Expr::Repeat(repeat)) => {
                     let len = keep(&repeat.len)?;
-                    // The argument gives the length, and it may not be checked yet: `zeros` panics
-                    // for it, and does not abort.
+                    // The argument gives the length, which may not have been checked yet. If it is
+                    // too large, `zeros` panics and does not abort.
                     value(quote_spanned!(expr.span()=> #facade::__private::zeros(0..(#len))))
                 }
                 _ => Ok(None),

@@ -5,7 +5,8 @@
 //! replay later still. So only arguments, locals and constants may decide where operations go.
 //! Statics, clocks, cells and the order of a hash map are recognised here by their syntax. Two
 //! things that syntax cannot show are assumed: a function or a method that is called with arguments
-//! returns the same for the same arguments, and a type that hides a cell is not changed meanwhile.
+//! returns the same result for the same arguments, and a type that hides a cell is not changed
+//! meanwhile.
 
 use super::need::Need;
 use crate::collect::Reason;

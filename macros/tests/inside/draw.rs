@@ -1,5 +1,5 @@
-//! Random bodies of supersteps that are only sliced. `tests/supersteps/slicer.rs` runs the first
-//! ones.
+//! Random bodies of supersteps that are only sliced. `tests/supersteps/slicer.rs` runs the first of
+//! these bodies.
 
 #[path = "../../../tests/drawn/src/body.rs"]
 mod body;

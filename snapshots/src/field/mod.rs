@@ -83,7 +83,7 @@ impl Field {
         Self::of(file, path)
     }
 
-    /// Does what [`open`](Self::open) does with a file that is open.
+    /// Does the same as [`open`](Self::open) with a file that is already open.
     #[track_caller]
     pub(crate) fn of(file: File, path: &Path) -> Result<Self> {
         let site = Location::caller();
@@ -123,28 +123,30 @@ impl Field {
         &self.header.shape
     }
 
-    /// Reads the cells of `block` from the file to `cells`, its local storage: the block's own, and
-    /// those of its halo that the array has, around the edges of dimensions that wrap. Cells of the
-    /// halo that the array does not have, and padding, keep their values.
+    /// Reads the cells of `block` from the file to `cells`, the local storage of the block. These
+    /// are the block's own cells and the cells of its halo that are in the array. The halo
+    /// continues around the edges of dimensions that wrap. Cells of the halo that are not in the
+    /// array, and padding, keep their values.
     ///
-    /// It is not collective, and needs no world. Each rank reads what it stores, and several
-    /// threads may use one field.
+    /// The call is not collective, and needs no world. Each rank reads the cells that it stores,
+    /// and several threads may use one field.
     ///
-    /// The file may be in C or Fortran order and have any byte order. If its type is not that of
-    /// the cells, numbers are converted, provided that each number of the one type has its exact
-    /// value in the other one: i16 to f64 or u8 to i32, but neither i64 nor u64 to f64, nor f64 to
-    /// f32. An element that is not a number is read from voids of its size.
+    /// The file may be in C or Fortran order and have any byte order. If the file's type is not the
+    /// type of the cells, numbers are converted, provided that the type of the cells can hold every
+    /// number of the file's type exactly: i16 to f64 or u8 to i32, but neither i64 nor u64 to f64,
+    /// nor f64 to f32. An element that is not a number is read from voids of its size.
     ///
     /// # Errors
     /// SIZE if the shape of the array is not that of the block's global cells, or `cells` does not
     /// have the length of the block; TYPE if numbers of the file's type can't be converted exactly;
     /// IO if the file can't be read; FILE if it was truncated since it was opened. The cells are
-    /// unchanged after SIZE or TYPE, and otherwise some may be read.
+    /// unchanged after SIZE or TYPE. After other errors, some cells may have been read.
     ///
     /// # Cost
     /// Reads about the bytes of the block once, in the order of the file, through at most 4 MiB of
-    /// memory. Rows of 16 KiB or more of the same type and in C order are read to their place.
-    /// Short rows are read together with what is between them, if that is at most 4 KiB.
+    /// memory. Rows of 16 KiB or more of the same type and in C order are read directly into
+    /// `cells`. Short rows are read together with the bytes between them, if these are at most 4
+    /// KiB.
     #[track_caller]
     pub fn load<T: Element, const D: usize>(&self, block: &Block<D>, cells: &mut [T]) -> Result<()> {
         const { assert!(size_of::<T>() > 0, "an element of a field has at least one byte") };
@@ -184,14 +186,14 @@ impl Field {
     /// array in C order. `cells` is the block's local storage. All ranks of `world` call it.
     ///
     /// A file that exists at `path` is replaced when all of the new one is on the disk. Other
-    /// programs, and this one after a crash, find the old file or the new one, and nothing between.
+    /// programs, and this program after a crash, find either the old file or the complete new one.
     ///
     /// # Errors
     /// ARG if the block is not this rank's block of `world`, `path` names no file, or ranks give
     /// different arrays, element types or names; SIZE if `cells` does not have the length of the
     /// block; IO if a rank can't write its part, such as on a full disk, or if it does not see the
-    /// file that rank 0 has created. All ranks return an error if one does, and the old file is
-    /// still there. Otherwise as [`World::broadcast`].
+    /// file that rank 0 has created. If one rank returns an error, all ranks do, and the old file
+    /// is unchanged. Otherwise as [`World::broadcast`].
     ///
     /// # Cost
     /// Each rank writes its cells once, and waits until they are on the disk. Rows that follow each
@@ -226,7 +228,8 @@ fn failed(path: &Path, what: &str, error: io::Error) -> Error {
     Error::new(ErrorClass::Io, format!("{}: {what}: {error}", path.display())).because(error)
 }
 
-/// Returns the name of a type of a file, for errors: as in Rust, if it is a number.
+/// Returns the name of a file's element type, for errors. Types of numbers have their names in
+/// Rust.
 fn named(descr: &str) -> String {
     let (order, kind) = descr.split_at(1);
     let (kind, size) = kind.split_at(1);
@@ -238,7 +241,7 @@ fn named(descr: &str) -> String {
     }
 }
 
-/// Returns the name of the type of cells, for errors.
+/// Returns the name of the cells' element type, for errors.
 fn type_of<T: Element>() -> String {
     format!("{} ('{}')", std::any::type_name::<T>(), header::descr::<T>())
 }

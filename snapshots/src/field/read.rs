@@ -8,22 +8,22 @@ use fencepost_runtime::Element;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The most bytes between two runs that are read together. To read this many takes as long as a
-/// system call.
+/// The most bytes between two runs that are read together. Reading this many bytes takes as long as
+/// a system call.
 const GAP_MAX: u64 = 4 << 10;
 /// The most runs in the buffer.
 const RUNS_MAX: usize = 1 << 15;
-/// The number of cells of a column that are stored before the next column. Each of them is in
-/// another cache line, so this many lines are written in turn.
+/// The number of cells of a column that are stored before the next column. Each of these cells is
+/// in a cache line of its own, so this many lines are written in turn.
 const SCATTERED: usize = 16;
 
 /// How the elements of a file become cells.
 pub(super) struct Conversion<T> {
     /// Converts elements to every `stride`-th cell, from the first one on.
     convert: fn(elements: &[u8], cells: &mut [T], stride: usize),
-    /// Whether the bytes of an element are those of a cell, once swapped.
+    /// Whether an element has the same bytes as its cell, after swapping them if `swaps` is set.
     is_same: bool,
-    /// Whether the high byte of an element is its first.
+    /// Whether the high byte of an element comes first in the file.
     swaps: bool,
 }
 
@@ -67,7 +67,8 @@ fn copy<T: Element>(elements: &[u8], cells: &mut [T], stride: usize) {
     }
 }
 
-/// Converts elements of type `F` to cells of type `T`, which is `U` by another name.
+/// Converts elements of type `F` to cells of type `T`. The caller passes the same type as `T` and
+/// `U`.
 fn widen<F: Element, U: Element + From<F>, T: Element>(elements: &[u8], cells: &mut [T], stride: usize) {
     let cells: &mut [U] = bytemuck::cast_slice_mut(cells);
     let elements = elements.chunks_exact(size_of::<F>());
@@ -120,8 +121,9 @@ pub(super) fn read<T: Element, const D: usize>(
 }
 
 /// Returns the extent of the tiles in which a box is read from a file in Fortran order. The last
-/// dimension is the fastest in memory and the slowest in the file. So a tile has a few cells along
-/// it, which share lines of a cache, and is long along the first one, which is read in one piece.
+/// dimension is the fastest in memory and the slowest in the file. So a tile has few cells along
+/// the last dimension, which share cache lines. The tile is long along the first dimension, which
+/// is read in one piece.
 fn tile<const D: usize>(size: usize, extent: [usize; D]) -> [usize; D] {
     let mut tile = extent;
     let cells = BUFFER / size;
@@ -150,22 +152,22 @@ fn indices<const D: usize>(
 
 /// Elements that are consecutive in the file, and in the buffer.
 struct Run {
-    /// The offset of the first one in the buffer.
+    /// The offset of the first element in the buffer.
     offset: usize,
-    /// The index of its cell.
+    /// The index of the first element's cell.
     cell: usize,
     len: usize,
 }
 
 /// Bytes of the file that are read by one call.
 struct Span {
-    /// The offset of the first one in the file.
+    /// The offset of the first byte in the file.
     start: u64,
-    /// The offset of the first one in the buffer. The span ends where the next one begins.
+    /// The offset of the first byte in the buffer. The span ends where the next span begins.
     offset: usize,
 }
 
-/// Reads runs of elements: long ones at once, and others together when the buffer is full.
+/// Reads runs of elements: long runs at once, and short runs together when the buffer is full.
 struct Reader<'a, T> {
     field: &'a Field,
     conversion: Conversion<T>,

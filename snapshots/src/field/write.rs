@@ -1,4 +1,4 @@
-//! Writes the cells of all ranks to one file, which then takes the place of an older one.
+//! Writes the cells of all ranks to one file, which then replaces an older file.
 
 use super::{BUFFER, DIRECT, check_len, failed};
 use crate::cells::file_runs;
@@ -32,7 +32,8 @@ pub(super) fn save<T: Element, const D: usize>(
         0 => Temporary::create(path, &header, whole.len).map(|created| temporary = Some(created)),
         _ => Ok(()),
     };
-    // Rank 0's name of the file and what it writes there, for the others to compare.
+    // The name of rank 0's file and the description of its array. The other ranks compare the
+    // description with their own.
     let mut text = temporary.as_ref().map_or(Vec::new(), |created: &Temporary| {
         format!("{}\n{}", created.name, whole.description).into_bytes()
     });
@@ -60,7 +61,7 @@ pub(super) fn save<T: Element, const D: usize>(
     agree(world, temporary.map_or(Ok(()), |temporary| temporary.publish(path)), site)
 }
 
-/// What all ranks write together.
+/// The file that all ranks write together.
 struct Whole {
     /// The length of the file.
     len: u64,
@@ -104,8 +105,8 @@ fn check<T: Element, const D: usize>(
     Ok(Whole { len, description })
 }
 
-/// If a rank has an error, returns an error on all ranks: the rank's own one, or else that of the
-/// lowest rank with one.
+/// If any rank has an error, returns an error on all ranks. A rank that has an error returns its
+/// own; the others return the error of the lowest rank that has one.
 #[track_caller]
 fn agree<R>(world: &World, own: Result<R>, site: &'static Location<'static>) -> Result<R> {
     let rank = world.rank();
@@ -133,8 +134,8 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A file that is not yet complete, in the folder in which it is going to be. It is removed if it
-/// is not published.
+/// A file that is not yet complete, in the folder of the final file. It is removed unless it is
+/// published.
 struct Temporary {
     name: String,
     path: PathBuf,
@@ -142,12 +143,13 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// Creates the file that becomes the one at `path`, with its header and its length.
+    /// Creates the file that later replaces the file at `path`, with its header and its length.
     fn create(path: &Path, header: &[u8], len: u64) -> Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        // Unique in a folder that hosts share, and short even if the name of the file is long.
+        // This name is unique even in a folder that hosts share, and short even if the name of the
+        // final file is long.
         let name = format!(".writing-{}-{count}-{time:x}.npy", std::process::id());
         let temporary = folder_of(path).join(&name);
         let what = "the field cannot be written, since a file cannot be created in its folder";
@@ -159,15 +161,15 @@ impl Temporary {
         set.map(|()| created).map_err(|error| failed(path, &what, error))
     }
 
-    /// Makes it the file at `path`.
+    /// Renames the file to `path`.
     fn publish(self, path: &Path) -> Result<()> {
-        let unwritten = |error| failed(path, "the complete file cannot be put there", error);
+        let unwritten = |error| failed(path, "the complete file cannot be moved to this path", error);
         fs::rename(&self.path, path).map_err(unwritten)?;
         File::open(folder_of(path)).and_then(|folder| folder.sync_all()).map_err(unwritten)
     }
 }
 
-/// Removes the file, unless it has another name by now.
+/// Removes the file, unless it was renamed.
 impl Drop for Temporary {
     fn drop(&mut self) {
         // If the folder has become unwritable there is nothing to be done.
@@ -202,7 +204,7 @@ fn write<T: Element, const D: usize>(
 ) -> io::Result<()> {
     let (extent, widths, strides) = (block.extent(), block.widths(), block.strides());
     let row = extent[D - 1];
-    // The first cells of the own rows, in the order of the file.
+    // The first cells of this block's rows, in the order of the file.
     let mut rows = (0..extent[..D - 1].iter().product()).map(|number: usize| {
         let (mut rest, mut cell) = (number, widths[D - 1]);
         for d in (0..D - 1).rev() {
@@ -214,7 +216,7 @@ fn write<T: Element, const D: usize>(
     let mut packed = Packed { file, at: 0, bytes: Vec::new() };
     for (first, len) in file_runs(&block.global(), &block.origin(), &extent) {
         packed.at = data + first * size_of::<T>() as u64;
-        // Rows that follow each other in memory, too.
+        // The range of rows that are consecutive in memory, too.
         let mut joined = 0..0;
         for cell in rows.by_ref().take(len / row) {
             if cell != joined.end {
@@ -237,7 +239,7 @@ fn write<T: Element, const D: usize>(
 /// Bytes that follow each other in the file.
 struct Packed<'a> {
     file: &'a File,
-    /// The offset in the file of the first of `bytes`.
+    /// The offset in the file at which `bytes` begin.
     at: u64,
     bytes: Vec<u8>,
 }

@@ -1,1 +1,1 @@
-//! Nothing: the tests are in `tests/report.rs`.
+//! An empty library: the tests are in `tests/report.rs`.

@@ -45,7 +45,7 @@ fn evaluate(tab: &Tab, expression: &str) -> serde_json::Value {
     result.value.unwrap_or(serde_json::Value::Null)
 }
 
-/// What the page has requested, and which errors it has reported.
+/// The requests of the page, and the errors that it has reported.
 #[derive(Default)]
 struct Seen {
     requests: Vec<String>,
@@ -81,7 +81,7 @@ fn watch(tab: &Arc<Tab>) -> Arc<Mutex<Seen>> {
     seen
 }
 
-/// Sets the colours that the page is asked for.
+/// Sets the colour scheme that the browser reports to the page as preferred.
 fn prefer(tab: &Tab, colours: &str) {
     let feature = Emulation::MediaFeature { name: "prefers-color-scheme".into(), value: colours.into() };
     tab.call_method(Emulation::SetEmulatedMedia { media: None, features: Some(vec![feature]) }).unwrap();
@@ -106,7 +106,7 @@ fn look(browser: &Browser, name: &str, plan: Compiled) {
     let tab = browser.new_tab().unwrap();
     let seen = watch(&tab);
     tab.navigate_to(&format!("file://{}", path.display())).unwrap().wait_until_navigated().unwrap();
-    // By the page's own clock, since the driver polls.
+    // Measured by the page's own clock, since the driver polls.
     let first_click = evaluate(
         &tab,
         "new Promise((resolve) => { const link = document.querySelector('nav a');
@@ -165,7 +165,7 @@ fn look(browser: &Browser, name: &str, plan: Compiled) {
     for kind in ["A", "SUMMARY", "BUTTON"] {
         assert!(kinds.contains(kind), "{name}: {kind} is not reached by keys: {kinds:?}");
     }
-    // Pictures and tables have names for those who hear the page.
+    // Pictures and tables have names for users of screen readers.
     let tree = tab.call_method(FullTree {}).unwrap();
     let mut named = std::collections::BTreeMap::new();
     for node in tree["nodes"].as_array().unwrap() {
@@ -206,7 +206,7 @@ fn pages_are_clicked_sorted_and_reached_by_keys() {
         ]
         .map(OsStr::new)
         .to_vec(),
-        // A plan of a million ranks is compiled meanwhile.
+        // The browser is idle while a plan of a million ranks is compiled.
         idle_browser_timeout: Duration::from_secs(600),
         ..LaunchOptions::default()
     };

@@ -3,9 +3,9 @@
 //! name. If the call in the last marked line is refused, its mark states that.
 //!
 //! The programs of the first files follow the descriptions of RMARaceBench's MPI cases of these
-//! kinds, as far as Rust can express them. Most of its local conflicts borrow a buffer twice, so
-//! they do not compile. The programs of `similar` are ours, and only look as if something
-//! conflicted.
+//! kinds, as far as Rust can express them. Most local conflicts of RMARaceBench borrow a buffer
+//! twice in Rust, so they do not compile. The programs of `similar` are ours, and only look as if
+//! something conflicted.
 
 mod atomic;
 mod conflict;
@@ -48,7 +48,7 @@ fn said(text: &str, line: usize) -> &str {
     text.lines().nth(line - 1).unwrap_or_default()
 }
 
-/// Checks that a case ended as its name states. If it did not, returns what is wrong.
+/// Checks that a case ended as its name states. If it did not, returns a description of the fault.
 fn judge(name: &str, file: &str, lines: &[usize], ends: &[End]) -> std::result::Result<(), String> {
     if name.ends_with("-no") {
         return match ends.iter().find_map(|end| end.as_ref().err()) {
@@ -95,7 +95,7 @@ pub(crate) fn judged(transports: &[TransportKind]) -> String {
             assert!(name.ends_with("-no") == lines.is_empty() && lines.len() <= 2, "{name}: {lines:?}");
             for transport in transports {
                 let ends = ends(transport, Check::Conflicts, program).expect("the world goes on");
-                // Such a call is refused on the rank that makes it, and no other rank is notified.
+                // The call is refused on the rank that makes it, and no other rank is notified.
                 let judged = if at_the_call {
                     let found = ends.iter().flatten_err().all(|(class, text)| {
                         let named = |line: &usize| text.contains(&format!("{file}:{line}"));

@@ -1,5 +1,5 @@
 //! Prints the constants of an interface of MPI, `open-mpi`, `mpich` or `standard`, as `constants.c`
-//! prints those of a header.
+//! prints the constants of a header.
 
 use fencepost_transport::mpi::{Family, numbers};
 use std::io::Write;

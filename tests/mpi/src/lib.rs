@@ -51,7 +51,7 @@ struct Sent {
 struct Messages {
     inbox: Mutex<VecDeque<Sent>>,
     taken: Mutex<BTreeSet<usize>>,
-    /// The number of messages that it has sent.
+    /// The number of messages that this rank has sent.
     sent: AtomicUsize,
 }
 

@@ -18,7 +18,8 @@ const HOST: c_int = 2;
 const NONE: c_int = 0x2c00_0000;
 /// A request that is complete at once.
 const REQUEST: c_int = 3;
-/// The request for the first long message that a rank sends. The requests for the next ones follow.
+/// The request for the first long message that a rank sends. The requests for later long messages
+/// follow.
 const LONG_REQUEST: c_int = 16;
 /// The length in bytes from which a message is complete only when it is being received.
 const LONG: usize = 4 << 10;
@@ -32,7 +33,7 @@ struct Rank {
     /// The messages that were matched and not yet received, by their handles.
     matched: BTreeMap<c_int, Vec<u8>>,
     handles: c_int,
-    /// The number of long messages that it has sent.
+    /// The number of long messages that this rank has sent.
     sent: c_int,
 }
 

@@ -35,8 +35,8 @@ pub enum Call {
         /// The elements that are exposed, and the operations that may access them.
         lent: Lent,
     },
-    /// Waits until the sources of a posted window have completed, and applies what they put and
-    /// accumulated.
+    /// Waits until the sources of a posted window have completed, and applies their puts and
+    /// accumulates.
     Wait {
         /// The window.
         window: WindowId,

@@ -1,4 +1,5 @@
-//! Finds what a check finds in an epoch between two fences (28), one element at a time.
+//! Finds the conflicts that a check finds in an epoch between two fences (28), one element at a
+//! time.
 
 use super::epoch::Epoch;
 use super::world::target;
@@ -8,7 +9,7 @@ use fencepost_planner::ids::{Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Operation};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An operation: the rank that calls it, and its position among those of that rank.
+/// An operation: the rank that calls it, and its position among the operations of that rank.
 type Caller = (Rank, OperationId);
 
 /// A rank's part of a window.
@@ -17,7 +18,7 @@ type Part = (usize, WindowId);
 /// The elements of a part that an operation touches, and the kind of the access.
 type Access = (Part, Kind, BTreeSet<i64>);
 
-/// Two operations that conflict on one rank, or one that overwrites itself there.
+/// Two operations that conflict on one rank, or an operation that overwrites itself on a rank.
 ///
 /// An operation that overwrites itself is both entries of `between`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -28,7 +29,7 @@ pub struct Conflicting {
     pub window: WindowId,
     /// The two operations. The lower rank comes first, and for one rank the earlier operation.
     pub between: [(Rank, OperationId); 2],
-    /// The elements on which they conflict, or that the one operation writes twice, ascending.
+    /// The elements on which they conflict, or that an operation writes twice, ascending.
     pub elements: Vec<i64>,
 }
 
@@ -50,9 +51,9 @@ fn accesses(operation: &Operation, rank: usize) -> Vec<(Part, Kind, &Datatype)> 
     all
 }
 
-/// Returns what is found at calls (29): operations that overwrite themselves, and conflicts with an
-/// earlier operation of the same rank. In a conflict, the later operation is then no part of the
-/// epoch.
+/// Returns the conflicts that are found at calls (29): operations that overwrite themselves, and
+/// conflicts with an earlier operation of the same rank. The later operation of a conflict is then
+/// not part of the epoch.
 pub fn refused(epoch: &Epoch) -> Vec<Conflicting> {
     let mut all = Vec::new();
     for (rank, pattern) in epoch.patterns.iter().enumerate() {
@@ -93,8 +94,8 @@ pub fn refused(epoch: &Epoch) -> Vec<Conflicting> {
     all
 }
 
-/// Returns everything that is found in an epoch whose operations fit their windows (28), by rank,
-/// window and operations.
+/// Returns all conflicts in an epoch whose operations fit their windows (28), by rank, window and
+/// operations.
 pub fn conflicts(epoch: &Epoch) -> Vec<Conflicting> {
     // The operations that touch each element of each window of each rank, and the kind of each
     // access.

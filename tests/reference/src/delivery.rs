@@ -1,9 +1,9 @@
-//! Searches the small steps of programs of messages (24 to 27): which results they can have, and
-//! where they can stop.
+//! Searches the small steps of programs of messages (24 to 27) for the results that the programs
+//! can have, and for the calls in which they can stop.
 //!
 //! A step is a call of a rank, the arrival of a message, or the arrival of the notification that a
-//! buffered message was received. Every order of steps may happen that keeps the order of each
-//! rank's calls and the order of messages from each rank to each other one. Each state is visited
+//! buffered message was received. The steps may happen in every order that keeps the order of each
+//! rank's calls and the order of messages from each rank to each other rank. Each state is visited
 //! once.
 
 use super::messages::{Completed, Completion, Envelope, MessageCall, Standard};
@@ -18,9 +18,9 @@ type Position = (usize, usize);
 
 /// Looks for an order of steps that gives all results of `programs`, by rank.
 ///
-/// Returns `None` if there is one, and otherwise the first result, by rank and program order, that
-/// no order gives together with the results before it. Each rank has `buffer` bytes for the
-/// messages of its buffered sends.
+/// Returns `None` if there is such an order, and otherwise the first result, by rank and program
+/// order, that no order gives together with the results before it. Each rank has `buffer` bytes for
+/// the messages of its buffered sends.
 ///
 /// # Errors
 /// `ErrorClass::Rank` for a send to a rank that does not exist. `ErrorClass::Arg` for a request
@@ -43,7 +43,7 @@ pub fn explains_messages(programs: &[Vec<MessageCall>], buffer: usize) -> Result
     if model(results.len()).ends()? {
         return Ok(None);
     }
-    // The first `right` results are explained together, and the first `wrong` are not.
+    // Some order gives the first `right` results together, and no order gives the first `wrong`.
     let (mut right, mut wrong) = (0, results.len());
     while wrong - right > 1 {
         let middle = right.midpoint(wrong);
@@ -144,7 +144,8 @@ struct State {
     /// The next call of each rank.
     at: Vec<usize>,
     /// Messages that were sent and have not arrived, by sender and receiver, in order. A message
-    /// that the receiver itself sent represents the notification that it was received.
+    /// whose own sender is the receiver of the pair represents the notification that the message
+    /// was received.
     flying: BTreeMap<(usize, usize), Vec<Position>>,
     /// By rank, messages that have arrived and that no receive has taken, in order of arrival.
     kept: Vec<Vec<Position>>,
@@ -226,7 +227,7 @@ impl Model<'_> {
         }
     }
 
-    /// Returns the states that can follow. Those that follow by calls come last.
+    /// Returns the states that can follow. States that follow by calls come last.
     fn steps(&self, state: &State) -> Vec<State> {
         let ranks = 0..self.programs.len();
         // A message that is sent early may arrive late, so nothing is lost by handling sends first.
@@ -295,7 +296,8 @@ impl Model<'_> {
         state.answered.get(&message).is_some_and(|before| from == to || arrived > *before)
     }
 
-    /// Returns the index of the first message that has arrived and that such a receive would take.
+    /// Returns the index of the first message that has arrived and that a receive with this
+    /// envelope would take.
     fn waiting(&self, state: &State, rank: usize, envelope: Envelope) -> Option<usize> {
         state.kept[rank].iter().position(|message| envelope.takes(message.0, self.message(*message).tag))
     }
@@ -385,7 +387,7 @@ impl Model<'_> {
         }
     }
 
-    /// Returns the bytes that may count against the buffer of a rank: those of its buffered
+    /// Returns the bytes that may count against the buffer of a rank: the bytes of its buffered
     /// messages that were not received, or whose receipt has not been notified to the rank.
     fn buffered(&self, state: &State, rank: usize) -> usize {
         let flying = state.flying.values().flatten();
@@ -404,8 +406,8 @@ impl Model<'_> {
         !state.complete.contains(&place) && (receives || !state.void.contains(&place))
     }
 
-    /// Returns whether a request can be complete, and whether its rank must already know that it
-    /// is.
+    /// Returns whether a request can be complete, and whether its rank must already know that it is
+    /// complete.
     fn is_complete(&self, state: &State, place: Position) -> (bool, bool) {
         let both = |is| (is, is);
         match &self.programs[place.0][place.1] {

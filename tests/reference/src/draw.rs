@@ -69,8 +69,8 @@ pub struct Exchange {
 
 impl Exchange {
     /// Draws programs whose windows have `len` elements in each part. Programs that are `wild` may
-    /// also leave accesses open, and get into sections. In some of them a call is left out,
-    /// repeated, or exchanged with the next one.
+    /// also leave accesses open, and get into sections. In some of these programs a call is left
+    /// out, repeated, or exchanged with the next call.
     pub fn draw(dice: &mut Random, len: usize, wild: bool) -> Self {
         let types = [Scalar::I32, Scalar::F64, Scalar::U8, Scalar::F32].map(ElementType::scalar);
         let windows: Vec<ElementType> = (0..2).map(|_| dice.one_of(&types)).collect();
@@ -256,7 +256,7 @@ impl Draw<'_> {
         }
     }
 
-    /// Leaves a call out, repeats it, or exchanges it with the next one.
+    /// Leaves a call out, repeats it, or exchanges it with the next call.
     fn damage(&mut self, program: &mut Vec<Call>) {
         if program.is_empty() {
             return;

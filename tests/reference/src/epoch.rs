@@ -21,7 +21,7 @@ pub struct Epoch {
 /// The bytes of one rank's own buffers, by operation.
 pub type Buffers = BTreeMap<OperationId, Vec<u8>>;
 
-/// The first difference between what an epoch may leave and what was found.
+/// The first difference between the results that an epoch may have and those that were found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Difference {
     /// A difference in an element of a window.
@@ -77,7 +77,7 @@ pub fn run(world: &mut World, epoch: &Epoch) -> Result<Vec<Buffers>> {
     Ok(effects.landed)
 }
 
-/// Looks for a difference between `after` and `landed` and what a relaxed `epoch` may make of
+/// Compares `after` and `landed` with the results that a relaxed `epoch` may have if it begins with
 /// `before`.
 ///
 /// Gets must land as in any epoch, and each element must have taken each of its puts and

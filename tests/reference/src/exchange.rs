@@ -1,8 +1,9 @@
 //! Programs of posts, starts and fences (12 to 17).
 //!
-//! Each rank makes its calls one after another until one has to wait, while the others continue.
-//! Once the condition for which a call waits is met, it stays met, and the effect of the call
-//! depends on nothing else. So the order in which ranks take turns does not show.
+//! Each rank makes its calls one after another until a call has to wait, while the other ranks
+//! continue. Once the condition for which a call waits is met, it stays met, and the effect of the
+//! call depends on nothing else. So the order in which ranks take turns does not affect the
+//! results.
 
 use super::calls::{Call, Lent, Outcome};
 use super::epoch::{Buffers, Epoch, run};
@@ -79,13 +80,13 @@ struct Posted {
 struct Exposure {
     call: usize,
     lent: Lent,
-    /// For each source, the number of this post among those of the pair.
+    /// For each source, the number of this post among the posts of the pair.
     sources: BTreeMap<usize, usize>,
 }
 
 struct Access {
     window: WindowId,
-    /// For each target, the number of this start among those of the pair.
+    /// For each target, the number of this start among the starts of the pair.
     targets: BTreeMap<usize, usize>,
     operations: Vec<Asked>,
     end: Option<End>,
@@ -108,7 +109,8 @@ struct Asked {
 }
 
 impl Exchange<'_> {
-    /// Makes the next call of `rank`, if there is one that need not wait. Returns whether it did.
+    /// Makes the next call of `rank`, if there is one and it need not wait. Returns whether a call
+    /// was made.
     fn step(&mut self, rank: usize) -> bool {
         let at = self.outcomes[rank].len();
         let Some(call) = self.programs[rank].get(at) else { return false };
@@ -140,8 +142,8 @@ impl Exchange<'_> {
                             && asked.operation.kind == Kind::Get
                             && asked.operation.remote.size() > 0
                     };
-                    // A get needs the post of this access; other operations need only the post
-                    // before it.
+                    // A get needs the post of this access; other operations need only the previous
+                    // post.
                     let needed = number + usize::from(access.operations.iter().any(gets));
                     self.pairs[&(access.window, rank, target)].posts.len() < needed
                 });
@@ -370,7 +372,7 @@ impl Exchange<'_> {
     }
 
     /// Applies the puts and accumulates of the sources of an exposure, origins ascending, or
-    /// nothing if one of them has failed (15).
+    /// nothing if one of these sources has failed (15).
     fn close(&mut self, rank: usize, window: WindowId, exposure: &Exposure) -> Result<(), Failure> {
         let mut visits: Vec<Asked> = Vec::new();
         for (&source, &number) in &exposure.sources {
@@ -405,7 +407,8 @@ impl Exchange<'_> {
         matches!(self.programs[rank].get(self.outcomes[rank].len()), Some(Call::Fence { .. }))
     }
 
-    /// Makes the fence of all ranks if each has reached one (17). Returns whether it did.
+    /// Makes the fence of all ranks if each rank has reached a fence (17). Returns whether the
+    /// fence was made.
     fn fence(&mut self) -> bool {
         let ranks = self.programs.len();
         if ranks == 0 || !(0..ranks).all(|rank| self.at_fence(rank)) {

@@ -2,10 +2,10 @@
 //!
 //! A state consists of the steps that are done and the values that they left, and each state is
 //! visited once. Of the steps that could come next, only those of a *stubborn set* are tried. For
-//! each of its steps that could happen now, such a set contains all steps that do not commute with
-//! it. For each of its other steps, it contains one that must happen before. Steps outside the set
-//! can be postponed without losing a result. So epochs on different elements are not interleaved
-//! with each other.
+//! each step of the set that could happen now, the set contains all steps that do not commute with
+//! that step. For each other step of the set, the set contains a step that must happen before.
+//! Steps outside the set can be postponed without losing a result. So epochs on different elements
+//! are not interleaved with each other.
 //!
 //! # Source
 //! A. Valmari: *Stubborn sets for reduced state space generation*, 1991.
@@ -40,8 +40,8 @@ pub enum Unexplained {
     },
 }
 
-/// Looks for an order of the steps of `programs`, by rank, that finds what they found and turns
-/// `before` into `after`.
+/// Looks for an order of the steps of `programs`, by rank, that finds the values that the programs
+/// found and turns `before` into `after`.
 ///
 /// Returns `None` if such an order exists, and otherwise the first result that no order gives
 /// together with the results before it.
@@ -67,7 +67,7 @@ pub fn explains(before: &World, programs: &[Vec<LockCall>], after: &World) -> Re
     let search = Search { before, after, steps: steps(before, programs)? };
     let found = search.steps.results.len();
     let elements = search.elements();
-    // The first `known` results are explained together, and the first `wrong` are not.
+    // Some order gives the first `known` results together, and no order gives the first `wrong`.
     let (mut known, mut wrong) = (0, found + elements.len());
     if search.finds(wrong)? {
         return Ok(None);
@@ -163,7 +163,7 @@ impl Search<'_> {
         Ok(false)
     }
 
-    /// Marks the steps without visits as done where they are ready.
+    /// Marks the steps without visits as done if they are ready.
     fn settle(&self, state: &mut State) {
         // A step only comes after steps with smaller numbers.
         for (at, step) in self.steps.steps.iter().enumerate() {
@@ -173,8 +173,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns whether each element that no pending step changes has the value that must still be
-    /// found there.
+    /// Returns whether each element that no pending step changes has the value that must finally be
+    /// found in it.
     fn may_end(&self, state: &State, known: usize, last: &[Option<&[u8]>]) -> bool {
         let mut settled = vec![true; state.cells.len()];
         let pending = || self.pending(state).flat_map(|(_, step)| &step.visits);
@@ -240,7 +240,7 @@ impl Search<'_> {
                 vec![other]
             } else {
                 // The steps that do not commute with this one. If this step does not find its
-                // values yet, the steps that could change that are among them.
+                // values yet, the steps that could change that are among the returned steps.
                 let others = self.pending(state).filter(|(other, _)| *other != at);
                 let enabled = enabled.contains(&at);
                 others

@@ -1,18 +1,18 @@
-//! The meaning of an epoch as the simplest possible interpreter. Everything else is tested against
-//! it.
+//! The simplest possible interpreter, which defines the meaning of an epoch. Everything else is
+//! tested against this interpreter.
 //!
 //! The interpreter follows the numbered paragraphs of `planner/README.md`, one element at a time,
 //! and shares nothing with the passes except the types of a
-//! [`Pattern`](fencepost_planner::ir::pattern::Pattern). Nothing here makes it fast, and nothing
-//! should be added for that, except in [`explains`] and [`explains_messages`], which are searches.
-//! Each file holds one idea:
+//! [`Pattern`](fencepost_planner::ir::pattern::Pattern). Nothing here makes the interpreter fast,
+//! and nothing should be added to make it faster, except in [`explains`] and [`explains_messages`],
+//! which are searches. Each file holds one idea:
 //!
-//! - `world`: the windows, and what fits them. `values`: one operator on one element.
+//! - `world`: the windows, and whether operations fit them. `values`: one operator on one element.
 //! - `epoch`: the epoch between two fences. `conflicts`: the conflicts in it. `calls`, `exchange`:
 //!   programs of posts and starts.
-//! - `locks`: programs of locks. `steps`: what is ordered in them. `explains`: whether some order
-//!   gives their results.
-//! - `stores`: what MPI does not define in an epoch between two fences.
+//! - `locks`: programs of locks. `steps`: the order that these programs determine. `explains`:
+//!   whether some order gives their results.
+//! - `stores`: the stores and loads that MPI does not define in an epoch between two fences.
 //! - `unfenced`: conflicts in programs of posts and starts, and in programs of locks.
 //! - `draw`: random values, worlds, and programs of posts and starts.
 //! - `messages`: programs of messages and requests. `delivery`: the results that they can have, and

@@ -77,7 +77,7 @@ impl Action {
 /// One action on one element.
 #[derive(Clone, Debug)]
 pub(super) struct Visit {
-    /// The index of the element among all that are visited.
+    /// The index of the element among all visited elements.
     pub cell: usize,
     pub element: ElementType,
     /// The action, with one element of its operands.
@@ -101,8 +101,8 @@ impl Visit {
         }
     }
 
-    /// Returns whether this visit and `other`, of one element, may be exchanged without a trace
-    /// (8).
+    /// Returns whether this visit and `other`, of one element, may be exchanged without a visible
+    /// difference (8).
     pub fn commutes(&self, other: &Visit) -> bool {
         match (&self.action, &other.action) {
             (Action::Get | Action::Fetch(Op::NoOp), Action::Get | Action::Fetch(Op::NoOp)) => true,

@@ -8,7 +8,8 @@ use fencepost_planner::ir::calls::SendMode;
 /// One call of one rank, with its results, which are `None` if they are not known.
 ///
 /// Calls identify a request by the position, from 0, of the call that began it in the program of
-/// the rank. A blocking call is represented by a call that begins and one that waits.
+/// the rank. A blocking call is represented by a call that begins the request and a call that waits
+/// for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MessageCall {
     /// Begins to send.
@@ -46,8 +47,8 @@ pub enum MessageCall {
         requests: Vec<usize>,
         /// The number of requests that the call completes.
         count: Completion,
-        /// Whether the call waits until it can complete them. Otherwise it may return without
-        /// having completed any.
+        /// Whether the call waits until it can complete that many requests. Otherwise it may return
+        /// without having completed any.
         waits: bool,
         /// The requests that the call completed, in ascending order, with the outcome of each.
         completed: Option<Vec<(usize, Completed)>>,
@@ -63,7 +64,7 @@ pub enum MessageCall {
     },
 }
 
-/// The messages that a receive takes: those of one rank, or of any, with one tag, or with any.
+/// The messages that a receive takes: from one rank or from any rank, with one tag or with any tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Envelope {
     /// The sender; any sender if `None`.

@@ -1,4 +1,4 @@
-//! Determines what the calls of locks order, and what they leave open (19, 20).
+//! Determines which steps the calls of locks order, and which steps they leave unordered (19, 20).
 
 use super::locks::{Action, LockCall, Visit};
 use super::world::{World, check_section};
@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 
 /// Something that happens in one step.
 pub(super) struct Step {
-    /// The steps that are over before it.
+    /// The steps that are over before this step.
     pub after: Vec<usize>,
     /// One visit of a shared epoch, or all visits of an exclusive one. Empty if the step only
     /// represents the steps before it.
     pub visits: Vec<Visit>,
     /// For an exclusive epoch, the steps of each shared epoch on its elements. All steps of one
-    /// shared epoch come on the same side of it.
+    /// shared epoch come on the same side of the exclusive epoch.
     pub sides: Vec<Vec<usize>>,
 }
 
@@ -34,7 +34,7 @@ struct Open {
     window: WindowId,
     target: usize,
     kind: LockType,
-    /// The step that represents all that was over when the lock was taken.
+    /// The step that represents all steps that were over when the lock was taken.
     locked: usize,
     /// The steps of the epoch since its last flush.
     since: Vec<usize>,
@@ -51,7 +51,7 @@ struct Reading<'a> {
     cell_of: BTreeMap<(usize, WindowId, usize), usize>,
     /// All epochs, by rank.
     epochs: Vec<Vec<Open>>,
-    /// By rank, the step that represents all that is over.
+    /// By rank, the step that represents all steps that are over.
     over: Vec<usize>,
 }
 
@@ -208,8 +208,9 @@ impl Reading<'_> {
         })
     }
 
-    /// Adds a visit. A visit of a shared epoch comes after what was over at the call, and after
-    /// earlier visits of the epoch to the same element. An exclusive epoch is a single step.
+    /// Adds a visit. A visit of a shared epoch comes after all steps that were over at the call,
+    /// and after earlier visits of the epoch to the same element. An exclusive epoch is a single
+    /// step.
     fn visit(&mut self, rank: usize, which: usize, visit: Visit) {
         let open = &mut self.epochs[rank][which];
         if open.kind == LockType::Exclusive {
@@ -224,8 +225,8 @@ impl Reading<'_> {
         open.since.push(step);
     }
 
-    /// Records that what the epoch has done so far is over. An exclusive epoch has done nothing
-    /// before it is unlocked.
+    /// Records that the steps of the epoch so far are over. An exclusive epoch has no steps before
+    /// it is unlocked.
     fn flush(&mut self, rank: usize, which: usize) {
         let mut after = std::mem::take(&mut self.epochs[rank][which].since);
         if !after.is_empty() {
@@ -234,7 +235,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Finds, for each exclusive epoch, the steps of shared ones on its elements.
+    /// Finds, for each exclusive epoch, the steps of shared epochs on its elements.
     fn sides(&mut self) {
         let shared: Vec<&Open> =
             self.epochs.iter().flatten().filter(|epoch| epoch.kind == LockType::Shared).collect();

@@ -12,7 +12,7 @@ pub struct Undefined {
     pub rank: Rank,
     /// The window.
     pub window: WindowId,
-    /// The operation: the rank that calls it, and its position among those of that rank.
+    /// The operation: the rank that calls it, and its position among the operations of that rank.
     pub by: (Rank, OperationId),
     /// For a get, the stored elements that it reads. For a put or an accumulate, all stored
     /// elements, or the loaded elements that it touches.

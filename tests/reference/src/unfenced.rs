@@ -31,7 +31,7 @@ struct Touch<'a> {
     elements: &'a Datatype,
 }
 
-/// Returns the elements that both touch, ascending, if the two accesses conflict.
+/// Returns the elements that both calls touch, ascending, if the two calls conflict.
 fn both(a: &Touch<'_>, b: &Touch<'_>) -> Vec<i64> {
     if !conflict(a.kind, b.kind) {
         return Vec::new();
@@ -48,10 +48,10 @@ fn found(rank: Rank, window: WindowId, a: &Touch<'_>, b: &Touch<'_>) -> Option<U
 /// Returns all conflicts in the exposures of programs.
 ///
 /// All calls of the programs must be valid, and all accesses completed. If both calls of a conflict
-/// are of one rank, the later one is refused and is no part of the exposure (31).
+/// are of one rank, the later call is refused and is not part of the exposure (31).
 pub fn exposure_conflicts(programs: &[Vec<Call>]) -> Vec<Unfenced> {
-    // Starts and posts are counted for each pair, and those with equal numbers belong together
-    // (13).
+    // Starts and posts are counted for each pair, and a start and a post with equal numbers belong
+    // together (13).
     let mut posts: BTreeMap<(WindowId, Rank, Rank), Vec<usize>> = BTreeMap::new();
     for (target, program) in programs.iter().enumerate() {
         for (at, call) in program.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 
-/// Applies an operator to floats as in IEEE 754-2019: NaN wins and becomes the canonical one, and
+/// Applies an operator to floats as in IEEE 754-2019: NaN wins and becomes the canonical NaN, and
 /// -0 is less than +0.
 macro_rules! float {
     ($float:ty, $nan:literal, $op:expr, $target:expr, $value:expr) => {{
@@ -21,7 +21,7 @@ macro_rules! float {
     }};
 }
 
-/// Applies `value` to `target` by the operator `op`, or as a move of bits if that is `None`. Both
+/// Applies `value` to `target` by the operator `op`, or as a move of bits if `op` is `None`. Both
 /// are one element of type `element`, for which `op` must be defined.
 ///
 /// # Panics
@@ -37,8 +37,8 @@ pub fn apply(op: Option<Op>, element: ElementType, target: &mut [u8], value: &[u
         (Some(op), ElementKind::Scalar(Scalar::F32)) => float!(f32, 0x7fc0_0000, op, target, value),
         (Some(op), ElementKind::Scalar(Scalar::F64)) => float!(f64, 0x7ff8_0000_0000_0000, op, target, value),
         (Some(op), ElementKind::Scalar(scalar)) => {
-            // This is wide enough that only PROD can overflow, and its low bits are correct all the
-            // same.
+            // These integers are so wide that only PROD can overflow. Even then its low bits are
+            // correct.
             let (a, b) = (integer(scalar, target), integer(scalar, value));
             let c = match op {
                 Op::Sum => a + b,

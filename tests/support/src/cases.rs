@@ -17,8 +17,8 @@ pub fn cases(sample: u64, all: u64) -> u64 {
     }
 }
 
-/// Returns whether a test that enumerates its cases tries every one, which it does if
-/// `FENCEPOST_CASES` is set to anything.
+/// Returns whether a test that enumerates its cases tries every case. It does so if
+/// `FENCEPOST_CASES` is set to any value.
 pub fn every_case() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }

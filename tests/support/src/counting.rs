@@ -87,8 +87,8 @@ fn freed(size: usize) {
 }
 
 // SAFETY: a request that is not refused is passed on to the system's allocator unchanged, and a
-// refusal is a null pointer. The cells of a thread have no destructor, so they can be counted in
-// until the thread has ended.
+// refusal is a null pointer. The cells of a thread have no destructor, so the allocator can count
+// in them until the thread has ended.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_refused(layout.size()) {

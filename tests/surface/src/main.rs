@@ -15,7 +15,7 @@ use std::{env, fs, process};
 /// The crate from which the list starts.
 const FACADE: &str = "fencepost";
 
-/// An item: the crate whose description contains it, and its number there.
+/// An item: the crate whose description contains it, and its number in this description.
 type Item = (String, String);
 
 /// The descriptions of all crates, and the items that are already listed.

@@ -27,8 +27,8 @@ pub struct Variant {
     /// replayed.
     pub replays: bool,
     /// The mode that windows prefer, while operations have the modes with which they were drawn.
-    /// Puts into a window that the next fences leave out are then called before these fences. If it
-    /// is `None`, no mode is requested, and no put is called early.
+    /// Puts into a window that the next fences leave out are then called before these fences. If
+    /// `asks` is `None`, no mode is requested, and no put is called early.
     pub asks: Option<Mode>,
     /// Whether the epochs keep the canonical order.
     pub order: Order,
@@ -375,7 +375,8 @@ fn make(windows: &[Any], calls: &[Call]) -> fencepost::Result<Vec<(u32, AnyTicke
     Ok(tickets)
 }
 
-/// Makes these calls in a scoped epoch of this window, and ends it. Returns what the gets brought.
+/// Makes these calls in a scoped epoch of this window, and ends it. Returns the elements that the
+/// gets brought.
 fn scoped<T: Element>(window: &mut Window<T>, calls: &[Call]) -> fencepost::Result<Vec<(u32, Vec<u8>)>> {
     let empty = |call: &Call| elements::<T>(&vec![0; 2 * call.operation.remote.size() * size_of::<T>()]);
     let mut buffers: Vec<Vec<T>> = calls.iter().map(empty).collect();

@@ -49,8 +49,8 @@ pub fn sim(seed: u64) -> TransportKind {
     TransportKind::Sim(SimConfig { seed, ..SimConfig::default() })
 }
 
-/// Returns the transports that play the random program of this seed. Two always do, and each of the
-/// others plays an eighth of the programs.
+/// Returns the transports that play the random program of this seed. Two transports play every
+/// program, and each of the others plays an eighth of the programs.
 pub fn of_program(seed: u64, ranks: usize) -> Vec<TransportKind> {
     let mut all = vec![TransportKind::Local, sim(seed)];
     all.extend(match seed % 8 {

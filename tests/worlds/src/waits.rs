@@ -45,7 +45,7 @@ fn window(world: &World, meet: Meet<'_>) -> Result<Window<u64>> {
     Ok(u)
 }
 
-/// Returns a window for locks. Rank 1 holds the parts of all ranks except that of the failing rank.
+/// Returns a window for locks. Rank 1 holds the parts of all ranks except the failing rank.
 fn held(world: &World, meet: Meet<'_>) -> Result<LockWindow<u64>> {
     let u = world.lock_window::<u64>(RANKS)?;
     let mut locks = Vec::new();
