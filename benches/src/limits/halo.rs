@@ -12,8 +12,8 @@ pub struct Face {
     inner_stride: usize,
     /// The first element that each thread sends.
     from: [usize; 2],
-    /// The first element of each thread's halo. It is next to the elements that the thread sends,
-    /// so it is mostly in the same cache lines.
+    /// The first element of each thread's halo. The halo is next to the elements that the thread
+    /// sends, so most of it is in the same cache lines.
     halo: [usize; 2],
     /// The number of elements of a block.
     len: usize,

@@ -61,7 +61,7 @@ impl Square {
         bits
     }
 
-    /// Returns the fields that have a row, and the position of its first cell.
+    /// Returns the fields that contain a row, and the position of the row's first cell.
     fn place(&self, row: usize) -> (usize, usize) {
         let wide = self.cells + 2;
         match self.group {

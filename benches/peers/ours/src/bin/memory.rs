@@ -44,7 +44,7 @@ fn main() -> Result<()> {
             let more = format!("\"pages_kb\":{},\"tables_kb\":{}", mean[0], mean[1]);
             let s = ours::Stat { med: all, min: all, max: all, reps: 1, iters: 1, line: [0.0; 2] };
             emit(world, "memory", count, "prepared", s, "kB", &more);
-            kept.push((u, prepared)); // they are measured together with the next ones
+            kept.push((u, prepared)); // measured together with the next window
         }
         drop(kept);
         Ok(())
