@@ -183,8 +183,8 @@
 //! ```
 //!
 //! If the superstep puts values, or has tickets or a result, `begin` takes the arguments of the
-//! function, and `finish` also returns the result of the function: `let (u, ticket) = ask.begin(u,
-//! from)?.finish()?`.
+//! function, and `finish` also returns the result of the function:
+//! `let (u, ticket) = ask.begin(u, from)?.finish()?`.
 //!
 //! The schedule determines which elements a rank keeps to itself meanwhile. If a program asks
 //! [`Running::kept`] for other elements, the call is refused, and the error names the line of the

@@ -90,8 +90,8 @@ impl Attempts {
     }
 
     /// Handles the end of an attempt. Returns the exit code of the job if that was the last
-    /// attempt. Otherwise announces the next attempt, removes the hosts that this attempt leaves
-    /// out from `start`, and returns when the attempt may begin.
+    /// attempt. Otherwise announces the next attempt, removes from `start` the hosts that the next
+    /// attempt leaves out, and returns when that attempt may begin.
     fn on_end(&mut self, running: &mut RunningJob<'_>, start: &mut Start) -> Option<u8> {
         let wait = self.next_wait(running.snapshot().is_some());
         self.snapshot = running.snapshot().cloned().or(self.snapshot.take());

@@ -216,8 +216,8 @@ impl Connections {
 /// knows how the other rank died.
 const REPORT_WAIT: Duration = Duration::from_secs(2);
 
-/// The number of a rank's descriptors that are not connections: 12 of its own, and some for the
-/// files that its program opens.
+/// The number of a rank's descriptors that are not connections: 12 of its own, and some that its
+/// program opens.
 const OTHERS: u64 = 16;
 
 /// The time that replaces a limit that is switched off.
