@@ -34,7 +34,7 @@ struct Options {
 }
 
 /// Returns the vertices to which a vertex has an edge: its neighbour in a chain of eight, and for
-/// every third vertex one not far away.
+/// every third vertex also a vertex not far away.
 fn edges(vertex: usize, vertices: usize) -> Vec<usize> {
     let mut all = Vec::new();
     if vertex % 8 != 7 && vertex + 1 < vertices {

@@ -47,7 +47,8 @@ impl Face {
         Self::new([n, n, plane, width], plane + width, n / 2, 1, (n + 2) * plane)
     }
 
-    /// Returns the first half of a block of `2 * n`, which goes to the second half of the other.
+    /// Returns the first half of a block of `2 * n`, which goes to the second half of the other
+    /// block.
     pub fn section(n: usize) -> Self {
         Self { outer: 1, inner: n, outer_stride: 0, inner_stride: 1, from: [0, 0], halo: [n, n], len: 2 * n }
     }

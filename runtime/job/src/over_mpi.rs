@@ -350,8 +350,8 @@ impl Hosts {
         }
     }
 
-    /// Returns the hosts in the order of the ranks. They are numbered in the order of their lowest
-    /// ranks.
+    /// Returns the hosts in the order of the ranks. The hosts are numbered in the order of their
+    /// lowest ranks.
     fn runs(&self) -> Vec<HostRanks> {
         let firsts: Vec<u32> = (0_u32..)
             .zip(&self.first_of)

@@ -131,8 +131,7 @@ impl RemoteHost {
         }
     }
 
-    /// Sends a heartbeat. If the host itself has sent no heartbeat for the silence limit, the host
-    /// is lost.
+    /// Sends a heartbeat. If the host itself has sent none for the silence limit, the host is lost.
     pub(crate) fn exchange_heartbeat(&mut self, looked: Instant, limit: Duration) {
         self.send(&Message::Heartbeat);
         let silent = looked.saturating_duration_since(self.last_message);

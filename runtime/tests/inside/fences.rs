@@ -43,8 +43,8 @@ fn sent(rank: usize, epoch: usize, at: usize) -> u64 {
 
 /// Executes one epoch, and describes what is wrong after it.
 ///
-/// Each rank gets three elements from the left. It puts to the first two of these elements, and to
-/// three others, on the right, and to the third of its own elements.
+/// Each rank gets elements 0 to 2 of the rank on its left. It puts to elements 0, 1, 8, 9 and 10 of
+/// the rank on its right, and to its own element 2.
 fn epoch(u: &mut Window<u64>, epoch: usize, dice: &mut Dice) -> Result<Option<String>> {
     let (me, left, right) = (u.rank(), (u.rank() + RANKS - 1) % RANKS, (u.rank() + 1) % RANKS);
     dice.linger();

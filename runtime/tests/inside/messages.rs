@@ -79,7 +79,7 @@ fn ends(
     tampered::ends(&world, program)
 }
 
-/// Checks that both ranks get the error that rank 1 found, and that it names rank 0.
+/// Checks that both ranks get the error that rank 1 found, and that the error names rank 0.
 #[track_caller]
 fn told(why: &str, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static) {
     let ends = ends(program, tamper);

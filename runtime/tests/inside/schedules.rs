@@ -13,7 +13,7 @@
 //! - W1: a frame is taken for this epoch only if its word belongs to this epoch. Nothing is touched
 //!   before the owner enters, and this needs no wait, since the owner unpacks;
 //! - W2: packs before unpacks;
-//! - W3: a rank unpacks and releases everything that was sent to it before it leaves. It need not
+//! - W3: before a rank leaves, it unpacks and releases everything that was sent to it. It need not
 //!   wait for readers to finish, since they read a copy;
 //! - W4: a frame is read before it is released, since the next frame may take its place. Send
 //!   buffers need no wait;

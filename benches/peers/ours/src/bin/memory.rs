@@ -1,6 +1,6 @@
 //! The memory that a rank takes, as the mean of all ranks: its own pages, its share of the shared
-//! pages, and page tables. It is read after three fences and a prepared ring on one window, and
-//! again after the same on a second window.
+//! pages, and page tables. The program reads the figures after three fences and a prepared ring on
+//! one window, and again after the same on a second window.
 
 use fencepost::prelude::*;
 use ours::emit;
