@@ -105,7 +105,7 @@ fn hillslope(is_prepared: bool, iterations: u64) -> Duration {
 
 /// Each rank puts elements to the other rank and flushes each put, under one lock of all parts.
 ///
-/// Each put has the same element, or the element after that of the previous put.
+/// All puts are to the same element, or each put is to another element than the previous one.
 fn flushed(same: bool, iterations: u64) -> Duration {
     const EACH: usize = 256;
     let make = |world: &World| world.lock_window::<u64>(64);
