@@ -105,7 +105,7 @@ fn hillslope(is_prepared: bool, iterations: u64) -> Duration {
 
 /// Each rank puts elements to the other rank and flushes each put, under one lock of all parts.
 ///
-/// The element is the same each time, or the next one each time.
+/// All puts are to the same element, or each put is to another element than the previous one.
 fn flushed(same: bool, iterations: u64) -> Duration {
     const EACH: usize = 256;
     let make = |world: &World| world.lock_window::<u64>(64);

@@ -1,5 +1,5 @@
-//! How long do collectives take, compared with the same by hand, and how long does their first call
-//! take?
+//! How long do collectives take, compared with the same work by hand, and how long does their first
+//! call take?
 
 use fencepost::{Op, Result, World, ranks};
 use fencepost_benches::limits::collective as limits;
@@ -13,7 +13,7 @@ fn team(size: usize, len: usize, iterations: u64, call: Call) -> Duration {
     ours::team(size, iterations, make, |world, (mine, all), _| call(world, mine, all))
 }
 
-/// The same by hand, given the threads, the elements and the iterations.
+/// The same work by hand, given the threads, the elements and the iterations.
 type Limit = fn(usize, usize, u64) -> Duration;
 
 const CALLS: [(&str, Call, Limit); 3] = [

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 const RANKS: usize = 4;
 const PIECE: usize = 4 << 20;
 
-/// Times `act` on each piece of a file, of which each thread has an equal part, and then `end`.
+/// Divides a file equally among threads, and times `act` on each piece and then `end`.
 fn by_threads(
     threads: usize,
     len: usize,

@@ -14,8 +14,8 @@ use std::time::Duration;
 #[derive(Default)]
 struct Line(AtomicU64);
 
-/// Each of two threads takes the other's word by a compare-and-swap, stores, and leaves the word by
-/// another compare-and-swap.
+/// Each of two threads takes the other's word by a compare-and-swap, stores an element, and
+/// releases the word by another compare-and-swap.
 fn by_hand(iterations: u64) -> Duration {
     // For each thread, its word and the element that the word protects.
     let words = [[(); 2]; 2].map(|each| each.map(|()| Line::default()));
@@ -120,7 +120,8 @@ fn contended(iterations: u64) -> Duration {
 /// The number of epochs of [`far_puts`] in an iteration.
 const FAR: usize = 1024;
 
-/// Rank 0 puts an element to rank 1 over TCP, in each of [`FAR`] epochs, `round` of them at a time.
+/// Rank 0 puts an element to rank 1 over TCP, in each of [`FAR`] epochs. A round has `round`
+/// epochs.
 ///
 /// Rank 1 waits in a call, or computes and calls nothing until the round is over. Then both meet at
 /// a barrier.

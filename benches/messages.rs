@@ -1,5 +1,5 @@
 //! How long does a message to another rank and back take, compared with the least time that the
-//! machine needs for it?
+//! machine needs for such a message?
 //!
 //! The limits are a cache line to another core and back, one copy of the elements, and sockets to
 //! which a program writes directly.

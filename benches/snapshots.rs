@@ -1,9 +1,10 @@
 //! What do snapshots cost a program, and the disk?
 //!
-//! Each figure is paired with its limit in the same round: an offer that is not due with nothing,
-//! one that is due and skipped with a reduction of eight bytes, the time for which a snapshot holds
-//! ranks up with a copy of the state, a step during background writing with one without, writing
-//! with plain writes of the same size and one sync, and restoring with reading the same files.
+//! Each figure is paired with its limit in the same round. An offer that is due and skipped is
+//! compared with a reduction of eight bytes. The time for which a snapshot holds ranks up is
+//! compared with a copy of the state. A step during background writing is compared with a step
+//! without writing. Writing is compared with plain writes of the same size and one sync, and
+//! restoring with reading the same files. An offer that is not due has no counterpart.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -87,8 +88,8 @@ fn skipped(folder: &Path) -> [f64; 2] {
     [times[0], times[1]]
 }
 
-/// Returns the nanoseconds for which a snapshot of `cells` elements of each rank holds it up, and
-/// of a copy of as many.
+/// Returns the nanoseconds for which a snapshot of `cells` elements of each rank holds the rank up,
+/// and those of a copy of the same number of elements.
 fn held(folder: &Path, cells: usize) -> [f64; 2] {
     let times = measured(2, |world| {
         let mut state = vec![1.0_f64; cells];
@@ -156,8 +157,8 @@ fn during(folder: &Path) -> [f64; 2] {
 /// The bytes that a plain program writes or reads at a time.
 const PIECE: usize = 1 << 20;
 
-/// Returns the bytes of each nanosecond that a snapshot of two ranks writes, and that plain writes
-/// and one sync do.
+/// Returns the bytes per nanosecond that a snapshot of two ranks writes, and those of plain writes
+/// with one sync.
 fn writing(folder: &Path, cells: usize) -> [f64; 2] {
     let bytes = (2 * cells * size_of::<f64>()) as f64;
     let piece = vec![1_u8; PIECE];

@@ -56,8 +56,8 @@ macro_rules! kernels {
                 [[0.01, 0.02, 0.03], [0.04, 0.05, 0.06], [0.04, 0.06, 0.05]],
             ];
 
-            /// The sum is nearly 1: with less, cells far from the edge become so small that
-            /// arithmetic takes ten times as long.
+            /// The sum is nearly 1: with a smaller sum, cells far from the edge become so small
+            /// that arithmetic takes ten times as long.
             const NINE: [[$t; 3]; 3] = [[0.11, 0.12, 0.13], [0.14, 0.05, 0.06], [0.11, 0.12, 0.13]];
 
             /// Computes nine points of a plane.

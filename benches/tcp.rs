@@ -1,7 +1,8 @@
 //! How long does an epoch over TCP take, compared with the same bytes over sockets by hand?
 //!
 //! The two ranks are threads and communicate over loopback. The bench also counts the pages that an
-//! epoch of a large message touches for the first time. Each costs the kernel a microsecond or two.
+//! epoch of a large message touches for the first time. Each such page costs the kernel a
+//! microsecond or two.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 

@@ -5,9 +5,9 @@
 //! are measured in the same rounds. A step that takes longer than the sum has waited for work of
 //! another rank.
 //!
-//! An exchange in two halves, with the work between them, is measured in the same way. It is
-//! measured over a link with a latency, which is simulated, or is TCP with a delay line in it. A
-//! step then takes the longer of the two, and not their sum.
+//! An exchange in two halves, with the work between them, is measured in the same way. The link has
+//! a latency: it is simulated, or is TCP with a delay line. A step then takes as long as the longer
+//! of work and exchange, and not as long as their sum.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -29,8 +29,8 @@ const BUDGET: f64 = 1.2;
 /// The time that bytes travel on the simulated link.
 const LATENCY: Duration = Duration::from_micros(400);
 
-/// The time that bytes travel on the delayed link of TCP. Several wake-ups of its threads are short
-/// compared with it.
+/// The time that bytes travel on the delayed link of TCP. Several wake-ups of the link's threads
+/// are short compared with this time.
 const TCP_LATENCY: Duration = Duration::from_millis(2);
 
 /// The maximum ratio of a step in two halves to the longer of work and exchange.

@@ -8,7 +8,7 @@
 //! ranks, and the machine model predicts what these messages cost on three kinds of links:
 //!
 //! - *prepared*: moving + frames + wire + latency, of the slowest rank;
-//! - *at a fence*: the same with the census in place of the latency, where the census takes longer.
+//! - *at a fence*: the same with the census in place of the latency, if the census takes longer.
 //!
 //! `cargo run --release --example beyond`; `-- --machine FILE` takes the figures of another machine
 

@@ -3,9 +3,9 @@
 //!
 //! The edges between ranks make a sparse directed graph: rank i sends to rank j if an edge of the
 //! problem leads from a vertex of i to one of j. Each rank posts its labels to the ranks that send
-//! to it, and starts an access to those that it sends to. It accumulates its labels there with MIN,
-//! completes, and waits. Ranks without a common edge exchange nothing, and there is no fence. The
-//! result equals that of a serial loop.
+//! to it, and starts an access to the ranks to which it sends. It accumulates its labels there with
+//! MIN, completes the access, and waits for the end of its own exposure. Ranks without a common
+//! edge exchange nothing, and there is no fence. The result equals that of a serial loop.
 //!
 //! `cargo run --release --example graph -- -n 4`; `--transport shm` or `tcp` runs the ranks as
 //! processes
@@ -34,7 +34,7 @@ struct Options {
 }
 
 /// Returns the vertices to which a vertex has an edge: its neighbour in a chain of eight, and for
-/// every third vertex one not far away.
+/// every third vertex also a vertex not far away.
 fn edges(vertex: usize, vertices: usize) -> Vec<usize> {
     let mut all = Vec::new();
     if vertex % 8 != 7 && vertex + 1 < vertices {
@@ -61,7 +61,8 @@ fn distributed(options: &Options) -> Result<Option<Vec<u32>>> {
         let each = vertices.div_ceil(ranks);
         let mut labels = world.window::<u32>(each)?;
         labels.iter_mut().enumerate().for_each(|(at, label)| *label = (me * each + at) as u32);
-        // For each rank to which this one sends: the vertices here, and those there.
+        // For each rank to which this rank sends: the vertices of this rank, and the vertices of
+        // that rank.
         let mut out: BTreeMap<usize, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
         let mut sources = BTreeSet::new();
         for (from, to) in pairs(vertices) {

@@ -103,7 +103,7 @@ fn tiled(n: usize, [u, v]: [&mut [f64]; 2], group: usize) {
     }
 }
 
-/// Returns how many steps to an exchange, and which bands, are best by the costs of cells,
+/// Returns the best number of steps to an exchange and the best bands, by the costs of cells,
 /// exchanges and memory on this machine. All ranks get the same result.
 fn advice(world: &World, block: &Block<3>) -> Result<Advice<3>> {
     // Repeats a few rows, so that their cells are in the core's cache.

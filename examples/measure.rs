@@ -23,8 +23,8 @@ struct Options {
 }
 
 /// Measures, and returns the model. Also returns the number of steps to an exchange that the model
-/// advises for a cube of 64 cells a side. That is `None` if the cube cannot be cut into enough
-/// blocks.
+/// advises for a cube of 64 cells a side. This number is `None` if the cube cannot be cut into
+/// enough blocks.
 fn measure(job: &Job) -> Result<(Machine, Option<usize>)> {
     let mut found = job.world().collect(|world| {
         let machine = world.measure_machine()?;

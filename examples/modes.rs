@@ -24,7 +24,8 @@ struct Options {
     /// The number of timed epochs; a quarter as many run before to warm up
     #[arg(long, default_value = "400")]
     epochs: u32,
-    /// The side of the grids; scattered puts are 10 times, the block 100 times as many elements
+    /// The side of the grids; there are 10 times as many scattered puts, and 100 times as many
+    /// elements in the block
     #[arg(long, default_value = "1024")]
     size: usize,
 }

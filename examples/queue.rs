@@ -1,9 +1,9 @@
-//! Work stealing: each rank has a queue of tasks of very different lengths, and takes from the
-//! others when its own is empty.
+//! Work stealing: each rank has a queue of tasks of very different lengths, and takes tasks from
+//! other queues when its own queue is empty.
 //!
-//! A queue is one number, which counts its tasks that have been taken. Taking some is one
-//! fetch-and-add on it, under a shared lock. The rank that owns the queue keeps computing and takes
-//! no part. Each task is done once, and the results are those of one rank alone.
+//! A queue is one number: how many of its tasks have been taken. A rank takes tasks by one
+//! fetch-and-add on this number, under a shared lock. The rank that owns the queue keeps computing
+//! and takes no part. Each task is done once, and the results are those of one rank alone.
 //!
 //! `cargo run --release --example queue -- -n 4`; `--transport shm` runs the ranks as processes
 

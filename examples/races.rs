@@ -2,9 +2,9 @@
 //! or `Ranks::check`.
 //!
 //! Without a check, each program runs to its end with the same bits every time, since conflicting
-//! operations have a defined meaning. It is just not the intended one. With a check, the fence
-//! applies nothing and names both lines. An operation that conflicts with one of its own rank is
-//! refused at its call, as the second operator is.
+//! operations have a defined meaning. But the result is not the intended one. With a check, the
+//! fence applies nothing and names both lines. An operation that conflicts with an earlier
+//! operation of its own rank is refused at its call, as in the program with two operators.
 //!
 //! `cargo run --release --example races`; `--transport shm` runs the ranks as processes
 
@@ -53,7 +53,7 @@ fn transpose(world: &World) -> Result<()> {
     a.fence()
 }
 
-/// Takes a barrier for the end of an epoch.
+/// Mistakes a barrier for the end of an epoch.
 fn barrier(world: &World) -> Result<()> {
     let mut u = world.window::<i64>(1)?;
     if world.rank() == 0 {
@@ -94,7 +94,7 @@ fn told(world: &Ranks, program: Program) -> Result<String> {
     Ok(error.message().to_owned())
 }
 
-/// Runs all of them as a test, on ranks that are threads.
+/// Runs all programs as a test, on ranks that are threads.
 #[cfg(test)]
 pub(crate) fn check() -> Result<()> {
     for (name, program) in PROGRAMS {

@@ -3,8 +3,8 @@
 //! Rank 0 is the server. It has a receive for each client's next question, and `wait_some`
 //! completes all that are ready. All other ranks are clients: each first sends many questions at
 //! once, then one more for each answer. When half of all questions are answered, each client has
-//! had the same share, even if one is faster than another. With a receive from any rank, one client
-//! could have had all of it.
+//! had the same share, even if one is faster than another. With receives from any rank, one client
+//! could have had all answers of that half.
 //!
 //! `cargo run --release --example server -- -n 33`; `--transport shm` runs the ranks as processes
 
@@ -49,7 +49,7 @@ fn question(client: usize, at: u64) -> u64 {
 }
 
 /// Answers all questions. Returns how many questions of each client were answered when half of all
-/// were.
+/// questions were.
 fn serve(world: &World, questions: u64) -> Result<Vec<u64>> {
     let clients = world.size() - 1;
     let (mut served, mut half) = (vec![0; clients], None);

@@ -1,9 +1,9 @@
 //! Repeated products of a sparse matrix and a vector, with an irregular halo.
 //!
 //! The rows are distributed over the ranks. The matrix determines which elements of the vector a
-//! rank needs from other ranks, as lists of indices. The superstep that fetches them is prepared
-//! once, which plans for all ranks, and replayed in every iteration. The result equals that of a
-//! serial loop bit for bit.
+//! rank needs from other ranks, as lists of indices. The superstep that fetches these elements is
+//! prepared once, which plans it for all ranks, and replayed in every iteration. The result equals
+//! that of a serial loop bit for bit.
 //!
 //! `cargo run --release --example sparse -- -n 4`; `--transport shm` or `tcp` runs the ranks as
 //! processes
@@ -63,7 +63,7 @@ fn owner(row: usize, ranks: usize, rows: usize) -> usize {
     (guess..ranks).find(|&rank| share(rank, ranks, rows).contains(&row)).unwrap_or(guess)
 }
 
-/// The elements that a rank needs from another one: the owner, their first index in the local
+/// The elements that a rank needs from another rank: the owner, their first index in the local
 /// window, and their indices at the owner.
 type Need = (usize, usize, Vec<usize>);
 
@@ -99,7 +99,7 @@ fn fetch(x: &mut Window<f64>, needs: &[Need]) -> Result<()> {
 }
 
 /// Lists the state between two iterations: the rank's own elements. The elements that the rank
-/// fetches are not part of it.
+/// fetches are not part of the state.
 fn state(x: &mut [f64]) -> Items<'_> {
     Items::new().part("x", x)
 }

@@ -182,13 +182,13 @@
 //! }
 //! ```
 //!
-//! If the superstep puts values, or has tickets or a result, `begin` takes what the function takes,
-//! and `finish` also returns what the function returns:
+//! If the superstep puts values, or has tickets or a result, `begin` takes the arguments of the
+//! function, and `finish` also returns the result of the function:
 //! `let (u, ticket) = ask.begin(u, from)?.finish()?`.
 //!
-//! Which elements a rank keeps to itself meanwhile is a property of the schedule. If a program asks
-//! for any others with [`Running::kept`], the call is refused, and the error names the line of the
-//! operation that touches them.
+//! The schedule determines which elements a rank keeps to itself meanwhile. If a program asks
+//! [`Running::kept`] for other elements, the call is refused, and the error names the line of the
+//! operation that touches these elements.
 //!
 //! # Several steps to an exchange
 //!
@@ -243,9 +243,9 @@
 //! ```
 //!
 //! The order of visits depends on the bands and on the blocks, and so do the bits of a
-//! floating-point sum over visits; a maximum does not. [`Block::advise`] returns how many steps,
-//! and which bands, cost least with the links and the caches of a [`Machine`]. Loops over rows
-//! contain no checks, so they are as wide as the vectors for which they are compiled: for the
+//! floating-point sum over visits; a maximum does not. [`Block::advise`] returns the number of
+//! steps and the bands that cost least with the links and the caches of a [`Machine`]. Loops over
+//! rows contain no checks, so they are as wide as the vectors for which they are compiled: for the
 //! processor at hand with `RUSTFLAGS="-C target-cpu=native"`, or by a choice at run time with the
 //! crate `multiversion`.
 //!
@@ -270,13 +270,13 @@
 //!   has the same bits in every mode.
 //! - **An [`Error`]** has MPI's [`ErrorClass`], and states what was given, what is allowed, where
 //!   it happened, and which [`State`] is left. A world or a window may have an [`ErrorHandler`],
-//!   which receives it first.
+//!   which receives the error first.
 //!
 //! # From MPI
 //!
-//! The search of these pages finds MPI's names. The meaning of a window's operations differs in one
-//! respect. They take effect at the fence, in the order of ranks and then of calls, so overlapping
-//! puts are not an error and have one result.
+//! If you search these pages for a name of MPI, you find the equivalent. The meaning of a window's
+//! operations differs in one respect. They take effect at the fence, in the order of ranks and then
+//! of calls, so overlapping puts are not an error and have one result.
 //!
 #![doc = include_str!("mpi.md")]
 //!
@@ -379,9 +379,9 @@ pub use fencepost_runtime::{
 /// # fn main() {}
 /// ```
 ///
-/// The name is the one that recipes use; it need not be that of the superstep. The expression
-/// receives an [`Ask`](plans::Ask) and returns `Result<`[`Compiled`]`>`. It runs only when the plan
-/// is requested: by the command `fencepost` (`plan`, `predict`, `compare`), or by
+/// Recipes use this name; it need not be the name of the superstep. The expression receives an
+/// [`Ask`](plans::Ask) and returns `Result<`[`Compiled`]`>`. It runs only when the plan is
+/// requested: by the command `fencepost` (`plan`, `predict`, `compare`), or by
 /// `fencepost_tool::plans::check` in a test. A recipe is a table of the file `plans/plans.toml`:
 ///
 /// ```toml
@@ -391,8 +391,9 @@ pub use fencepost_runtime::{
 /// values.count = 1000
 /// ```
 ///
-/// Each recipe makes a plan of its own name, here `plans/pass_on-64.plan`, and a text of it. In a
-/// world of 64 ranks, `pass_on::load(world, "plans", ..)` reads the file `pass_on-64.plan`.
+/// Each recipe makes a plan with the recipe's name, here `plans/pass_on-64.plan`, and a text of the
+/// plan. In a world of 64 ranks, `pass_on::load(world, "plans", ..)` reads the file
+/// `pass_on-64.plan`.
 #[macro_export]
 macro_rules! plan {
     ($name:ident = |$ask:ident| $compile:expr) => {
@@ -413,14 +414,14 @@ pub mod grid {
     pub use fencepost_runtime::KeptRow;
 }
 
-/// What [`plan!`](crate::plan) hands to the expression that compiles a plan.
+/// The values that [`plan!`](crate::plan) passes to the expression that compiles a plan.
 pub mod plans {
     pub use fencepost_runtime::{Ask, PlanValue};
 }
 
-/// How the operations of a superstep travel, and why: what [`Compiled::explain`] and `explain` of a
-/// prepared superstep return. It is printed as text, and programs that show it in another form read
-/// its values, epoch by epoch and rank by rank.
+/// Explanations of how the operations of a superstep travel, and why. [`Compiled::explain`] and
+/// `explain` of a prepared superstep return them. An explanation is printed as text. Programs that
+/// show it in another form read its values, epoch by epoch and rank by rank.
 pub mod explain {
     #[doc(hidden)]
     pub use fencepost_planner::explain::{
@@ -441,7 +442,7 @@ pub mod scoped {
 /// [`Snapshots`](snapshots::Snapshots) of a program, from which it continues after a failure, and
 /// the [`Field`](snapshots::Field) of a block in one file in NumPy's format.
 ///
-/// The module is there with the feature `snapshots`, which is on by default.
+/// The module exists with the feature `snapshots`, which is on by default.
 #[cfg(feature = "snapshots")]
 pub mod snapshots {
     pub use fencepost_snapshots::{Field, Items, Snapshots};

@@ -253,7 +253,7 @@ fn rows(class: ErrorClass) -> Vec<Row> {
         ErrorClass::Io => vec![("`load` of a plan from a file that is not there", |world| {
             collide::load(world, "no/such.plan").map(drop)
         })],
-        ErrorClass::File => vec![("`load` of a plan from a file that is not one", |world| {
+        ErrorClass::File => vec![("`load` of a plan from a file that is not a plan", |world| {
             let path = path(world, "not-a-plan");
             std::fs::write(&path, "not a plan")?;
             let wrong = collide::load(world, &path).map(drop);

@@ -1,5 +1,5 @@
-/* mpi_lock.c -- 8 bytes to the next rank, which calls nothing for it: lock, put, unlock; n puts and a flush under a lock
- * of all. And post, start, put, complete, wait with the neighbours of a ring. */
+/* mpi_lock.c -- 8 bytes to the next rank, which makes no call for them: lock, put, unlock; n puts and a flush under a lock
+ * of all ranks. Also post, start, put, complete and wait with the neighbours of a ring. */
 #include "common.h"
 
 static MPI_Win win;

@@ -1,4 +1,5 @@
-/* mpi_message.c -- a message to the other rank, which sends it back from where it came: each way there are new values to move. */
+/* mpi_message.c -- a message to the other rank, which sends it back from the memory in which it arrived, so that new values
+ * move in both directions. */
 #include "common.h"
 
 static long *part;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""over_mpi.py results.json -- prints ours over the messages of an MPI beside what a program would call of it, losses first.
+"""over_mpi.py results.json -- prints our figures over the messages of an MPI next to those of the MPI's own calls, losses first.
 
-Both are of one run, and where there are such figures of one state of the two cores."""
+Both figures are of one run, and of one state of the two cores if there are such figures."""
 import contextlib, io, runpy, statistics, sys
 
 path = sys.argv[1] if len(sys.argv) > 1 else "over_mpi.json"
@@ -20,11 +20,11 @@ def spread(f):
     k = US[f["unit"]]
     return "%.4g us (%.4g to %.4g)" % (f["median"] * k, f["min"] * k, f["max"] * k)
 
-# It moves one-sided data of one host through shared memory, whatever its wires are.
+# Open MPI 5 moves one-sided data of one host through shared memory, whatever its wires are.
 def is_no_peer(mpi, wires, theirs): return (mpi, wires) == ("openmpi5", "tcp") and any("fence" in c or "separate" in c for c in theirs)
 
 def row(what, mpi, wires, bench, case, ways, theirs, most, ours_at=None, **kw):
-    """A line: the quickest of our `ways` over that MPI beside the quickest of the cases of `theirs`."""
+    """Adds a row: the fastest of our `ways` over that MPI, next to the fastest of the cases `theirs` of the MPI."""
     if is_no_peer(mpi, wires, theirs): return
     for state in STATES:
         at = ours_at or wires

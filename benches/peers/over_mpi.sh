@@ -1,5 +1,5 @@
 #!/bin/sh
-# over_mpi.sh [options of run.py]: ours over the messages of Open MPI 5 and MPICH 5, beside what a program would call of them, in
+# over_mpi.sh [options of run.py]: measures ours over the messages of Open MPI 5 and MPICH 5, and the own calls of both MPIs, in
 # at most a quarter of an hour; writes over_mpi.md. Everything has to be built before: `ROUNDS=1 SECONDS_MAX=1 ./run.sh`.
 set -e
 cd "$(dirname "$0")"

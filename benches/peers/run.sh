@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh [options of run.py]: builds what this machine has, measures it in one run, and prints tables to tables.md.
-# PEERS is the folder of peers that are no packages of the system, OURS_BIN that of our programs where they are built elsewhere, and
-# OURS_PROFILE cargo's profile for them: `release`, or `dev` where only the programs are tried.
+# PEERS is the folder of the peers that are not packages of the system. OURS_BIN is the folder of our programs, if they are built
+# elsewhere. OURS_PROFILE is cargo's profile for our programs: `release`, or `dev` if they are only tried and not measured.
 set -e
 cd "$(dirname "$0")"
 PEERS=${PEERS:-$PWD/../../target/peers}
@@ -10,7 +10,7 @@ OURS_PROFILE=${OURS_PROFILE:-release}
 target=${CARGO_TARGET_DIR:-$PWD/../../target}
 OURS_BIN=${OURS_BIN:-$target/$(echo "$OURS_PROFILE" | sed s/^dev$/debug/)}
 mkdir -p "$BIN"
-# compiles WRAPPER: whether it is there, with the headers (packages that only run programs bring the wrapper without them).
+# compiles WRAPPER: whether the wrapper and the headers are installed (packages that only run programs have no headers).
 compiles() { echo '#include <mpi.h>' | "$1" -fsyntax-only -x c - 2>/dev/null; }
 MPIS=""
 for m in openmpi mpich; do

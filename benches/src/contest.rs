@@ -136,8 +136,8 @@ fn asked(option: &str) -> bool {
     std::env::args().any(|word| word == option)
 }
 
-/// Returns whether the command line asks for this question. It does if it names a part of the
-/// question, or nothing.
+/// Returns whether the command line asks for this question: it names a part of the question, or
+/// names no question.
 pub fn wanted(question: &str) -> bool {
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with("--")).peekable();
     words.peek().is_none() || words.any(|word| question.contains(&word))

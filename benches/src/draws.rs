@@ -1,5 +1,5 @@
 //! Indices and values, which are drawn before the clock starts. Several sets take turns, so that no
-//! epoch repeats the one before.
+//! epoch repeats the previous one.
 
 /// The number of elements of the tables that scattered operations go to (1 MiB).
 pub const TABLE: usize = 1 << 17;

@@ -64,7 +64,7 @@ struct Group {
 }
 
 impl Group {
-    /// Returns the group of the options, or the one that takes the least time by the model of a
+    /// Returns the group of the options, or the group that takes the least time by the model of a
     /// machine.
     fn of(Options { job, group, .. }: &Options, before: &Grid, here: &(Placement, Machine)) -> Result<Self> {
         let block = Block::at(0, job.ranks(), [before.rows, before.columns])?.halo(1)?;

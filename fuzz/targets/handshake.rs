@@ -1,5 +1,5 @@
-//! Both sides of a handshake, with any bytes, and with a true handshake that is overlaid with these
-//! bytes. Neither side may accept them.
+//! Both sides of a handshake, with arbitrary bytes, and with a true handshake that these bytes
+//! change. Neither side may accept a changed handshake.
 #![no_main]
 
 use fencepost_transport::fuzz;
@@ -11,7 +11,7 @@ const NONCE: u8 = 40;
 fuzz_target!(|data: &[u8]| {
     fuzz::handshake(data);
     for mut words in fuzz::spoken(NONCE) {
-        // Its first byte is the nonce.
+        // The first byte of a true handshake is the nonce, and stays.
         words[1..].iter_mut().zip(data).for_each(|(word, byte)| *word ^= byte);
         let changed = data.iter().take(words.len() - 1).any(|&byte| byte != 0);
         assert_eq!(

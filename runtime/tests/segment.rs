@@ -1,4 +1,4 @@
-//! What windows in a segment cost, and what happens if the segment has no room for them.
+//! The cost of windows in a segment, and the errors if the segment has no room for a window.
 
 #![cfg(target_os = "linux")]
 

@@ -1,5 +1,5 @@
-//! Waits that last are reported, and wait-for cycles are recognised. No test depends on time: it
-//! waits for what must be reported, and what must not be reported cannot be reported at any time.
+//! Long waits are reported, and wait-for cycles are recognised. No test depends on time: a test
+//! waits for each report that must come, and reports that must not come cannot come at any time.
 
 use fencepost_planner::{Error, Result};
 use fencepost_runtime::{Ranks, Stall, TransportKind, World, ranks};
@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// All transports, with these hosts where there are several.
+/// All transports. Those with several hosts use `hosts`.
 fn all(hosts: &[u32]) -> Vec<(&'static str, TransportKind)> {
     let mut all = vec![
         ("local", TransportKind::Local),
@@ -59,7 +59,7 @@ fn a_rank_that_does_not_come_is_named_with_its_place_and_what_came() {
                     // at that fence.
                     let all = told.lock().expect("no panic");
                     // Ranks without shared memory may know the state of this rank from an earlier
-                    // wait. They ask again.
+                    // wait. Such ranks ask again.
                     let known = "rank 1 has entered number 2 last";
                     let at_last = |stall: &Stall| {
                         stall.number == 3 && stall.missing == [1] && stall.peer.contains(known)
@@ -92,8 +92,8 @@ fn gone() -> Error {
     Error::new(fencepost_planner::ErrorClass::Other, "nobody says anything any more")
 }
 
-/// Two worlds have the same ranks. Every rank fences a window of the world of its choice first, so
-/// some wait for the others forever. Returns the lines of the two fences.
+/// Two worlds have the same ranks. Each rank chooses the world whose window it fences first, so
+/// ranks that choose differently wait for each other forever. Returns the lines of the two fences.
 fn apart(world: &World, first: bool) -> (Result<()>, [u32; 2]) {
     let lines = [line!() + 5, line!() + 8];
     let go = || {
@@ -149,7 +149,7 @@ fn a_cycle_of_three_ranks_in_three_worlds_is_named_by_ranks_of_all() {
         let ends: Vec<Option<String>> = ranks
             .end_deadlocks(true)
             .collect(|world| {
-                // Rank 0 is in no cycle. Each of the others is in two worlds of two ranks, one with
+                // Rank 0 is in no cycle. Each other rank is in two worlds of two ranks, one with
                 // each of its neighbours.
                 let me = world.rank();
                 let pair = |a: usize, b: usize| world.split((me == a || me == b).then_some(0), 0);
@@ -212,8 +212,8 @@ fn a_world_that_works_is_never_taken_for_a_deadlock() {
     }
 }
 
-/// Ranks 1 and 3 are on one host and wait for each other, each in another world. The others, on
-/// other hosts, each wait with one of them, and are in no cycle.
+/// Ranks 1 and 3 are on one host and wait for each other, each in another world. The other ranks,
+/// on other hosts, each wait in the world of one of these two ranks, and are in no cycle.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_cycle_on_one_host_ends_worlds_of_several_for_all_their_ranks() {
@@ -221,8 +221,8 @@ fn a_cycle_on_one_host_ends_worlds_of_several_for_all_their_ranks() {
     let ends: Vec<String> = ranks
         .end_deadlocks(true)
         .collect(|world| {
-            // The new world has the same ranks, with rank 1 as the first, for which the others wait
-            // first.
+            // The new world has the same ranks, with rank 1 first: the other ranks wait for the
+            // first rank before any other.
             let other = world.split(Some(0), -i64::from(world.rank() == 1))?.ok_or_else(gone)?;
             let end = if world.rank() == 3 { other.barrier() } else { world.barrier() };
             Ok(end.expect_err("nobody can go on").to_string())
@@ -231,7 +231,7 @@ fn a_cycle_on_one_host_ends_worlds_of_several_for_all_their_ranks() {
     for (rank, error) in ends.iter().enumerate() {
         let ring = ["deadlock: rank 1 waits for rank 3 in", "; rank 3 waits for rank 1 in"];
         let told = ring.iter().all(|wait| error.contains(wait));
-        // A rank that is in no cycle may see first that rank 3, which had its error, has left.
+        // A rank that is in no cycle may first notice that rank 3 has left with its error.
         let left = rank % 2 == 0 && error.contains("rank 3 has finished and left");
         assert!(told || left, "rank {rank}: {error}");
     }

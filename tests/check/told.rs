@@ -13,31 +13,31 @@ type Report = (&'static str, &'static str, fn(&World) -> Result<()>, Check);
 
 const REPORTS: [Report; 5] = [
     (
-        "Operations of two ranks conflict. The fence of every rank returns this, and nothing was applied",
+        "Operations of two ranks conflict. The fence of every rank returns this error, and nothing was applied",
         "two_ranks",
         two_ranks,
         Check::Conflicts,
     ),
     (
-        "Two operations of one rank conflict. The later call returns this, and no other rank is told",
+        "Two operations of one rank conflict. The later call returns this error, and no other rank is notified",
         "one_rank",
         one_rank,
         Check::Conflicts,
     ),
     (
-        "A rank stores into its part while another one puts into it, which has a meaning here and none in MPI. The fence of both returns this",
+        "A rank stores into its part while another rank puts into that part, which has a meaning here but none in MPI. The fence of both ranks returns this error",
         "store",
         store,
         Check::Mpi,
     ),
     (
-        "Only a buffer keeps two ranks from waiting for each other. Both sends return this with `Ranks::end_deadlocks`, and it is reported without",
+        "Only a buffer keeps two ranks from waiting for each other. With `Ranks::end_deadlocks`, both sends return this error; otherwise the deadlock is only reported",
         "saved_by_a_buffer",
         saved_by_a_buffer,
         Check::Mpi,
     ),
     (
-        "What a rank has asserted is not true. Its fence returns this, and nothing was applied",
+        "A rank has made an assertion that is not true. The fence of that rank returns this error, and nothing was applied",
         "untrue",
         untrue,
         Check::Conflicts,

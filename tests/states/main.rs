@@ -203,7 +203,7 @@ fn the_table_of_the_docs_says_what_each_call_does_in_each_state() {
         outcomes[*call][*state] = each.into_iter().collect::<Vec<_>>().join(" or ");
     }
     let mut table = String::from(
-        "What a call does depends on the state of the window. `u` is the window, or what the call that brought about the state has\nreturned for it, and `a` is what that call has opened. In the table, \"yes\" is a call that is allowed, an error has its class, and a dash is\na call that does not compile. The states are:\n\n",
+        "What a call does depends on the state of the window. `u` is the window, or the value that replaces the window in this state. `a` is the\nvalue of what is open: an access, a scoped epoch, a lock, or a superstep that was begun. In the table, \"yes\" is a call that is allowed, an\nerror has its class, and a dash is a call that does not compile. The states are:\n\n",
     );
     for (at, (state, _)) in STATES.iter().enumerate() {
         let _ = writeln!(table, "{}. {state}", at + 1);

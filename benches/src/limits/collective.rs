@@ -23,8 +23,8 @@ impl Arrays {
     /// Returns thread `rank`'s array in copy `copy`; the common array is that of thread `ranks`.
     fn of(&self, copy: u64, rank: usize) -> *mut f64 {
         let at = (copy as usize % 2 * (self.ranks + 1) + rank) * self.len;
-        // SAFETY: inside the allocation, which has two copies of an array for each thread and of
-        // one more.
+        // SAFETY: inside the allocation, which has two copies of the array of each thread and of
+        // the common array.
         unsafe { self.words.start().add(at).cast() }
     }
 

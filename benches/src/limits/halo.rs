@@ -12,8 +12,8 @@ pub struct Face {
     inner_stride: usize,
     /// The first element that each thread sends.
     from: [usize; 2],
-    /// The first element of each thread's halo. It is next to the elements that the thread sends,
-    /// so it is mostly in the same cache lines.
+    /// The first element of each thread's halo. The halo is next to the elements that the thread
+    /// sends, so most of it is in the same cache lines.
     halo: [usize; 2],
     /// The number of elements of a block.
     len: usize,
@@ -47,7 +47,8 @@ impl Face {
         Self::new([n, n, plane, width], plane + width, n / 2, 1, (n + 2) * plane)
     }
 
-    /// Returns the first half of a block of `2 * n`, which goes to the second half of the other.
+    /// Returns the first half of a block of `2 * n`, which goes to the second half of the other
+    /// block.
     pub fn section(n: usize) -> Self {
         Self { outer: 1, inner: n, outer_stride: 0, inner_stride: 1, from: [0, 0], halo: [n, n], len: 2 * n }
     }

@@ -61,7 +61,7 @@ impl Square {
         bits
     }
 
-    /// Returns the fields that have a row, and the position of its first cell.
+    /// Returns the fields that contain a row, and the position of the row's first cell.
     fn place(&self, row: usize) -> (usize, usize) {
         let wide = self.cells + 2;
         match self.group {
@@ -137,7 +137,8 @@ impl Square {
         beat.wait();
     }
 
-    /// Returns the rows of its fields that a thread computes in a step of a group.
+    /// Returns the rows that a thread computes in a step of a group, as numbers of rows in the
+    /// thread's fields.
     fn rows(&self, thread: usize, step: usize) -> Range<usize> {
         let (own, group) = (self.cells / self.threads, self.group);
         let first = if thread > 0 { 1 + step } else { group };

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 /// Pins this thread to core `rank` modulo the number of cores that the process was given. If the
 /// system does not allow that, the thread is not pinned.
 pub fn pin(rank: usize) {
-    // The cores at the first call: a pinned thread has one core left, and so have the threads that
-    // it starts.
+    // The cores at the first call: afterwards a pinned thread has one core left, and so have the
+    // threads that it starts.
     static CORES: OnceLock<Vec<usize>> = OnceLock::new();
     let cores = CORES.get_or_init(|| {
         let given = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());

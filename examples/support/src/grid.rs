@@ -84,7 +84,7 @@ impl Grid {
         Grid { rows: self.rows, columns: self.columns, cells }
     }
 
-    /// Returns the grid without its outermost cells; all of it where there are no others.
+    /// Returns the grid without its outermost cells, or the whole grid if it has no other cells.
     #[must_use]
     pub fn without_rim(&self) -> Grid {
         if self.rows < 3 || self.columns < 3 {
@@ -113,7 +113,7 @@ impl Grid {
     }
 }
 
-/// Returns the block of a grid that one rank has, whose storage is the cells and nothing else.
+/// Returns a block that is a whole grid on one rank. It stores the cells and nothing else.
 fn whole(rows: usize, columns: usize) -> Result<Block<2>> {
     Ok(Block::at(0, 1, [rows, columns])?.pad(false))
 }

@@ -17,7 +17,7 @@ const SIDE_MAX: f64 = 1600.0;
 /// A colour: red, green and blue, each from 0 to 1.
 type Colour = [f64; 3];
 
-/// Valley green over meadow and sand to rock and pale summits.
+/// The tints from low to high: valley green, meadow, sand, rock and pale summits.
 const TINTS: [(f64, Colour); 6] = [
     (0.00, hex(0x4f8268)),
     (0.18, hex(0x86ad79)),
@@ -26,7 +26,8 @@ const TINTS: [(f64, Colour); 6] = [
     (0.80, hex(0xb2805a)),
     (1.00, hex(0xf4eee6)),
 ];
-/// Loss, no change, gain: colours at equal distance from the middle are equally dark.
+/// The tints of loss, no change and gain: colours at equal distance from the middle are equally
+/// dark.
 const CHANGES: [(f64, Colour); 7] = [
     (-1.0, hex(0x7a1f2b)),
     (-0.6, hex(0xc8553d)),

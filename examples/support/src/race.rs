@@ -13,7 +13,7 @@ pub struct Race {
 }
 
 impl Race {
-    /// Cells that are computed within a moment.
+    /// The number of cells that are computed within a moment.
     const MOMENT: u64 = 300_000_000;
 
     /// The number of cells that are computed while a rank waits for the other ranks in one step, if

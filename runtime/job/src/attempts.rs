@@ -1,8 +1,9 @@
-//! The attempts at a job: after a failure that the program has not caused, it is started again.
+//! The attempts at a job: after a failure that the program has not caused, the launcher starts the
+//! job again.
 //!
-//! Nothing of an attempt is left when the next one starts: its ranks, its remote commands and the
-//! memory of its ranks are gone, so that locks that its processes held are free. Rank 0 of the next
-//! attempt gets the standard input that is left.
+//! Nothing of an attempt is left when the next attempt starts. Its ranks, its remote commands and
+//! the memory of its ranks are gone, so the locks that its processes held are free. Rank 0 of the
+//! next attempt gets the rest of the standard input.
 
 use crate::description::Limits;
 use crate::exit::{FAILED, STOPPED};
@@ -15,7 +16,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// How long the launcher waits after the first attempt that has taken no snapshot. The wait doubles
-/// with each further one.
+/// with each further attempt without a snapshot.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait for the next attempt.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -88,9 +89,9 @@ impl Attempts {
         }
     }
 
-    /// Handles the end of an attempt. Returns the exit code of the job if that was the last one.
-    /// Otherwise announces the next one, removes the hosts that it leaves out from `start`, and
-    /// returns when it may begin.
+    /// Handles the end of an attempt. Returns the exit code of the job if that was the last
+    /// attempt. Otherwise announces the next attempt, removes from `start` the hosts that the next
+    /// attempt leaves out, and returns when that attempt may begin.
     fn on_end(&mut self, running: &mut RunningJob<'_>, start: &mut Start) -> Option<u8> {
         let wait = self.next_wait(running.snapshot().is_some());
         self.snapshot = running.snapshot().cloned().or(self.snapshot.take());
@@ -100,7 +101,7 @@ impl Attempts {
             return Some(running.code());
         };
         if running.was_asked() {
-            // The next attempt would not have been asked.
+            // The ranks of a next attempt would not have received the request to end.
             running.report(self.snapshot.as_ref());
             if self.snapshot.is_none() {
                 return Some(running.code());
@@ -153,8 +154,8 @@ impl Attempts {
 }
 
 impl Start {
-    /// Returns how long ranks on hosts that were `lost` may live on. It is unknown when they have
-    /// ended, unless the host is this machine.
+    /// Returns how long ranks on the `lost` hosts may live on. The launcher does not know when the
+    /// ranks of another machine have ended.
     fn rest_of_hosts(&self, lost: &[bool]) -> Duration {
         let is_far = |host: &Host| !host.remote.is_empty() && !host.pretended;
         let lives_on = self.hosts.iter().zip(lost).any(|(host, &lost)| lost && is_far(host));

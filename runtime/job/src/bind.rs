@@ -6,7 +6,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 /// machine.
 ///
 /// # Errors
-/// `text` is neither; the message lists the interfaces.
+/// `text` is neither an address nor an interface; the message lists the interfaces.
 pub(crate) fn address(text: &str) -> Result<IpAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The folder in which the system mounts the hierarchies of control groups.
 const MOUNTED: &str = "/sys/fs/cgroup";
 
-/// The limits of the groups of this process; `None` if there is no limit, or it is unknown.
+/// The limits of the groups of this process; `None` if there is no limit or the limit is unknown.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct GroupLimits {
     /// The number of processes and threads that may exist, and the number that exist.

@@ -31,8 +31,8 @@ use std::time::{Duration, Instant};
 /// The variable that names a rank's control channel: its descriptor, and the inode of its socket.
 /// Thanks to the inode, a process does not mistake another descriptor for the channel.
 pub(crate) const VARIABLE: &str = "FENCEPOST_JOB";
-/// The time that a wrapper has to end after the process that joined inside it. A wrapper that runs
-/// longer counts as one that continues.
+/// How long a wrapper may take to end after the end of the process that has joined inside it. A
+/// wrapper that runs longer counts as continuing.
 const WRAPPER_END: Duration = Duration::from_millis(500);
 /// The number of bytes of output that one system call reads.
 const PIECE: usize = 1 << 14;
@@ -97,7 +97,7 @@ pub(crate) enum Ready {
 pub(crate) struct Children {
     children: Vec<Child>,
     limits: Limits,
-    /// The memory file of each host of the job that is this machine.
+    /// One memory file for each host of the job that is this machine.
     memory: Vec<HostMemory>,
     /// Whether the children are stopped.
     suspended: bool,
@@ -107,8 +107,7 @@ struct Child {
     rank: u32,
     pid: Pid,
     process: OwnedFd,
-    /// The process that has joined the job, if it is not the child itself but was started by it:
-    /// the child is a wrapper.
+    /// The process that has joined the job, if the child is a wrapper around that process.
     joined: Option<OwnedFd>,
     channel: Channel,
     output: [Option<OwnedFd>; 2],
@@ -135,7 +134,7 @@ fn not_started(program: &Program, error: &io::Error) -> Exit {
             (FAILED, format!("the working directory {} does not exist", program.folder.display()))
         }
         io::ErrorKind::NotFound => (NOT_FOUND, format!("the program {path} does not exist")),
-        // The error concerns a folder of the search path that this user may not search, not a
+        // The error concerns a folder of the search path that this user may not search, and not the
         // program.
         io::ErrorKind::PermissionDenied if !program.is_found() => {
             (NOT_FOUND, format!("the program {path} does not exist"))
@@ -308,7 +307,7 @@ impl Children {
 
     /// Kills the children that had been silent for too long at `now`, and reports ranks that have
     /// failed by then although their wrappers continue. The caller first handles everything that
-    /// was ready at that time, so that a message that had arrived counts.
+    /// was ready at that time, so that messages that had arrived end the silence of their senders.
     pub(crate) fn expire(&mut self, now: Instant, events: &mut Vec<Event>) {
         for child in &mut self.children {
             if child.vanishes.take_if(|then| *then <= now).is_some() {
@@ -342,7 +341,7 @@ impl Children {
         silent.into_iter().chain(vanishes).min()
     }
 
-    /// Sends an encoded message to all ranks that run.
+    /// Sends an encoded message to all running ranks.
     pub(crate) fn notify_all(&mut self, frame: &[u8]) {
         for child in &mut self.children {
             // An error means that the rank is ending; its process descriptor reports that.
@@ -358,7 +357,7 @@ impl Children {
         self.restart_silence();
     }
 
-    /// Restarts the silence of all ranks now: silence before this call does not count.
+    /// Restarts the measurement of silence for all ranks: silence before this call does not count.
     pub(crate) fn restart_silence(&mut self) {
         let now = Instant::now();
         self.children.iter_mut().for_each(|child| child.last_message = child.last_message.map(|_| now));

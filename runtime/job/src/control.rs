@@ -2,8 +2,8 @@
 //!
 //! A frame is a header of eight bytes (`FP`, the protocol version, the kind and the length),
 //! followed by the message. The length of a frame is bounded by [`FRAME_MAX`], and that of a text
-//! by [`TEXT_MAX`]. The reader returns an error for any other bytes, and allocates no more memory
-//! than the number of bytes that have arrived.
+//! by [`TEXT_MAX`]. The reader returns an error for any other bytes, and never allocates more
+//! memory than bytes have arrived.
 
 use crate::codec::{Malformed, Reader, Writer};
 use crate::description::Description;
@@ -59,7 +59,7 @@ pub enum Message {
     Left(Ending),
     /// Rank to launcher: the program has taken a snapshot of its state.
     Snapshot {
-        /// The step of the program that the snapshot is of.
+        /// The step of the program at which the snapshot was taken.
         step: u64,
         /// The folder of the snapshot. Bytes that are not UTF-8 are replaced.
         folder: String,
@@ -67,11 +67,11 @@ pub enum Message {
     /// Rank to launcher, as the last message: the rank's program ends, so it sends no more
     /// heartbeats. The process that the launcher has started may continue, if it is a wrapper.
     Leaving,
-    /// Host to launcher, as a message of the rank: its process has ended without leaving, but the
-    /// process that the launcher has started continues.
+    /// Host to launcher, as a message of the rank: the rank's process has ended without leaving the
+    /// job, but the process that the launcher has started continues.
     Vanished,
 
-    /// Launcher to host, as the first message: what the host should start.
+    /// Launcher to host, as the first message: the part of the job that the host should start.
     Start(Box<HostJob>),
     /// Launcher to host: a signal for a rank.
     Signal {

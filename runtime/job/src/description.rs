@@ -85,7 +85,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// Returns the number of each rank's host.
+    /// Returns the host number of each rank.
     pub fn host_of_each(&self) -> impl Iterator<Item = u32> {
         self.hosts.iter().flat_map(|host| (0..host.ranks).map(move |_| host.host))
     }

@@ -10,7 +10,7 @@
 //! | Slurm | `SLURM_PROCID` | `SLURM_NTASKS` | any | `SLURM_STEP_ID` is set: a batch script is not a step |
 //!
 //! The first row whose variables are set counts. A launcher of MPI inside a job of Slurm or Flux
-//! starts its own helpers through the batch system. The processes then find the variables of both
+//! starts its own helpers through the batch system. The ranks then find the variables of both
 //! launchers, and the variables of the batch system describe the helpers. Source: Open MPI 4.1 and
 //! MPICH 4.0 as observed; the manuals of Slurm, Flux and PALS.
 
@@ -23,7 +23,7 @@ struct Launcher {
     rank: &'static str,
     size: &'static str,
     only_with: Option<&'static str>,
-    /// The interfaces of the MPI whose processes it starts; empty if any is possible.
+    /// The interfaces of the MPI whose processes the launcher starts; empty if any is possible.
     families: &'static [Family],
 }
 

@@ -1,10 +1,11 @@
 //! [`host`]: the launcher's agent on another host. The remote command starts it there, as
 //! `fencepost host`.
 //!
-//! The launcher sends what to start to the agent's standard input. The agent sends the messages,
-//! the output and the exits of its ranks to its standard output. If the launcher is silent for too
-//! long, or the input ends, the agent kills its ranks, so that no process is left on the host.
-//! While the launcher is suspended, the ranks are suspended, too, and its silence does not count.
+//! The launcher sends the list of what to start to the agent's standard input. The agent sends the
+//! messages, the output and the exits of its ranks to its standard output. If the launcher is
+//! silent for too long, or the input ends, the agent kills its ranks, so that no process is left on
+//! the host. While the launcher is suspended, the ranks are suspended, too, and its silence does
+//! not count.
 
 use crate::channel::{Channel, ChannelError};
 use crate::children::{Children, Event, Input, Program, Ready};
@@ -22,7 +23,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 /// The number of unsent bytes above which the agent stops reading the output of its ranks, so that
-/// they wait.
+/// the ranks wait.
 const UNSENT_MAX: usize = 1 << 20;
 
 /// Starts and watches the ranks of one host, as requested on standard input. Returns the exit code.
@@ -112,7 +113,7 @@ impl Agent {
             return Err(failed(why));
         }
         let path = PathBuf::from(&request.program);
-        // A program that does not exist here is reported when it is started.
+        // If the program does not exist here, the attempt to start it reports that.
         if let (Some(digest), Ok(own)) = (request.digest, crate::digest(&path))
             && digest != own
         {
@@ -155,8 +156,8 @@ impl Agent {
 
     fn watch(&mut self) -> Result<(), String> {
         loop {
-            // The silence limit compares with the time before `poll`: everything that was sent by
-            // then is handled first, however long that takes.
+            // Silence is measured up to the time before `poll`: everything that was sent by then is
+            // handled first, however long that takes.
             let looked = Instant::now();
             let ready = self.wait();
             if self.turns.next().is_some() {

@@ -2,8 +2,8 @@
 //! input of rank 0.
 //!
 //! A rank on the launcher's host inherits an input that is a file or a pipe. The launcher reads a
-//! terminal itself, since each rank is in a process group of its own, which may not read it. For a
-//! rank on another host the launcher reads its input and sends it there.
+//! terminal itself, since each rank is in a process group of its own, which may not read the
+//! terminal. If rank 0 is on another host, the launcher reads its own input and sends it there.
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,7 +22,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 const PIECE: usize = 1 << 14;
 
 /// The standard input of this process. Only one piece of it is in transit at a time, so the input
-/// that a rank does not read remains unread for others.
+/// that a rank does not read remains available to other processes.
 pub(crate) struct InputSource {
     /// A terminal or pipe that this process has opened again in nonblocking mode. A read then does
     /// not block if another process reads the same input, and the descriptors of other processes
@@ -83,7 +83,7 @@ impl InputSource {
         let count = match rustix::io::read(self.descriptor(), &mut bytes) {
             Ok(count) => count,
             Err(Errno::INTR | Errno::AGAIN) => return None,
-            // in the background since the check above
+            // This process went into the background after the check above.
             Err(Errno::IO) if !self.may_read() => return None,
             Err(_) => 0, // closed, or the terminal is gone
         };

@@ -148,7 +148,8 @@ impl<'a> RunningJob<'a> {
             }
         };
         let mut job = start.description(job, secret, self.hosts.clone());
-        // Read only once, since programs may be large, and before a host waits for heartbeats.
+        // The program is read only once, since it may be large, and before a host waits for
+        // heartbeats.
         let is_sent = start.hosts.iter().any(|host| !host.remote.is_empty());
         let digest = is_sent.then(|| crate::digest(&start.program).ok()).flatten();
         let mut first = 0;
@@ -239,8 +240,8 @@ impl<'a> RunningJob<'a> {
     pub(crate) fn watch(&mut self) {
         self.turns.next();
         while !self.job_state.is_over() || !self.remotes.is_empty() {
-            // The silence limit compares with the time before `poll`: everything that was sent by
-            // then is handled first, and on a loaded machine that can take longer than the limit.
+            // Silence is measured up to the time before `poll`: everything that was sent by then is
+            // handled first, and on a loaded machine that can take longer than the limit.
             let looked = Instant::now();
             let ready = self.wait();
             if let Some(time) = self.turns.next() {
@@ -248,7 +249,8 @@ impl<'a> RunningJob<'a> {
             }
             self.handle_ready(&ready, looked);
             if self.job_state.is_over() {
-                // A host whose ranks have ended ends by itself after the launcher's last message.
+                // If all ranks of a host have ended, its agent ends by itself after the launcher's
+                // last message.
                 self.remotes.iter_mut().for_each(RemoteHost::send_stop);
             }
         }
@@ -545,7 +547,8 @@ impl<'a> RunningJob<'a> {
         self.relay.report(line);
     }
 
-    /// Reports the failure of the job, or that it has ended on request; `snapshot` is its last one.
+    /// Reports the failure of the job, or that the job has ended on request; `snapshot` is the
+    /// job's last snapshot.
     pub(crate) fn report(&mut self, snapshot: Option<&Snapshot>) {
         let on_request = self.job_state.has_stopped();
         let failures = self.job_state.failures();
@@ -564,9 +567,10 @@ impl<'a> RunningJob<'a> {
         self.relay.report(&format!("the job ended on request{after}"));
     }
 
-    /// Waits, after all ranks have ended, until `until` and until the processes that they have left
-    /// on this machine have ended, too. Returns the exit code of the job if a signal or the time
-    /// limit ends it meanwhile. A signal that asks for a snapshot finds the last one taken.
+    /// Waits, after all ranks have ended, until `until` and until the processes that the ranks have
+    /// left on this machine have ended, too. Returns the exit code of the job if a signal or the
+    /// time limit ends the job meanwhile. If a signal asks for a snapshot, the last snapshot of the
+    /// job answers the request.
     pub(crate) fn pause(
         &mut self,
         until: Instant,
@@ -628,7 +632,7 @@ impl<'a> RunningJob<'a> {
     }
 
     /// Writes the ranks' remaining output until its deadline or a signal, and returns the exit code
-    /// of the job. It is `code`, unless that is 0 and some output was not written.
+    /// of the job. The exit code is `code`, unless `code` is 0 and some output was not written.
     pub(crate) fn drain_output(mut self, mut code: u8) -> u8 {
         let mut limit = self.job_state.output_deadline(Instant::now());
         let mut reported = false;

@@ -12,8 +12,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The memory file that the ranks of one host share, as the process that starts these ranks holds
-/// it.
+/// The memory file that the ranks of one host share, in the process that starts these ranks.
 pub(crate) struct HostMemory {
     segment: Segment,
     ranks: Range<u32>,
@@ -33,7 +32,7 @@ impl HostMemory {
         self.segment.fd()
     }
 
-    /// Marks one of its ranks as failed, since the rank's process has ended.
+    /// Marks a rank of the host as failed, since the rank's process has ended.
     pub(crate) fn mark_failed(&self, rank: u32, how: &str) {
         self.segment.mark_failed((rank - self.ranks.start) as usize, how);
     }
@@ -41,7 +40,7 @@ impl HostMemory {
 
 /// The transports through which this rank's process reaches the other ranks.
 pub(crate) struct Link {
-    /// The shared memory of the ranks of its host, or of all ranks.
+    /// The memory that this rank shares with the ranks of its host, or with all ranks.
     memory: Option<Arc<Segment>>,
     /// The connections to the ranks of other hosts, or to all ranks.
     connections: Option<Connections>,
@@ -90,7 +89,8 @@ impl Link {
         Ok((link, Some(address)))
     }
 
-    /// Returns the transports of a job whose ranks send over MPI what they do not share in memory.
+    /// Returns the transports of a job whose ranks use MPI to reach ranks with which they share no
+    /// memory.
     pub(crate) fn over_mpi(memory: Option<Arc<Segment>>, fabric: MpiFabric) -> Self {
         let started = ConnectionState::Started(Some(Fabric::Mpi(fabric.into())), None);
         Self { memory, connections: Some(Connections(Mutex::new(started))) }
@@ -216,8 +216,8 @@ impl Connections {
 /// knows how the other rank died.
 const REPORT_WAIT: Duration = Duration::from_secs(2);
 
-/// The number of a rank's descriptors that are not connections: 12 of its own, and some for what
-/// its program opens.
+/// The number of a rank's descriptors that are not connections: 12 of its own, and some that its
+/// program opens.
 const OTHERS: u64 = 16;
 
 /// The time that replaces a limit that is switched off.
@@ -231,14 +231,14 @@ fn fabric(job: &Description, deaths_reported: bool) -> std::io::Result<TcpFabric
     let Limits { heartbeat, silence } = job.limits;
     let settings = Settings::default();
     // A rank keeps its connections open in a job of up to twice as many ranks as `connections`, so
-    // that number is at most half of the descriptors that are left.
+    // `connections` is at most half of the descriptors that are left.
     let open = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let most = usize::try_from(open.saturating_sub(OTHERS) / 2).unwrap_or(usize::MAX);
     let settings = Settings {
         beat: heartbeat,
-        // The launcher applies `silence` itself and kills a silent rank; a rank waits for that
-        // report as for any other. If only the connection between two ranks is cut, no report
-        // arrives, and the ranks fail when this limit has passed.
+        // The launcher applies `silence` itself and kills a silent rank; other ranks wait for the
+        // launcher's report of that death as for any other report. If only the connection between
+        // two ranks is cut, no report arrives, and the ranks fail when this limit has passed.
         limit: if silence.is_zero() { NEVER } else { (silence + heartbeat).max(LIMIT_MIN) },
         obituary: if deaths_reported { REPORT_WAIT } else { Duration::ZERO },
         sealed: job.sealed,

@@ -41,7 +41,7 @@ static LISTENING: OnceLock<()> = OnceLock::new();
 
 /// Runs when a rank's process exits normally. A rank that is in no world closes its transports in
 /// order, and notifies the launcher. If a rank in a world exits, that is a failure: the other ranks
-/// detect it, or it is reported to them.
+/// detect the failure or receive a report.
 extern "C" fn close_at_exit() {
     let Some(Ok(Some(member))) = MEMBER.get() else { return };
     if member.process != getpid() {
@@ -132,7 +132,7 @@ fn join() -> Result<Option<Member>, String> {
     let mut channel = Channel::from_socket(socket);
     let taken = "another program has taken this rank's description of the job: a rank runs one program that uses Fencepost, once; start a job for each program";
     // The launcher sent the description, or a part of it, before it started this process. If
-    // another program has taken it, everything that arrives later is for that program.
+    // another program has taken the description, everything that arrives later is for that program.
     if !channel.peek_header().is_ok_and(|header| Message::is_job(&header)) {
         return Err(taken.into());
     }
@@ -172,7 +172,8 @@ fn join() -> Result<Option<Member>, String> {
 
 /// Joins the job of an external launcher, if the environment describes one. The ranks of the job
 /// meet at an address if one is given, and over the launcher's MPI otherwise. Returns `None` if
-/// this process is alone: no external launcher has started it, or one has started nothing else.
+/// this process is alone: no external launcher has started it, or this process is the only rank
+/// that a launcher has started.
 fn join_external() -> Result<Option<Member>, String> {
     let address = variable(RENDEZVOUS);
     match (external_rank(variable)?, address) {
@@ -235,9 +236,9 @@ impl Member {
         self.link.endpoint(&self.job, world)
     }
 
-    /// Enters a world on the calling thread, and returns whether it may. The result is `false`
-    /// while another thread is in a world. From then on the world of that other thread is
-    /// unreliable, too ([`overlapped`](Self::overlapped)). The launcher is notified of the
+    /// Enters a world on the calling thread, and returns whether that is allowed. The result is
+    /// `false` while another thread is in a world. From that call on, the world of the other thread
+    /// is unreliable, too ([`overlapped`](Self::overlapped)). The launcher is notified of the
     /// outermost world only.
     pub fn enter(&self) -> bool {
         self.membership.enter(std::thread::current().id())

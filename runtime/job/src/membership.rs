@@ -18,8 +18,8 @@ use std::thread::ThreadId;
 pub(crate) struct Membership {
     state: Mutex<State>,
     connection_changed: Condvar,
-    /// A copy of the control channel's socket, so that a thread can wait for it without the lock;
-    /// `None` under an external launcher.
+    /// A copy of the control channel's socket, with which a thread can wait for messages without
+    /// the lock; `None` under an external launcher.
     socket: Option<OwnedFd>,
 }
 
@@ -111,9 +111,10 @@ impl Membership {
         }
     }
 
-    /// Enters a world on the thread `me`, and returns whether it may. The result is `false` while
-    /// another thread is in a world. From then on the world of that other thread is unreliable, too
-    /// ([`overlapped`](Self::overlapped)). The launcher is notified of the outermost world only.
+    /// Enters a world on the thread `me`, and returns whether that is allowed. The result is
+    /// `false` while another thread is in a world. From that call on, the world of the other thread
+    /// is unreliable, too ([`overlapped`](Self::overlapped)). The launcher is notified of the
+    /// outermost world only.
     pub(crate) fn enter(&self, me: ThreadId) -> bool {
         let mut state = self.lock();
         match &mut state.runs.thread {
@@ -135,7 +136,7 @@ impl Membership {
         true
     }
 
-    /// Returns whether another thread has called `run` since the first one entered its outermost
+    /// Returns whether another thread has called `run` since the first thread entered its outermost
     /// world.
     pub(crate) fn overlapped(&self) -> bool {
         self.lock().runs.overlapped

@@ -1,5 +1,5 @@
-//! The least that the ranks of a job need of this machine. It is checked before any rank is
-//! started, so that a job does not fail halfway for lack of it.
+//! The least that the ranks of a job need of this machine. The launcher checks these needs before
+//! it starts any rank, so that a job does not fail halfway for lack of resources.
 
 use crate::cgroup::GroupLimits;
 use fencepost_transport::call_failed;
@@ -67,7 +67,7 @@ impl There {
         let threads = u64::from(here) * THREADS;
         if let Some((most, now)) = self.threads.filter(|(most, now)| now + threads > *most) {
             return Err(format!(
-                "{here} ranks on this host need {threads} processes and threads, and of {most} that there may be there are {now}: raise the limit (ulimit -u, kernel.pid_max, or pids.max of the control group), or start fewer ranks here"
+                "{here} ranks on this host need {threads} processes and threads, and {now} of at most {most} exist already: raise the limit (ulimit -u, kernel.pid_max, or pids.max of the control group), or start fewer ranks here"
             ));
         }
         let memory = u64::from(here) * MEMORY_KIB;

@@ -1,7 +1,7 @@
 //! [`Orphans`]: the processes that the ranks of an attempt have left on this machine.
 //!
 //! A rank on another host that is this machine dies with the agent that started it, and a program
-//! dies with the wrapper around it. But a process that is killed takes a while to end, in which it
+//! dies with the wrapper around it. But a killed process takes a while to end, and until then it
 //! holds its memory and its locks. The launcher becomes the parent of such processes, so that it
 //! can kill them and wait for them.
 
@@ -25,8 +25,8 @@ impl Orphans {
         Self { others: children() }
     }
 
-    /// Kills the orphans, and returns those that have not ended yet. The ranks that this process
-    /// has started have to be reaped before.
+    /// Kills the orphans, and returns those that have not ended yet. The caller must have reaped
+    /// the ranks that this process has started.
     pub(crate) fn kill(&self) -> Vec<OwnedFd> {
         let (mut seen, mut left) = (self.others.clone(), Vec::new());
         // The children of an orphan become orphans when it has ended.

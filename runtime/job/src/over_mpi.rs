@@ -169,7 +169,8 @@ fn over(
 }
 
 /// Starts to watch the ranks of this host. Each rank that has ended is marked in the shared memory
-/// by the rank before it, and reported to the fabric, which cannot detect that itself.
+/// by the rank before it, and reported to the fabric, which cannot detect the end of a process
+/// itself.
 fn watch(
     others: Neighbours,
     limits: Limits,
@@ -278,7 +279,7 @@ fn digest_of_program(session: &Session) -> Result<Vec<u8>, String> {
 struct Hosts {
     /// The lowest rank of each rank's host.
     first_of: Vec<u32>,
-    /// The name of the host at the index of each of these ranks, and an empty name at the others.
+    /// The name of each host, at the index of the host's lowest rank; all other names are empty.
     names: Vec<String>,
     /// The ranks of this host.
     here: Vec<u32>,
@@ -349,8 +350,8 @@ impl Hosts {
         }
     }
 
-    /// Returns the hosts in the order of the ranks. They are numbered in the order of their lowest
-    /// ranks.
+    /// Returns the hosts in the order of the ranks. The hosts are numbered in the order of their
+    /// lowest ranks.
     fn runs(&self) -> Vec<HostRanks> {
         let firsts: Vec<u32> = (0_u32..)
             .zip(&self.first_of)
@@ -433,8 +434,8 @@ fn networks() -> Vec<Network> {
 
 /// Returns the address at which this rank listens. On one host this is the loopback address. On
 /// several hosts it is the address in the first network of rank 0 in which each host has an address
-/// of its own. Without such a network it is the address from which this host reaches rank 0. The
-/// inner error concerns this rank alone.
+/// of its own. Without such a network, this rank listens at the address from which this host
+/// reaches rank 0. The inner error concerns this rank alone.
 fn address(session: &Session, hosts: &Hosts) -> Result<Result<IpAddr, String>, String> {
     if hosts.count() == 1 {
         return Ok(Ok(Ipv4Addr::LOCALHOST.into()));

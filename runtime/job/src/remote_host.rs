@@ -131,7 +131,7 @@ impl RemoteHost {
         }
     }
 
-    /// Sends a heartbeat. A host that has sent none for the silence limit is lost.
+    /// Sends a heartbeat. If the host itself has sent none for the silence limit, the host is lost.
     pub(crate) fn exchange_heartbeat(&mut self, looked: Instant, limit: Duration) {
         self.send(&Message::Heartbeat);
         let silent = looked.saturating_duration_since(self.last_message);
@@ -165,8 +165,8 @@ impl RemoteHost {
     }
 
     /// Makes the host send `signal` to a rank. If `fencepost host` does not run there yet, it may
-    /// never forward the signal. So the host is given up then, unless the signal is one `of_user`
-    /// programs.
+    /// never forward the signal. In that case the host is given up, unless the signal is for the
+    /// program's own use (`of_user`).
     pub(crate) fn signal_rank(&mut self, rank: u32, signal: i32, of_user: bool) {
         if self.answered || of_user {
             return self.send(&Message::Signal { rank, signal });

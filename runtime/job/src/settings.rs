@@ -67,7 +67,7 @@ impl Settings {
 const LONGEST: Duration = Duration::from_secs(30 * 366 * 24 * 3600);
 
 /// Parses a time, as every setting and option accepts it. A time is a decimal number with a unit
-/// `ms`, `s`, `m` or `h`, or in seconds without a unit; `off` is 0.
+/// `ms`, `s`, `m` or `h`; a number without a unit is in seconds, and `off` is 0.
 ///
 /// # Errors
 /// The text is not a time; the message names what is allowed.

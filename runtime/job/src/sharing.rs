@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Shares memory among the ranks of this host. All of them must call it. Returns the segment, or
-/// the reason why some rank can't use it; then no rank uses it.
+/// the reason why some rank can't use the segment. In the latter case no rank uses it.
 ///
 /// # Errors
 /// MPI has failed.
@@ -116,7 +116,7 @@ fn opened(process: Process, text: &str) -> Result<Arc<Segment>, String> {
     let path = format!("/proc/{}/fd/{fd}", process.pid);
     let failed = |why: &dyn std::fmt::Display| format!("the memory at {path} can't be opened: {why}");
     let file = open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(|error| failed(&error))?;
-    // In another process namespace this number may be that of another process.
+    // In another process namespace, this process id may belong to another process.
     let is_it = fstat(&file).is_ok_and(|stat| stat.st_ino.to_string() == inode);
     if !is_it {
         return Err(failed(&"it is another file"));
@@ -124,7 +124,8 @@ fn opened(process: Process, text: &str) -> Result<Arc<Segment>, String> {
     Segment::join(file).map_err(|error| error.to_string())
 }
 
-/// A process, identified by its number and by its start time, so that a reused number is noticed.
+/// A process, identified by its process id and by its start time, so that a reused process id is
+/// noticed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Process {
     pid: i32,
@@ -141,7 +142,8 @@ impl Process {
     /// Returns a descriptor of the process, or `None` if it has ended or can't be opened.
     fn open(self) -> Option<OwnedFd> {
         let process = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
-        // The descriptor is that of the process that had the number when it was opened.
+        // The descriptor refers to the process that had the process id when the descriptor was
+        // opened.
         (started(self.pid) == Some(self.started)).then_some(process)
     }
 }
@@ -219,11 +221,11 @@ impl Neighbours {
         self.others.is_empty()
     }
 
-    /// Watches the other ranks of this host until all of them have ended. Calls `ended` with
-    /// `false` for each rank that has ended, and how. Calls it a second time, with `true`, as soon
-    /// as no rank between this rank and that one runs any more. Kills the next running rank if it
-    /// is stopped for longer than the silence limit, as a launcher kills a rank that sends no
-    /// heartbeat.
+    /// Watches the other ranks of this host until all of them have ended. Calls `ended` for each
+    /// rank that has ended, with how the rank ended and with `false`. Calls `ended` for the rank a
+    /// second time, with `true`, as soon as no rank between this rank and the ended rank runs any
+    /// more. Kills the next running rank if that rank is stopped for longer than the silence limit,
+    /// as a launcher kills a rank that sends no heartbeat.
     pub(crate) fn watch(self, limits: Limits, mut ended: impl FnMut(&Neighbour, &str, bool)) {
         let mut stop = Stop::default();
         let mut watched: VecDeque<(Neighbour, Option<String>)> =
@@ -250,8 +252,8 @@ impl Neighbours {
             if let Some((next, how @ None)) = watched.front_mut().filter(|_| !limits.silence.is_zero())
                 && let Some(stopped) = stop.killed(next, turn, limits.silence)
             {
-                // It runs no more, and is reported now: its launcher may kill others as soon as it
-                // notices the end.
+                // The killed rank runs no more, and is reported now: its launcher may kill other
+                // ranks as soon as the launcher notices the end.
                 let how = how.insert(format!(
                     "rank {} of the job was stopped for {:.1} s and was killed",
                     next.rank,
@@ -273,7 +275,8 @@ impl Neighbours {
 struct Stop(Duration);
 
 impl Stop {
-    /// Kills a rank that has been stopped for longer than `limit`. Returns for how long, if it did.
+    /// Kills a rank that has been stopped for longer than `limit`. Returns how long the rank had
+    /// been stopped, if it was killed.
     fn killed(&mut self, rank: &Neighbour, turn: Duration, limit: Duration) -> Option<Duration> {
         self.0 = if is_stopped(rank.pid) { self.0 + turn } else { Duration::ZERO };
         // An error means that the rank has ended, which its descriptor reports.
@@ -303,7 +306,7 @@ mod tests {
         let inode = fstat(segment.fd()).expect("a file").st_ino;
         let refused = opened(process, &offer(inode + 1)).err().expect("another file");
         assert!(refused.contains("another file"), "{refused}");
-        // Its addresses are already in use in this process, and joining reports that.
+        // The segment's addresses are already in use in this process, and joining reports that.
         let refused = opened(process, &offer(inode)).err().expect("the addresses are in use");
         assert!(refused.contains("the same address"), "{refused}");
     }

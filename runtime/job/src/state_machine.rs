@@ -10,11 +10,11 @@ use signal_hook::consts::{SIGTERM, SIGUSR1, SIGUSR2};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// How a program ended that never joined its job.
+/// How a program that never joined its job ended.
 const NOT_JOINED: &str =
     "ended without joining the job: the program must start a world of Fencepost (`fencepost::run`)";
 
-/// How a rank failed whose process ended inside a wrapper that continued.
+/// How a rank failed if its process ended inside a wrapper that continued.
 pub(crate) const VANISHED: &str =
     "ended without leaving the job, inside the command that was started, which went on";
 
@@ -77,21 +77,22 @@ pub(crate) struct StateMachine {
     snapshot_on_term: bool,
     /// Whether such a SIGTERM has arrived.
     asked_to_stop: bool,
-    /// The number of other signals that end the job.
+    /// The number of signals that end the job, without a SIGTERM that asks for a snapshot.
     signals: u32,
     /// The signals for the program's own use that were forwarded to the ranks.
     forwarded: Vec<i32>,
     table_sent: bool,
     /// How the rank with the first primary failure ended.
     first_failure: Option<String>,
-    /// The secondary failures of which the other ranks are notified later: after the first primary
-    /// one, or at this time.
+    /// The secondary failures that are held back. The other ranks are notified of them after the
+    /// first primary failure, or at the time `held_until`.
     held: Vec<(u32, String)>,
     held_until: Option<Instant>,
 }
 
 /// How long a secondary failure is held back if no primary one is known. A rank that panics may
-/// take longer to end than a rank that notices the panic, and others should name the cause.
+/// take longer to end than a rank that notices the panic, and the other ranks should name the
+/// cause.
 const HOLD: Duration = Duration::from_secs(1);
 
 /// The failure of one rank.
@@ -355,7 +356,7 @@ impl StateMachine {
         (0..self.ranks.len() as u32).filter_map(|rank| self.failure(rank)).collect()
     }
 
-    /// Returns the failure for which the job may be started again: the first primary one in time,
+    /// Returns the failure for which the job may be started again: the earliest primary failure,
     /// unless the program, the user or the time limit has caused it. In the first attempt at a job,
     /// the rank must have joined.
     pub(crate) fn retryable_failure(&self, is_first_attempt: bool) -> Option<Failure> {
@@ -659,7 +660,7 @@ mod tests {
         assert_eq!((job.state_machine.code(), job.state_machine.has_stopped()), (3, false));
     }
 
-    /// Returns whether a job may be started again in which this happens to rank 1 of 2.
+    /// Returns whether a job of two ranks may be started again after this has happened to rank 1.
     fn is_retryable(happens: impl FnOnce(&mut Job)) -> bool {
         let mut job = Job::running(2);
         happens(&mut job);

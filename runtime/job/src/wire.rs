@@ -32,9 +32,9 @@ const LIMIT: Duration = Duration::from_secs(1);
 /// The shortest round-trip time for each of [`LENGTHS`].
 type Times = [Duration; LENGTHS.len()];
 
-/// Returns which is faster between rank 0 and the first rank that shares no memory with it.
-/// `first_of` has, for each rank, the lowest rank of its host. Every rank must call it, and gets
-/// the same result.
+/// Returns the wire that is faster between rank 0 and the first rank that shares no memory with
+/// rank 0. `first_of` has, for each rank, the lowest rank of its host. Every rank must call this
+/// function, and gets the same result.
 ///
 /// # Errors
 /// MPI has failed.
@@ -69,7 +69,7 @@ pub(crate) fn quicker(
     Ok(if all[0] == [1] { Wire::Mpi } else { Wire::Tcp })
 }
 
-/// Returns which is faster, by the geometric mean of all lengths.
+/// Returns the faster wire, by the geometric mean of all lengths.
 fn choice(mpi: Times, tcp: Option<Times>) -> Wire {
     let product = |times: Times| times.iter().map(|time| time.as_secs_f64()).product::<f64>();
     if tcp.is_some_and(|tcp| product(tcp) <= product(mpi)) { Wire::Tcp } else { Wire::Mpi }
@@ -172,7 +172,7 @@ fn receive(stream: &mut TcpStream, mut room: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Returns how many bytes were moved, or `None` if the connection has ended.
+/// Returns the number of bytes that were moved, or `None` if the connection has ended.
 fn moved(result: std::io::Result<usize>, begun: Instant) -> Option<usize> {
     match result {
         Ok(0) => None,

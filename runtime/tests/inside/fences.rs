@@ -1,22 +1,22 @@
-//! W1 to W6 taken out of the fence of dynamic epochs, by a switch that only tests of this package
-//! have.
+//! Tests that take one of the waits W1 to W6 out of the fence of dynamic epochs, with a switch that
+//! only tests of this package have.
 //!
 //! Such fences run over the links of `sim`, seed after seed, until one seed shows the missing wait,
 //! by wrong bits or by an error. With the same seeds, the whole protocol works.
 //!
-//! # What there is to take away
+//! # The waits that are taken away
 //!
 //! Over [`Reach::Messages`], operations travel in frames before the notification, and each rank
-//! applies them itself. These waits remain: W1, words are compared, of notifications and frames;
-//! W2, a rank answers gets before it applies anything, including its own operations on itself; W3,
-//! it leaves when its own gets have come; W4, notifications are kept in two places in turn (posted
-//! frames are copied, so outboxes need no wait); W5, nobody publishes before having all
-//! notifications of the exchange before; W6, every fence is complete.
+//! applies them itself. These waits remain. W1: a rank compares the words of notifications and of
+//! frames. W2: a rank answers gets before it applies anything, including its own operations on
+//! itself. W3: a rank leaves the fence only when its own gets have arrived. W4: notifications
+//! alternate between two places (posted frames are copied, so outboxes need no wait). W5: no rank
+//! publishes before it has all notifications of the previous exchange. W6: every fence is complete.
 //!
 //! Over [`Reach::Memory`] the fence is that of `local`, with the delays of `sim`: gets read the
-//! target's window, and operations are taken from the origin's outbox, so W1 to W4 are about those
-//! too. A fence without a wait races there on purpose, on plain elements and on records in room
-//! that both sets have had from their first epoch on.
+//! target's window, and operations are taken from the origin's outbox, so W1 to W4 also concern
+//! these accesses. A fence without a wait races there on purpose, on plain elements and on records
+//! in memory that both sets of outboxes have had from their first epoch on.
 
 use crate::api::run::ranks;
 use crate::kernel::waits::{Wait, take_away};
@@ -32,7 +32,8 @@ use std::thread;
 const RANKS: usize = 3;
 const LEN: usize = 16;
 const EPOCHS: usize = 24;
-/// The number of epochs before a wait is taken away. After them, outboxes have their room.
+/// The number of epochs before a wait is taken away. After these epochs, the outboxes no longer
+/// allocate memory.
 const WHOLE: usize = 4;
 
 /// Returns the value that rank `rank` puts to the right in epoch `epoch`.
@@ -42,8 +43,8 @@ fn sent(rank: usize, epoch: usize, at: usize) -> u64 {
 
 /// Executes one epoch, and describes what is wrong after it.
 ///
-/// Each rank gets three elements from the left. It puts to the first two of these elements, and to
-/// three others, on the right, and to the third of its own elements.
+/// Each rank gets elements 0 to 2 of the rank on its left. It puts to elements 0, 1, 8, 9 and 10 of
+/// the rank on its right, and to its own element 2.
 fn epoch(u: &mut Window<u64>, epoch: usize, dice: &mut Dice) -> Result<Option<String>> {
     let (me, left, right) = (u.rank(), (u.rank() + RANKS - 1) % RANKS, (u.rank() + 1) % RANKS);
     dice.linger();
@@ -115,8 +116,8 @@ fn fences_do_what_they_should() {
     }
 }
 
-/// Fences two windows on three ranks, and one rank swaps them. The errors of all ranks name both
-/// windows, and nothing is applied.
+/// Fences two windows on three ranks, and one rank swaps the two windows. The errors of all ranks
+/// name both windows, and nothing is applied.
 fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     on_each(reach, reach.config(seed), |world| {
         let (me, mut dice) = (world.rank(), Dice::new(seed, world.rank()));

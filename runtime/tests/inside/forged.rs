@@ -1,8 +1,8 @@
-//! Messages of a census, sparse or reduced, that a rank has changed on purpose, with a digest that
-//! fits.
+//! Messages of a sparse or reduced census that a rank has forged: their contents are changed, and
+//! their digest matches the change.
 //!
-//! If anything is wrong with them, every rank gets an error that names their sender, or has
-//! completed all of its calls, and no rank gets a wrong result.
+//! If a message is wrong, every rank gets an error that names the sender, or has already completed
+//! all of its calls. No rank gets a wrong result.
 
 use crate::api::run::ranks;
 use crate::census::state::items::digest;
@@ -17,16 +17,15 @@ use fencepost_transport::Header;
 use std::sync::Mutex;
 
 const RANKS: usize = 4;
-/// The sender and the receiver of the messages that are changed, in the first round and in the
-/// last.
+/// The sender and the receiver of the changed messages, in the first round and in the last.
 const WAYS: [[usize; 2]; 2] = [[0, 1], [0, 2]];
 /// The number of the census, counted from one, of the first fence with operations.
 const FENCE: u64 = 2;
 /// The number of the census of an allreduce.
 const ALLREDUCE: u64 = 4;
 
-/// Makes a window, and in each of three steps fences puts of each rank to all others and executes
-/// an allreduce. The first allreduce makes a window.
+/// Creates a window, and then executes three steps. In each step, every rank puts to all others,
+/// fences, and takes part in an allreduce. The first allreduce also creates a window of its own.
 fn program(world: &World) -> Result<()> {
     let wrong = |what: String| Err(Error::new(ErrorClass::Other, format!("wrong: {what}")));
     let me = world.rank() as u64;
@@ -73,13 +72,13 @@ fn bytes(items: &[Item]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the result of each rank when `tamper` changes the messages of sparse censuses, which are
-/// counted from one on each way.
+/// Returns the result of each rank when `tamper` changes the messages of sparse censuses. The
+/// messages are counted from one for each pair of sender and receiver.
 fn ends(tamper: impl Fn([usize; 2], u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static) -> [End; RANKS] {
     ends_of(Census::Sparse, kind::CENSUS, tamper)
 }
 
-/// Does the same as [`ends`] for another census, or for other frames of it.
+/// Does the same as [`ends`] for another census, or for other frames of a census.
 fn ends_of(
     census: Census,
     kind: u32,
@@ -110,7 +109,7 @@ fn told(ends: &[End], rank: usize, what: &str) {
     assert!(ends.iter().flatten().all(names), "{what}: {ends:?}");
 }
 
-/// Returns the results when the items of one message are changed, with a digest that fits.
+/// Returns the results when the items of one message are changed and its digest matches the change.
 fn forged(
     [from, to]: [usize; 2],
     census: u64,
@@ -139,7 +138,7 @@ fn messages_that_nobody_has_changed_are_taken() {
     }
 }
 
-/// Makes it appear that the message before was doubled and this message was lost.
+/// Replaces a message by the previous one, as if that one had been doubled and this message lost.
 #[test]
 fn a_message_of_the_census_before_is_not_taken_for_one_of_this() {
     for way in WAYS {
@@ -170,7 +169,8 @@ fn saying(
     }
 }
 
-/// Returns the results when the note of the first fence is changed, with a digest that fits.
+/// Returns the results when the note of the first fence is changed and its digest matches the
+/// change.
 fn forged_note(
     [from, to]: [usize; 2],
     change: impl Fn(&mut Vec<Item>) + Send + Sync + 'static,
@@ -186,8 +186,8 @@ fn forged_note(
     })
 }
 
-/// Returns the results when the counts of one message are changed. Each is the number of notes and
-/// the sum of the ranks that sent them.
+/// Returns the results when the counts of one message are changed. Each count is a number of notes
+/// and the sum of the ranks that sent these notes.
 fn forged_counts(
     [from, to]: [usize; 2],
     census: u64,
@@ -220,8 +220,8 @@ fn counts_and_notes_that_nobody_has_changed_are_taken() {
     }
 }
 
-/// The counts that rank 0 sends to rank 2 include its own note, and those to rank 1 its own note
-/// and that of rank 2.
+/// The counts that rank 0 sends to rank 2 include the note of rank 0. The counts that rank 0 sends
+/// to rank 1 include the notes of ranks 0 and 2.
 #[test]
 fn counts_that_cannot_be_are_refused() {
     for way in WAYS {
@@ -253,7 +253,7 @@ fn a_count_of_notes_that_nobody_has_sent_is_told() {
     }
 }
 
-/// Replaces frames by those of the census before, and cuts notes short.
+/// Replaces frames by those of the previous census, and truncates notes.
 #[test]
 fn a_note_of_the_census_before_or_cut_short_is_not_taken() {
     for kind in [kind::NOTE, kind::COUNTS] {
@@ -292,11 +292,12 @@ fn what_a_rank_cannot_say_in_a_fence_is_refused() {
 /// A change of the items of a message. A note is one item.
 type Change = Box<dyn Fn(&mut Vec<Item>) + Send + Sync>;
 
-/// Checks that changes of what rank 0 sends in a fence, which `forged` makes, are refused.
+/// Checks that every rank refuses the changes that `forged` makes to the words that rank 0 sends in
+/// a fence.
 fn refused_in_a_fence(way: [usize; 2], forged: impl Fn(Change) -> [End; RANKS]) {
     let to = way[1] as u32;
-    // The flags of a rank that failed, that reads and exposes memory, that lists what it reads, or
-    // that is elsewhere; and others.
+    // These include the flags of a rank that failed, that reads and exposes memory, that lists what
+    // it reads, or that is in another call.
     for flag in [0, 1, 3, 4, 5, 6, 7, 8, 15, 16, 31] {
         let ends = forged(Box::new(saying(to, move |own| own[flag / 8] ^= 1 << (flag % 8))));
         told(&ends, 0, &format!("{way:?}, flag {flag}"));

@@ -1,8 +1,8 @@
 //! The functions that fuzzers call with arbitrary bytes.
 //!
-//! Each function must return without a panic, must not touch memory that it was not given, and must
-//! not take much memory. `fuzz/` calls the functions by libFuzzer, and this package's tests call
-//! them with bytes that were changed in every small way.
+//! Each function must return without a panic, must not touch memory outside its windows, and must
+//! not allocate much memory. `fuzz/` calls the functions from libFuzzer, and this package's tests
+//! call them with bytes that were changed in every small way.
 
 use crate::collect::lent::Lent;
 use crate::collect::limits::most_answered;
@@ -64,12 +64,12 @@ thread_local! {
     static TARGET: RefCell<Option<Target>> = RefCell::new(Target::new());
 }
 
-/// Reads frames with operations of dynamic epochs, as they come from another rank, and returns how
-/// many of them are accepted.
+/// Reads frames with operations of dynamic epochs, as another rank sends them, and returns the
+/// number of accepted frames.
 ///
-/// The first byte selects the window. A byte and two bytes of length precede the bytes of each
-/// frame. The lowest bit of the first byte distinguishes a frame that was sent early from a frame
-/// that ends an epoch.
+/// The first byte selects the window. A byte of flags and two bytes of length precede the bytes of
+/// each frame. The lowest flag distinguishes a frame that was sent early from a frame that ends an
+/// epoch.
 pub fn operations(data: &[u8]) -> usize {
     TARGET.with_borrow_mut(|target| {
         let Some(target) = target else { return 0 };
@@ -95,13 +95,13 @@ pub fn operations(data: &[u8]) -> usize {
     })
 }
 
-/// Carries out requests of four ranks to the attendant of one of them, and returns how many are
-/// carried out.
+/// Carries out requests of four ranks to the attendant of one of these ranks, and returns the
+/// number of requests that were carried out.
 ///
-/// The lowest bits of the first byte choose the elements and the hints of the window. A byte and
-/// two bytes of length precede each request. The lowest bit of the first byte distinguishes a
-/// request of a lock from a request for the gets of an access. The next two bits are the rank that
-/// asks, and the fourth bit changes the number that the request should have.
+/// The lowest bits of the first byte choose the elements and the hints of the window. A byte of
+/// flags and two bytes of length precede each request. The lowest bit of the flags distinguishes a
+/// request of a lock from a request for the gets of an access. The next two bits are the requesting
+/// rank, and the fourth bit changes the number that the request should have.
 pub fn requests(data: &[u8]) -> usize {
     const RANKS: usize = 4;
     const WINDOW: u32 = 5;
@@ -126,7 +126,7 @@ pub fn requests(data: &[u8]) -> usize {
     let (service, lendings) = (Service::default(), Lendings::default());
     let part = Part { base, len: LEN, element };
     // SAFETY: the memory has the layout's number of words. Both stay until this function returns,
-    // and no other code touches them before.
+    // and no other code touches them until then.
     unsafe {
         service.serve(WINDOW, Served::new(0, part, Words::new(words.as_mut_ptr(), layout)));
         let sources = (0..RANKS).map(|rank| (rank, 0)).collect();

@@ -1,8 +1,9 @@
-//! Frames of real dynamic epochs, recorded and changed in every small way: they are applied only if
-//! they are valid.
+//! Frames of real dynamic epochs, recorded and changed in every small way. A rank applies a changed
+//! frame only if the frame is valid.
 //!
-//! No frame causes a panic, an access outside the windows, or memory without bound, and no rank
-//! waits forever: every rank gets an error that names the sender of the frame.
+//! No frame causes a panic, an access outside the windows, or unbounded memory use, and no rank
+//! waits forever. If a frame is refused, every rank gets an error that names the sender of the
+//! frame.
 
 use crate::api::run::ranks;
 use crate::collect::description::{FrameHead, HEAD, describe, fill};
@@ -30,11 +31,11 @@ const LEN: usize = 24;
 /// The number of elements of an operation whose frame is too long to piggyback on a census.
 const LONG: usize = 300;
 
-/// The frames that are examined: those from the first of these ranks to the second.
+/// The sender and the receiver of the frames that are changed.
 const WAY: [usize; 2] = [0, 1];
 
-/// Executes epochs with all kinds of operations, described, described again, and sent early, over
-/// several windows.
+/// Executes epochs with all kinds of operations over several windows. Operations are described
+/// once, described again, and sent early.
 fn program(world: &World) -> Result<()> {
     let me = world.rank();
     let (mut u, mut v) = (world.window::<u64>(LEN)?, world.window::<u8>(LEN)?);
@@ -68,7 +69,7 @@ fn program(world: &World) -> Result<()> {
     world.barrier()
 }
 
-/// Returns the result of each rank when `tamper` changes its frames, with this census.
+/// Returns the result of each rank when `tamper` changes the frames, with this census.
 fn ends(
     census: Census,
     tamper: impl Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
@@ -88,9 +89,9 @@ fn recorded(census: Census) -> Vec<(Header, Vec<u8>)> {
     std::mem::take(&mut all.lock().unwrap())
 }
 
-/// Changes the `nth` frame on the way, and returns whether that gives an error.
+/// Changes the `nth` frame of [`WAY`], and returns whether the change causes an error.
 ///
-/// Checks that all ranks succeed, or that all get an error that names the rank that sent it.
+/// Checks that all ranks succeed, or that all get an error that names the sender of the frame.
 fn told(
     census: Census,
     nth: usize,
@@ -107,17 +108,17 @@ fn told(
             *seen += 1;
         }
     });
-    // A frame that requests other elements than its sender meant is answered, and the sender finds
-    // that the answer is wrong.
+    // If the changed frame requests other elements than its sender meant, rank 1 answers it, and
+    // the sender finds that the answer is wrong.
     let named = |end: &End| {
         let text = end.as_ref().map_or("", |(_, text)| text);
         text.contains("rank 0")
             || text.contains("rank 1: it sent an answer that does not match the gets that it answers")
     };
     let none = ends.iter().all(Option::is_none);
-    // Other ranks may have completed the last census before rank 1 looks at what came to it: in a
-    // sparse census, rank 0 receives from rank 1 after that; in a reduced one, it may have received
-    // from it before.
+    // Other ranks may have completed the last census before rank 1 reads the changed frame. In a
+    // sparse census, rank 0 receives from rank 1 only after rank 1 has read the frame. In a reduced
+    // census, rank 0 may have received from rank 1 before.
     let completed = |rank: usize| {
         ends[rank].is_none()
             && match census {
@@ -131,7 +132,7 @@ fn told(
     !none
 }
 
-/// Changes a few bytes, or leaves out, doubles or moves some.
+/// Changes a few bytes, or leaves out, doubles or moves some bytes.
 fn change(random: &mut Random, bytes: &mut Vec<u8>) {
     for _ in 0..1 + random.below(4) {
         let len = bytes.len();
@@ -175,10 +176,10 @@ mod a_frame_that_is_changed_on_its_way_is_an_error_on_all_ranks_or_harmless {
     }
 }
 
-/// Changes each frame in every way. As a sample, changes it in every fourth way; the ways differ
-/// from frame to frame.
+/// Changes each frame in every way. In a run that is only a sample, changes each frame in every
+/// fourth way, and in different ways from frame to frame.
 ///
-/// With this census there are frames of kind `own`.
+/// Expects frames of kind `own` with this census.
 fn every_frame_is_changed(census: Census, own: u32) {
     let step = if every_case() { 1 } else { 4 };
     let frames = recorded(census);
@@ -240,7 +241,7 @@ fn a_frame_that_is_one_byte_too_long_is_an_error_on_all_ranks() {
     }
 }
 
-/// After a census, a rank that has read the memory of another one reports that by a frame without
+/// After a census, a rank that has read another rank's memory reports that by a frame without
 /// bytes.
 #[test]
 fn a_report_that_memory_was_read_with_a_byte_is_refused() {
@@ -259,7 +260,7 @@ fn a_report_that_memory_was_read_with_a_byte_is_refused() {
 }
 
 /// Ranks that reach each other's memory put a record or two into their notifications. Records in a
-/// notification that came as a message are not accepted.
+/// notification that arrived as a message are not accepted.
 #[test]
 fn records_in_a_notification_that_was_a_message_are_not_applied() {
     for at in [0, 1 << 20] {
@@ -285,7 +286,7 @@ fn records_in_a_notification_that_was_a_message_are_not_applied() {
     }
 }
 
-/// Returns the frames of one window in the order in which they came, and which of them were sent
+/// Returns the frames of one window in the order of their arrival, each with whether it was sent
 /// early.
 fn of_window(frames: &[(Header, Vec<u8>)], window: u32) -> Vec<(bool, Vec<u8>)> {
     let operations = frames
@@ -296,14 +297,14 @@ fn of_window(frames: &[(Header, Vec<u8>)], window: u32) -> Vec<(bool, Vec<u8>)> 
 
 #[test]
 fn changed_operations_are_refused_or_stay_in_their_window() {
-    let every = if every_case() { 1 } else { 5 }; // of each byte another bit than of the one before
+    let every = if every_case() { 1 } else { 5 }; // a different bit in each byte
     let recorded = recorded(Census::Direct);
     let mut random = Random::new(2);
     for which in 0..3 {
         let frames = of_window(&recorded, u32::from(which));
         let feed = |last: usize, changed: &[u8]| {
             let whole = frames[..last].iter().map(|(early, bytes)| (*early, &bytes[..]));
-            // The frames after a changed one are read too, as if nothing had been noticed.
+            // The frames after a changed frame are read too, as if the change had gone unnoticed.
             let rest = frames[last + 1..].iter().map(|(early, bytes)| (*early, &bytes[..]));
             operations(&input(which, whole.chain([(frames[last].0, changed)]).chain(rest)))
         };
@@ -364,7 +365,8 @@ fn sections_are_read_only_from_where_their_owner_has_them() {
     ] {
         assert_eq!(believed(&[good[0].clone(), (window, section, remote)]), 0, "a section {what}");
     }
-    // Operations that use a section twice, or in another order than that of their description.
+    // Operations that use a section twice, or use sections in another order than the description
+    // does.
     let bytes = exposing(&good);
     let heads = HEAD + 16;
     for (first, second) in [(0, 0), (1, 0), (1, 1)] {
@@ -389,7 +391,7 @@ fn sections_are_read_only_from_where_their_owner_has_them() {
 
 #[test]
 fn more_than_is_answered_is_refused_on_both_sides() {
-    // Returns a few bytes that ask for one element `count` times.
+    // Returns a short request for one element, `count` times.
     let request = |count: usize| {
         let often = Datatype::run(0..1).repeat(count, 0).unwrap();
         let mut description =

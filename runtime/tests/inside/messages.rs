@@ -1,7 +1,7 @@
 //! Frames of messages that are changed on their way.
 //!
-//! Either a rank finds a fault, ends the world and names the sender, or no rank can see a fault and
-//! the program ends. No rank panics, waits forever or keeps more than it may.
+//! Either a rank finds a fault, ends the world and names the sender, or no rank can detect the
+//! change and the program ends. No rank panics, waits forever or keeps more messages than allowed.
 
 use crate::api::run::ranks;
 use crate::messages::state::frames::kind;
@@ -15,10 +15,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Exchanges, both ways, short messages, a synchronous one, and long ones, which the receiver asks
-/// for.
+/// Exchanges short messages and long messages in both directions, and one synchronous message. The
+/// receiver requests the elements of long messages.
 ///
-/// One of the long ones is sent and received by requests.
+/// One of the long messages is sent and received by requests.
 fn program(world: &World) -> Result<()> {
     let other = 1 - world.rank();
     world.attach_buffer(1 << 20)?;
@@ -45,7 +45,7 @@ fn program(world: &World) -> Result<()> {
     world.barrier()
 }
 
-/// Sends a message by a buffered send, and leaves before it is received.
+/// Sends a message by a buffered send, and leaves before the message is received.
 fn leaving(world: &World) -> Result<()> {
     let part = world.split(Some(0), 0)?.expect("a part of the world");
     if world.rank() == 0 {
@@ -79,7 +79,7 @@ fn ends(
     tampered::ends(&world, program)
 }
 
-/// Checks that both ranks get the error that rank 1 found, and that it names rank 0.
+/// Checks that both ranks get the error that rank 1 found, and that the error names rank 0.
 #[track_caller]
 fn told(why: &str, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static) {
     let ends = ends(program, tamper);

@@ -1,5 +1,5 @@
-//! Tests of this package that use its private items, and what fuzzers call. They are a module of
-//! the crate only in tests and fuzzers, and no part of its package.
+//! Tests that use private items of this package, and the functions that fuzzers call. They are a
+//! module of the crate only in tests and fuzzers, and are not part of the published package.
 
 #[cfg(all(test, not(loom)))]
 mod fences;

@@ -34,9 +34,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// The maximum number of elements that are sent together with their message. If there are more than
-/// three, they are copied, for their receiver to read in place.
+/// three, the sender copies the elements, and the receiver reads the copy in place.
 const EAGER: usize = 4;
-/// The number of elements of a message whose elements stay in place until they were read.
+/// The number of elements of a message whose elements stay in place until the receiver has read
+/// them.
 const LONG: usize = EAGER + 1;
 
 /// Runs a program on each rank, which is a thread.
@@ -52,7 +53,8 @@ fn ranks(programs: &[fn(&World)]) {
             Machine::default(),
             chosen,
         );
-        // An end leaves when it is dropped, and it cannot leave while a rejected model unwinds.
+        // An endpoint leaves the world when it is dropped, and must not do so while a rejected
+        // model unwinds.
         let world = ManuallyDrop::new(world);
         world.core().messages.limits.set(Limits { eager: Some(8 * EAGER), ..Limits::default() });
         let never = Settings { after: None, ..Settings::default() };
@@ -77,12 +79,12 @@ fn outgoing(to: usize, tag: u32, elements: &[u64]) -> Outgoing<'_> {
     Outgoing { to, tag, element: element_type::<u64>(), bytes, mode: SendMode::Standard }
 }
 
-/// Sends elements, and overwrites them as soon as it may.
+/// Sends elements, and overwrites them as soon as that is allowed.
 fn send(world: &World, to: usize, tag: u32, mut elements: Vec<u64>) {
     let call = Call::named(0, "a send");
     messages::send(world.core(), &outgoing(to, tag, &elements), &call).expect("its receiver is here");
     elements.fill(99);
-    std::mem::forget(elements); // they are read late if the wait is taken away
+    std::mem::forget(elements); // without the wait, the receiver may read them late
 }
 
 /// Receives elements, and compares them with the expected ones.
@@ -94,7 +96,7 @@ fn receive<const LEN: usize>(world: &World, from: usize, tag: u32, expected: [u6
     // SAFETY: the elements exist until this returns.
     let status = unsafe { messages::receive::<u64>(world.core(), from, tag, room, &call) };
     match status {
-        // A sender that does not wait may leave earlier, with a send that is open.
+        // A sender that does not wait may leave earlier, while its send is not complete.
         Err(_) if without(Wait::Leaving) => {}
         status => {
             assert_eq!(status.expect("its sender has sent it").len, LEN);
@@ -117,7 +119,7 @@ fn inbox() {
     ]);
 }
 
-/// Sends and receives messages that are copied into memory, which is used again.
+/// Sends and receives messages that are copied into memory that later messages use again.
 fn memory() {
     ranks(&[
         |world| (1..=2).for_each(|value| send(world, 1, 1, vec![value; EAGER])),
@@ -160,8 +162,8 @@ fn completion() {
     ]);
 }
 
-/// Returns the request of the queue that became complete next; the wait for it can be taken away
-/// from sends.
+/// Returns the request of the queue that became complete next. A test can take away the wait for
+/// sends.
 fn next(world: &World, queue: &Queue) -> usize {
     if without(Wait::Leaving) && world.rank() == 0 {
         return 0;
@@ -177,14 +179,15 @@ fn attendant(takes_back: bool) {
     // The elements stay mapped: the test is about which thread accesses them when.
     let elements: &'static UnsafeCell<[u8; 8]> = Box::leak(Box::new(UnsafeCell::new([1; 8])));
     let outbox = Arc::new(Outbox::default());
-    // SAFETY: the bytes are there, and written when they were removed, unless a test takes that
-    // away.
+    // SAFETY: the bytes exist, and are written only after they were removed from the outbox, unless
+    // a test takes that wait away.
     elements.with(|bytes| unsafe { outbox.expose(1, 0, &*bytes) });
     let shows = outbox.clone();
     let attendant = thread::spawn(move || {
         shows.show(1, 0, 0, |shown| {
             if !shown.is_empty() {
-                // SAFETY: no thread writes them while they are shown. Otherwise loom reports it.
+                // SAFETY: no thread writes the bytes while they are shown. Otherwise loom reports
+                // the write.
                 elements.with(|bytes| assert_eq!(unsafe { *bytes }, [1; 8]));
             }
         });
@@ -192,7 +195,7 @@ fn attendant(takes_back: bool) {
     if takes_back {
         outbox.remove(1, 0);
     }
-    // SAFETY: no thread reads them any more. Otherwise loom reports it.
+    // SAFETY: no thread reads the bytes any more. Otherwise loom reports the read.
     elements.with_mut(|bytes| unsafe { *bytes = [99; 8] });
     attendant.join().expect("a panic ends the model");
 }

@@ -1,4 +1,4 @@
-//! What ranks record of a run, where clocks of hosts differ and where ranks do not take part.
+//! What ranks record of a run if the clocks of hosts differ, and if some ranks take no part.
 
 use crate::record::{ProfileTo, Recording, Records};
 use crate::state::registry::{Registry, new_world};
@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Runs a program on ranks of these hosts, the clock of each of which is wrong by this much, and
-/// returns the traces of all ranks.
+/// Runs a program on ranks of these hosts, and returns the traces of all ranks. The clock of each
+/// host is wrong by the value of `shift`.
 fn traced(
     hosts: &[u32],
     shift: impl Fn(u32) -> u64 + Sync,
@@ -54,7 +54,7 @@ fn traced(
     (0..hosts.len()).map(trace).collect()
 }
 
-/// Puts elements into the next rank's part, 50 times, also in a part of the world.
+/// Puts elements into the next rank's part, 50 times, in the world and in a part of the world.
 fn puts(world: &World) -> Result<()> {
     let put = |world: &World| -> Result<()> {
         let mut u = world.window::<u64>(64)?;
@@ -107,7 +107,8 @@ fn clocks_of_hosts_are_compared_however_wrong_they_are() {
                 assert!(took >= 0.0, "{event:?}: {took}");
             } else {
                 between += 1;
-                // Rank 0 compares clocks by round trips, of which the quickest may take long here.
+                // Rank 0 compares clocks by round trips, and here even the quickest round trip may
+                // take long.
                 assert!((-5e6..1e10).contains(&took), "{event:?}: {took}");
             }
         }

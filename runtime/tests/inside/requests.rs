@@ -1,8 +1,9 @@
-//! Requests to attendants, and their answers, that are changed on their way, over `sim` and over
+//! Requests to attendants and the answers of attendants, changed on their way, over `sim` and over
 //! TCP.
 //!
-//! Either a rank finds a fault, returns an error and names another rank, or no rank can see a fault
-//! and the program ends. No rank panics or waits forever, and nothing outside windows is touched.
+//! Either a rank finds a fault, returns an error and names another rank, or no rank can detect the
+//! change and the program ends. No rank panics or waits forever, and nothing outside windows is
+//! touched.
 
 use crate::api::run::ranks;
 use crate::collect::datatypes::{Named, write_plain};
@@ -23,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Runs epochs of locks, short and held, with datatypes that have numbers, and accesses that get.
+/// Runs short and long epochs of locks whose datatypes have numbers, and accesses with gets.
 fn program(world: &World) -> Result<()> {
     let me = world.rank();
     let irregular = || Datatype::elements([0, 3, 4, 9, 17, 20, 31]).unwrap();
@@ -56,13 +57,13 @@ fn program(world: &World) -> Result<()> {
     world.barrier()
 }
 
-/// A change of the frame with this number, counted from one among the frames that are changed. It
-/// returns where the connection breaks, if it does.
+/// A change of the frame with this number, counted from one among the frames that are changed.
+/// Returns the number of bytes after which the connection breaks, if it breaks.
 type ChangeNth = dyn Fn(u64, &mut Header, &mut Vec<u8>) -> Option<usize> + Send + Sync;
 
 /// Returns two transports between two ranks, with links that change frames of this kind.
 ///
-/// Questions about which rank holds a lock are not counted: their number depends on how long the
+/// Frames that ask which rank holds a lock are not counted: their number depends on how long the
 /// answers take.
 fn links(of: u32, change: Arc<ChangeNth>) -> [TransportKind; 2] {
     let way = if of == kind::LOCK || of == kind::ASK || of == kind::ACCESS { [0, 1] } else { [1, 0] };
@@ -104,8 +105,8 @@ fn ends(of: u32, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync +
 
 /// Returns whether each error names a rank.
 ///
-/// It may be either rank: an error about a frame names the rank that the frame came from, and both
-/// ranks have handled it.
+/// The named rank may be either rank: an error about a frame names the rank from which the frame
+/// came, and both ranks have handled the frame.
 fn named(ends: &[End; 2]) -> bool {
     ends.iter().flatten().all(|(_, text)| text.contains("rank 0") || text.contains("rank 1"))
 }
@@ -162,8 +163,8 @@ fn requests_of_another_number_kind_or_window_are_refused_and_hang_nobody() {
     told(kind::ASK, gets, |n, header, _| header.word += u64::from(n == 2) << 32);
 }
 
-/// The target cannot know on which port the origin waits for the answer, so it ends the world, and
-/// both ranks name the origin.
+/// The target cannot know on which port the origin waits for the answer. So the target ends the
+/// world, and the errors of both ranks name the origin.
 #[test]
 fn requests_of_a_kind_or_of_a_window_that_does_not_exist_end_the_world() {
     type Change = fn(u64, &mut Header);
@@ -207,8 +208,7 @@ fn frames_that_are_one_byte_too_long_are_refused() {
     }
 }
 
-/// Makes it appear that one frame was doubled and the next frame was lost, or that two frames have
-/// changed places.
+/// Replaces a frame by the previous frame, as if one frame had been doubled and the next one lost.
 #[test]
 fn doubled_and_reordered_frames_are_refused() {
     for of in KINDS {
@@ -229,8 +229,8 @@ fn doubled_and_reordered_frames_are_refused() {
     }
 }
 
-/// Breaks a connection in the middle of a frame: after its head, after a part of that, or after
-/// some of its payload.
+/// Breaks a connection at a frame: before its head, after a part of the head, after the whole head,
+/// or after some of the payload.
 #[test]
 fn frames_that_are_cut_are_told_of_the_rank_that_sent_them() {
     for of in KINDS {
@@ -243,8 +243,8 @@ fn frames_that_are_cut_are_told_of_the_rank_that_sent_them() {
     }
 }
 
-/// The target looks at its part after the origin got the error. Only the earlier requests have
-/// changed the part.
+/// The target reads its part of the window after the origin got the error. Only the requests before
+/// the refused request have changed the part.
 #[test]
 fn requests_that_are_refused_have_changed_nothing() {
     type Change = fn(&mut Header, &mut Vec<u8>);
@@ -296,7 +296,8 @@ fn requests_that_are_refused_have_changed_nothing() {
             let sums: Vec<u64> = (0..40).map(|at| if (20..25).contains(&at) { 3 } else { 0 }).collect();
             match seen.into_inner().expect("no panic") {
                 Some(part) => assert_eq!(part, sums, "{what}"),
-                // The answer has another number, which ends the world before rank 1 looks.
+                // The answer has another number, and so the world ends before rank 1 reads its
+                // part.
                 None => assert!(what.starts_with("a number") && ends[1].is_some(), "{what}: {ends:?}"),
             }
         }
@@ -325,8 +326,8 @@ fn answers_that_no_attendant_sends_are_refused() {
     });
 }
 
-/// Makes the target answer that it does not know a number. The origin begins again, and nothing
-/// else happens.
+/// Makes the target answer that it does not know the number of a datatype. The origin sends the
+/// request again, and nothing else happens.
 #[test]
 fn a_number_that_is_not_known_is_asked_for_again() {
     let missing = |n, header: &mut Header, payload: &mut Vec<u8>| {
@@ -336,7 +337,7 @@ fn a_number_that_is_not_known_is_asked_for_again() {
         }
     };
     // The first answer is lost, so the request is carried out twice: a put of the same elements,
-    // and a sum that nobody looks at.
+    // and a sum that no rank checks.
     assert!(ends(kind::LOCKED, missing).iter().flatten().all(Option::is_none));
     let missing = |n, header: &mut Header, payload: &mut Vec<u8>| {
         if n == 3 {

@@ -1,29 +1,29 @@
-//! W1 to W6 taken out of compiled schedules, which the real executor then runs over the links of
-//! `sim`.
+//! Tests that take one of the waits W1 to W6 out of compiled schedules, and run these schedules
+//! with the real executor over the links of `sim`.
 //!
-//! It runs them seed after seed, until one seed shows the missing wait, by wrong bits or by an
-//! error. With the same seeds, the whole schedule has the results of the reference. The waits are
-//! taken out of the bound program, after its schedule was verified and agreed on: only this
-//! package's own tests have a way past the verifier.
+//! The executor runs a damaged schedule seed after seed, until one seed shows the missing wait, by
+//! wrong bits or by an error. With the same seeds, the whole schedule has the results of the
+//! reference. The waits are taken out of the bound program, after its schedule was verified and
+//! agreed on: only this package's own tests have a way past the verifier.
 //!
-//! # What there is to take away
+//! # The waits that are taken away
 //!
 //! If ranks only exchange messages, each rank touches only its own windows, and a payload is copied
 //! when it is posted. These waits remain:
 //! - W1: a frame is taken for this epoch only if its word belongs to this epoch. Nothing is touched
 //!   before the owner enters, and this needs no wait, since the owner unpacks;
 //! - W2: packs before unpacks;
-//! - W3: what is sent to a rank is unpacked, and released, before it leaves. No wait is needed for
-//!   readers to finish: they read a copy;
-//! - W4: a frame is read before it is released, since the next one may be kept in its place. Send
+//! - W3: before a rank leaves, it unpacks and releases everything that was sent to it. It need not
+//!   wait for readers to finish, since they read a copy;
+//! - W4: a frame is read before it is released, since the next frame may take its place. Send
 //!   buffers need no wait;
-//! - W5: `Reclaim`, without which a chain runs ahead without bound, and never shows wrong bits;
+//! - W5: `Reclaim`. Without it a chain runs ahead without bound, but never shows wrong bits;
 //! - W6: a program leaves none of its frames to the next one.
 //!
 //! The rest is about memory that others touch. With [`Reach::Memory`], the same links carry
 //! entries, dones and the words of frames, while threads of one process read and write payloads and
-//! windows in place, as on `local`, but with the delays of `sim`. Schedules without a wait race
-//! there on purpose, on plain elements that are never moved or freed.
+//! windows in place, as on `local`, but with the delays of `sim`. Schedules without a wait race in
+//! this memory on purpose, on plain elements that are never moved or freed.
 
 use crate::api::run::ranks;
 use crate::kernel::waits::{Wait, take_away};
@@ -107,13 +107,13 @@ impl Superstep {
         Self { patterns, schedule: Arc::new(schedule), damaged: None }
     }
 
-    /// Returns the superstep with its schedule after `damage`, which the verifier refuses as
-    /// `name`.
+    /// Returns the superstep with its schedule changed by `damage`. The verifier refuses the change
+    /// as `name`.
     fn damaged(&self, name: &str, damage: impl Fn(usize, &mut Vec<Instruction>)) -> Self {
         let mut schedule = self.schedule.get().clone();
         for (rank, class) in schedule.class_of.clone().into_iter().enumerate() {
             if schedule.class_of[..rank].contains(&class) {
-                continue; // ranks of one class are damaged together, through the lowest
+                continue; // the schedule of the lowest rank of a class is that of the whole class
             }
             damage(rank, &mut schedule.classes[class].instructions);
         }
@@ -131,7 +131,7 @@ impl Superstep {
         Self { patterns, schedule, damaged: self.damaged.as_ref().map(of) }
     }
 
-    /// Returns the superstep without these instructions.
+    /// Returns the superstep without the instructions that `which` selects.
     fn without(&self, name: &str, which: impl Fn(usize, &Instruction) -> bool) -> Self {
         self.damaged(name, |rank, code| code.retain(|instruction| !which(rank, instruction)))
     }
@@ -141,10 +141,11 @@ fn call() -> Call {
     Call::named(1, "waits")
 }
 
-/// Runs the supersteps in turn, thirty times, and returns how far a rank got ahead of the next one.
+/// Runs the supersteps in turn, thirty times, and returns how far a rank got ahead of the next
+/// rank.
 ///
-/// A seed determines all choices. Compares the elements of each rank as it leaves each superstep
-/// with those that the reference leaves.
+/// A seed determines all choices. Compares the elements of each rank after each superstep with the
+/// result of the reference.
 fn run(supersteps: &[&Superstep], reach: Reach, seed: u64) -> Result<usize, String> {
     let size = supersteps[0].patterns.class_of.len();
     let done: Vec<AtomicUsize> = (0..size).map(|_| AtomicUsize::new(0)).collect();
@@ -244,7 +245,7 @@ fn exchange() -> Patterns {
 fn w1_memory_is_not_touched_before_its_rank_entered() {
     let good = Superstep::new(one_put(), Reach::Memory);
     caught(&good, &good.without("BeforeEntry", |_, i| entry(i)), Reach::Memory);
-    // Nor if both sides leave out the entry.
+    // The fault also shows if both sides leave out the entry.
     let silent = |_, i: &Instruction| entry(i) || matches!(i, Instruction::Expose { .. });
     caught(&good, &good.without("BeforeEntry", silent), Reach::Memory);
 }
@@ -269,8 +270,7 @@ fn an_entry_or_a_done_that_has_a_byte_is_refused() {
     }
 }
 
-/// Checks the elements and the error of each of three ranks after one of them has swapped its
-/// windows.
+/// Checks the elements and the error of each of three ranks after one rank has swapped its windows.
 fn one_swaps(reach: Reach, sync: Sync, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     let to = |rank: i64, by: i64, at| operation(Kind::Put, (rank + by) % 3 - rank, at..at + 2, 0..2, 1);
     let of = |rank| vec![to(rank, 1, 2), to(rank, 2, 4)];
@@ -321,10 +321,10 @@ fn w1_a_frame_of_another_epoch_is_not_taken_for_one_of_this() {
     }
 }
 
-/// Returns a superstep in which rank 1 reads elements of rank 0 that rank 2 overwrites, both
-/// directly.
+/// Returns a superstep in which rank 1 reads elements of rank 0 that rank 2 overwrites. Both ranks
+/// access the memory of rank 0 directly.
 ///
-/// This is sound, although the planner packs here.
+/// This schedule is sound, although the planner would pack the elements.
 fn read_and_overwritten_directly() -> Superstep {
     let get = vec![operation(Kind::Get, -1, 0..2, 4..6, 0)];
     let patterns = epoch(1, vec![vec![], get, put(-2, 0..2, 0..2)]);
@@ -363,7 +363,8 @@ fn read_and_overwritten_directly() -> Superstep {
 
 #[test]
 fn w2_elements_are_not_written_before_they_were_read() {
-    // Rank 1 sends elements that rank 0 puts to: packed after it has unpacked.
+    // Rank 1 sends elements to which rank 0 puts. The damaged schedule packs them after it has
+    // unpacked.
     let good = Superstep::new(epoch(1, vec![put(1, 0..2, 0..2), put(-1, 4..6, 0..2)]), Reach::Messages);
     let late = good.damaged("WrittenBeforeRead", |rank, code| {
         let sends = |i: &Instruction| matches!(i, Instruction::Pack { .. } | Instruction::Send { .. });
@@ -372,8 +373,9 @@ fn w2_elements_are_not_written_before_they_were_read() {
     let wrong = caught(&good, &late, Reach::Messages);
     assert!(wrong.contains("is not"), "{wrong}");
 
-    // Rank 1 reads elements of rank 0 directly, and rank 2 puts to these: rank 0 awaits the done of
-    // rank 1 only after it has exposed them to rank 2.
+    // Rank 1 reads elements of rank 0 directly, and rank 2 puts to the same elements. In the
+    // damaged schedule, rank 0 awaits the done of rank 1 only after it has exposed the elements to
+    // rank 2.
     let good = read_and_overwritten_directly();
     let late = good.damaged("RacingCopy", |rank, code| code.sort_by_key(|i| rank == 0 && done(i)));
     let wrong = caught(&good, &late, Reach::Memory);
@@ -495,9 +497,9 @@ fn over_tcp_a_run_leaves_nothing_unsent() {
 #[test]
 fn w6_no_wait_is_left_to_the_superstep_before_or_after() {
     let good = Superstep::new(one_put(), Reach::Memory);
-    // "It entered the last one, so it will have entered this one."
+    // "The rank has entered the last superstep, so it will have entered this one."
     let begin = |_, i: &Instruction| entry(i) || matches!(i, Instruction::Expose { .. });
-    // "Its next entry will show that it is done."
+    // "The rank's next entry will show that it is done."
     let end = |_, i: &Instruction| done(i) || matches!(i, Instruction::Done { .. });
     let other = Superstep::new(epoch(1, vec![put(1, 2..4, 0..2), vec![]]), Reach::Memory);
     for damaged in [good.without("BeforeEntry", begin), good.without("LeftEarly", end)] {
@@ -513,13 +515,14 @@ fn w6_no_wait_is_left_to_the_superstep_before_or_after() {
 
 #[test]
 fn w6_no_frame_is_left_to_the_superstep_after() {
-    // "The next one awaits frames of the same rank anyway."
+    // "The next superstep awaits frames of the same rank anyway."
     let good = Superstep::new(one_put(), Reach::Messages);
     let other = Superstep::new(epoch(1, vec![put(1, 2..4, 0..2), vec![]]), Reach::Messages);
     let left = good.without("WrongCount", |_, i| takes(i));
     let in_turn =
         |one: &Superstep, other: &Superstep, seed| run(&[one, other], Reach::Messages, seed).map(drop);
-    // On a port of the plan's own, nothing obstructs it, and the missing elements show.
+    // By posts, the plan has a port of its own, where the frames obstruct nothing: only the missing
+    // elements show the fault.
     let by_posts = (good.by_posts(), left.by_posts(), other.by_posts(), "is not");
     for (good, left, other, told) in [by_posts, (good, left, other, "RMA_SYNC")] {
         let wrong = shown(|seed| in_turn(&good, &other, seed), |seed| in_turn(&left, &other, seed));
@@ -527,7 +530,7 @@ fn w6_no_frame_is_left_to_the_superstep_after() {
     }
 }
 
-/// Runs the whole schedules that are damaged above, and more, over both kinds of links.
+/// Runs the undamaged schedules of the tests above, and more schedules, over both kinds of links.
 #[test]
 fn whole_schedules_do_what_the_reference_does() {
     let everywhere = || {
@@ -571,8 +574,8 @@ fn whole_schedules_do_what_the_reference_does() {
     }
 }
 
-/// Checks that the schedules contain what the tests above take out: direct copies if memory is
-/// reached, packed ones if not.
+/// Checks that the schedules contain the instructions that the tests above take out: direct copies
+/// if memory is reached, and packed copies otherwise.
 #[test]
 fn the_schedules_are_of_the_kind_that_is_said() {
     let copies = |superstep: &Superstep| {

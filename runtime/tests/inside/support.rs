@@ -1,4 +1,4 @@
-//! The common parts of the tests of the waits: links that depend on a seed, ranks that linger, and
+//! Helpers of the tests that take waits away: links that depend on a seed, ranks that linger, and
 //! the search for a seed.
 
 use crate::state::transport_kind::TransportKind;
@@ -60,10 +60,10 @@ impl Reach {
     }
 }
 
-/// Returns a transport of ranks that reach each other's memory, on which frames of kind `of` arrive
-/// as if they had one byte more.
+/// Returns a transport of ranks that reach each other's memory. Frames of kind `of` arrive as if
+/// they had one byte more.
 ///
-/// Such a frame refers to its payload by its address and its length.
+/// Such a frame refers to its payload by address and length.
 pub(super) fn with_a_byte(of: u32, reach: Reach) -> TransportKind {
     let longer = move |_, item: InFlight<'_>| {
         if let InFlight::Frame(header, reference) = item

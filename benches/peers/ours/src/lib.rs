@@ -16,7 +16,8 @@ pub struct Stat {
     pub max: f64,
     pub reps: usize,
     pub iters: u64,
-    /// The time of a cache line from rank 0 to rank 1 and back, just before and just after.
+    /// The time of a cache line from rank 0 to rank 1 and back, just before and just after the
+    /// repetitions.
     pub line: [f64; 2],
 }
 
@@ -59,8 +60,8 @@ fn from_first(world: &World, value: u64) -> Result<u64> {
     Ok(all[0])
 }
 
-/// Warms up and calibrates, and then times repetitions. The time of each is that of its slowest
-/// rank.
+/// Warms up and calibrates, and then times repetitions. The time of a repetition is that of its
+/// slowest rank.
 pub fn bench(world: &World, mut f: impl FnMut() -> Result<()>) -> Result<Stat> {
     let rep = env_f64("BASE_REP_MS", 8.0) * 1e-3;
     let budget = env_f64("BASE_BUDGET_MS", 150.0) * 1e-3;

@@ -1,6 +1,6 @@
 //! The memory that a rank takes, as the mean of all ranks: its own pages, its share of the shared
-//! pages, and page tables. It is read after three fences and a prepared ring on one window, and
-//! again after the same on a second window.
+//! pages, and page tables. The program reads the figures after three fences and a prepared ring on
+//! one window, and again after the same on a second window.
 
 use fencepost::prelude::*;
 use ours::emit;
@@ -44,7 +44,7 @@ fn main() -> Result<()> {
             let more = format!("\"pages_kb\":{},\"tables_kb\":{}", mean[0], mean[1]);
             let s = ours::Stat { med: all, min: all, max: all, reps: 1, iters: 1, line: [0.0; 2] };
             emit(world, "memory", count, "prepared", s, "kB", &more);
-            kept.push((u, prepared)); // they are measured together with the next ones
+            kept.push((u, prepared)); // measured together with the next window
         }
         drop(kept);
         Ok(())
