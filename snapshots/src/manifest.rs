@@ -398,7 +398,8 @@ mod tests {
         }
     }
 
-    /// If the golden file changes, the format changes, and then older releases must still read it.
+    /// If the golden file changes, the format has changed, and files of older releases must still be
+    /// read.
     #[test]
     fn the_text_of_a_manifest_is_as_documented_and_is_read_back() {
         for (copies, name, own) in [(None, "manifest.json", 0), (Some(2), "manifest-of-host.json", 48)] {
