@@ -168,11 +168,7 @@ fn wait_for_one(
 ) -> Option<Result<()>> {
     let (world, windows) = (&window.world, &[window][..]);
     let watch = || Watch::new(world, call, windows, source, Awaited::One("accesses"));
-    let number = exchange.to.get(source).map_or(0, |to| to.posts);
     let from = exchange.from.of(source);
-    if let Some(lines) = from.lines.read(endpoint, source, ports.accesses) {
-        lines.expect_post(number); // the next access of this rank looks for this number
-    }
     let found = wait_for(endpoint, watch, |endpoint| next_of(endpoint, from, source, ports));
     let access = match found {
         Ok(Arrived::Short(access)) => access,

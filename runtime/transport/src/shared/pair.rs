@@ -90,19 +90,6 @@ impl PairLines {
         Some(post.word.with(|word| unsafe { *word }))
     }
 
-    /// Prefetches the line of the post of this number, which this rank will read soon.
-    #[inline(always)]
-    pub fn expect_post(&self, number: u64) {
-        #[cfg(all(target_arch = "x86_64", not(loom)))]
-        {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let post = &self.posts[turn(number)];
-            // SAFETY: a prefetch is not an access.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(post).cast()) };
-        }
-        let _ = number; // elsewhere the line is fetched when it is read
-    }
-
     /// Publishes the access of this number, which has ended, to the reader, with these records.
     ///
     /// # Safety
