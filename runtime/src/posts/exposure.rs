@@ -2,9 +2,10 @@
 
 use crate::check::exposures;
 use crate::collect::lent::Lent;
+use crate::collect::operation::Site;
 use crate::posts::frames::{Came, access_of, apply_short, frame_of, number, of_post, place};
 use crate::posts::state::exchange::{Exchange, Line, Ports, Post, Posted, Source};
-use crate::posts::{Site, gets, send, waits_for_itself};
+use crate::posts::{gets, send, waits_for_itself};
 use crate::protocol::exchange::{untouched_by, wait as wait_for};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
