@@ -3,6 +3,7 @@
 use crate::api::group::Group;
 use crate::api::refused::Refused;
 use crate::collect::lent::{Lent, Part};
+use crate::collect::operation::Site;
 use crate::kernel::element::Element;
 use crate::posts;
 use crate::state::call::Call;
@@ -13,8 +14,6 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::panic::Location;
 use std::sync::Arc;
-
-type Site = &'static Location<'static>;
 
 /// What an [`Exposed`] window exposes, as a part of its type.
 pub mod lends {

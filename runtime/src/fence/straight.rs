@@ -79,11 +79,7 @@ pub(super) fn fence_of_several(
     if windows.len() > MOST_WINDOWS || (1..windows.len()).any(twice) {
         return None;
     }
-    match windows {
-        // With two windows the loops are unrolled.
-        [first, second] => fence(world, &[*first, *second], call),
-        more => fence(world, more, call),
-    }
+    fence(world, windows, call)
 }
 
 /// Runs the fence of these windows.

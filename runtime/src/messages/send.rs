@@ -140,11 +140,6 @@ pub(super) unsafe fn begin(
         may_buffer(world, endpoint, messages, outgoing.bytes.len(), call)?;
     }
     messages.reclaim(outgoing.to, endpoint);
-    if is_plain(world, endpoint, messages, outgoing) {
-        return post_short(world, endpoint, messages, outgoing)
-            .map(|()| None)
-            .map_err(|lost| world.lost(&lost, call));
-    }
     let route = Route::of(world, endpoint, messages, outgoing);
     // This comes first, because it can fail and the steps after it are not undone.
     let copy = route.copy(endpoint, messages, outgoing.bytes);
@@ -378,44 +373,6 @@ unsafe fn offer(
         world.attendants.attach(endpoint, kind::PULL, || Attends(messages.outbox.clone()));
     }
     room
-}
-
-/// Returns whether a message is copied into its frame, is not answered, and needs neither
-/// permission nor checks. Then it only has to be [posted](post_short).
-#[inline]
-fn is_plain(world: &WorldCore, endpoint: &Endpoint, messages: &Messages, outgoing: &Outgoing<'_>) -> bool {
-    let &Outgoing { to, bytes, mode, .. } = outgoing;
-    mode != SendMode::Synchronous
-        && to != world.rank
-        && bytes.len() <= COPIED.min(messages.limits.eager(endpoint.reaches(to)))
-        && messages.peers[to].used + bytes.len() + OVERHEAD <= messages.credit
-        && !world.checks.is_on()
-}
-
-/// Posts a message that [is plain](is_plain).
-///
-/// # Errors
-/// The receiver no longer receives anything.
-#[inline]
-fn post_short(
-    world: &WorldCore,
-    endpoint: &mut Endpoint,
-    messages: &mut Messages,
-    outgoing: &Outgoing<'_>,
-) -> std::result::Result<(), Lost> {
-    let &Outgoing { to, tag, element, bytes, mode } = outgoing;
-    let (is_answered, is_apart) = (false, false);
-    let is_ready = mode == SendMode::Ready;
-    let envelope = Envelope { tag, element, bytes: bytes.len(), is_ready, is_answered, is_apart };
-    let peer = &mut messages.peers[to];
-    peer.sent += 1;
-    peer.used += bytes.len() + OVERHEAD;
-    // SAFETY: it is copied.
-    unsafe { endpoint.post_copy(to, Port::MESSAGES, Frame::of(envelope.header(), bytes)) }?;
-    messages.count_frame(to, None);
-    endpoint.flush();
-    world.reports.count_sent(bytes.len(), 0);
-    Ok(())
 }
 
 /// The remark about a standard send that waits for its receive because the check requests that.

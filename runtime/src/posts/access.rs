@@ -3,10 +3,11 @@
 
 use crate::check::exposures;
 use crate::collect::lent::Lent;
+use crate::collect::operation::Site;
 use crate::posts::frames::{of_batch, of_failed, short};
 use crate::posts::state::batch::{Batch, Collected};
 use crate::posts::state::exchange::{Exchange, Opened, Ports, Sent, Target, misfit};
-use crate::posts::{Site, gets, look, look_early, send, take_frames, take_lines, waits_for_itself};
+use crate::posts::{gets, look, look_early, send, take_frames, take_lines, waits_for_itself};
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;

@@ -2,9 +2,10 @@
 
 use crate::check::exposures;
 use crate::collect::lent::Lent;
+use crate::collect::operation::Site;
 use crate::posts::frames::{Came, access_of, apply_short, frame_of, number, of_post, place};
 use crate::posts::state::exchange::{Exchange, Line, Ports, Post, Posted, Source};
-use crate::posts::{Site, gets, send, waits_for_itself};
+use crate::posts::{gets, send, waits_for_itself};
 use crate::protocol::exchange::{untouched_by, wait as wait_for};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
@@ -168,11 +169,7 @@ fn wait_for_one(
 ) -> Option<Result<()>> {
     let (world, windows) = (&window.world, &[window][..]);
     let watch = || Watch::new(world, call, windows, source, Awaited::One("accesses"));
-    let number = exchange.to.get(source).map_or(0, |to| to.posts);
     let from = exchange.from.of(source);
-    if let Some(lines) = from.lines.read(endpoint, source, ports.accesses) {
-        lines.expect_post(number); // the next access of this rank looks for this number
-    }
     let found = wait_for(endpoint, watch, |endpoint| next_of(endpoint, from, source, ports));
     let access = match found {
         Ok(Arrived::Short(access)) => access,

@@ -9,6 +9,7 @@ use crate::collect::datatypes::{Named, Numbered, write_plain};
 use crate::collect::description::{Description, FrameHead, describe_by, fill, parts, read_description_by};
 use crate::collect::lent::Lent;
 use crate::collect::operands::{Exposed, Items, Operands};
+use crate::collect::operation::Site;
 use crate::collect::outbox::{DatatypeOperation, DatatypeSource, Head, PUT, op_of};
 use crate::fence::remote::check;
 use crate::posts::state::batch::{Collected, misfit_record};
@@ -18,9 +19,6 @@ use crate::state::window_core::WindowCore;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{Frame, Header, RECORDS, Record};
-use std::panic::Location;
-
-type Site = &'static Location<'static>;
 
 /// The class occupies the bits of the low half of a word from this one up.
 const CLASS: u32 = 24;

@@ -56,6 +56,7 @@ pub(crate) use exposure::{awaited_source, post, test, wait};
 
 use crate::check::exposures;
 use crate::collect::lent::Lent;
+use crate::collect::operation::Site;
 use crate::posts::state::exchange::{Exchange, Ports, Post, Target};
 use crate::state::call::Call;
 use crate::state::window_core::WindowCore;
@@ -64,9 +65,6 @@ use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{
     COPIED, Cause, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost, Port, Topology, Until,
 };
-use std::panic::Location;
-
-type Site = &'static Location<'static>;
 
 impl WindowCore {
     /// Checks that the window may be posted or accessed: nothing is collected on it for a fence,

@@ -1,4 +1,7 @@
 //! [`Aside`]: frames of operations that arrive before the census has counted them.
+//!
+//! They are frames of the present exchange, taken by sender, and an exchange that fails drops them
+//! all. [`Staged`](super::staged::Staged) has operations of later fences, taken by window.
 
 use fencepost_transport::{Frame, Header};
 use std::collections::VecDeque;

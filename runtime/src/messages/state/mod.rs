@@ -13,6 +13,7 @@ pub(crate) mod sending;
 pub(crate) mod status;
 
 use crate::check::state::clock::OfJob;
+use crate::collect::operation::Site;
 use crate::kernel::waits::{Wait, without};
 use crate::messages::state::frames::{Envelope, Near};
 use crate::messages::state::limits::Limits;
@@ -23,11 +24,8 @@ use crate::messages::state::sending::{Sending, Sent};
 use fencepost_transport::{Bytes, Channels, Endpoint, Frame, Port, Topology, Until};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
-use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
-
-type Site = &'static Location<'static>;
 
 /// What a rank of a world keeps for its messages.
 #[derive(Default)]

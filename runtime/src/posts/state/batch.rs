@@ -2,15 +2,13 @@
 
 use crate::check::state::marks::Marks;
 use crate::collect::lent::Lent;
+use crate::collect::operation::Site;
 use crate::collect::outbox::{DATATYPE, DatatypeOperation, Head, Outbox};
 use crate::collect::ticket::Slot;
 use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
 use fencepost_transport::Memory;
 use std::cell::OnceCell;
-use std::panic::Location;
-
-type Site = &'static Location<'static>;
 
 /// The collected operations of an access for one target. They are boxed because each step of the
 /// access moves them.

@@ -3,6 +3,7 @@
 use crate::collect::datatypes::{Named, Numbered};
 use crate::collect::description::Description;
 use crate::collect::lent::Lent;
+use crate::collect::operation::Site;
 use crate::posts::state::batch::Batch;
 use crate::posts::state::by_rank::ByRank;
 use crate::posts::state::lines::Lines;
@@ -11,10 +12,7 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Bytes, Channels, Endpoint, Frame, Header, Port};
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::panic::Location;
 use std::rc::Rc;
-
-type Site = &'static Location<'static>;
 
 /// The posts and accesses of a window.
 #[derive(Default)]

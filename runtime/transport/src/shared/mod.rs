@@ -1,6 +1,7 @@
 //! Memory that ranks reach, on a heap or in a segment, and the data structures in it through which
 //! they communicate.
 
+pub(crate) mod cell;
 pub(crate) mod end;
 pub(crate) mod fair;
 pub(crate) mod members;

@@ -1,5 +1,5 @@
-//! The exchange of notifications through shared memory, in cells. A cell is a cache line that one
-//! rank writes and one rank reads.
+//! The exchange of notifications through shared memory, in [cells](NumberedCell), each in a cache
+//! line that one rank writes.
 //!
 //! A rank has a *row* of cells, one for each target, from the first exchange that it publishes. In
 //! a world whose ranks never notify each other there are no rows.
@@ -10,8 +10,9 @@
 //! instead of one line for each other rank. The cells for all are in one table, so ranks that share
 //! a core read the same lines, and few pages.
 //!
-//! A cell holds the number of the exchange that its notification belongs to, stored after the
-//! notification. The reader waits for the number of its own exchange. The number of a cell for all
+//! The number of a cell is the exchange that its notification belongs to, starting at 1. The reader
+//! waits for the number of its own exchange. A cell in the row of a rank that has a cell for all is
+//! published by the number of the latter, and has none itself. The number of a cell for all
 //! is also stored after the cells in the row. There are two sets of cells, used in turn. A rank
 //! writes its cells of exchange `e + 2` over those of `e`. Before that, it has read every other
 //! rank's notification of `e + 1`, and each rank publishes that one after it has read all
@@ -22,38 +23,18 @@
 use std::io;
 use std::ptr::NonNull;
 
+use crate::shared::cell::NumberedCell;
 use crate::shared::slice::{KeepAlive, Placement, SharedSlice};
 use crate::shared::waker::Backoff;
-use crate::sync::{AtomicU64, Line, Ordering, UnsafeCell};
+use crate::sync::{AtomicU64, Line, Ordering};
 use crate::{Notification, Record};
 
 /// The most ranks of a world in which each rank has a cell for each target, and no cell for all
 /// targets.
 const FEW: usize = if cfg!(loom) { 2 } else { 8 };
 
-/// A notification and the number of its exchange, in a cache line.
-#[repr(C, align(64))]
-struct Cell {
-    notification: UnsafeCell<Notification>,
-    /// The exchange of the notification, starting at 1. Not used in a row if there are cells for
-    /// all.
-    exchange: AtomicU64,
-}
-
-impl Cell {
-    fn new() -> Self {
-        Self { notification: UnsafeCell::new(Notification::default()), exchange: AtomicU64::new(0) }
-    }
-}
-
-// SAFETY: only its origin's board writes a cell's notification, in `publish`, and only its targets'
-// boards read it, in `read`. The read follows the Acquire load of the number that `publish` stored
-// with Release after the notification. By the argument at the top, the next write follows the
-// publishing of a later notification by the target. By then no reference that `read` returned is
-// left, since `publish` takes the target's board by `&mut`.
-unsafe impl Sync for Cell {}
-// SAFETY: notifications are plain data.
-unsafe impl Send for Cell {}
+/// A cell of the exchange.
+type Cell = NumberedCell<Notification>;
 
 /// What the ranks of one world share of their exchange, other than rows.
 #[derive(Clone)]
@@ -71,7 +52,7 @@ impl NotificationTables {
         Ok(Self {
             rows: placement.place(size, || AtomicU64::new(0))?,
             settled: placement.place(size, || Line(AtomicU64::new(0)))?,
-            for_all: placement.place(if size > FEW { 2 * size } else { 0 }, Cell::new)?,
+            for_all: placement.place(if size > FEW { 2 * size } else { 0 }, new_cell)?,
         })
     }
 }
@@ -147,9 +128,10 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         for _ in 1..self.size {
             to = if to + 1 == self.size { 0 } else { to + 1 };
             let cell = &cells[to];
-            // SAFETY: as in `write`.
+            // SAFETY: a board writes only its own cells. By the argument at the top, their readers
+            // have finished with the exchange before the last.
             unsafe { write(cell, word, &drafts[to]) };
-            cell.exchange.store(self.exchange, Ordering::Release); // the load in `arrived`
+            cell.publish(self.exchange);
         }
         Ok(())
     }
@@ -174,13 +156,13 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         self.begin(word);
         let cells = self.row.as_deref().unwrap_or_default();
         for to in (0..self.size).filter(|&to| own.has(to)) {
-            // SAFETY: as in `write`.
+            // SAFETY: as in `publish`.
             unsafe { write(&cells[self.at(to)], word, &self.drafts[to]) };
         }
         let cell = &self.tables.for_all[self.at(self.rank)];
-        // SAFETY: as in `write`.
+        // SAFETY: as in `publish`.
         unsafe { write(cell, word, &all) };
-        cell.exchange.store(self.exchange, Ordering::Release); // the load in `arrived`
+        cell.publish(self.exchange);
         Ok(())
     }
 
@@ -202,7 +184,7 @@ impl<const SETS: usize> NotificationBoard<SETS> {
 
     #[cold]
     fn make_row(&mut self, placement: &mut impl Placement) -> io::Result<()> {
-        let row = placement.place(SETS * self.size, Cell::new)?;
+        let row = placement.place(SETS * self.size, new_cell)?;
         self.origins[self.rank].row = NonNull::new(row.address() as *mut Cell);
         // Pairs with the load in `find_row`.
         self.tables.rows[self.rank].store(row.address(), Ordering::Release);
@@ -235,8 +217,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
             return self.read(from);
         }
         let cell = self.awaited(from)?;
-        if !backoff.look_out(|| cell.exchange.load(Ordering::Acquire) == self.exchange) {
-            return None; // the load of the store in `publish`
+        if !backoff.look_out(|| cell.has(self.exchange)) {
+            return None;
         }
         let origin = &mut self.origins[from];
         if origin.read != self.exchange {
@@ -261,8 +243,7 @@ impl<const SETS: usize> NotificationBoard<SETS> {
             return false;
         }
         let Some(cell) = self.awaited(from) else { return self.find_row(from) && self.look(from) };
-        // Pairs with the store in `publish`.
-        let arrived = cell.exchange.load(Ordering::Acquire) == self.exchange;
+        let arrived = cell.has(self.exchange);
         if arrived {
             self.origins[from].read = self.exchange;
             self.unread -= 1;
@@ -280,8 +261,9 @@ impl<const SETS: usize> NotificationBoard<SETS> {
             return self.read_of_many(from);
         }
         // SAFETY: the notification has arrived. `from` does not write its cells before this board
-        // publishes again, and the reference does not live that long (see `Cell`).
-        self.cell(from)?.notification.with(|notification| Some(unsafe { &*notification }))
+        // publishes again, and the reference does not live that long: `publish` takes this board by
+        // `&mut`.
+        unsafe { self.cell(from)?.read(|notification| Some(&*notification)) }
     }
 
     /// Returns the notification of `from` among more than a few ranks, or of this rank itself. It
@@ -289,7 +271,7 @@ impl<const SETS: usize> NotificationBoard<SETS> {
     #[inline(never)]
     fn read_of_many(&mut self, from: usize) -> Option<&Notification> {
         // SAFETY: as in `read`.
-        let read = |cell: &Cell| cell.notification.with(|notification| unsafe { &*notification });
+        let read = |cell: &Cell| unsafe { cell.read(|notification| &*notification) };
         if from == self.rank {
             return Some(&self.drafts[from]);
         }
@@ -349,11 +331,15 @@ impl<const SETS: usize> NotificationBoard<SETS> {
 /// Writes a notification, with this word.
 ///
 /// # Safety
-/// Only the caller's board writes this cell, and its readers have finished with it (see `Cell`).
+/// Only the caller's board writes this cell, and its readers have finished with it.
 #[inline(always)]
 unsafe fn write(cell: &Cell, word: u64, draft: &Notification) {
-    // SAFETY: the caller's promise.
-    cell.notification.with_mut(|notification| unsafe { *notification = Notification { word, ..*draft } });
+    // SAFETY: the caller's promise. The pointer is valid.
+    unsafe { cell.write(|notification| *notification = Notification { word, ..*draft }) };
+}
+
+fn new_cell() -> Cell {
+    Cell::new(Notification::default())
 }
 
 /// The targets that have a notification of their own. Each has a bit, by its rank modulo the number

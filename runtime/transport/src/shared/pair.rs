@@ -1,9 +1,9 @@
 //! [`PairLines`]: cache lines that one rank writes and another reads, to announce posts and
 //! accesses.
 //!
-//! There is room for two posts and for two accesses, used in turn: even numbers use the first slot,
-//! and odd numbers the second. Each post or access is stored before its number, and the reader
-//! waits for the number that it expects. Each has a line of its own, for two reasons. A rank that
+//! There is room for two posts and for two accesses, used in turn: even numbers use the first
+//! [cell](NumberedCell), and odd numbers the second. The number of a cell is one more than that of
+//! its post or access. Each has a line of its own, for two reasons. A rank that
 //! waits for an access reads its line again and again. If the post were in the same line, the
 //! reader would take that line away from a rank that has written its post but not yet its access.
 //! And if two posts shared a line, a rank that looks for the earlier one would wait for the line
@@ -23,42 +23,29 @@
 //! expects, then the expected post or access is in its line, since it was written before the frame.
 
 use crate::Record;
-use crate::sync::{AtomicU64, Line, Ordering, UnsafeCell};
+use crate::shared::cell::NumberedCell;
+use crate::sync::Line;
 
 /// The most records of an access that a line has room for.
 pub const RECORDS: usize = 2;
 
-#[derive(Default)]
-struct Post {
-    /// One more than the number of the post, or 0 before the first.
-    number: AtomicU64,
-    word: UnsafeCell<u64>,
-}
-
-#[derive(Default)]
+/// An access that has ended.
+#[derive(Clone, Copy, Default)]
 struct Access {
-    /// One more than the number of the access, or 0 before the first.
-    number: AtomicU64,
-    word: UnsafeCell<u64>,
-    records: UnsafeCell<[Record; RECORDS]>,
+    word: u64,
+    records: [Record; RECORDS],
 }
 
 /// The lines that one rank writes for another, for one window.
 #[repr(C)]
 #[derive(Default)]
 pub struct PairLines {
-    posts: [Line<Post>; 2],
-    accesses: [Line<Access>; 2],
+    /// The word of each post.
+    posts: [Line<NumberedCell<u64>>; 2],
+    accesses: [Line<NumberedCell<Access>>; 2],
 }
 
-// SAFETY: one rank writes the words and records, and one reads them. A read follows the Acquire
-// load of the number that was stored with Release afterwards; the next write follows that read, as
-// the callers of `post` and `end` promise.
-unsafe impl Sync for PairLines {}
-// SAFETY: words and records are plain data.
-unsafe impl Send for PairLines {}
-
-/// Returns the slot of a number.
+/// Returns the cell of a number.
 #[inline(always)]
 fn turn(number: u64) -> usize {
     (number & 1) as usize
@@ -73,34 +60,17 @@ impl PairLines {
     #[inline(always)]
     pub unsafe fn post(&self, number: u64, word: u64) {
         let post = &self.posts[turn(number)].0;
-        // SAFETY: the reader has finished with the word, as the caller promises, and reads it again
-        // after the store below.
-        post.word.with_mut(|to| unsafe { *to = word });
-        post.number.store(number + 1, Ordering::Release); // the load in `posted`
+        // SAFETY: the reader has finished with the word, as the caller promises.
+        unsafe { post.write(|to| *to = word) };
+        post.publish(number + 1);
     }
 
     /// Returns the word of the post of this number, if it is here.
     #[inline(always)]
     pub fn posted(&self, number: u64) -> Option<u64> {
         let post = &self.posts[turn(number)].0;
-        if post.number.load(Ordering::Acquire) != number + 1 {
-            return None;
-        }
-        // SAFETY: it was stored before its number, and is not written before this rank has read it.
-        Some(post.word.with(|word| unsafe { *word }))
-    }
-
-    /// Prefetches the line of the post of this number, which this rank will read soon.
-    #[inline(always)]
-    pub fn expect_post(&self, number: u64) {
-        #[cfg(all(target_arch = "x86_64", not(loom)))]
-        {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let post = &self.posts[turn(number)];
-            // SAFETY: a prefetch is not an access.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(post).cast()) };
-        }
-        let _ = number; // elsewhere the line is fetched when it is read
+        // SAFETY: the word is published, and is not written before this rank has read it.
+        post.has(number + 1).then(|| unsafe { post.read(|word| *word) })
     }
 
     /// Publishes the access of this number, which has ended, to the reader, with these records.
@@ -114,13 +84,14 @@ impl PairLines {
     pub unsafe fn end(&self, number: u64, word: u64, records: &[Record]) {
         let access = &self.accesses[turn(number)].0;
         assert!(records.len() <= RECORDS, "more records than a line has room for");
-        // Copies in a loop, since copying a slice of any length takes a call.
-        let copy = |to: &mut [Record; RECORDS]| to.iter_mut().zip(records).for_each(|(to, from)| *to = *from);
+        let copy = |to: &mut Access| {
+            to.word = word;
+            // A loop, since copying a slice of any length takes a call.
+            to.records.iter_mut().zip(records).for_each(|(to, from)| *to = *from);
+        };
         // SAFETY: as in `post`.
-        access.records.with_mut(|to| copy(unsafe { &mut *to }));
-        // SAFETY: as above.
-        access.word.with_mut(|to| unsafe { *to = word });
-        access.number.store(number + 1, Ordering::Release); // the load in `ended`
+        unsafe { access.write(|to| copy(&mut *to)) };
+        access.publish(number + 1);
     }
 
     /// Returns the word of the access of this number, if it is here, and its records. The records
@@ -128,11 +99,9 @@ impl PairLines {
     #[inline(always)]
     pub fn ended(&self, number: u64) -> Option<(u64, *const Record)> {
         let access = &self.accesses[turn(number)].0;
-        if access.number.load(Ordering::Acquire) != number + 1 {
-            return None;
-        }
         // SAFETY: as in `posted`.
-        let word = access.word.with(|word| unsafe { *word });
-        Some((word, access.records.with(|records| records.cast())))
+        access
+            .has(number + 1)
+            .then(|| unsafe { access.read(|access| ((*access).word, (&raw const (*access).records).cast())) })
     }
 }

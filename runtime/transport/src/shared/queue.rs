@@ -23,31 +23,28 @@ use std::io;
 use std::ptr::NonNull;
 
 use crate::ports::ClosedPorts;
+use crate::shared::cell::NumberedCell;
 use crate::shared::pair::PairLines;
 use crate::shared::slice::{KeepAlive, Placement, SharedSlice};
 use crate::shared::waker::Backoff;
-use crate::sync::{AtomicBool, AtomicU64, Line, Ordering, SLOTS, UnsafeCell};
+use crate::sync::{AtomicBool, AtomicU64, Line, Ordering, SLOTS};
 use crate::{Frame, Header, Port};
 
 /// The longest payload in bytes that a slot has room for.
 pub(crate) const SHORT: usize = crate::COPIED;
 
-#[repr(C, align(64))]
-struct Slot {
-    /// A payload that was copied.
-    short: UnsafeCell<[u64; 3]>,
-    /// One more than the number of the frame in it, or 0 before the first frame.
-    number: AtomicU64,
-    frame: UnsafeCell<Frame>,
+/// A frame, and its payload if that was copied.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Content {
+    short: [u64; SHORT / 8],
+    frame: Frame,
 }
 
-// SAFETY: a slot's frame, and the payload that was copied with it, is written by the one `Sender`
-// and read by the one `Receiver`. The read follows the Acquire load of the number that the sender
-// stored with Release after the frame. The next write to the slot follows the Acquire load of a
-// count that the receiver stored with Release after its last look at the frame.
-unsafe impl Sync for Slot {}
-// SAFETY: a frame is plain data; the rank that posts it argues for the memory that it points to.
-unsafe impl Send for Slot {}
+/// A slot of a ring. Its number is one more than that of the frame in it. One [`Sender`] writes it,
+/// and one [`Receiver`] reads it. The next write to the slot follows the Acquire load of a count
+/// that the receiver stored with Release after its last look at the frame.
+type Slot = NumberedCell<Content>;
 
 /// What a reader must know of a ring. Frame `n` is in slot `(n - first) % slots`.
 #[repr(C)]
@@ -290,8 +287,7 @@ impl Receivers {
             && let Some(slot) = receiver.slot()
         {
             let next = receiver.released + 1;
-            // Pairs with the store in `post`.
-            _ = backoff.look_out(|| slot.number.load(Ordering::Acquire) == next);
+            _ = backoff.look_out(|| slot.has(next));
         }
     }
 
@@ -424,11 +420,8 @@ impl Sender {
     /// Fails if there is no room for a larger ring. The frame was not posted then.
     #[inline]
     pub(crate) fn post(&mut self, frame: Frame, placement: &mut impl Placement) -> io::Result<()> {
-        if !self.has_room() {
-            self.grow(placement)?;
-        }
-        self.put(frame);
-        Ok(())
+        // SAFETY: nothing is copied.
+        unsafe { self.put(frame, 0, placement) }
     }
 
     /// Posts a frame with a [short](SHORT) payload, which is copied.
@@ -441,34 +434,40 @@ impl Sender {
     #[inline]
     pub(crate) unsafe fn post_copy(
         &mut self,
-        mut frame: Frame,
+        frame: Frame,
         placement: &mut impl Placement,
     ) -> io::Result<()> {
         assert!(frame.len <= SHORT, "longer than a slot has room for");
+        // SAFETY: the room is long enough, and the caller promises that the payload can be read.
+        unsafe { self.put(frame, frame.len, placement) }
+    }
+
+    /// Puts a frame into the next slot, and a copy of the first `copied` bytes of its payload.
+    ///
+    /// # Safety
+    /// These bytes can be read, and there is room for them.
+    #[inline(always)]
+    unsafe fn put(&mut self, frame: Frame, copied: usize, placement: &mut impl Placement) -> io::Result<()> {
         if !self.has_room() {
             self.grow(placement)?;
         }
         let ring = self.ring.as_ref().expect("`grow` has made one");
-        ring.slot(self.posted).short.with_mut(|short| {
-            // SAFETY: as in `put`; the room is long enough, and the caller promises that the
-            // payload can be read.
-            unsafe { frame.payload.copy_to_nonoverlapping(short.cast(), frame.len) };
-            frame.payload = short.cast_const().cast();
-        });
-        self.put(frame);
-        Ok(())
-    }
-
-    /// Puts a frame into the next slot, which is free.
-    #[inline(always)]
-    fn put(&mut self, frame: Frame) {
-        let ring = self.ring.as_ref().expect("`grow` has made one");
         let slot = ring.slot(self.posted);
         // SAFETY: only this sender writes the slot, and it is new, or its last frame was released
-        // (see `Slot`).
-        slot.frame.with_mut(|slot| unsafe { *slot = frame });
+        // (see `Slot`). The caller promises the rest.
+        unsafe {
+            slot.write(|content| {
+                (*content).frame = frame;
+                if copied > 0 {
+                    let short = (&raw mut (*content).short).cast();
+                    frame.payload.copy_to_nonoverlapping(short, copied);
+                    (*content).frame.payload = short;
+                }
+            });
+        }
         self.posted += 1;
-        slot.number.store(self.posted, Ordering::Release); // the load in `has_come`
+        slot.publish(self.posted);
+        Ok(())
     }
 
     /// Returns the number of frames that were released, in total.
@@ -511,11 +510,8 @@ impl Sender {
     fn grow(&mut self, placement: &mut impl Placement) -> io::Result<()> {
         let slots = self.ring.as_ref().map_or(SLOTS.0, |ring| SLOTS.1.min(2 * ring.slots.len()));
         let empty = Frame { header: Header::default(), payload: std::ptr::null(), len: 0 };
-        let slots = placement.place(slots, || Slot {
-            short: UnsafeCell::new([0; 3]),
-            number: AtomicU64::new(0),
-            frame: UnsafeCell::new(empty),
-        })?;
+        let content = Content { short: [0; SHORT / 8], frame: empty };
+        let slots = placement.place(slots, || Slot::new(content))?;
         let head = placement.place(1, || RingHead {
             first: self.posted,
             address: slots.address(),
@@ -560,7 +556,7 @@ impl Receiver {
         let slot = self.slot().filter(|_| self.open)?;
         // SAFETY: the frame has arrived, and the sender writes the slot only after its release (see
         // `Slot`).
-        Some(slot.frame.with(|frame| unsafe { *frame }))
+        Some(unsafe { slot.read(|content| (*content).frame) })
     }
 
     /// Releases the frame that `peek` returned. Returns whether there was one.
@@ -594,8 +590,7 @@ impl Receiver {
 
     #[inline]
     fn has_come(&self) -> bool {
-        // The store in `post`.
-        self.slot().is_some_and(|slot| slot.number.load(Ordering::Acquire) == self.released + 1)
+        self.slot().is_some_and(|slot| slot.has(self.released + 1))
     }
 
     /// Called when the next frame is not in this ring. Moves to the next ring if it starts with
