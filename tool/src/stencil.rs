@@ -3,6 +3,7 @@
 //! The calls are those of the superstep in the README: each block puts its inner edges into the
 //! halos of its neighbours. So a program with this superstep can load the plan.
 
+use crate::recipes::superstep;
 use fencepost_planner::collect::patterns;
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::grid::{Block, Neighbour};
@@ -104,15 +105,6 @@ fn exchange<const D: usize>(recipe: &Recipe, ask: &Ask) -> Result<Compiled> {
     let name = superstep(&recipe.name);
     let patterns = patterns(name, windows, first.ranks() as u32, |rank| first.of(rank as usize), pattern)?;
     of_patterns(name, vec![patterns])
-}
-
-/// Returns the name of a recipe without the number of ranks at its end.
-fn superstep(recipe: &str) -> &str {
-    let is_number = |end: &str| !end.is_empty() && end.chars().all(|c| c.is_ascii_digit());
-    match recipe.rsplit_once('-') {
-        Some((name, end)) if !name.is_empty() && is_number(end) => name,
-        _ => recipe,
-    }
 }
 
 /// Returns the type of this name.
