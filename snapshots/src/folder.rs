@@ -115,6 +115,11 @@ impl Folder {
     }
 }
 
+/// Returns whether a job has ever taken this folder.
+pub(crate) fn is_used(folder: &Path) -> bool {
+    folder.join(LOCK).is_file()
+}
+
 /// Removes what was written of the snapshot of `step`, if anything was. `is_published` if it has
 /// got its name in this folder, while another folder could not be written.
 pub(crate) fn discard(folder: &Path, step: u64, is_published: bool) {
