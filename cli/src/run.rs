@@ -398,7 +398,7 @@ pub(crate) fn find(program: &Path) -> Result<PathBuf, String> {
 /// The most ranks for each core that are started without a warning.
 const RANKS_EACH: usize = 64;
 
-/// Returns the warning about more processes than a machine can run well, if there are so many.
+/// Returns the warning about more processes than a machine can run well, if `ranks` are more.
 fn crowded(ranks: usize, cores: usize) -> Option<String> {
     (ranks > RANKS_EACH * cores).then(|| {
         format!(

@@ -38,6 +38,7 @@ pub fn list(path: &Path) -> io::Result<Vec<Stored>> {
 ///
 /// # Errors
 /// The folder cannot be read, or it has files, and no job has ever used it for snapshots.
+#[track_caller]
 pub fn check(path: &Path) -> io::Result<()> {
     let is_used = folder::is_used(path) || !folder::steps(path)?.is_empty();
     if is_used || std::fs::read_dir(path)?.next().is_none() {

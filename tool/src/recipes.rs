@@ -1,5 +1,6 @@
 //! [`Recipes`]: the file `plans.toml`, which has a table for each plan of its folder.
 
+pub use crate::stencil::superstep;
 use crate::{files, stencil};
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::machine::Machine;
@@ -131,7 +132,7 @@ impl Reading<'_> {
                         let why = format!("{ranks} ranks: a plan has 1 to {RANKS_MAX}");
                         return Err(self.wrong(value.span(), why));
                     }
-                    if let Some(other) = ranks_in(name).filter(|other| other.parse() != Ok(ranks)) {
+                    if let Some(other) = stencil::ranks_in(name).filter(|other| other.parse() != Ok(ranks)) {
                         let why = format!(
                             "the recipe `{name}` is for {ranks} ranks, but a world of {other} ranks would load its file: \
                              name it {}-{ranks}, or change `ranks`",
@@ -326,20 +327,6 @@ impl Reading<'_> {
         let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
         format!("{}:{line}:{column}", self.file.display())
     }
-}
-
-/// Returns the number of ranks at the end of a recipe's name, as in `exchange-64`. A program loads
-/// the file of such a recipe in a world of so many ranks.
-fn ranks_in(name: &str) -> Option<&str> {
-    let (superstep, ranks) = name.rsplit_once('-')?;
-    let is_number = !ranks.is_empty() && ranks.chars().all(|c| c.is_ascii_digit());
-    (!superstep.is_empty() && is_number).then_some(ranks)
-}
-
-/// Returns the name of the superstep of a recipe: its name without a number of ranks at its end.
-#[must_use]
-pub fn superstep(recipe: &str) -> &str {
-    ranks_in(recipe).map_or(recipe, |ranks| &recipe[..recipe.len() - ranks.len() - 1])
 }
 
 /// Returns whether a text is a name: of letters, digits, `-`, `_` and `.`, and not empty.

@@ -3,7 +3,6 @@
 //! The calls are those of the superstep in the README: each block puts its inner edges into the
 //! halos of its neighbours. So a program with this superstep can load the plan.
 
-use crate::recipes::superstep;
 use fencepost_planner::collect::patterns;
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::grid::{Block, Neighbour};
@@ -105,6 +104,20 @@ fn exchange<const D: usize>(recipe: &Recipe, ask: &Ask) -> Result<Compiled> {
     let name = superstep(&recipe.name);
     let patterns = patterns(name, windows, first.ranks() as u32, |rank| first.of(rank as usize), pattern)?;
     of_patterns(name, vec![patterns])
+}
+
+/// Returns the number of ranks at the end of a recipe's name, as in `exchange-64`. A world
+/// of that number of ranks loads the file of such a recipe.
+pub(crate) fn ranks_in(name: &str) -> Option<&str> {
+    let (superstep, ranks) = name.rsplit_once('-')?;
+    let is_number = !ranks.is_empty() && ranks.chars().all(|c| c.is_ascii_digit());
+    (!superstep.is_empty() && is_number).then_some(ranks)
+}
+
+/// Returns the name of the superstep of a recipe: its name without a number of ranks at its end.
+#[must_use]
+pub fn superstep(recipe: &str) -> &str {
+    ranks_in(recipe).map_or(recipe, |ranks| &recipe[..recipe.len() - ranks.len() - 1])
 }
 
 /// Returns the type of this name.
