@@ -7,6 +7,7 @@ use crate::{fail, print, usage};
 use clap::{Args, ValueHint};
 use fencepost_job::{Reach, Start, pin_thread};
 use fencepost_planner::ErrorClass;
+use fencepost_planner::explain::number_of;
 use fencepost_planner::machine::Machine;
 use fencepost_runtime::recipe::Recipe;
 use fencepost_runtime::{Compiled, TransportKind};
@@ -91,6 +92,15 @@ impl Compare {
         if let Some(other) = plans.iter().find(|plan| plan.ranks() != ranks) {
             return Err(format!("plans of {ranks} and of {} ranks: compare them one by one", other.ranks()));
         }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        if let Some(shared) = shared(ranks, cores) {
+            // A document has no room for it.
+            if self.json {
+                fail(0, &shared)
+            } else {
+                print(format!("{shared}\n").as_bytes())
+            };
+        }
         if self.transport == "local" {
             return self.as_rank(&plans);
         }
@@ -118,6 +128,7 @@ impl Compare {
             }
             return Ok(vec![open(plan)?]);
         }
+        self.subject.program()?;
         let mut recipes: Vec<Recipe> = Recipes::read(&self.folder)?.all;
         let names: Vec<String> = recipes.iter().map(|recipe| recipe.name.clone()).collect();
         recipes.retain(|recipe| self.recipe.as_ref().is_none_or(|name| recipe.name == *name));
@@ -191,6 +202,13 @@ impl Compare {
         text += &crossover(all);
         Ok(print(text.as_bytes()))
     }
+}
+
+/// Returns the line about ranks that share cores, if there are not enough for all.
+fn shared(ranks: usize, cores: usize) -> Option<String> {
+    let cores_text = number_of(cores as u64, "core");
+    (ranks > cores)
+        .then(|| format!("{ranks} ranks share {cores_text}: measured times include waiting for a core"))
 }
 
 /// Opens the numbered plans of a folder.
@@ -270,4 +288,16 @@ fn crossover(all: &[(Vec<Candidate>, Vec<MeasurementRow>)]) -> String {
         )
     });
     lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_that_share_cores_are_reported() {
+        assert_eq!(shared(2, 2), None);
+        let line = "4 ranks share 2 cores: measured times include waiting for a core";
+        assert_eq!(shared(4, 2).as_deref(), Some(line));
+    }
 }

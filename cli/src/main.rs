@@ -25,6 +25,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 
 /// Start programs that use Fencepost as jobs of processes, and make, check and show their plans.
 #[derive(Parser)]
@@ -144,6 +145,11 @@ fn man(subcommand: Option<&str>) -> ExitCode {
         Ok(()) => print(&text),
         Err(error) => usage(&error.to_string()),
     }
+}
+
+/// Reads a whole number of 1 or more.
+fn count<N: FromStr>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|_| "give a whole number, 1 or more".into())
 }
 
 /// Prints `text`. A reader that closes the output early is not an error.

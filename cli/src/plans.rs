@@ -2,7 +2,7 @@
 
 use crate::cargo::Target;
 use crate::progress::Progress;
-use crate::run::find;
+use crate::run::executable;
 use crate::{fail, print, usage};
 use clap::{Args, ValueHint};
 use fencepost_planner::ErrorClass;
@@ -121,17 +121,26 @@ impl Subject {
         path.filter(|path| path.extension().is_some_and(|extension| extension == "plan"))
     }
 
+    /// Returns the path of the program, if one is given.
+    ///
+    /// # Errors
+    /// There is no such program, even if no recipe needs it.
+    pub fn program(&self) -> Result<Option<PathBuf>, String> {
+        let program = self.subject.as_ref().filter(|_| self.plan().is_none());
+        program.map(|program| executable(Path::new(program))).transpose()
+    }
+
     /// Compiles these recipes. The program is started once, if one of them is not for a stencil.
     pub fn compile(&self, recipes: &[Recipe]) -> Result<Vec<Compilation>, String> {
-        let program = || match &self.subject {
-            Some(program) => find(Path::new(program)),
-            None => {
+        let given = self.program()?;
+        let program = || {
+            given.ok_or_else(|| {
                 let of_program = recipes.iter().find(|recipe| !recipe.is_stencil);
                 let name = of_program.map_or("", |recipe| &recipe.name);
-                Err(format!(
-                    "the recipe {name} is compiled by a program: add its path, or choose a recipe for a stencil with --recipe"
-                ))
-            }
+                format!(
+                    "{name} is compiled by a program: add its path, or choose a recipe for a stencil with --recipe"
+                )
+            })
         };
         programs::compile(program, &self.arguments, self.limit, recipes)
     }
@@ -159,10 +168,16 @@ impl Verify {
             let row = match Compiled::open(path) {
                 Ok(plan) => VerificationRow::of(file, &plan),
                 Err(error) => {
-                    // A file that is not there is a wrong request.
-                    let code = if error.class() == ErrorClass::Io { fencepost_job::USAGE } else { DIFFERS };
-                    failures.push((code, error.message().to_owned()));
-                    VerificationRow::refused(file, error.message())
+                    // A folder, or a file that is not there, is a wrong request.
+                    let is_wrong = error.class() == ErrorClass::Io || path.is_dir();
+                    let code = if is_wrong { fencepost_job::USAGE } else { DIFFERS };
+                    let why = if path.is_dir() {
+                        format!("{file} is a folder: give the plans in it, such as {file}/*.plan")
+                    } else {
+                        error.message().to_owned()
+                    };
+                    failures.push((code, why.clone()));
+                    VerificationRow::refused(file, &why)
                 }
             };
             document.plans.push(row);
@@ -221,7 +236,8 @@ impl Diff {
 #[derive(Args)]
 #[command(after_help = AFTER)]
 pub struct Plan {
-    /// Check the plans, and write nothing: exit code 1 if one is not what the program compiles now
+    /// Check the plans, and write nothing: exit code 1 if one is not what the program compiles now.
+    /// With the path of a program, that is the program as it was built
     #[arg(long)]
     check: bool,
     /// The folder of plans.toml and of the plans
@@ -270,42 +286,24 @@ halos of its neighbours; a program with this superstep can load it. A star has n
 
 Examples:
   cargo fencepost plan --check            the plans of the package in this folder
-  fencepost plan target/release/heat2d    those of a program that is built
+  fencepost plan target/release/heat2d    those of a program as it was built, even if its source has changed since
   cargo fencepost plan --example heat2d -- --size 512    those of an example, with an argument
 
 Exit codes:
   0    the plans are written, or up to date
-  1    a plan is not up to date, or is not compiled
-  2    the command line, plans.toml or the program is not valid";
+  1    a plan is not up to date
+  2    the command line, plans.toml or the program is not valid, or a plan is not compiled";
 
 impl Plan {
     /// Writes the plans, or checks them.
     pub fn run(&self) -> ExitCode {
-        let compiled = Recipes::read(&self.folder).and_then(|recipes| {
-            let (path, first) = match &self.program {
-                Some(program) if !self.target.is_named() => (Some(Path::new(program)), None),
-                first => (None, first.clone()),
-            };
-            let arguments: Vec<OsString> = first.into_iter().chain(self.arguments.clone()).collect();
-            let mut progress = None;
-            let program = || {
-                let program = path.map_or_else(|| self.target.build(), find)?;
-                progress = Some(Progress::of(format!("{} compiles plans", program.display())));
-                Ok(program)
-            };
-            let compiled = programs::compile(program, &arguments, self.limit, &recipes.all)?;
-            drop(progress);
-            Ok((recipes, compiled))
-        });
-        let (recipes, compiled) = match compiled {
+        let (recipes, compiled) = match self.compiled() {
             Ok(both) => both,
             Err(why) => return usage(&why),
         };
         if !self.check {
-            let is_compiled = compiled.iter().all(Result::is_ok);
             return match plans::write(&recipes, &compiled) {
-                Err(why) if is_compiled => usage(&why),
-                Err(why) => fail(DIFFERS, &why),
+                Err(why) => usage(&why),
                 Ok(changed) if self.json => {
                     print(Content::Written(WrittenDocument::new(&changed)).to_json().as_bytes())
                 }
@@ -321,16 +319,52 @@ impl Plan {
         }
         let findings = plans::compare(&recipes, &compiled);
         let is_up_to_date = findings.iter().all(Finding::is_harmless);
+        let is_compiled = compiled.iter().all(Result::is_ok);
         let text = match (self.json, is_up_to_date) {
             (true, _) => Content::Check(CheckDocument::new(&findings)).to_json(),
             (false, true) => format!("{}{}", Report(&findings), up_to_date(&recipes)),
+            (false, false) if !is_compiled => format!("{}\n", Report(&findings)),
             (false, false) => format!(
                 "{}\nif this is intended, the same command without --check writes them; read the difference, and commit it\n",
                 Report(&findings)
             ),
         };
         let printed = print(text.as_bytes());
-        if is_up_to_date { printed } else { ExitCode::from(DIFFERS) }
+        match (is_up_to_date, is_compiled) {
+            (true, _) => printed,
+            (false, true) => ExitCode::from(DIFFERS),
+            (false, false) => ExitCode::from(fencepost_job::USAGE),
+        }
+    }
+
+    /// Returns the recipes, and what became of each.
+    fn compiled(&self) -> Result<(Recipes, Vec<Compilation>), String> {
+        let (path, first) = match &self.program {
+            Some(program) if !self.target.is_named() => (Some(Path::new(program)), None),
+            first => (None, first.clone()),
+        };
+        let given = path.map(executable).transpose()?;
+        let recipes = Recipes::read(&self.folder)?;
+        let arguments: Vec<OsString> = first.into_iter().chain(self.arguments.clone()).collect();
+        let mut progress = None;
+        let program = || {
+            let program = given.clone().map_or_else(|| self.target.build(), Ok)?;
+            progress = Some(Progress::of(format!("{} compiles plans", program.display())));
+            Ok(program)
+        };
+        let compiled = programs::compile(program, &arguments, self.limit, &recipes.all)?;
+        drop(progress);
+        if let Some(program) = &given
+            && let Some(source) = plans::newer_source(program, &compiled)
+        {
+            let (source, shown) = (source.display(), program.display());
+            let warning = format!(
+                "{source} is newer than {shown}, so the plans may be those of an older source: build the program \
+                 again, or give no path, and cargo builds it"
+            );
+            fail(0, &warning);
+        }
+        Ok((recipes, compiled))
     }
 }
 

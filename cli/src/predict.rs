@@ -15,10 +15,11 @@ use fencepost_tool::documents::{Content, PredictionDocument};
 use fencepost_tool::files::machine;
 use fencepost_tool::plans::Compilation;
 use fencepost_tool::predict::{Named, Question, table};
-use fencepost_tool::recipes::{Recipes, is_plain};
+use fencepost_tool::recipes::{Recipes, is_plain, superstep};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 
 /// The options of `fencepost predict`.
 #[derive(Args)]
@@ -40,13 +41,13 @@ pub struct Predict {
     #[arg(long, visible_alias = "sweep", value_name = "NAME=VALUES")]
     set: Vec<String>,
     /// The placements, comma-separated: together, apart, or a number of ranks on each host
-    #[arg(long, value_name = "PLACEMENTS", value_delimiter = ',')]
+    #[arg(long, value_name = "PLACEMENTS", value_delimiter = ',', value_parser = parsed::<Placement>)]
     placement: Vec<Placement>,
     /// Files of machine models, comma-separated; the word default names the built-in model
     #[arg(long, value_name = "FILES", value_delimiter = ',', value_hint = ValueHint::FilePath)]
     machine: Vec<PathBuf>,
     /// The modes, comma-separated: auto, aggressive, aggregated, pipelined or direct
-    #[arg(long, value_name = "MODES", value_delimiter = ',')]
+    #[arg(long, value_name = "MODES", value_delimiter = ',', value_parser = parsed::<Mode>)]
     mode: Vec<Mode>,
     /// The format of the output
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
@@ -73,10 +74,20 @@ const AFTER: &str = "\
 The times are those of one run of the superstep, of the slowest rank: prepared, and at a fence that is not prepared, \
 where the ranks first find out who has something for whom. No schedule of the same messages takes less than `at least`.
 
+Exit codes:
+  0    everything was predicted
+  1    a part was predicted
+  2    nothing was predicted: the command line, plans.toml, a name or the program is not valid
+
 Examples:
   fencepost predict exchange-64.plan --mode auto,aggregated,direct --placement together,16,apart
   fencepost predict --plan exchange -n 4..4096 --set cells=1024 ./heat
   fencepost predict --machine here.txt,cluster.txt --format csv ./heat >times.csv";
+
+/// Reads a setting, and returns the message of its error without the class.
+fn parsed<T: FromStr<Err = fencepost_planner::Error>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: fencepost_planner::Error| error.message().to_owned())
+}
 
 /// The most numbers before the end of a range FROM..TO.
 const NUMBERS_MAX: usize = 64;
@@ -88,6 +99,9 @@ impl Predict {
             Ok(both) => both,
             Err(why) => return usage(&why),
         };
+        if document.rows.is_empty() {
+            return failed.iter().fold(ExitCode::from(fencepost_job::USAGE), |_, why| usage(why));
+        }
         let format = if self.json { Format::Json } else { self.format };
         let text = match format {
             Format::Json => Ok(Content::Prediction(document).to_json()),
@@ -114,7 +128,8 @@ impl Predict {
             }
             vec![Ok(open(plan)?)]
         } else {
-            let recipes = question.recipes(&self.recipes(&question)?);
+            let has_program = self.subject.program()?.is_some();
+            let recipes = question.recipes(&self.recipes(&question, has_program)?);
             let all = self.subject.compile(&recipes)?;
             let named = |(recipe, made): (&Recipe, Compilation)| match made {
                 Ok(made) => Ok(made.plan),
@@ -133,10 +148,15 @@ impl Predict {
     }
 
     /// Returns the recipes to begin with.
-    fn recipes(&self, question: &Question) -> Result<Vec<Recipe>, String> {
+    fn recipes(&self, question: &Question, has_program: bool) -> Result<Vec<Recipe>, String> {
         if let Some(plan) = &self.plan {
             if question.ranks.is_empty() {
                 return Err("--plan needs the numbers of ranks: add --ranks, such as -n 64".into());
+            }
+            if !has_program && let Some(recipe) = self.stencil_named(plan) {
+                return Err(format!(
+                    "{plan} is compiled by a program: add its path; or did you mean --recipe {recipe}?"
+                ));
             }
             return Ok(vec![Recipe { name: plan.clone(), plan: plan.clone(), ..Recipe::default() }]);
         }
@@ -151,6 +171,13 @@ impl Predict {
             }
         }
         Ok(recipes)
+    }
+
+    /// Returns the name of a recipe in the folder whose stencil has the superstep `plan`.
+    fn stencil_named(&self, plan: &str) -> Option<String> {
+        let all = Recipes::read(&self.folder).ok()?.all;
+        let mut names = all.into_iter().filter(|recipe| recipe.is_stencil).map(|recipe| recipe.name);
+        names.find(|name| name == plan || superstep(name) == plan)
     }
 
     fn question(&self) -> Result<Question, String> {

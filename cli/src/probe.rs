@@ -1,6 +1,6 @@
 //! `fencepost probe`: the machine model of the machine at hand.
 
-use crate::{fail, print, usage};
+use crate::{count, fail, print, usage};
 use clap::Args;
 use fencepost_job::{Reach, Start};
 use fencepost_planner::ir::schedule::Placement;
@@ -19,7 +19,7 @@ use std::time::Duration;
 #[command(after_help = AFTER)]
 pub struct Probe {
     /// The number of ranks; each is a process that is pinned to a core
-    #[arg(short = 'n', long, visible_alias = "np", value_name = "RANKS", default_value = "2")]
+    #[arg(short = 'n', long, visible_alias = "np", value_name = "RANKS", default_value = "2", value_parser = count::<NonZeroU32>)]
     ranks: NonZeroU32,
     /// How ranks communicate: shm or tcp
     #[arg(long, value_name = "TRANSPORT", default_value = "shm", value_parser = crate::run::reach)]

@@ -1,11 +1,13 @@
 //! `fencepost run`: the command line of a job.
 
 use crate::hosts::{self, Named};
-use crate::{fail, print};
+use crate::{count, fail, print};
 use clap::{Args, ValueHint};
 use fencepost_job::{Host, Reach, Settings, Start};
+use fencepost_planner::explain::number_of;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,7 +17,7 @@ use std::time::Duration;
 #[command(after_help = AFTER)]
 pub struct Run {
     /// The number of ranks [default: one for each core, or as many as the hosts take]
-    #[arg(short = 'n', long, visible_alias = "np", value_name = "RANKS")]
+    #[arg(short = 'n', long, visible_alias = "np", value_name = "RANKS", value_parser = count::<NonZeroU32>)]
     ranks: Option<NonZeroU32>,
     /// The hosts to run on, comma-separated: NAME, NAME:RANKS, NAME=ADDRESS or NAME=ADDRESS:RANKS
     #[arg(short = 'H', long, visible_alias = "host", value_name = "HOSTS", value_hint = ValueHint::Hostname, conflicts_with = "hostfile")]
@@ -185,6 +187,12 @@ impl Run {
             Ok(start) => start,
             Err(error) => return fail(error.code, &error.why),
         };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        if (self.hosts.is_none() && self.hostfile.is_none())
+            && let Some(warning) = crowded(start.size() as usize, cores)
+        {
+            fail(0, &warning);
+        }
         if self.show {
             return print(show(&start).as_bytes());
         }
@@ -385,6 +393,34 @@ pub(crate) fn find(program: &Path) -> Result<PathBuf, String> {
         return Err(format!("no folder of PATH has the program {name}: did you mean ./{name}?"));
     }
     Ok(found.map_or_else(|| program.to_owned(), absolute))
+}
+
+/// The most ranks for each core that are started without a warning.
+const RANKS_EACH: usize = 64;
+
+/// Returns the warning about more processes than a machine can run well, if `ranks` are more.
+fn crowded(ranks: usize, cores: usize) -> Option<String> {
+    (ranks > RANKS_EACH * cores).then(|| {
+        format!(
+            "{ranks} ranks are {ranks} processes, and this machine has {}: most of them wait for a core; \
+             for fewer, give -n, such as -n {cores}",
+            number_of(cores as u64, "core")
+        )
+    })
+}
+
+/// Finds a program that must exist, even if no recipe needs it.
+pub(crate) fn executable(program: &Path) -> Result<PathBuf, String> {
+    let (path, shown) = (find(program)?, program.display());
+    let of_folder = "give the folder of plans.toml with --folder";
+    match path.metadata() {
+        Ok(data) if data.is_dir() => {
+            Err(format!("{shown} is a folder, not a program: if it has plans.toml, use --folder {shown}"))
+        }
+        Ok(data) if data.is_file() && data.permissions().mode() & 0o111 != 0 => Ok(path),
+        Ok(_) => Err(format!("{shown} is not a program, since it is not an executable file; {of_folder}")),
+        Err(error) => Err(format!("the program {shown} cannot be found: {error}; {of_folder}")),
+    }
 }
 
 /// Lists what is started on which host, one line each.

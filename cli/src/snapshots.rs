@@ -3,7 +3,7 @@
 use crate::plans::DIFFERS;
 use crate::predict::aligned;
 use crate::progress::Progress;
-use crate::{fail, print, usage};
+use crate::{count, fail, print, usage};
 use clap::{Args, ValueHint};
 use fencepost_snapshots::stored::{self, Stored};
 use fencepost_tool::documents::{Content, SnapshotRow, SnapshotsDocument};
@@ -19,7 +19,7 @@ pub struct Snapshots {
     #[arg(long)]
     verify: bool,
     /// First remove all snapshots but the latest COUNT
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = count::<NonZeroUsize>)]
     keep: Option<NonZeroUsize>,
     /// Print JSON
     #[arg(long)]
@@ -44,6 +44,9 @@ Examples:
 impl Snapshots {
     /// Prints a line for each snapshot.
     pub fn run(&self) -> ExitCode {
+        if let Err(why) = stored::check(&self.folder) {
+            return usage(&why.to_string());
+        }
         if let Some(keep) = self.keep
             && let Err(error) = stored::prune(&self.folder, keep.get())
         {

@@ -115,6 +115,11 @@ impl Folder {
     }
 }
 
+/// Returns whether a job has ever taken this folder.
+pub(crate) fn is_used(folder: &Path) -> bool {
+    folder.join(LOCK).is_file()
+}
+
 /// Removes the files of the snapshot of `step`, if there are any. `is_published` is set if the
 /// snapshot was published in this folder, although another folder could not be written.
 pub(crate) fn discard(folder: &Path, step: u64, is_published: bool) {

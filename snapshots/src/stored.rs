@@ -34,6 +34,21 @@ pub fn list(path: &Path) -> io::Result<Vec<Stored>> {
         .collect())
 }
 
+/// Checks that a folder is one of snapshots, or empty.
+///
+/// # Errors
+/// The folder cannot be read, or it has files, and no job has ever used it for snapshots.
+#[track_caller]
+pub fn check(path: &Path) -> io::Result<()> {
+    let is_used = folder::is_used(path) || !folder::steps(path)?.is_empty();
+    if is_used || std::fs::read_dir(path)?.next().is_none() {
+        return Ok(());
+    }
+    let why =
+        "this is not a folder of snapshots: give the folder that the program passes to `Snapshots::new`";
+    Err(io::Error::other(format!("{}: {why}", path.display())))
+}
+
 /// Compares all bytes of a snapshot with the checksums of its manifest. Returns a description of
 /// each difference, with the file and the offset. In the folder of one host, files of ranks may be
 /// missing.

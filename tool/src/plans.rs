@@ -14,6 +14,7 @@ use fencepost_planner::ir::schedule::Schedule;
 use fencepost_planner::plan::{self, Plan};
 use fencepost_runtime::Compiled;
 use fencepost_runtime::recipe::Recipe;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -39,19 +40,25 @@ use std::path::{Path, PathBuf};
 /// its source.
 #[track_caller]
 pub fn check(folder: impl AsRef<Path>) {
-    let recipes = Recipes::read(folder).unwrap_or_else(|why| panic!("{why}"));
+    // Closures would panic in a line of this file.
+    let recipes = match Recipes::read(folder) {
+        Ok(recipes) => recipes,
+        Err(why) => panic!("{why}"),
+    };
     let compiled: Vec<Compilation> = recipes.all.iter().map(here).collect();
     if std::env::var_os("FENCEPOST_BLESS").is_some() {
-        write(&recipes, &compiled).unwrap_or_else(|why| panic!("{why}"));
+        if let Err(why) = write(&recipes, &compiled) {
+            panic!("{why}");
+        }
         return;
     }
     let findings = compare(&recipes, &compiled);
-    assert!(
-        findings.iter().all(Finding::is_harmless),
-        "{}\n{}",
-        Report(&findings),
-        "if this is intended, FENCEPOST_BLESS=1 cargo test writes the plans; read the difference, and commit it"
-    );
+    let advice = if compiled.iter().all(Result::is_ok) {
+        "\nif this is intended, FENCEPOST_BLESS=1 cargo test writes the plans; read the difference, and commit it"
+    } else {
+        ""
+    };
+    assert!(findings.iter().all(Finding::is_harmless), "{}{advice}", Report(&findings));
 }
 
 /// What became of a recipe: the plan, or why there is none.
@@ -99,7 +106,7 @@ pub enum FindingKind {
     Schedule,
     /// Calls and schedule are the same, but the plan was made for something else.
     MadeFor,
-    /// The text file of the plan has another text.
+    /// The text file of the plan is missing, or has another text.
     Text,
     /// No recipe makes this file.
     Stray,
@@ -121,19 +128,27 @@ pub struct Report<'f>(pub &'f [Finding]);
 
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut wrong = Vec::new();
+        let (mut failed, mut stale) = (Vec::new(), Vec::new());
         for finding in self.0 {
             writeln!(f, "{}", finding.text.trim_end())?;
-            if !finding.is_harmless() {
-                wrong.push(finding.name.as_str());
+            if finding.kind == FindingKind::NotCompiled {
+                failed.push(finding.name.as_str());
+            } else if !finding.is_harmless() {
+                stale.push(finding.name.as_str());
             }
         }
-        wrong.dedup();
-        match wrong.len() {
-            0 => Ok(()),
-            1 => write!(f, "1 plan is not up to date: {}", wrong[0]),
-            count => write!(f, "{count} plans are not up to date: {}", wrong.join(", ")),
+        let mut lines = Vec::new();
+        for (names, one, several) in [
+            (&mut failed, "plan was not compiled", "plans were not compiled"),
+            (&mut stale, "plan is not up to date", "plans are not up to date"),
+        ] {
+            names.dedup();
+            if !names.is_empty() {
+                let what = if names.len() == 1 { one } else { several };
+                lines.push(format!("{} {what}: {}", names.len(), names.join(", ")));
+            }
         }
+        f.write_str(&lines.join("\n"))
     }
 }
 
@@ -148,7 +163,7 @@ pub fn write(recipes: &Recipes, compiled: &[Compilation]) -> Result<Vec<PathBuf>
         .all
         .iter()
         .zip(compiled)
-        .map(|(recipe, one)| one.as_ref().map_err(|why| not_compiled(recipe, why)))
+        .map(|(recipe, one)| one.as_ref().map_err(|why| not_compiled(recipes, recipe, why)))
         .collect::<Result<_, _>>()?;
     let mut changed = Vec::new();
     for (recipe, Made { plan, file }) in recipes.all.iter().zip(all) {
@@ -174,7 +189,7 @@ pub fn compare(recipes: &Recipes, compiled: &[Compilation]) -> Vec<Finding> {
     for (recipe, compiled) in recipes.all.iter().zip(compiled) {
         let found = |(kind, text)| Finding { name: recipe.name.clone(), kind, text };
         match compiled {
-            Err(why) => findings.push(found((FindingKind::NotCompiled, not_compiled(recipe, why)))),
+            Err(why) => findings.push(found((FindingKind::NotCompiled, not_compiled(recipes, recipe, why)))),
             Ok(now) => findings.extend(compare_one(recipes, recipe, &now.plan).map(found)),
         }
     }
@@ -186,9 +201,23 @@ pub fn compare(recipes: &Recipes, compiled: &[Compilation]) -> Vec<Finding> {
     findings
 }
 
-fn not_compiled(recipe: &Recipe, why: &str) -> String {
+fn not_compiled(recipes: &Recipes, recipe: &Recipe, why: &str) -> String {
     let what = if recipe.is_stencil { "stencil".into() } else { format!("plan `{}`", recipe.plan) };
-    format!("{}: the {what} was not compiled: {why}", recipe.name)
+    format!("{}: {}: the {what} was not compiled: {why}", recipes.place(recipe), recipe.name)
+}
+
+/// Returns a source file of the calls of these plans that is newer than their program, if there is
+/// one: the plans may be those of an earlier version of the source.
+#[must_use]
+pub fn newer_source(program: &Path, compiled: &[Compilation]) -> Option<PathBuf> {
+    let modified = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
+    let built = modified(program)?;
+    let plans = compiled.iter().flatten().flat_map(|made| made.plan.schedules());
+    let programs = plans.flat_map(|schedule| schedule.classes.values());
+    let calls = programs.flat_map(|program| program.pattern.operations.values());
+    let files: BTreeSet<&str> = calls.map(|call| &*call.site.file).collect();
+    let mut sources = files.into_iter().filter_map(|file| source::find(Path::new(file)));
+    sources.find(|source| modified(source) > Some(built))
 }
 
 /// Returns the text for reviews of a plan.
@@ -268,6 +297,9 @@ fn compare_one(recipes: &Recipes, recipe: &Recipe, now: &Compiled) -> Option<(Fi
         return Some((FindingKind::MadeFor, text));
     }
     let file = recipes.text(recipe);
+    if !file.exists() {
+        return Some((FindingKind::Text, format!("{}: this text of its plan is missing", file.display())));
+    }
     if std::fs::read_to_string(&file).ok().as_deref() != Some(&text_of(now)) {
         return Some((FindingKind::Text, format!("{}: this text does not match its plan", file.display())));
     }

@@ -1,5 +1,6 @@
 //! [`Recipes`]: the file `plans.toml`, which has a table for each plan of its folder.
 
+pub use crate::stencil::superstep;
 use crate::{files, stencil};
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::machine::Machine;
@@ -23,6 +24,8 @@ pub struct Recipes {
     pub folder: PathBuf,
     /// The recipes, in the order of their names.
     pub all: Vec<Recipe>,
+    /// The file, line and column of each recipe.
+    places: Vec<String>,
 }
 
 impl Recipes {
@@ -39,8 +42,14 @@ impl Recipes {
             format!("{why}; a folder of plans has a file plans.toml with a table for each plan")
         })?;
         let all = Reading { file: &file, text: &text, folder: &folder, machines: RefCell::default() };
-        let all = all.recipes()?;
-        Ok(Self { folder, all })
+        let (all, places) = all.recipes()?;
+        Ok(Self { folder, all, places })
+    }
+
+    /// Returns the file, line and column of a recipe.
+    pub(crate) fn place(&self, recipe: &Recipe) -> &str {
+        let found = self.all.iter().zip(&self.places).find(|(known, _)| known.name == recipe.name);
+        found.map_or("", |(_, place)| place)
     }
 
     /// Returns the path of the plan of a recipe.
@@ -68,10 +77,11 @@ struct Reading<'f> {
 type Entry<'e, 'f> = (&'e Spanned<std::borrow::Cow<'f, str>>, &'e Spanned<DeValue<'f>>);
 
 impl Reading<'_> {
-    fn recipes(&self) -> Result<Vec<Recipe>, String> {
+    /// Returns the recipes, and the place of each.
+    fn recipes(&self) -> Result<(Vec<Recipe>, Vec<String>), String> {
         let whole = DeTable::parse(self.text)
             .map_err(|error| self.wrong(error.span().unwrap_or_default(), error.message()))?;
-        let mut all = Vec::new();
+        let (mut all, mut places) = (Vec::new(), Vec::new());
         for (name, table) in whole.get_ref() {
             let Some(entries) = table.get_ref().as_table() else {
                 let why = format!(
@@ -86,6 +96,7 @@ impl Reading<'_> {
                 return Err(self.wrong(name.span(), why));
             }
             all.push(self.recipe(name.get_ref(), table.span(), entries)?);
+            places.push(self.place(table.span()));
         }
         for recipe in &all {
             let files = ["plan", "txt"].map(|kind| self.folder.join(format!("{}.{kind}", recipe.name)));
@@ -101,7 +112,7 @@ impl Reading<'_> {
         if all.is_empty() {
             return Err(format!("{}: no recipes: add a table for each plan", self.file.display()));
         }
-        Ok(all)
+        Ok((all, places))
     }
 
     fn recipe(&self, name: &str, span: Range<usize>, entries: &DeTable<'_>) -> Result<Recipe, String> {
@@ -112,9 +123,21 @@ impl Reading<'_> {
                 "plan" => recipe.plan = self.name(value, self.string(entry)?)?,
                 "stencil" => of_stencil = Some((value.span(), self.stencil(entry)?)),
                 "ranks" => {
-                    let ranks = self.count(entry)?;
+                    let whole = || {
+                        let why = format!("`ranks` must be a whole number from 1 to {RANKS_MAX}");
+                        self.wrong(value.span(), why)
+                    };
+                    let ranks: u64 = self.scalar(entry)?.parse().map_err(|_| whole())?;
                     if !(1..=u64::from(RANKS_MAX)).contains(&ranks) {
                         let why = format!("{ranks} ranks: a plan has 1 to {RANKS_MAX}");
+                        return Err(self.wrong(value.span(), why));
+                    }
+                    if let Some(other) = stencil::ranks_in(name).filter(|other| other.parse() != Ok(ranks)) {
+                        let why = format!(
+                            "the recipe `{name}` is for {ranks} ranks, but a world of {other} ranks would load its file: \
+                             name it {}-{ranks}, or change `ranks`",
+                            &name[..name.len() - other.len() - 1]
+                        );
                         return Err(self.wrong(value.span(), why));
                     }
                     recipe.ranks = ranks as usize;
@@ -294,10 +317,15 @@ impl Reading<'_> {
 
     /// Returns an error at a place of the file.
     fn wrong(&self, span: Range<usize>, why: impl std::fmt::Display) -> String {
+        format!("{}: {why}", self.place(span))
+    }
+
+    /// Returns the file, line and column of a place.
+    fn place(&self, span: Range<usize>) -> String {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
-        format!("{}:{line}:{column}: {why}", self.file.display())
+        format!("{}:{line}:{column}", self.file.display())
     }
 }
 
@@ -314,7 +342,9 @@ mod tests {
 
     fn read(text: &str) -> Result<Vec<Recipe>, String> {
         let machines = RefCell::default();
-        Reading { file: Path::new("plans.toml"), text, folder: Path::new("/none"), machines }.recipes()
+        Reading { file: Path::new("plans.toml"), text, folder: Path::new("/none"), machines }
+            .recipes()
+            .map(|(all, _)| all)
     }
 
     #[test]
@@ -409,8 +439,15 @@ mod tests {
                 "plans.toml:3:1: the recipe `a` is for a stencil, which reads no values",
             ),
             ("[a]\nplan = 'p'\nranks = 0", "plans.toml:3:9: 0 ranks: a plan has 1 to"),
-            ("[a]\nplan = 'p'\nranks = -4", "plans.toml:3:9: `ranks` must be a whole number, 0 or more"),
+            (
+                "[a]\nplan = 'p'\nranks = -4",
+                "plans.toml:3:9: `ranks` must be a whole number from 1 to 16777216",
+            ),
             ("[a]\nplan = 'p'\nranks = 99999999999", "ranks: a plan has 1 to"),
+            (
+                "[a-5]\nplan = 'p'\nranks = 4",
+                "plans.toml:3:9: the recipe `a-5` is for 4 ranks, but a world of 5 ranks would load its file: name it a-4",
+            ),
             ("[a]\nplan = 4", "plans.toml:2:8: `plan` must be a string in quotes"),
             ("[a]\nplacement = 'near'", "plans.toml:2:13: `near` is not a placement"),
             ("[a]\nplacement = 0", "plans.toml:2:13: `0` is not a placement"),

@@ -38,7 +38,7 @@ fn line_of(file: &Path, site: &Site) -> Option<(String, std::ops::Range<usize>)>
 
 /// Finds a source file that the compiler names relative to the folder of a workspace: here, or in a
 /// folder above. A plan may come from anywhere, so no other file is read.
-fn find(path: &Path) -> Option<PathBuf> {
+pub(crate) fn find(path: &Path) -> Option<PathBuf> {
     let is_within = path.components().all(|part| matches!(part, Component::Normal(_)));
     if !is_within || path.extension().is_none_or(|extension| extension != "rs") {
         return None;

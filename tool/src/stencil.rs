@@ -106,13 +106,18 @@ fn exchange<const D: usize>(recipe: &Recipe, ask: &Ask) -> Result<Compiled> {
     of_patterns(name, vec![patterns])
 }
 
-/// Returns the name of a recipe without the number of ranks at its end.
-fn superstep(recipe: &str) -> &str {
-    let is_number = |end: &str| !end.is_empty() && end.chars().all(|c| c.is_ascii_digit());
-    match recipe.rsplit_once('-') {
-        Some((name, end)) if !name.is_empty() && is_number(end) => name,
-        _ => recipe,
-    }
+/// Returns the number of ranks at the end of a recipe's name, as in `exchange-64`. A world
+/// of that number of ranks loads the file of such a recipe.
+pub(crate) fn ranks_in(name: &str) -> Option<&str> {
+    let (superstep, ranks) = name.rsplit_once('-')?;
+    let is_number = !ranks.is_empty() && ranks.chars().all(|c| c.is_ascii_digit());
+    (!superstep.is_empty() && is_number).then_some(ranks)
+}
+
+/// Returns the name of the superstep of a recipe: its name without a number of ranks at its end.
+#[must_use]
+pub fn superstep(recipe: &str) -> &str {
+    ranks_in(recipe).map_or(recipe, |ranks| &recipe[..recipe.len() - ranks.len() - 1])
 }
 
 /// Returns the type of this name.

@@ -3,7 +3,7 @@
 use fencepost::Compiled;
 use fencepost::prelude::*;
 use fencepost_planner::ir::schedule::Schedule;
-use fencepost_tool::plans::{Compilation, Finding, FindingKind, compare, here, write};
+use fencepost_tool::plans::{Compilation, Finding, FindingKind, Report, compare, here, newer_source, write};
 use fencepost_tool::recipes::Recipes;
 use std::fs;
 use std::path::Path;
@@ -220,6 +220,10 @@ fn damaged_plans_texts_and_strays_are_found() {
     let (recipes, all) = compiled(folder.path());
     write(&recipes, &all).unwrap();
     let path = |name: &str| folder.path().join(name);
+    fs::remove_file(path("pass_on-100172.txt")).unwrap();
+    let found = findings(folder.path());
+    assert_eq!(kinds(&found), [FindingKind::Text]);
+    assert!(found[0].text.ends_with("pass_on-100172.txt: this text of its plan is missing"), "{found:?}");
     fs::write(path("pass_on-4.plan"), "no plan").unwrap();
     fs::write(path("pass_on-100172.txt"), "something").unwrap();
     fs::copy(path("pass_on-100172.plan"), path("old-2.plan")).unwrap();
@@ -250,13 +254,15 @@ fn a_plan_that_is_not_compiled_is_found_and_nothing_is_written() {
         ("of_three", "", "was compiled for 3 ranks instead of 4"),
         ("failing", "", "there is no grid"),
         ("pass_on", "values.cuont = 3", "does not read a value `cuont`: did you mean `count`?"),
-        ("pass_on", "values.count = [1, 2]", "the recipe sets `count` to `1, 2`"),
+        ("pass_on", "values.count = [1, 2]", "the recipe sets `count` to `1, 2`, but tool/tests/plans.rs:"),
     ];
     for (plan, more, expected) in cases {
         let folder = folder(&format!("[a-4]\nplan = '{plan}'\nranks = 4\n{more}"));
         let found = findings(folder.path());
         assert_eq!(kinds(&found), [FindingKind::NotCompiled], "{plan}");
         assert!(found[0].text.contains(expected), "{}", found[0].text);
+        assert!(found[0].text.contains("plans.toml:1:1: a-4: "), "{}", found[0].text);
+        assert!(!Report(&found).to_string().contains("up to date"), "{}", Report(&found));
         let (recipes, all) = compiled(folder.path());
         assert!(write(&recipes, &all).unwrap_err().contains(expected));
         assert!(!folder.path().join("a-4.plan").exists());
@@ -348,9 +354,53 @@ fn a_program_loads_the_plan_of_its_stencil() {
 }
 
 #[test]
-fn a_check_in_a_test_panics_with_what_it_has_found() {
+fn a_path_where_there_is_nothing_is_named_with_the_folder_in_which_the_program_runs() {
+    let here = std::env::current_dir().unwrap().display().to_string();
+    for (path, expected) in [
+        ("no/plans", format!("there is no folder of plans no/plans in {here}, where the program runs")),
+        ("no/such.plan", format!("there is no file of a plan no/such.plan in {here}")),
+        ("/no/plans", "there is no folder of plans /no/plans: write the plans".into()),
+    ] {
+        let loaded = fencepost::ranks(1).transport(fencepost::TransportKind::Local).run(|world| {
+            let block = Block::new(world, [4, 4])?.halo(1)?.periodic([true; 2]);
+            exchange::load(world, path, &block).map(drop)
+        });
+        let error = loaded.unwrap_err();
+        assert!(error.message().contains(&expected), "{error}");
+        assert_eq!(error.class(), ErrorClass::Io);
+    }
+}
+
+#[test]
+fn a_program_that_is_older_than_a_source_of_its_calls_is_found() {
     let folder = folder(RECIPES);
+    let (_, all) = compiled(folder.path());
+    let program = folder.path().join("program");
+    let file = fs::File::create(&program).unwrap();
+    assert_eq!(newer_source(&program, &all), None);
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    assert!(newer_source(&program, &all).is_some_and(|source| source.ends_with("tool/tests/plans.rs")));
+}
+
+#[test]
+fn a_check_in_a_test_panics_in_its_line_with_what_it_has_found() {
+    let folder = folder(RECIPES);
+    let (in_line, panicked_in) = std::sync::mpsc::channel();
+    let thread = std::thread::current().id();
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if std::thread::current().id() == thread {
+            let file = info.location().map(|place| place.file().to_owned());
+            let _ = in_line.send(file);
+        } else {
+            usual(info);
+        }
+    }));
+    let nowhere = std::panic::catch_unwind(|| fencepost_tool::plans::check("no/such"));
+    assert!(nowhere.is_err());
     let checked = std::panic::catch_unwind(|| fencepost_tool::plans::check(folder.path()));
+    let files: Vec<_> = panicked_in.try_iter().flatten().collect();
+    assert!(!files.is_empty() && files.iter().all(|file| file.ends_with("tests/plans.rs")), "{files:?}");
     if std::env::var_os("FENCEPOST_BLESS").is_some() {
         return assert_eq!(findings(folder.path()), []);
     }

@@ -89,6 +89,10 @@ impl Folder {
     }
 }
 
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 fn fencepost(words: &[&str]) -> Ended {
     start(FENCEPOST, words, &[]).end()
 }
@@ -164,6 +168,24 @@ pub fn of_stencils() {
     let words = ["compare", "--folder", &path, "--sweep", "cells=[8, 8];16,16", "--time", "10ms"];
     fencepost(&words).expect(2).says("--recipe");
     fencepost(&[&words[..], &["--recipe", "sea-64"]].concat()).expect(0);
+    // A program that is given exists, though it is not needed.
+    for (program, expected) in
+        [("/no/such/program", "cannot be found: No such file"), (&*path, "is a folder")]
+    {
+        plan(&[program]).expect(2).says(expected);
+        fencepost(&["predict", "--folder", &path, program]).expect(2).says(expected);
+    }
+    let recipes = folder.path("plans.toml");
+    fencepost(&["compare", "--folder", &path, "--recipe", "sea-64", &recipes])
+        .expect(2)
+        .says("is not a program");
+    let ended = fencepost(&["predict", "--folder", &path, "--set", "cels=4"]);
+    let expected = "the stencil of the recipe `sea-64` does not read a value `cels`: did you mean `cells`?";
+    assert_eq!(ended.expect(2).says(expected).out, "");
+    let words = ["predict", "--folder", &path, "--plan", "sea", "-n", "4"];
+    fencepost(&words)
+        .expect(2)
+        .says("sea is compiled by a program: add its path; or did you mean --recipe sea-64?");
     // With other recipes, a program is needed, and compiles only these.
     fs::write(folder.path("plans.toml"), format!("{RECIPES}{stencil}")).expect("a file");
     plan(&[]).expect(2).says("cargo");
@@ -185,8 +207,11 @@ pub fn refused() {
             ":3:1: unknown key `rank` in a recipe: did you mean `ranks`?",
         ),
         ("[a]\nplan = 'pass_on'\nranks = 0", &["settings"], 2, "0 ranks: a plan has 1 to"),
-        ("[a]\nplan = 'nothing'\nranks = 2", &["settings"], 1, "registers no plan `nothing`"),
-        ("[a]\nplan = 'panics'\nranks = 2", &["settings"], 1, "panicked: there is no such grid"),
+        ("[a]\nplan = 'nothing'\nranks = 2", &["settings"], 2, "plans.toml:1:1: a: the plan `nothing`"),
+        ("[a]\nplan = 'nothing'\nranks = 2", &["settings"], 2, "registers no plan `nothing`"),
+        ("[a]\nplan = 'pass_on'\nranks = 2\nvalues.cuont = 1", &["settings"], 2, "did you mean `count`?"),
+        ("[a]\nplan = 'panics'\nranks = 2", &["settings"], 2, "panicked: there is no such grid"),
+        ("[a-3]\nplan = 'pass_on'\nranks = 2", &["settings"], 2, ":3:9: the recipe `a-3` is for 2 ranks"),
         (RECIPES, &["enters", "nowhere"], 2, "ended without entering a world"),
     ];
     for (recipes, rank, code, expected) in cases {
@@ -194,6 +219,13 @@ pub fn refused() {
         folder.plan_of(&[], rank).expect(*code).says(expected);
         assert!(!Path::new(&folder.path("a.plan")).exists());
     }
+    // A check of such a recipe gives no advice to write the plans.
+    let folder = Folder::new("[a]\nplan = 'nothing'\nranks = 2");
+    let ended = folder.plan(&["--check"]);
+    let text = &ended.expect(2).out;
+    assert!(text.contains("1 plan was not compiled: a") && !text.contains("--check"), "{text}");
+    let ended = fencepost(&["predict", "--plan", "pass_onn", "-n", "2,4", &program, "rank", "settings"]);
+    assert_eq!(ended.expect(2).says("did you mean `pass_on`?").out, "");
     // A program that neither enters a world nor ends is ended.
     let folder = Folder::new(RECIPES);
     let ended = folder.plan_of(&["--limit", "10ms"], &["enters", "never"]);
@@ -212,6 +244,7 @@ pub fn refused() {
     let (file, text) = (folder.path("times.json"), folder.path("plans.toml"));
     fs::write(&file, "{\"format\": 1, \"kind\": \"plan\"}").expect("a file");
     let nowhere = folder.path("no/such/folder/report.html");
+    let in_folder = folder.0.path().display().to_string();
     let cases: &[(&[&str], i32, &str)] = &[
         (&["plan", "--folder", "/no/such", &program], 2, "plans.toml"),
         (&["show", "/no/such.plan"], 2, "/no/such.plan"),
@@ -245,7 +278,23 @@ pub fn refused() {
         (&["report", &file], 2, "a document of the kind plan"),
         (&["report", "-o", &nowhere, &plan], 2, "report.html"),
         (&["run", "--machine", &text, "true"], 2, "line 2 of the machine model"),
-        (&["probe", "-n", "0"], 2, "--ranks"),
+        (&["probe", "-n", "0"], 2, "give a whole number, 1 or more"),
+        (&["run", "-n", "0", "true"], 2, "give a whole number, 1 or more"),
+        (&["snapshots", "--keep", "0", "out"], 2, "give a whole number, 1 or more"),
+        (&["snapshots", &in_folder], 2, "this is not a folder of snapshots"),
+        (&["snapshots", "--keep", "1", &in_folder], 2, "this is not a folder of snapshots"),
+        (&["verify", &in_folder], 2, "is a folder: give the plans in it"),
+        (&["predict", &plan, "--mode", "fast"], 2, "'--mode <MODES>': `fast` is not a mode"),
+        (
+            &["plan", "--check", &in_folder],
+            2,
+            "is a folder, not a program: if it has plans.toml, use --folder",
+        ),
+        (
+            &["run", "--show", "-n", "200000", "true"],
+            0,
+            "200000 ranks are 200000 processes, and this machine",
+        ),
     ];
     for (words, code, expected) in cases {
         fencepost(words).expect(*code).says(expected);
@@ -379,6 +428,7 @@ pub fn measured() {
         "settings",
     ]);
     assert_eq!(swept.expect(0).out.matches("fastest: ").count(), 3, "{swept:#?}");
+    assert_eq!(swept.out.contains("2 ranks share 1 core"), cores() < 2, "{swept:#?}");
     let of_values = Folder::new("[values-2]\nplan = 'values'\nranks = 2");
     of_values.plan(&[]).expect(0);
     let ended = fencepost(&["compare", "--time", "20ms", &of_values.path("values-2.plan")]);

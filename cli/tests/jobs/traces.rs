@@ -141,6 +141,11 @@ pub fn unwritten() {
     assert!(ended.expect(0).err.contains("rank 1 cannot write its trace to /proc/nowhere"), "{}", ended.err);
     let ended = run_with(&["-n", "2"], &["settings"], &[("FENCEPOST_PROFILE", "/proc/nowhere")]).end();
     assert!(ended.expect(0).err.contains("the profile cannot be written to /proc/nowhere"), "{}", ended.err);
+    let ended = run_with(&["-n", "2"], &["settings"], &[("FENCEPOST_PROFILE", "yes")]).end();
+    assert!(
+        ended.expect(1).out.contains("FENCEPOST_PROFILE is `yes`: it may be on, off or the path"),
+        "{ended:?}"
+    );
     let folder = tempfile::tempdir().expect("a folder");
     // Only ranks on the host RACE are given the variable.
     let command = format!("env FENCEPOST_T{{host}}={}", folder.path().display());

@@ -2,12 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use fencepost::prelude::*;
-use fencepost::snapshots::{Items, Snapshots};
-use std::path::Path;
-use std::time::Duration;
-
 // ANCHOR: superstep
+use fencepost::prelude::*;
+
 /// Fills each block's halo from the blocks around it.
 #[superstep]
 pub fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
@@ -59,6 +56,10 @@ fn relax(block: &Block<2>, u: &[f64], v: &mut [f64]) {
 // ANCHOR_END: run
 
 // ANCHOR: snapshots
+use fencepost::snapshots::{Items, Snapshots};
+use std::path::Path;
+use std::time::Duration;
+
 /// Lists the state after a step: all that the next step reads.
 fn state<'a>(block: &'a Block<2>, u: &'a mut [f64]) -> Items<'a> {
     Items::new().block("heat", block, u)

@@ -92,7 +92,7 @@ pub(super) fn open(file: &[u8]) -> Result<(Sections<&[u8]>, Digest)> {
         let found =
             if magic.is_empty() { "it is empty".into() } else { format!("it begins with {magic:02x?}") };
         return Err(bad(format!(
-            "this is not a plan file: {found}, a plan with {MAGIC:02x?}; give a file that `save` wrote"
+            "this is not a plan file: {found}, and a plan begins with {MAGIC:02x?}; give a file that `save` or `fencepost plan` wrote"
         )));
     }
     if file.len() < HEADER {

@@ -178,7 +178,7 @@ pub fn all_from_bytes(bytes: &[u8], name: &str) -> Result<Vec<Plan>> {
 fn read(path: &Path) -> Result<Vec<u8>> {
     let refused = || {
         let message = format!(
-            "the plan file {} cannot be read: it is not a regular file; give a file that `save` wrote",
+            "the plan file {} cannot be read: it is not a regular file; give a file that `save` or `fencepost plan` wrote",
             path.display()
         );
         Error::new(ErrorClass::File, message)
@@ -391,7 +391,7 @@ pub fn from_bytes(file: &[u8]) -> Result<Plan> {
         return Err(Error::new(
             ErrorClass::File,
             format!(
-                "this is not a plan file: it has more than {LENGTH_MAX} bytes; give a file that `save` wrote"
+                "this is not a plan file: it has more than {LENGTH_MAX} bytes; give a file that `save` or `fencepost plan` wrote"
             ),
         ));
     }

@@ -16,10 +16,10 @@ use crate::state::assertions::Assertions;
 use crate::state::call::Call;
 use crate::state::environment;
 use crate::state::world::{World, WorldCore};
-use fencepost_planner::Result;
 use fencepost_planner::plan::{open_regular, replace};
 use fencepost_planner::profile::{Profile, Row};
 use fencepost_planner::trace::{Event, Frame as TracedFrame, Trace, What, file_name, of_file_name};
+use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Channels, Count, Frame, Header, Liveness, Pause, Port, Topology, clock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
@@ -46,11 +46,18 @@ impl ProfileTo {
     /// Returns the value of the variable, if it is set.
     ///
     /// # Errors
-    /// `ARG` for a value that is not text.
+    /// `ARG` for a value that is not text, and for one such as `yes`, which is meant as `on` or
+    /// `off` and not as the name of a file.
     pub(crate) fn given(name: &'static str) -> Result<Option<Self>> {
-        Ok(environment::text(name)?.map(|text| match &*text {
+        let Some(text) = environment::text(name)? else { return Ok(None) };
+        Ok(Some(match &*text {
             "off" | "" => Self::Nowhere,
             "on" => Self::Printed,
+            "yes" | "true" | "1" | "no" | "false" | "0" => {
+                let message =
+                    format!("{name} is `{text}`: it may be on, off or the path of a file, such as ./{text}");
+                return Err(Error::new(ErrorClass::Arg, message));
+            }
             file => Self::File(file.into()),
         }))
     }

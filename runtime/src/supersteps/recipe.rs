@@ -41,14 +41,12 @@ impl Ask {
     /// `ARG` if the recipe's value is not of this type.
     #[track_caller]
     pub fn value<T: PlanValue>(&self, name: &str, default: T) -> Result<T> {
+        let caller = Location::caller(); // not in the closure, which has a caller of its own
         let value = match self.values.iter().find(|(known, _)| known == name) {
             None => default,
             Some((_, text)) => T::from_text(text).ok_or_else(|| {
                 let wanted = T::described();
-                let message = format!(
-                    "the recipe sets `{name}` to `{text}`, but {} needs {wanted}",
-                    Location::caller()
-                );
+                let message = format!("the recipe sets `{name}` to `{text}`, but {caller} needs {wanted}");
                 Error::new(ErrorClass::Arg, message)
             })?,
         };
@@ -59,7 +57,7 @@ impl Ask {
         Ok(value)
     }
 
-    /// Checks that the plan has read every value that the recipe has.
+    /// Checks that the plan has read every value that the recipe has. `plan` names it in the error.
     fn finish(self, plan: &str) -> Result<Vec<(String, String)>> {
         let asked = self.asked.into_inner();
         let names = || asked.iter().map(|(name, _)| name.as_str());
@@ -72,7 +70,7 @@ impl Ask {
             None if asked.is_empty() => "it reads no values".into(),
             None => format!("it reads {}", names().collect::<Vec<_>>().join(", ")),
         };
-        let message = format!("the plan `{plan}` does not read a value `{unread}`: {hint}");
+        let message = format!("{plan} does not read a value `{unread}`: {hint}");
         Err(Error::new(ErrorClass::Arg, message))
     }
 }
@@ -271,7 +269,11 @@ impl Recipe {
     pub fn compile_by(&self, compile: impl FnOnce(&Ask) -> Result<Compiled>) -> Result<Compiled> {
         let ask = self.ask();
         let compiled = compile(&ask)?;
-        let values = ask.finish(&self.plan)?;
+        let values = ask.finish(&if self.is_stencil {
+            format!("the stencil of the recipe `{}`", self.name)
+        } else {
+            format!("the plan `{}`", self.plan)
+        })?;
         let own = compiled.made_for();
         let made_for = MadeFor {
             machine: self.machine.unwrap_or(own.machine),

@@ -68,6 +68,22 @@ pub(super) struct Found {
     pub(super) plans: Option<Result<Vec<Plan>>>,
 }
 
+/// The error for a path where there is nothing. A program that is started in another folder finds
+/// nothing at a relative path.
+fn missing(path: &Path) -> Error {
+    let is_file = path.extension().is_some_and(|extension| extension == "plan");
+    let what = if is_file { "file of a plan" } else { "folder of plans" };
+    let here = match std::env::current_dir() {
+        Ok(folder) if path.is_relative() => format!(
+            " in {}, where the program runs: start it in the folder that has it, or give `load` a path that does not \
+             depend on that folder, such as concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/plans\")",
+            folder.display()
+        ),
+        _ => ": write the plans with `fencepost plan`, or give `load` another path".into(),
+    };
+    Error::new(ErrorClass::Io, format!("there is no {what} {}{here}", path.display()))
+}
+
 /// Reads the plans of a superstep in this world, one for each of its `epochs`.
 pub(super) fn find(superstep: &Superstep, world: &WorldCore, source: Source<'_>, epochs: usize) -> Found {
     let of_epochs = |name: &str, plans: Result<Vec<Plan>>| {
@@ -96,7 +112,14 @@ pub(super) fn find(superstep: &Superstep, world: &WorldCore, source: Source<'_>,
             }
             (name, plan::load_all(file))
         }
-        Source::Path(path) => (path.display().to_string(), plan::load_all(path)),
+        Source::Path(path) => {
+            let plans = if matches!(path.try_exists(), Ok(false)) {
+                Err(missing(path))
+            } else {
+                plan::load_all(path)
+            };
+            (path.display().to_string(), plans)
+        }
     };
     let plans = Some(of_epochs(&name, plans));
     Found { name, plans }
