@@ -86,8 +86,8 @@ pub fn launch(ranks: usize, transport: &TransportKind) -> Result<()> {
 }
 
 impl Process {
-    /// Checks that the program, or else the variable, requests the number of ranks that the job
-    /// has.
+    /// Checks that the job has the number of ranks that the program requests, or the variable if
+    /// not `by_program`.
     ///
     /// # Errors
     /// `ARG`, naming both numbers.
