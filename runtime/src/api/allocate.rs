@@ -406,8 +406,8 @@ fn window_core(
 }
 
 /// Cleans up on a rank that could not make the window. If the world has ended meanwhile, other
-/// ranks may have made the window and may reach this rank's part. So the part is kept: in the
-/// registry, or else until all ranks have left the world.
+/// ranks may have made the window and may reach this rank's part. So the part is kept, either by
+/// the registry or until all ranks have left the world.
 fn unmake(core: &WorldCore, attempt: Attempt, region: Option<Arc<Region>>) {
     if core.alive().is_ok() {
         return core.registry.withdraw(attempt); // all ranks have seen the same error

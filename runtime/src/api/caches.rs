@@ -196,7 +196,7 @@ mod tests {
         let shared = [(8, 0.033), (16, 0.034), (32, 0.036), (64, 0.059), (128, 0.075)];
         let held = |times: &[(usize, f64)]| held(times).map(|size| size as usize);
         assert_eq!(held(&shared), Some(45));
-        // Noise in a larger field does not hide a slow one.
+        // Noise in the time of a larger field does not hide that a smaller field is slow.
         assert_eq!(held(&[(8, 0.03), (16, 0.06), (32, 0.03), (64, 0.07)]), Some(11));
         assert_eq!(held(&[(8, 0.03), (16, 0.033)]), None);
         assert_eq!(held(&[]), None);

@@ -77,7 +77,7 @@ impl<T: Element> Window<T> {
     ///
     /// Each of these ranks starts one access to this rank for this post. The n-th
     /// [start](Self::start) on a source that names this rank is matched with the n-th post of this
-    /// window that names the source. Either may be called first.
+    /// window that names the source. Either call may come first.
     ///
     /// # Errors
     /// `ARG` for a group of another world. `RMA_SYNC` if operations on the window wait for its

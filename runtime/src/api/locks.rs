@@ -50,7 +50,7 @@ use std::rc::Rc;
 /// # Source
 /// MPI 4.1, section 12.5.3 (lock, unlock) and 12.5.4 (flush).
 pub struct LockWindow<T: Element> {
-    /// Requests refer to it weakly.
+    /// Requests hold weak references to the core.
     core: Rc<LockCore>,
     /// The window; `None` only while it is returned.
     window: Option<Window<T>>,

@@ -71,8 +71,9 @@ impl World {
     ///
     /// # Cost
     /// Some 30 ms for each of up to 17 exchanges, or the time of three runs if an exchange takes
-    /// long, and as many barriers and allreduces. Each rank compiles the exchanges, and has a
-    /// window of 5 MiB. The measurement of memory takes some 150 ms, with fields of up to 128 MiB.
+    /// long. Each run also has a barrier and an allreduce. Each rank compiles the exchanges, and
+    /// has a window of 5 MiB. The measurement of memory takes some 150 ms, with fields of up to 128
+    /// MiB.
     #[track_caller]
     pub fn measure_machine(&self) -> Result<Machine> {
         let (machine, _) = self.probed(TIMES, ENOUGH)?;

@@ -56,9 +56,9 @@ impl Message<'_> {
             Some(to) => {
                 let (element, bytes) = (element_type::<T>(), bytemuck::cast_slice(&elements));
                 let outgoing = Outgoing { to, tag, element, bytes, mode };
-                // SAFETY: the request keeps the list until the send is complete or was taken back;
-                // otherwise it leaks the list. The request moves the list but not its elements, and
-                // no other code sees the list.
+                // SAFETY: the request gives the list away only when the send is complete or was
+                // taken back, and otherwise leaks the list. The request moves the list but not its
+                // elements, and no other code sees the list.
                 unsafe { messages::begin_send(core, &outgoing, &call) }
             }
         };
@@ -121,8 +121,8 @@ impl World {
         let call = Call::named(0, "World::irecv_into");
         let elements = Room::Elements(room.as_mut_ptr().cast(), Datatype::run(0..room.len()));
         let wanted = (from.into(), tag.into(), elements);
-        // SAFETY: the request keeps the list until the receive is complete or forgotten; otherwise
-        // it leaks the list. The request moves the list but not its elements.
+        // SAFETY: the request gives the list away only when the receive is complete or forgotten,
+        // and otherwise leaks the list. The request moves the list but not its elements.
         match unsafe { messages::begin_receive::<T>(self.core(), wanted, &call) } {
             Ok(begun) => Ok(Request::new(self.core(), begun, Held::Here(room))),
             Err(error) => Err(Refused::new(room, self.core().handler.reported(error))),
