@@ -121,8 +121,8 @@ impl<T: Element> Access<T> {
     /// Gets elements of a target into a ticket: those of a range or a datatype, or the one at a
     /// displacement.
     ///
-    /// Once [`complete`](Self::complete) has returned, the ticket holds what the target's window
-    /// held at its post.
+    /// Once [`complete`](Self::complete) has returned, the ticket holds the elements that the
+    /// target's window held at its post.
     ///
     /// # Errors
     /// As [`Put::to`], and `RMA_SYNC` for a target that the start did not name.
@@ -146,11 +146,11 @@ impl<T: Element> Access<T> {
     /// queued at a target.
     ///
     /// # Errors
-    /// - `DISP` or `ASSERT`, with the line of the post, if an operation of the access requested
-    ///   something that its target has not exposed. That target does not apply operations of any
-    ///   source. The operations of the access on other targets are carried out. If the post has not
-    ///   come yet, the next `complete` of an access to that target reports the error, and carries
-    ///   out its own access.
+    /// - `DISP` or `ASSERT`, with the line of the post, if an operation of the access was not
+    ///   allowed by the post of its target. That target does not apply operations of any source.
+    ///   The operations of the access on other targets are carried out. If the post has not come
+    ///   yet, the next `complete` of an access to that target reports the error, and carries out
+    ///   its own access.
     /// - `NO_MEM` if there is no memory for the requested elements.
     /// - `SIZE` if the gets from a target whose memory is not reached exceed both 256 times the
     ///   size of the target's part and 16 MiB.

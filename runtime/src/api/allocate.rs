@@ -324,7 +324,7 @@ fn peer(
     if !their_hints.are_possible() {
         return error(
             ErrorClass::Arg,
-            format!("rank {rank} has made a window with hints that cannot be: {their_hints}"),
+            format!("rank {rank} has made a window with impossible hints: {their_hints}"),
         );
     }
     if description.hints != hints.word() {

@@ -214,7 +214,7 @@ impl WindowCore {
     /// or adjacent elements as a run.
     ///
     /// Elements are given as bytes, or as the elements of this or another window from a
-    /// displacement on. The latter are read when the fence is entered.
+    /// displacement on. Elements of a window are read when the fence is entered.
     ///
     /// # Errors
     /// As [`ask`](Self::ask).

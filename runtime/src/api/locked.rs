@@ -137,7 +137,7 @@ impl<'w, T: Element> Locked<'w, T> {
     /// The operations of a shared epoch so far are then over: they happen before all later calls of
     /// this rank. An exclusive epoch happens as a whole when it ends. From its first flush that
     /// carries something out, an epoch holds the whole part, so exclusive epochs of others wait
-    /// until it ends. A flush without collected operations does nothing, and takes no lock.
+    /// until that epoch ends. A flush without collected operations does nothing, and takes no lock.
     ///
     /// # Errors
     /// As [`Lock::unlock`](crate::Lock::unlock). The collected operations are then discarded. After

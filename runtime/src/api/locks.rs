@@ -61,7 +61,7 @@ pub struct LockWindow<T: Element> {
 /// A lock of one rank's part of a [`LockWindow`]: an epoch that ends with [`unlock`](Self::unlock)
 /// or with a drop.
 ///
-/// Its operations are those of [`Locked`].
+/// The operations of a lock are those of [`Locked`].
 ///
 /// A lock that is dropped is unlocked, and an error is then reported only to the window's [error
 /// handler](LockWindow::on_error). If the thread panics, operations that were not carried out are
@@ -252,8 +252,7 @@ impl<T: Element> LockWindow<T> {
         self.len() == 0
     }
 
-    /// Sets what is done with an error of this window's calls before the call returns it, as
-    /// [`Window::on_error`] does.
+    /// Sets the handler for errors of this window's calls, as [`Window::on_error`] does.
     pub fn on_error(&self, handler: ErrorHandler) {
         self.data().handler.set(handler);
     }
@@ -305,7 +304,7 @@ impl<T: Element> LockWindow<T> {
 
     /// Runs `read` on this rank's part under a shared lock, and returns its result.
     ///
-    /// Elements are loaded one by one, and others may access them meanwhile.
+    /// Elements are loaded one by one, and other ranks may access the part meanwhile.
     ///
     /// # Errors
     /// `RMA_SYNC` if this rank has locked its own part, or is in this call already. `PROC_FAILED`

@@ -143,9 +143,9 @@ impl Message<'_> {
 /// Messages between two ranks, outside all windows. `planner/README.md` defines them in paragraphs
 /// 24 to 27.
 ///
-/// A receive names a sender and a tag. It takes the first message that matches, in the order in
-/// which the sender sent its messages. Messages are neither ordered nor mixed with the operations
-/// on any window or with the messages of another world.
+/// A receive takes the first message that matches its sender and its tag. Matching messages of one
+/// sender are taken in the order in which they were sent. Messages are neither ordered nor mixed
+/// with the operations on any window or with the messages of another world.
 impl World {
     /// Begins a message to a rank, with a tag; [`send`](Message::send) and
     /// [`isend`](Message::isend) send elements in it.

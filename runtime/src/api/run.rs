@@ -27,8 +27,8 @@ use std::time::Duration;
 /// A world to be entered; see [`ranks`].
 ///
 /// A setting that the program leaves open is read from the environment when the world is entered.
-/// Without a variable, the setting has its default. If a variable contradicts what the program
-/// sets, this is reported once, on standard error.
+/// Without a variable, the setting has its default. If a variable contradicts a setting of the
+/// program, the contradiction is reported once, on standard error.
 ///
 /// ```
 /// # use fencepost_runtime as fencepost;
@@ -215,7 +215,7 @@ impl Ranks {
         self
     }
 
-    /// Sets the model of what communication costs.
+    /// Sets the model of the costs of communication.
     ///
     /// Every prediction and every choice of this world and its parts follows the model. The default
     /// is that of [`Machine`], a two-core server. The variable is `FENCEPOST_MACHINE`.
@@ -269,7 +269,7 @@ impl Ranks {
     ///
     /// With `Conflicts`, these are errors:
     ///
-    /// - **A fence** of an epoch in which two operations conflict applies nothing. It is
+    /// - **A fence** of an epoch in which two operations conflict applies nothing. It returns
     ///   `RMA_CONFLICT` on the rank that owns the elements and on both origins, with both lines,
     ///   and `RMA_SYNC` on the others.
     /// - **The wait of an exposure** is `RMA_CONFLICT` if two operations of its accesses conflict.
@@ -361,9 +361,9 @@ impl Ranks {
     /// - **A system call that the program passes elements to** (`file.write_all(bytes_of(&u[..]))`,
     ///   a read into the window) fails with EFAULT between two fences, since a system call raises
     ///   no signal. Copy the elements first. Calls of this crate accept elements.
-    /// - A load that also stores, as in `u[i] += 1`, may be seen only as a store. After a long
-    ///   copy, the rest of its pages is not seen. If several threads of the program access
-    ///   elements, one may load unseen while another one does.
+    /// - A load that also stores, as in `u[i] += 1`, may be seen only as a store. The pages of a
+    ///   long copy stay open after it, so later loads from these pages are not seen. If several
+    ///   threads of the program access elements, one may load unseen while another one does.
     /// - At most 1024 windows of a process are watched. No window is watched while SIGSEGV or
     ///   SIGTRAP is blocked, or has a handler that was installed after the handler of this crate.
     ///   Signals that belong to no window go to the handlers that were installed before.
@@ -395,14 +395,14 @@ impl Ranks {
     /// that finds the conflict. The line holds the window, the rank and the elements, and the rank,
     /// kind, file, line and column of both operations; also `refused` if the later operation was
     /// refused at its call. By default there is no file; [`run()`] reads `FENCEPOST_CHECK_REPORT`.
-    /// The file must be a regular one: nothing is written to a device or a named pipe. If it cannot
-    /// be written, each process prints this once, on standard error.
+    /// The file must be a regular file: nothing is written to a device or a named pipe. If it
+    /// cannot be written, each process prints this once, on standard error.
     pub fn check_report(mut self, file: impl Into<PathBuf>) -> Self {
         self.check_report = Some(file.into());
         self
     }
 
-    /// Sets whether records of what epochs do, and why, are kept for
+    /// Sets whether a record of each epoch, with its actions and their reasons, is kept for
     /// [`World::explain_last`](crate::World::explain_last).
     ///
     /// If the variable enables them, rank 0 also prints all of them on standard error when its
@@ -500,15 +500,15 @@ impl Ranks {
     /// ```
     ///
     /// # Cost
-    /// Some 60 ns for each call. At the end, rank 0 waits for what the other ranks have recorded,
-    /// but at most as long as its own program took, or ten seconds if that is longer. The profile
-    /// names the ranks that have failed or whose records arrive later.
+    /// Some 60 ns for each call. At the end, rank 0 waits for the records of the other ranks, but
+    /// at most as long as its own program took, or ten seconds if that is longer. The profile names
+    /// the ranks that have failed or whose records arrive later.
     pub fn profile(mut self, file: Option<PathBuf>) -> Self {
         self.profile = Some(file.map_or(ProfileTo::Printed, ProfileTo::File));
         self
     }
 
-    /// Lets each rank write what it does to this folder, as `FENCEPOST_TRACE` does.
+    /// Sets the folder to which each rank writes its trace, as `FENCEPOST_TRACE` does.
     #[doc(hidden)]
     pub fn trace(mut self, folder: PathBuf) -> Self {
         self.trace = Some(folder);
@@ -595,7 +595,7 @@ impl Ranks {
         use environment::{bytes, either, machine, read, size, text, word};
         const ON: [(&str, bool); 2] = [("on", true), ("off", false)];
         let given = TransportKind::from_environment()?;
-        // A program that requests threads gets them, even in a job.
+        // A program that requests threads gets threads, even in a job.
         let asked = self.transport.as_ref().or(given.as_ref());
         let threads = asked.is_some_and(|transport| !transport.is_of_processes());
         match asked {

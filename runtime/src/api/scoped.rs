@@ -206,7 +206,7 @@ impl Drop for Unwound<'_> {
     }
 }
 
-/// Fences the epoch, whose closure returned the error `failed`, if any.
+/// Fences the epoch. `failed` is the error that the closure returned, if any.
 fn end(core: &WindowCore, call: &Call, failed: Option<Error>) -> Result<()> {
     let own = failed.is_some();
     if own {

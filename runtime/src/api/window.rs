@@ -23,7 +23,7 @@ impl<T: Element> Window<T> {
     ///
     /// - An *aggressive* operation whose source is a slice is sent at the call.
     /// - *Pipelined* operations are sent in frames of about the chunk size of the machine model,
-    ///   each as soon as it is full. The target stages the operations until its fence.
+    ///   each as soon as the frame is full. The target stages the operations until its fence.
     /// - In both cases, operations that were collected earlier for the same target are sent first,
     ///   since order is kept. A section is read at the fence and therefore holds back all puts
     ///   after it.
@@ -51,7 +51,8 @@ impl<T: Element> Window<T> {
         self.core.allow(self.core.is_short());
     }
 
-    /// Sets what is done with an error of this window's calls before the call returns it.
+    /// Sets the handler for errors of this window's calls. A call passes an error to the handler
+    /// before it returns the error.
     ///
     /// A window begins with the handler of the world that made it. The handler is used for the
     /// window's puts, accumulates and gets, those of a superstep included, and for the fences and
@@ -104,7 +105,7 @@ impl<T: Element> Window<T> {
         Get::new(self, into)
     }
 
-    /// Gets elements of a target into a ticket, which holds them after the fence.
+    /// Gets elements of a target into a ticket, which holds the elements after the fence.
     ///
     /// The elements are those of a range or a datatype, or the one at a displacement.
     ///
@@ -132,9 +133,10 @@ impl<T: Element> Window<T> {
     ///
     /// - `RMA_SYNC` if ranks fence different windows or are in different supersteps. Nothing is
     ///   applied, and the world goes on.
-    /// - `NO_MEM` if there is no memory for what this rank puts or gets. The other ranks then get
-    ///   `RMA_SYNC`. Nothing is applied, and the world goes on.
-    /// - `NO_MEM` if this rank has to stage what others put, and cannot. The world has ended.
+    /// - `NO_MEM` if there is no memory for the elements that this rank puts or gets. The other
+    ///   ranks then get `RMA_SYNC`. Nothing is applied, and the world goes on.
+    /// - `NO_MEM` if this rank has to stage elements that others put, and has no memory for them.
+    ///   The world has ended.
     /// - `PROC_FAILED` if a rank has left or died. The world has ended.
     ///
     /// # Cost

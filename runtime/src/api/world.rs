@@ -62,13 +62,14 @@ impl World {
         &self.core.machine
     }
 
-    /// Sets what is done with an error of this world's calls before the call returns it.
+    /// Sets the handler for errors of this world's calls. A call passes an error to the handler
+    /// before it returns the error.
     ///
-    /// By default, nothing is done. The handler is used for all calls on the world itself, and for
-    /// fences and supersteps of several windows. Calls on one window, its fences and supersteps
-    /// included, use the handler of that window ([`Window::on_error`](crate::Window::on_error)).
-    /// Each error is passed to one handler only: the handler of the call that found the error, on
-    /// the rank that returns the error.
+    /// By default, the call only returns the error. The handler is used for all calls on the world
+    /// itself, and for fences and supersteps of several windows. Calls on one window, its fences
+    /// and supersteps included, use the handler of that window
+    /// ([`Window::on_error`](crate::Window::on_error)). Each error is passed to one handler only:
+    /// the handler of the call that found the error, on the rank that returns the error.
     ///
     /// The handler holds for this rank; other ranks may set another one. Windows and worlds that
     /// are made from now on begin with it. A handler cannot undo an error. It has no access to the

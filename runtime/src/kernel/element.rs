@@ -72,7 +72,7 @@ macro_rules! pairs {
             unsafe impl Pod for ValueAt<$value, $index> {}
         )*)*
 
-        /// Returns the kind of `T`. Once this is inlined, the compiler knows the result.
+        /// Returns the kind of `T`. Once the function is inlined, the compiler knows the result.
         #[inline]
         fn kind_of<T: 'static>() -> ElementKind {
             let id = TypeId::of::<T>();

@@ -1,5 +1,5 @@
 //! The results of operators on two values: paragraph 7 of `planner/README.md` as functions, and the
-//! choice among them.
+//! choice of a function.
 //!
 //! Integers wrap. Logical operators leave 0 or 1. MIN and MAX are `minimum` and `maximum` of IEEE
 //! 754-2019, section 9.6 (NaN wins, -0 < +0), and MINLOC and MAXLOC order values the same way.
@@ -220,7 +220,7 @@ impl<V: Ranked + 'static, I: Copy + Ord + 'static> Values for ValueAt<V, I> {
     }
 }
 
-/// Elements whose size alone is known.
+/// Elements with a known size and no known operators.
 impl<const SIZE: usize> Values for [u8; SIZE] {
     #[inline(always)]
     fn choose<J: Job>(_: Op, _: J) -> Option<J::Out> {

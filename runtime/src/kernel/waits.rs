@@ -21,7 +21,7 @@ pub(crate) enum Wait {
     Reuse,
     /// W5: all notifications of an exchange have arrived before the next is published.
     Skew,
-    /// W6: every fence is complete, after any earlier calls.
+    /// W6: every fence makes all its waits, after any earlier calls.
     Composition,
 }
 

@@ -7,9 +7,9 @@
 //! has left.
 //!
 //! # Clocks
-//! The times of a trace are those of each host's clock. Rank 0 compares its clock with that of the
-//! first rank of each other host, before the program and after it: it assumes that the other rank
-//! read its clock in the middle of the quickest of 20 round trips.
+//! The times of a trace are read from the clock of each host. Rank 0 compares its clock with that
+//! of the first rank of each other host, before the program and after it: it assumes that the other
+//! rank read its clock in the middle of the quickest of 20 round trips.
 
 use crate::protocol::state::recorder::{ANY, CALL, Entry, Recorder, SENT, WAIT};
 use crate::state::assertions::Assertions;
@@ -56,7 +56,7 @@ impl ProfileTo {
     }
 }
 
-/// The settings of what is recorded of a run.
+/// The settings of the recordings of a run.
 #[derive(Clone)]
 pub(crate) struct Records {
     pub(crate) profile: ProfileTo,
@@ -76,7 +76,7 @@ pub(crate) struct Recording<'r> {
     recorder: Rc<Recorder>,
     /// The identity of the program's execution, which all ranks have in common.
     execution: u64,
-    /// The number of the run among those of rank 0's process.
+    /// The number of the run among the runs of rank 0's process.
     number: u32,
     /// The beginning of the recording by this rank's clock, in ticks and in nanoseconds.
     began: (u64, u64),
@@ -127,8 +127,8 @@ impl<'r> Recording<'r> {
         Ok(Some(recording))
     }
 
-    /// Ends the recording: each rank sends its part of the profile to rank 0, which waits for the
-    /// parts of all ranks. This rank sends its part, and waits for others, only if its program
+    /// Ends the recording: each other rank sends its part of the profile to rank 0, which waits for
+    /// the parts of all ranks. This rank sends its part, and waits for others, only if its program
     /// `succeeded`. Returns the records to write once this rank has left the world.
     pub(crate) fn end(self, world: &World, succeeded: bool) -> Recorded {
         let core = world.core();
@@ -285,8 +285,8 @@ fn remove_traces(folder: &Path) {
     }
 }
 
-/// Returns the count of frames that this rank has posted in this world and in those that were split
-/// from it.
+/// Returns the count of frames that this rank has posted in this world and in the worlds that were
+/// split from it.
 fn total(core: &WorldCore, recorder: &Recorder) -> Count {
     let gone = recorder.of_parts();
     let own = core.endpoint.borrow().meter().total();
@@ -349,7 +349,7 @@ fn rows(core: &WorldCore, recorder: &Recorder, per_tick: f64) -> Vec<Row> {
     rows
 }
 
-/// Posts what this rank has recorded to rank 0.
+/// Posts the records of this rank to rank 0.
 fn send(core: &WorldCore, rows: &[Row]) {
     let bytes: Vec<u8> = rows.iter().flat_map(|row| format!("{row}\n").into_bytes()).collect();
     let endpoint = &mut *core.endpoint.borrow_mut();

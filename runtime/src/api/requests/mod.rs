@@ -250,7 +250,7 @@ impl<B> Request<B> {
         Err(self)
     }
 
-    /// Returns a request whose result is that of `map` on the buffer.
+    /// Returns a request that returns the result of `map` on the buffer.
     ///
     /// With `map`, requests of several kinds can have one type, for a
     /// [`RequestSet`](crate::RequestSet).

@@ -188,7 +188,8 @@ impl<B> RequestSet<B> {
         Ok(place)
     }
 
-    /// Returns the number of requests in the set, which are those that were not returned yet.
+    /// Returns the number of requests in the set. These are the requests that were not returned
+    /// yet.
     pub fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
