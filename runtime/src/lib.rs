@@ -1,11 +1,11 @@
 //! The runtime of Fencepost: worlds, windows, epochs, transports, and the executor of verified
 //! schedules.
 //!
-//! It deliberately takes no scheduling decisions: the planner takes them.
+//! The runtime deliberately takes no scheduling decisions: the planner takes them.
 //!
 //! Transports and jobs are separate crates ([`fencepost_transport`], [`fencepost_job`]) and not
-//! part of this interface. Their functions trust addresses that ranks send one another, and a
-//! program that called them could break what safe code relies on.
+//! part of this interface. Their functions trust addresses that ranks send one another. A program
+//! that called these functions could break guarantees that safe code relies on.
 
 #![cfg_attr(
     loom,

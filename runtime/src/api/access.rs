@@ -30,12 +30,12 @@ use std::rc::Rc;
 /// An access to the windows of some ranks, which [`complete`](Self::complete) carries out.
 ///
 /// An access borrows none of the window's own elements: puts read their source at the call, and
-/// gets land in tickets. It may overlap in any order with exposures of this rank, and with accesses
-/// to other ranks.
+/// gets land in tickets. An access may overlap in any order with exposures of this rank, and with
+/// accesses to other ranks.
 ///
 /// An access that is dropped is not carried out. The wait of each of its targets fails with
-/// `RMA_SYNC` and the line of its start, and so do its tickets. An access that is leaked stays
-/// open: its targets wait, which is reported as a stall.
+/// `RMA_SYNC` and names the line of the access's start. The tickets of the access fail in the same
+/// way. An access that is leaked stays open: its targets wait, which is reported as a stall.
 ///
 /// # Source
 /// MPI 4.1, section 12.5.2 (MPI_WIN_START, MPI_WIN_COMPLETE).
@@ -51,11 +51,12 @@ impl<T: Element> Window<T> {
     /// Opens an access to the windows of these ranks, and never waits.
     ///
     /// Each of these ranks [posts](Self::post) its window to this rank, before or after this call.
-    /// The n-th start that names a rank belongs to the n-th post of that rank that names this rank.
+    /// The n-th start that names a rank is matched with the n-th post of that rank that names this
+    /// rank.
     ///
     /// Until the access has ended, no operations can be collected for a fence of the window, and no
-    /// other access can be started to any of its targets. If they could, the order of two lines
-    /// would decide the result.
+    /// other access can be started to any of its targets. Otherwise the result would depend on the
+    /// order of two lines.
     ///
     /// # Errors
     /// `ARG` for a group of another world. `RMA_SYNC` if operations on the window wait for its
@@ -120,8 +121,8 @@ impl<T: Element> Access<T> {
     /// Gets elements of a target into a ticket: those of a range or a datatype, or the one at a
     /// displacement.
     ///
-    /// Once [`complete`](Self::complete) has returned, the ticket holds what the target's window
-    /// held at its post.
+    /// Once [`complete`](Self::complete) has returned, the ticket holds the elements that the
+    /// target's window held at its post.
     ///
     /// # Errors
     /// As [`Put::to`], and `RMA_SYNC` for a target that the start did not name.
@@ -141,25 +142,26 @@ impl<T: Element> Access<T> {
     /// targets wait.
     ///
     /// The call waits for the posts of the targets that it gets from. For other targets it waits
-    /// only for the post before this access's own post, so at most one access is queued at a
-    /// target.
+    /// only for the post before the one that belongs to this access, so at most one access is
+    /// queued at a target.
     ///
     /// # Errors
-    /// - `DISP` or `ASSERT`, with the line of the post, if an operation of the access requested
-    ///   something that its target has not exposed. That target does not apply operations of any
-    ///   source. The operations of the access on other targets are carried out. If the post has not
-    ///   come yet, the next `complete` of an access to that target reports the error, and carries
-    ///   out its own access.
+    /// - `DISP` or `ASSERT`, with the line of the post, if an operation of the access was not
+    ///   allowed by the post of its target. That target does not apply operations of any source.
+    ///   The operations of the access on other targets are carried out. If the post has not come
+    ///   yet, the next `complete` of an access to that target reports the error, and carries out
+    ///   its own access.
     /// - `NO_MEM` if there is no memory for the requested elements.
     /// - `SIZE` if the gets from a target whose memory is not reached exceed both 256 times the
-    ///   whole of its window and 16 MiB.
+    ///   size of the target's part and 16 MiB.
     /// - `PROC_FAILED` if an awaited target has left or died, or the world has ended.
     /// - `RMA_SYNC` if the call would wait for a post of this rank. No other rank can make that
     ///   post, so the call is refused at once, and the world ends.
     ///
     /// # Cost
     /// A message for each target, with its elements. If memory is reached, the target reads the
-    /// elements where they were collected. Gets read in place, or take a message each way.
+    /// elements where they were collected. Gets then read in place; otherwise they take a message
+    /// in each direction.
     ///
     /// # Source
     /// MPI 4.1, section 12.5.2 (MPI_WIN_COMPLETE).
@@ -169,7 +171,7 @@ impl<T: Element> Access<T> {
         self.core.handler.report(self.end(&Call::named(0, "Access::complete")))
     }
 
-    /// Ends the access in this call, which reports the error.
+    /// Ends the access as a part of `call`, which reports the error.
     pub(super) fn end(&self, call: &Call) -> Result<()> {
         let opened = self.opened.borrow_mut().take();
         opened.map_or(Ok(()), |opened| posts::complete(&self.core, opened, call))

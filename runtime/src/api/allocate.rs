@@ -54,7 +54,7 @@ impl World {
     /// then copies each page when the window is made, which takes 7 to 50 ms for 16 MiB. For
     /// threads and over TCP such a part takes no memory until it is touched. The call returns
     /// `NO_MEM` nevertheless if the part exceeds the memory that the machine and the control groups
-    /// of the process leave. Several parts that each fit may exceed that limit together.
+    /// of the process leave available. Several parts that each fit may exceed that limit together.
     ///
     /// # Source
     /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
@@ -72,9 +72,9 @@ impl World {
     /// Every rank calls this; lengths may differ.
     ///
     /// If other ranks do not reach this rank's memory, or are threads of one process, the elements
-    /// stay in the vector's memory. They are copied if the vector's memory is not aligned to 16
-    /// bytes. They are also copied if processes share memory, since a window's memory must then
-    /// belong to one of their segments. [`Window::into_vec`] returns a vector again.
+    /// stay in the vector's memory, unless this memory is not aligned to 16 bytes. In that case the
+    /// elements are copied. They are also copied if processes share memory, since a window's memory
+    /// must then belong to one of their segments. [`Window::into_vec`] returns a vector again.
     ///
     /// ```
     /// # fencepost_runtime::ranks(2).run(|world| {
@@ -114,8 +114,8 @@ impl World {
 }
 
 impl WindowCore {
-    /// Starts to check the window's epochs, if those of the world are checked; the program has the
-    /// window from `site` on.
+    /// Starts to check the window's epochs, if epochs of the world are checked. `site` is the call
+    /// that gives the window to the program.
     pub(super) fn begin_checks(&self, site: &'static Location<'static>) {
         if !self.world.checks.is_on() {
             return;
@@ -200,8 +200,8 @@ fn region_of<T: Element>(len: usize, core: &WorldCore, memory: &Memory) -> io::R
     Region::new(bytes_of::<T>(len)?, core.calls.made.get(), core.size, memory)
 }
 
-/// Allocates memory for `len` elements that the program will access. Its loads can be watched if
-/// that is requested and the system allows it.
+/// Allocates memory for `len` elements that the program will access. Loads from this memory can be
+/// watched if that is requested and the system allows it.
 fn lent_region<T: Element>(len: usize, core: &WorldCore, memory: &Memory) -> io::Result<Region> {
     if !core.checks.checking.borrow().sees_loads() {
         return region_of::<T>(len, core, memory);
@@ -214,8 +214,8 @@ fn bytes_of<T: Element>(len: usize) -> io::Result<usize> {
     bytes.ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
-/// Makes, together with all ranks, a window of elements of this type in this memory, if it was
-/// allocated.
+/// Makes a window of elements of this type in `region`, together with all ranks. `region` is an
+/// error if its memory could not be allocated.
 fn allocate<T: Element>(
     core: &Rc<WorldCore>,
     len: usize,
@@ -244,7 +244,7 @@ fn made(
     call: &Call,
 ) -> Result<Rc<WindowCore>> {
     // The window's number and the position of the call are equal on all ranks. The position
-    // distinguishes two attempts at one number.
+    // distinguishes two attempts to make a window with the same number.
     let number = core.next_made(call)?;
     let attempt = (core.id, core.calls.position(), number);
     let mine = described(len, kind, &region);
@@ -253,7 +253,7 @@ fn made(
         core.registry.give(attempt, core.rank, core.size, region.clone());
     }
     let call = Call { hash: call.hash ^ codes::MAKES_WINDOW ^ u64::from(number) << 8, ..*call };
-    // The window is known from here on, since ranks that leave this call sooner may send it
+    // The window is registered already here, since ranks that leave this call sooner may send it
     // operations at once.
     core.windows.add(number, (len, kind.element));
     let unmade = Unmade(core, number);
@@ -282,7 +282,8 @@ fn made(
     Ok(made)
 }
 
-/// Describes this rank's part to the other ranks, or gives the reason why it has no part.
+/// Returns the description of this rank's part for the other ranks. If this rank has no part, the
+/// reason follows the description.
 fn described(len: usize, kind: &Kind, region: &io::Result<Arc<Region>>) -> Vec<u8> {
     let mut mine = Vec::new();
     mine.put(Description {
@@ -300,7 +301,7 @@ fn described(len: usize, kind: &Kind, region: &io::Result<Arc<Region>>) -> Vec<u
     mine
 }
 
-/// Returns the part of a rank, which has sent this description of it.
+/// Reads the description that a rank has sent of its part, and returns the part.
 ///
 /// # Errors
 /// The rank has no part, or makes another kind of window.
@@ -323,7 +324,7 @@ fn peer(
     if !their_hints.are_possible() {
         return error(
             ErrorClass::Arg,
-            format!("rank {rank} has made a window with hints that cannot be: {their_hints}"),
+            format!("rank {rank} has made a window with impossible hints: {their_hints}"),
         );
     }
     if description.hints != hints.word() {
@@ -370,7 +371,7 @@ fn peer(
     Ok(Peer { len: description.len as usize, region, base })
 }
 
-/// Returns the window of these parts.
+/// Builds the window of these parts.
 fn window_core(
     core: &Rc<WorldCore>,
     number: u32,
@@ -405,8 +406,8 @@ fn window_core(
 }
 
 /// Cleans up on a rank that could not make the window. If the world has ended meanwhile, other
-/// ranks may have made it and may reach this rank's part. So the part stays, in the registry or
-/// until all ranks have left the world.
+/// ranks may have made the window and may reach this rank's part. So the part is kept, either by
+/// the registry or until all ranks have left the world.
 fn unmake(core: &WorldCore, attempt: Attempt, region: Option<Arc<Region>>) {
     if core.alive().is_ok() {
         return core.registry.withdraw(attempt); // all ranks have seen the same error
@@ -436,7 +437,7 @@ impl Drop for Unmade<'_> {
 }
 
 /// The description that each rank sends the others of its part of a new window. The name of the
-/// element type follows, and the reason if the part was not made.
+/// element type follows, and then the reason if the part was not made.
 #[repr(C)]
 #[derive(Clone, Copy, NoUninit, CheckedBitPattern)]
 struct Description {
@@ -453,7 +454,7 @@ struct Description {
 }
 
 impl Description {
-    /// Reads a description, with the element's type, and the name and the reason that follow.
+    /// Reads a description. Returns it with the element type, the type's name and the reason.
     fn read(bytes: &[u8]) -> Option<(Self, ElementType, &[u8], &[u8])> {
         let mut bytes = Reader(bytes);
         let (own, name): (Self, _) = (bytes.take()?, bytes.counted()?);
@@ -469,8 +470,8 @@ mod tests {
     use fencepost_planner::Result;
     use fencepost_transport::{Cause, Channels, Liveness};
 
-    /// The other ranks may have made the window. When they release it, they write this into its
-    /// memory.
+    /// The other ranks may have made the window. When these ranks release the window, they record
+    /// the release in its memory.
     #[test]
     fn a_part_of_a_window_that_only_others_may_have_made_is_not_used_again() -> Result<()> {
         const LEN: usize = 100_000;

@@ -1,5 +1,5 @@
 //! [`answer_if_asked`]: compiles the requested plans and ends the program, if the command
-//! `fencepost` has started it for that.
+//! `fencepost` has started the program for that.
 
 use crate::state::environment::{print, text};
 use crate::supersteps::recipe::{self, Recipe};

@@ -22,8 +22,8 @@ impl<T: Element> Window<T> {
     /// The call starts an access to `targets`, runs the closure, posts the window to `sources`,
     /// completes the access, and waits. Its gets may land in buffers that the epoch borrows.
     ///
-    /// *M*, which the sources get, is what the window holds when the closure has returned. The
-    /// closure can only read it.
+    /// Gets of the sources read *M*, the contents of the window when the closure has returned. The
+    /// closure can only read the window.
     ///
     /// ```
     /// # fencepost_runtime::ranks(3).run(|world| {
@@ -41,8 +41,8 @@ impl<T: Element> Window<T> {
     /// ```
     ///
     /// # Errors
-    /// The error that the closure returns. Its access is then dropped, which fails the waits of its
-    /// targets. Otherwise as [`Window::start`], [`Window::post`], [`Access::complete`] and
+    /// The error that the closure returns. The access is then dropped, so the waits of its targets
+    /// fail. Otherwise as [`Window::start`], [`Window::post`], [`Access::complete`] and
     /// [`Exposed::wait`](crate::Exposed::wait).
     #[track_caller]
     pub fn epoch_between<'env, R>(
@@ -86,8 +86,8 @@ impl<T: Element> Window<T> {
 
 impl<'env, T: Element> Epoch<'_, 'env, T, Access<T>> {
     /// Gets elements of the target's window into a buffer, which the epoch borrows until it is
-    /// over: `epoch.fetch_into(target, 0, &mut values)`. The buffer holds them when the epoch has
-    /// ended.
+    /// over: `epoch.fetch_into(target, 0, &mut values)`. The buffer holds the elements when the
+    /// epoch has ended.
     ///
     /// # Errors
     /// As [`Access::fetch`]; also `SIZE` if the number of elements is not that of the buffer.
@@ -111,7 +111,8 @@ impl<'env, T: Element> Epoch<'_, 'env, T, Access<T>> {
 }
 
 /// Completes the calls of an epoch whose closure unwinds. This rank still makes its post, since the
-/// posts of a pair are counted. Its access is dropped, and other ranks get the error.
+/// posts between each pair of ranks are counted. Its access is dropped, and other ranks get the
+/// error.
 struct Unwound<'w, T: Element> {
     access: &'w Access<T>,
     core: &'w WindowCore,

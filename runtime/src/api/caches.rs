@@ -18,18 +18,18 @@ const MOST: usize = 128 << 20;
 const NEAR: usize = 4;
 
 /// The minimum ratio of the time for a byte from memory to the time for a byte from shared caches.
-/// Below it, timing cannot show which fields these caches hold.
+/// Below this ratio, timing cannot show which fields fit these caches.
 const APART: f64 = 1.25;
 
-/// The number of sweeps over the fields; the least time counts.
+/// The number of timed sweeps over the fields of each size. The shortest time counts.
 const TIMES: usize = 4;
 
 /// Returns the caches of the host with the smallest caches. The result is the same on all ranks.
 ///
 /// The size of a core's own cache is the one that the system reports. Other machines may use the
-/// shared caches as well, so the available size is found by timing: sweeps over fields of
-/// increasing size take longer for each byte once these caches do not hold the fields. If the
-/// system does not report sizes, the sizes of `known` take their place.
+/// shared caches as well, so the available size is found by timing: a sweep takes longer for each
+/// byte once the fields no longer fit these caches. If the system does not report sizes, the sizes
+/// of `known` take their place.
 ///
 /// # Errors
 /// As [`World::allreduce`].
@@ -57,8 +57,8 @@ pub(super) fn measured(world: &World, known: &Caches) -> Result<Caches> {
     Ok(caches)
 }
 
-/// Returns the sizes of the fields that are timed, in bytes, the largest last. If a core's `share`
-/// of the shared caches hardly exceeds its own cache, only memory is timed.
+/// Returns the sizes in bytes of the fields to time, the largest last. If a core's `share` of the
+/// shared caches is less than [`NEAR`] times its own cache, only memory is timed.
 fn timed(core: usize, share: usize) -> Vec<usize> {
     let largest = share.saturating_mul(2).clamp(LEAST, MOST);
     let own = core.saturating_mul(NEAR).max(1 << 10);
@@ -67,10 +67,11 @@ fn timed(core: usize, share: usize) -> Vec<usize> {
     shared.chain([largest]).collect()
 }
 
-/// Returns the size of the largest fields that shared caches hold. It is between two sizes. The
-/// time for a byte of the smaller one is nearer to that of the smallest fields, and the time for a
-/// byte of the larger one is nearer to that of the largest fields. `times` are the sizes and the
-/// times of a byte. Returns `None` if these times hardly differ.
+/// Estimates the size of the largest fields that fit the shared caches. `times` has each size with
+/// the time of a byte. The estimate is between two successive sizes. The time of a byte of the
+/// smaller size is nearer to the time of the smallest fields; the time of a byte of the larger size
+/// is nearer to the time of the largest fields. Returns `None` if the times of the smallest and the
+/// largest fields hardly differ.
 fn held(times: &[(usize, f64)]) -> Option<f64> {
     let (&(_, near), &(_, memory)) = (times.first()?, times.last()?);
     let slow = times.iter().position(|&(_, time)| time > (near * memory).sqrt())?;
@@ -119,9 +120,9 @@ fn bytes(text: &str) -> Option<u64> {
     text.trim_end_matches(['K', 'M', 'G']).parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// Returns the nanoseconds for a byte, for each of these sizes, the largest last, on the slowest
-/// rank. A size is that of two fields together, and all ranks at once compute one field from the
-/// other. Returns nothing if a rank has no memory for them.
+/// Measures, for each of these sizes, the nanoseconds for a byte on the slowest rank. The largest
+/// size is the last. Each size is the total of two fields, and all ranks at the same time compute
+/// one field from the other. Returns an empty list if a rank has no memory for the fields.
 #[track_caller]
 fn swept(world: &World, sizes: &[usize]) -> Result<Vec<(usize, f64)>> {
     let cells = |bytes: usize| bytes / (2 * size_of::<f64>());
@@ -195,7 +196,7 @@ mod tests {
         let shared = [(8, 0.033), (16, 0.034), (32, 0.036), (64, 0.059), (128, 0.075)];
         let held = |times: &[(usize, f64)]| held(times).map(|size| size as usize);
         assert_eq!(held(&shared), Some(45));
-        // Noise in a larger field does not hide a slow one.
+        // Noise in the time of a larger field does not hide that a smaller field is slow.
         assert_eq!(held(&[(8, 0.03), (16, 0.06), (32, 0.03), (64, 0.07)]), Some(11));
         assert_eq!(held(&[(8, 0.03), (16, 0.033)]), None);
         assert_eq!(held(&[]), None);

@@ -23,9 +23,9 @@ use fencepost_transport::Record;
 use std::borrow::Cow;
 
 impl WindowCore {
-    /// Collects a get of one element into an element of the window itself, which was checked, or to
-    /// a borrowed address, if the fast path is open to it. Returns whether it was collected; if
-    /// not, this has no effect.
+    /// Collects a get of one element if the fast path is open to it. The get lands in an element of
+    /// the window itself, which was checked, or at a borrowed address. Returns whether the get was
+    /// collected; if not, the call has no effect.
     #[inline(always)]
     pub(crate) fn get_one(&self, target: usize, at: usize, into: usize, borrowed: bool) -> bool {
         let fits = self.fast_paths.get(target).is_some_and(|fast_path| fast_path.is_open_to_get(at));
@@ -46,8 +46,8 @@ impl WindowCore {
         self.pending(|pending| pending.gets.push(one));
     }
 
-    /// Joins a get from `target` to the current streak. After gets of another window it begins a
-    /// new one, which makes gets land in program order.
+    /// Adds a get from `target` to the current streak. After gets of another window it begins a new
+    /// streak, which makes gets land in program order.
     #[inline(always)]
     fn join_streak(&self, target: usize) {
         let asking = self.filling.asking.from(target);
@@ -63,7 +63,7 @@ impl WindowCore {
         pending.ask((target, self.peers.len()), self.world.windows.streaks.take(asking), first);
     }
 
-    /// Matches a call while a prepared superstep runs: it must be the planned one.
+    /// Matches a call while a prepared superstep runs: the call must be the planned one.
     fn matched(
         &self,
         (kind, target, remote): (Kind, Option<usize>, Datatype),
@@ -192,11 +192,11 @@ impl WindowCore {
         if self.checked.is_on() { check::call(self, operation, section, site) } else { Ok(()) }
     }
 
-    /// Checks, if conflicts are checked, that an operation may write these elements of a rank's
-    /// part, of this window or of another one.
+    /// Checks, if conflicts are checked, that an operation writes each of these elements only once.
+    /// The elements are in a rank's part of this window or of another one.
     ///
     /// # Errors
-    /// `RMA_CONFLICT` if it would overwrite itself.
+    /// `RMA_CONFLICT` if the operation writes an element twice.
     #[inline]
     fn may_write(
         &self,
@@ -214,7 +214,7 @@ impl WindowCore {
     /// or adjacent elements as a run.
     ///
     /// Elements are given as bytes, or as the elements of this or another window from a
-    /// displacement on. The latter are read when the fence is entered.
+    /// displacement on. Elements of a window are read when the fence is entered.
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
@@ -299,7 +299,8 @@ impl WindowCore {
         Ok(())
     }
 
-    /// Returns where the first of `count` elements goes, if they are adjacent and have no error.
+    /// Returns the displacement of the first of `count` elements at the target, if the elements are
+    /// adjacent there and cause no error.
     fn in_a_row(&self, target: usize, count: usize, operation: &Operation) -> Option<usize> {
         let at = match &operation.region {
             TargetRegion::At(at) => *at,
@@ -344,7 +345,7 @@ impl WindowCore {
             RecordSources::Own => true,
             RecordSources::Of(key, _) => key != window,
         };
-        // As for a few elements: a call that will be compared with a plan must be collected as one
+        // As in `is_few`, a call that will be compared with a plan must be collected as one
         // operation.
         if mixed || window.world != self.key.world || self.world.supersteps.comparing() {
             return false;
@@ -366,7 +367,7 @@ impl WindowCore {
     }
 
     /// Returns the elements of a slice that a datatype names, one after another. The slice is given
-    /// as its bytes. The memory is kept for the next call.
+    /// as its bytes. The list reuses the memory that an earlier call has given back.
     pub(super) fn packed(&self, slice: &[u8], elements: &Datatype, site: Site) -> Result<Vec<u8>> {
         let size = self.element.size as usize;
         in_slice(elements, slice.len() / size)
@@ -409,7 +410,7 @@ impl WindowCore {
         let at = (few || single).then(|| self.in_a_row(target, count, &operation)).flatten();
         let elements = match &source {
             SourceData::Slice(bytes) => Some(Ok(*bytes)),
-            // If there is no place for the first element, nothing is checked or remembered.
+            // If the section cannot be read by records, nothing is checked or remembered here.
             SourceData::Section(window, section) if at.is_some() => {
                 self.read_later(*window, section, site)?.map(Err)
             }
@@ -450,7 +451,7 @@ impl WindowCore {
     }
 }
 
-/// Returns whether a put or an accumulate of one element is a record.
+/// Returns whether a put or an accumulate of one element is collected as a record.
 #[inline(always)]
 fn is_small<T: Element>(kind: Kind) -> bool {
     let takes = match kind {
@@ -498,7 +499,7 @@ impl<T: Element> Collect<T> for Window<T> {
         if !is_small::<T>(kind) || !self.core.takes_element_of(of, from) {
             return false;
         }
-        // If the target is not reached, the section is sent as a description.
+        // If the target's memory is not reached, the section is sent as a description.
         let Some(fast_path) = self.fast_paths.get(target).filter(|path| !path.memory().is_null()) else {
             return false;
         };

@@ -23,20 +23,20 @@ pub mod lends {
     /// Some elements of the window. The other elements can be borrowed meanwhile.
     #[derive(Debug)]
     pub struct Part(pub(super) std::sync::Arc<crate::collect::lent::Part>);
-    /// The whole window, for gets only; it can be read meanwhile.
+    /// The whole window, for gets only. The owner can read the window meanwhile.
     #[derive(Debug)]
     pub struct ReadOnly(pub(super) ());
 }
 
 /// A window that was posted: its sources may access it until [`wait`](Self::wait) returns it.
 ///
-/// *M*, which the gets of its sources read, is what the window holds at the post. Nothing changes
-/// it before the wait. The wait applies the puts and accumulates in ascending order of the sources,
-/// then in program order, so the bits are the same in every run and on every transport. Gets are
-/// served while this rank does something else.
+/// Gets of the sources read *M*, the contents of the window at the post. Nothing changes *M* before
+/// the wait. The wait applies the puts and accumulates in ascending order of the sources, then in
+/// program order, so the bits are the same in every run and on every transport. Gets are served
+/// while this rank does something else.
 ///
-/// An exposure that is dropped is a dropped window: its elements are lost, and gets of its sources
-/// still read M. An exposure that is leaked is never waited for.
+/// Dropping an exposure drops its window: the elements are lost, but gets of the sources still read
+/// *M*. A leaked exposure is never waited for.
 ///
 /// ```
 /// # use fencepost_planner::element::Op;
@@ -68,7 +68,7 @@ pub struct Exposed<T: Element, L = lends::Whole> {
 pub enum Tested<T: Element, L = lends::Whole> {
     /// The exposure is over.
     Done(Window<T>),
-    /// Some sources have not ended their accesses; nothing has happened.
+    /// Some sources have not ended their accesses. The call had no effect.
     Open(Exposed<T, L>),
 }
 
@@ -76,8 +76,8 @@ impl<T: Element> Window<T> {
     /// Exposes the window to these ranks until [`Exposed::wait`] returns it, and never waits.
     ///
     /// Each of these ranks starts one access to this rank for this post. The n-th
-    /// [start](Self::start) of a rank that names this rank belongs to the n-th post of this window
-    /// that names that rank. Either may be called first.
+    /// [start](Self::start) on a source that names this rank is matched with the n-th post of this
+    /// window that names the source. Either call may come first.
     ///
     /// # Errors
     /// `ARG` for a group of another world. `RMA_SYNC` if operations on the window wait for its
@@ -85,7 +85,7 @@ impl<T: Element> Window<T> {
     /// world has ended. The error returns the window.
     ///
     /// # Cost
-    /// A message for each source, which carries no elements.
+    /// One message without elements for each source.
     ///
     /// # Source
     /// MPI 4.1, section 12.5.2 (MPI_WIN_POST).
@@ -98,8 +98,9 @@ impl<T: Element> Window<T> {
     /// Exposes only these elements of the window. Otherwise as [`post`](Self::post).
     ///
     /// The rank keeps the other elements, and may [read](Exposed::kept) and
-    /// [write](Exposed::kept_mut) them meanwhile. An operation on them is `DISP`, for this rank and
-    /// for the rank that calls it. An element that the datatype names many times is exposed once.
+    /// [write](Exposed::kept_mut) them meanwhile. An operation of a source on the other elements is
+    /// the error `DISP`, on this rank and on the source. An element that the datatype names many
+    /// times is exposed once.
     ///
     /// # Errors
     /// As [`post`](Self::post). Also `DISP` for elements that the window does not have. Also
@@ -123,7 +124,7 @@ impl<T: Element> Window<T> {
     /// Exposes the window to gets only; otherwise as [`post`](Self::post).
     ///
     /// The exposure derefs to the window's elements, which no rank changes. A put or an accumulate
-    /// is `ASSERT`, for this rank and for the rank that calls it.
+    /// of a source is the error `ASSERT`, on this rank and on the source.
     ///
     /// # Errors
     /// As [`post`](Self::post).
@@ -157,21 +158,21 @@ impl<T: Element, L> Exposed<T, L> {
     /// Waits until each source has completed or dropped its access, applies their puts and
     /// accumulates, and returns the window.
     ///
-    /// They are applied in ascending order of the sources, then in program order, then in typemap
-    /// order.
+    /// The puts and accumulates are applied in ascending order of the sources, then in program
+    /// order, then in typemap order.
     ///
     /// # Errors
     /// `RMA_SYNC` if a source has dropped its access. `DISP` if a source has requested elements
     /// that were not exposed. `ASSERT` if a source has put or accumulated into a window that was
-    /// exposed to gets only. The error names the lowest such source and its line, and nothing was
-    /// applied. `PROC_FAILED` if a source has left or died, or the world has ended. The error
-    /// returns the window as it was at its post.
+    /// exposed to gets only. In these three cases the error names the lowest such source and its
+    /// line, and nothing was applied. `PROC_FAILED` if a source has left or died, or the world has
+    /// ended. The error returns the window as it was at its post.
     ///
     /// `RMA_SYNC` also if this rank is a source and has not ended its access. No other rank can end
-    /// it, so the wait is refused at once, and the world ends.
+    /// that access, so the wait is refused at once, and the world ends.
     ///
     /// # Cost
-    /// The wait for the slowest source. It sends no message.
+    /// The wait for the slowest source. The call sends no message.
     ///
     /// # Source
     /// MPI 4.1, section 12.5.2 (MPI_WIN_WAIT).
@@ -186,7 +187,8 @@ impl<T: Element, L> Exposed<T, L> {
         }
     }
 
-    /// Does the same as [`wait`](Self::wait) if that would return at once. Otherwise does nothing.
+    /// Does the same as [`wait`](Self::wait) if `wait` would return at once. Otherwise does
+    /// nothing.
     ///
     /// ```
     /// # use fencepost_runtime::Tested;
@@ -296,7 +298,7 @@ impl<T: Element> Deref for Exposed<T, lends::ReadOnly> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        &self.window // others read it, and nobody writes it before the wait, which takes `self`
+        &self.window // no rank writes the window before the wait, which takes `self`
     }
 }
 

@@ -13,16 +13,16 @@ use std::rc::Rc;
 impl<T: Element> Window<T> {
     /// Drops the window, and returns the elements of this rank's part.
     ///
-    /// Other ranks need not call it: like a drop, it does not wait.
+    /// Other ranks need not make this call: like a drop, it does not wait.
     ///
     /// A window that was [made of a vector](crate::World::window_from) without a copy returns that
     /// vector. The elements of all other windows are copied, since their memory is not that of a
     /// vector.
     ///
     /// # Errors
-    /// `RMA_SYNC` if operations were collected for its next fence, or if an access to it is open.
-    /// `NO_MEM` if the elements have to be copied and there is no memory. The error returns the
-    /// window.
+    /// `RMA_SYNC` if operations were collected for the window's next fence, or if an access to the
+    /// window is open. `NO_MEM` if the elements have to be copied and there is no memory. The error
+    /// returns the window.
     #[track_caller]
     pub fn into_vec(self) -> Result<Vec<T>, Refused<Self>> {
         let (core, site) = (self.core().clone(), Location::caller());
@@ -32,9 +32,10 @@ impl<T: Element> Window<T> {
         if let Some(open) = core.still_open() {
             return refuse(self, ErrorClass::RmaSync, format!("this rank {open}"));
         }
-        // SAFETY: this rank owns the part, and drops the window below. Others access it only while
-        // this rank is in a call that has the window, has posted it, or has begun a superstep on
-        // it. In the latter two cases the rank does not own the window.
+        // SAFETY: this rank owns the part, and drops the window below. Other ranks access the part
+        // only while this rank is in a call that has the window, has posted the window, or has
+        // begun a superstep on it. After a post or in such a superstep, this rank does not own the
+        // window.
         if let Some(vec) = unsafe { core.region.take_vec() } {
             return Ok(vec);
         }
@@ -53,9 +54,9 @@ impl<T: Element> Window<T> {
     /// rank still has something open on the window.
     ///
     /// # Errors
-    /// `RMA_SYNC` on all ranks if on any rank operations were collected for its next fence or an
-    /// access to it is open, or if another rank is in another call. `PROC_FAILED` if the world has
-    /// ended. The error returns the window.
+    /// `RMA_SYNC` on all ranks if any rank has collected operations for the window's next fence or
+    /// has an access to it open, or if another rank is in another call. `PROC_FAILED` if the world
+    /// has ended. The error returns the window.
     ///
     /// # Source
     /// MPI 4.1, section 12.2.5 (MPI_WIN_FREE).
@@ -108,7 +109,7 @@ impl<T: Element> Window<T> {
 impl<T: Element> LockWindow<T> {
     /// Drops the window, together with all ranks.
     ///
-    /// Everything that was done under locks is then over.
+    /// All epochs of locks on the window are then over.
     ///
     /// # Errors
     /// `RMA_SYNC` on all ranks if any rank has a lock that is not unlocked (a leaked lock), or if
@@ -126,8 +127,8 @@ impl<T: Element> LockWindow<T> {
         core.handler.report(agreed).map_err(|error| Refused::new(self, error))
     }
 
-    /// Keeps a value with the window, as [`Window::set_attribute`] does. A window that is changed
-    /// over keeps its values.
+    /// Keeps a value with the window, as [`Window::set_attribute`] does. A window keeps its values
+    /// when it is changed over to locks or back.
     pub fn set_attribute<A: 'static>(&self, value: A) -> Option<Rc<A>> {
         self.data().attributes.set(value)
     }

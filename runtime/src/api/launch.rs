@@ -86,8 +86,8 @@ pub fn launch(ranks: usize, transport: &TransportKind) -> Result<()> {
 }
 
 impl Process {
-    /// Checks that the program, or else the variable, requests the number of ranks that the job
-    /// has.
+    /// Checks that the job has the requested number of ranks. The program has requested the number
+    /// if `by_program`, and the variable otherwise.
     ///
     /// # Errors
     /// `ARG`, naming both numbers.

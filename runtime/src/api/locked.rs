@@ -37,10 +37,11 @@ impl<'w, T: Element> Locked<'w, T> {
     /// or a datatype.
     ///
     /// # Errors
-    /// - `DISP` for elements outside the part, or outside the slice if the source is a part of one.
+    /// - `DISP` for elements outside the part, or outside the slice if the source is a part of a
+    ///   slice.
     /// - `SIZE` for lengths that do not match.
-    /// - `ARG` for a source that is a section of a window, which is read by
-    ///   [`LockWindow::local`](crate::LockWindow::local) or by a get.
+    /// - `ARG` for a source that is a section of a window. Read the section by
+    ///   [`LockWindow::local`](crate::LockWindow::local) or by a get instead.
     /// - `NO_MEM` if there is no memory to keep the elements.
     ///
     /// After an error the operation is not part of the epoch. The same holds for the other
@@ -136,10 +137,10 @@ impl<'w, T: Element> Locked<'w, T> {
     /// The operations of a shared epoch so far are then over: they happen before all later calls of
     /// this rank. An exclusive epoch happens as a whole when it ends. From its first flush that
     /// carries something out, an epoch holds the whole part, so exclusive epochs of others wait
-    /// until it ends. A flush without collected operations does nothing, and takes no lock.
+    /// until that epoch ends. A flush without collected operations does nothing, and takes no lock.
     ///
     /// # Errors
-    /// As [`Lock::unlock`](crate::Lock::unlock). What was collected is discarded then, and after
+    /// As [`Lock::unlock`](crate::Lock::unlock). The collected operations are then discarded. After
     /// `RMA_SYNC` the epoch goes on.
     #[doc(alias = "MPI_Win_flush")]
     #[track_caller]
@@ -153,7 +154,8 @@ impl<'w, T: Element> Locked<'w, T> {
 
     /// Waits until the tickets of this epoch hold their elements.
     ///
-    /// It orders nothing, although this implementation does the same as for [`flush`](Self::flush).
+    /// The call orders nothing, although this implementation does the same as
+    /// [`flush`](Self::flush).
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
@@ -200,8 +202,8 @@ impl<'w, T: Element> Locked<'w, T> {
         sent.map(|(slot, len)| Ticket::new(slot, len, site))
     }
 
-    /// Returns the bits and the displacement of an operation on one small element, if it is one and
-    /// has no error.
+    /// Returns the bits and the displacement of an operation on one small element. Returns `None`
+    /// for any other operation, and for an operation with an error.
     #[inline(always)]
     fn one<S: Source<T>>(&self, action: Action, source: &S, region: &TargetRegion) -> Option<(u64, usize)> {
         let takes = match action {

@@ -23,16 +23,16 @@ use std::rc::Rc;
 /// A window that ranks lock: one rank accesses the part of another rank. The other rank computes
 /// meanwhile and does not take part.
 ///
-/// A lock opens an *epoch* on the part of one rank. Its operations are collected, and carried out
-/// when the epoch ends or is flushed. An exclusive epoch happens at one moment. Under shared locks
-/// each access to an element happens at one moment, for elements of any size. The order of two
+/// A lock opens an *epoch* on the part of one rank. The operations of the epoch are collected, and
+/// carried out when the epoch ends or is flushed. An exclusive epoch is atomic as a whole. Under
+/// shared locks each access to an element is atomic, for elements of any size. The order of two
 /// epochs is not determined, so the last bits of sums of floats may differ.
 ///
-/// A lock window does not deref to its part, since other ranks may access that at any time:
+/// A lock window does not deref to its part, since other ranks may access the part at any time:
 /// [`local`](Self::local) and [`local_mut`](Self::local_mut) are epochs of the owner. All ranks
 /// change a [`Window`] over to locks, and back, together. After a rank has dropped its window, the
-/// accesses of others to its part return `RMA_SYNC`. So let all ranks meet first, by
-/// [`into_window`](Self::into_window) or a barrier.
+/// accesses of others to its part return `RMA_SYNC`. So let all ranks meet before a rank drops its
+/// window, by [`into_window`](Self::into_window) or a barrier.
 ///
 /// ```
 /// # use fencepost_planner::{element::Op, ir::calls::LockType};
@@ -50,33 +50,33 @@ use std::rc::Rc;
 /// # Source
 /// MPI 4.1, section 12.5.3 (lock, unlock) and 12.5.4 (flush).
 pub struct LockWindow<T: Element> {
-    /// Shared with requests, as long as it exists.
+    /// Requests hold weak references to the core.
     core: Rc<LockCore>,
     /// The window; `None` only while it is returned.
     window: Option<Window<T>>,
-    /// The words of the locks.
+    /// The window that holds the words of the locks.
     words: Option<Window<u64>>,
 }
 
 /// A lock of one rank's part of a [`LockWindow`]: an epoch that ends with [`unlock`](Self::unlock)
 /// or with a drop.
 ///
-/// Its operations are those of [`Locked`].
+/// The operations of a lock are those of [`Locked`].
 ///
 /// A lock that is dropped is unlocked, and an error is then reported only to the window's [error
 /// handler](LockWindow::on_error). If the thread panics, operations that were not carried out are
 /// discarded.
 ///
 /// If a lock is leaked, any of the operations collected since its last flush may have been carried
-/// out. Other ranks wait for the regions that it holds until the window is dropped.
+/// out. Other ranks wait for the regions that the lock holds until the window is dropped.
 #[must_use = "a lock that is dropped is unlocked at once"]
 pub struct Lock<'w, T: Element> {
     locked: Locked<'w, T>,
     site: &'static Location<'static>,
 }
 
-/// A shared lock of every rank's part of a [`LockWindow`]: an epoch at each, which ends with
-/// [`unlock`](Self::unlock) or with a drop, as for [`Lock`].
+/// A shared lock of every rank's part of a [`LockWindow`]. It opens one epoch on each part. All
+/// epochs end with [`unlock`](Self::unlock) or with a drop, as for [`Lock`].
 #[must_use = "a lock that is dropped is unlocked at once"]
 pub struct LockAll<'w, T: Element> {
     window: &'w LockWindow<T>,
@@ -98,8 +98,8 @@ impl World {
     /// As [`window`](Self::window).
     ///
     /// # Cost
-    /// Twice the cost of [`window`](Self::window): the locks are words of a separate window, with
-    /// 64 bytes for each rank, and the same again for up to 16 regions of the part.
+    /// Twice the cost of [`window`](Self::window): the locks are words of a separate window. They
+    /// take 64 bytes for each rank, and as much again for a part with 16 regions, the maximum.
     #[track_caller]
     pub fn lock_window<T: Element>(&self, len: usize) -> Result<LockWindow<T>> {
         self.locks_in(len, Hints::new(), &Call::named(codes::LOCK_WINDOW, "World::lock_window"))
@@ -109,8 +109,8 @@ impl World {
     /// about the window.
     ///
     /// # Errors
-    /// As [`lock_window`](Self::lock_window); also `ARG` if ranks give different hints, or if one
-    /// gives an impossible combination.
+    /// As [`lock_window`](Self::lock_window); also `ARG` if ranks give different hints, or if a
+    /// rank gives an impossible combination.
     #[track_caller]
     pub fn lock_window_with<T: Element>(&self, len: usize, hints: Hints) -> Result<LockWindow<T>> {
         self.locks_in(len, hints, &Call::named(codes::LOCK_WINDOW_WITH, "World::lock_window_with"))
@@ -141,9 +141,10 @@ fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>, R
         Err(error) => return Err(Refused::new(window, error)),
     };
     let world = data.world.clone();
-    // From here on, its drop makes the attendant forget it.
+    // From here on, a drop of the lock window makes the attendant forget the window.
     let mut made = LockWindow { core, window: Some(window), words: Some(words) };
-    // Each attendant must serve the window before others send it requests.
+    // Each rank's attendant must serve the window before other ranks send requests to the
+    // attendant.
     let met = if world.reach.is_all { Ok(()) } else { world.meet(call, &[]).map(drop) };
     match (met, made.window.take()) {
         (Err(error), Some(window)) => {
@@ -158,7 +159,8 @@ fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>, R
     }
 }
 
-/// Exchanges with all ranks whether anything of a rank prevents `call`, and fails if it does.
+/// Exchanges with all ranks the reasons that prevent `call`, and fails if any rank has a reason.
+/// `mine` is this rank's reason.
 pub(super) fn agree(world: &WorldCore, call: &Call, mine: Option<String>) -> Result<()> {
     let all = world.meet(call, mine.as_deref().unwrap_or_default().as_bytes())?;
     match all.iter().position(|why| !why.is_empty()) {
@@ -174,9 +176,9 @@ impl<T: Element> Window<T> {
     /// Changes the window over to locks, together with all ranks. The window keeps its elements.
     ///
     /// # Errors
-    /// `RMA_SYNC` on all ranks if on any rank operations were collected for its next fence or an
-    /// access to it is open, or if another rank is in another call. `NO_MEM` if some rank has no
-    /// memory for the locks. `PROC_FAILED` if the world has ended. The error returns the window.
+    /// `RMA_SYNC` on all ranks if any rank has collected operations for the window's next fence or
+    /// has an access to it open, or if another rank is in another call. `NO_MEM` if some rank has
+    /// no memory for the locks. `PROC_FAILED` if the world has ended. The error returns the window.
     #[track_caller]
     pub fn into_locked(self) -> Result<LockWindow<T>, Refused<Self>> {
         let call =
@@ -193,8 +195,8 @@ impl<T: Element> Window<T> {
 }
 
 impl<T: Element> LockWindow<T> {
-    /// Changes the window back, together with all ranks. The window holds the results of the epochs
-    /// of locks.
+    /// Changes the window back to a [`Window`], together with all ranks. The window holds the
+    /// results of the epochs of locks.
     ///
     /// # Errors
     /// `RMA_SYNC` on all ranks if any rank has a lock that is not unlocked (a leaked lock), or if
@@ -216,7 +218,8 @@ impl<T: Element> LockWindow<T> {
         Ok(self.window.take().expect("it is taken here only"))
     }
 
-    /// Describes the lock of this rank that prevents a call of all ranks, if there is one.
+    /// Describes a lock of this rank that is not unlocked and so prevents a call of all ranks, if
+    /// there is one.
     pub(super) fn still_open(&self) -> Option<String> {
         let since = |(target, site)| {
             format!("has locked the part of rank {target} since {} and has not unlocked it", site_text(site))
@@ -249,8 +252,7 @@ impl<T: Element> LockWindow<T> {
         self.len() == 0
     }
 
-    /// Sets what is done with an error of this window's calls before the call returns it, as
-    /// [`Window::on_error`] does.
+    /// Sets the handler for errors of this window's calls, as [`Window::on_error`] does.
     pub fn on_error(&self, handler: ErrorHandler) {
         self.data().handler.set(handler);
     }
@@ -264,8 +266,8 @@ impl<T: Element> LockWindow<T> {
     /// The call does not wait, since the epoch is carried out later.
     ///
     /// # Errors
-    /// `RANK` for a target out of range. `RMA_SYNC` if this rank has locked that part, or is in
-    /// [`local`](Self::local) of it. `PROC_FAILED` if the world has ended.
+    /// `RANK` for a target out of range. `RMA_SYNC` if this rank has already locked that part, or
+    /// is in a call of [`local`](Self::local) on it. `PROC_FAILED` if the world has ended.
     #[doc(alias = "MPI_Win_lock")]
     #[track_caller]
     #[inline]
@@ -277,8 +279,8 @@ impl<T: Element> LockWindow<T> {
 
     /// Takes a shared lock of the part of every rank, this one included.
     ///
-    /// The call does not wait. The first flush that carries something out takes the parts of all
-    /// ranks, one after the other, and holds them.
+    /// The call does not wait. The first flush that carries something out takes the locks of all
+    /// parts, one after the other, and holds them.
     ///
     /// # Errors
     /// As [`lock`](Self::lock); in that case no part is locked.
@@ -302,7 +304,7 @@ impl<T: Element> LockWindow<T> {
 
     /// Runs `read` on this rank's part under a shared lock, and returns its result.
     ///
-    /// Elements are loaded one by one, and others may access them meanwhile.
+    /// Elements are loaded one by one, and other ranks may access the part meanwhile.
     ///
     /// # Errors
     /// `RMA_SYNC` if this rank has locked its own part, or is in this call already. `PROC_FAILED`
@@ -340,7 +342,8 @@ impl<T: Element> Drop for LockWindow<T> {
     fn drop(&mut self) {
         let windows = (self.window.take(), self.words.take());
         if self.core.is_in_call() {
-            // Dropped inside a call of the world, the window is never freed, as if it were leaked.
+            // A window that is dropped inside a call of the world is never freed, as if it were
+            // leaked.
             return std::mem::forget((self.core.clone(), windows));
         }
         self.core.close(&Call::named(0, "drop of a LockWindow"));
@@ -356,8 +359,8 @@ impl<T: Element> Lock<'_, T> {
     ///
     /// # Errors
     /// `RMA_SYNC` if the target has dropped its part (nothing was done there). `PROC_FAILED` if a
-    /// rank died while it held the part, which is then mixed, or if the world has ended. The epoch
-    /// is over in any case.
+    /// rank died while it held the part, which may then hold only some of that rank's operations,
+    /// or if the world has ended. The epoch is over in any case.
     ///
     /// # Cost
     /// If the target's memory is reached, the target makes no call and there is no message. The
@@ -433,15 +436,15 @@ impl<T: Element> LockAll<'_, T> {
     }
 }
 
-/// Returns all targets. Flushed targets come first: the rank holds them, so this order keeps it
-/// from waiting for a lock while it holds others.
+/// Returns all targets. Targets whose locks this rank already holds come first, so that it releases
+/// these locks before it waits for others.
 fn held_first(core: &LockCore) -> impl Iterator<Item = usize> {
     let held = (0..core.data.world.size).filter(|&target| core.holds(target));
     held.chain((0..core.data.world.size).filter(|&target| !core.holds(target)))
 }
 
-/// Ends epochs whose lock is dropped. All of them end before the handler sees the errors, since it
-/// may panic.
+/// Ends epochs whose lock is dropped. All of them end before the handler sees the errors, since the
+/// handler may panic.
 fn drop_epochs(core: &LockCore, targets: impl Iterator<Item = usize>, call: &Call) {
     if core.is_in_call() {
         return; // nothing can be sent: as if the lock were leaked

@@ -19,7 +19,7 @@ static PROBE: Superstep =
 
 /// The minimum time that the exchanges of one loop take together, and the number of times that all
 /// loops are timed. Times vary widely: at first, ranks may share a core for a tenth of a second
-/// while another core is idle. The median is what a program meets.
+/// while another core is idle. The median is the time that a program experiences.
 const LONG: Duration = Duration::from_millis(2);
 const TIMES: usize = 7;
 
@@ -27,31 +27,32 @@ const TIMES: usize = 7;
 const ENOUGH: Duration = Duration::from_millis(300);
 
 impl World {
-    /// Measures what communication between the ranks of this world costs, and what memory costs.
+    /// Measures the costs of communication between the ranks of this world, and of memory.
     ///
-    /// The measurement is of the present state: with as many ranks to a core as the world has, over
-    /// its transport. All ranks call this, and get the same figures.
+    /// The figures hold for the present state: for the transport of the world and its number of
+    /// ranks for each core. All ranks call this, and get the same figures.
     ///
-    /// The result serves [`Block::advise`](fencepost_planner::grid::Block::advise), and
-    /// [`Compiled::with`](crate::Compiled::with), which compiles for the machine at hand. This
-    /// world keeps the model that it was given. When printed, the figures are the text of a file
-    /// that `FENCEPOST_MACHINE` and [`Ranks::machine`](crate::Ranks::machine) accept. Then `auto`
-    /// follows them too, and a program makes the same choices in each run, which is not certain if
-    /// it measures in each run.
+    /// Pass the result to [`Block::advise`](fencepost_planner::grid::Block::advise), or to
+    /// [`Compiled::with`](crate::Compiled::with) to compile for the machine at hand. This world
+    /// keeps the model that it was given. When printed, the figures are the text of a file that
+    /// `FENCEPOST_MACHINE` and [`Ranks::machine`](crate::Ranks::machine) accept. With such a file,
+    /// `auto` follows the figures too, and a program makes the same choices in each run. A program
+    /// that measures in each run may make different choices.
     ///
     /// Prepared supersteps exchange messages of 8 and 256 bytes, 32 messages at one time, columns
     /// of 512 elements, lists of 1024, planes of 64 rows, and sections: of 4 and 64 KiB, of 256 KiB
     /// between hosts, of a length that does not fit the cache of a core, and in several packets.
-    /// Where memory is shared, some are also copied directly. Each exchange has new values, which
-    /// are read after it. The median time counts. A figure that no exchange of this world shows
-    /// stays as in this world's model: those of the network if all ranks share memory, and all
-    /// figures if there is one rank.
+    /// Where memory is shared, some elements are also copied directly. Each exchange sends new
+    /// values, which are read afterwards. The median time counts. A figure that no exchange of this
+    /// world shows stays as in this world's model. These are the figures of the network if all
+    /// ranks share memory, and all figures if there is one rank.
     ///
-    /// The sizes of the caches come from the system's files, for the host that has least. If there
-    /// are no such files, they stay as in this world's model. All ranks at once sweep over fields
-    /// of increasing size, from four times a core's cache to twice its part of the shared caches.
-    /// Other machines may use the shared caches as well. So their size is taken to be that of the
-    /// largest field for which a byte takes no longer than for smaller ones.
+    /// The sizes of the caches come from the system's files, for the host with the smallest caches.
+    /// If there are no such files, the sizes stay as in this world's model. All ranks at the same
+    /// time sweep over fields of increasing size, from four times a core's cache to twice its part
+    /// of the shared caches. Other machines may use the shared caches as well. So the size of the
+    /// shared caches is taken to be that of the largest field for which a byte takes no longer than
+    /// for smaller fields.
     ///
     /// ```
     /// # mod fencepost {
@@ -70,16 +71,18 @@ impl World {
     ///
     /// # Cost
     /// Some 30 ms for each of up to 17 exchanges, or the time of three runs if an exchange takes
-    /// long, and as many barriers and allreduces. Each rank compiles the exchanges, and has a
-    /// window of 5 MiB. Memory takes some 150 ms, with fields of up to 128 MiB.
+    /// long. Each run also has a barrier and an allreduce. Each rank compiles the exchanges, and
+    /// has a window of 5 MiB. The measurement of memory takes some 150 ms, with fields of up to 128
+    /// MiB.
     #[track_caller]
     pub fn measure_machine(&self) -> Result<Machine> {
         let (machine, _) = self.probed(TIMES, ENOUGH)?;
         Ok(machine)
     }
 
-    /// Measures as [`measure_machine`](Self::measure_machine) does, but for this time, and also
-    /// returns what each exchange took, with its name and with the time that the result predicts.
+    /// Measures as [`measure_machine`](Self::measure_machine) does, but for the given time. Also
+    /// returns the name of each exchange, the time that it took, and the time that the result
+    /// predicts.
     ///
     /// # Errors
     /// As [`measure_machine`](Self::measure_machine).
@@ -123,7 +126,7 @@ impl World {
     }
 }
 
-/// The name of an exchange, and the time that it took and that the measured machine predicts.
+/// The name of an exchange, the time that it took, and the time that the measured machine predicts.
 pub type Probed = (String, [Nanos; 2]);
 
 /// A probe, and the times of its loop so far.
@@ -138,14 +141,15 @@ struct Timed {
 }
 
 impl Timed {
-    /// Prepares the exchange of a probe, and finds how many exchanges take long enough.
+    /// Prepares the exchange of a probe, and finds a number of exchanges that takes at least
+    /// [`LONG`].
     #[track_caller]
     fn of(probe: Probe, world: &World, u: &mut Window<u64>) -> Result<Self> {
         let exchange = adopt(&PROBE, world, [Arc::new(probe.schedule().clone())])?;
         let lines = probe.lines();
         let mut timed = Self { probe, exchange, rounds: 1, times: Vec::new(), lines };
-        // One loop may take long because it was interrupted. So the loop counts as long enough if
-        // two in a row are.
+        // One loop may take long because it was interrupted. So the number of exchanges is accepted
+        // only if two loops in a row take long enough.
         while timed.slowest(world, u)?.min(timed.slowest(world, u)?) < LONG {
             timed.rounds *= 2;
         }
@@ -169,7 +173,8 @@ impl Timed {
     }
 
     /// Returns how long the slowest rank takes to do this `rounds` times: write elements, exchange
-    /// them, and read those that came. Lines move between cores at each of these steps.
+    /// them, and read the elements that have arrived. Cache lines move between cores at each of
+    /// these steps.
     #[track_caller]
     fn slowest(&mut self, world: &World, u: &mut Window<u64>) -> Result<Duration> {
         world.barrier()?;

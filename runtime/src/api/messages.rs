@@ -68,10 +68,10 @@ impl<'w, S> Message<'w, S> {
         self
     }
 
-    /// Promises that a receive waits for the message.
+    /// Promises that a receive is already waiting when the message arrives.
     ///
     /// If no receive waits when the message arrives, the receive that takes it returns `ASSERT`,
-    /// and the message is lost. The send does not report that.
+    /// and the message is lost. The send does not report this error.
     #[doc(alias = "MPI_Rsend")]
     #[doc(alias = "MPI_Irsend")]
     pub fn ready(mut self) -> Self {
@@ -87,8 +87,8 @@ impl Message<'_> {
     /// [attached](World::attach_buffer) until this rank has been notified that the message was
     /// received. The message can still be received after this rank has left.
     ///
-    /// The send returns `BUFFER` if no buffer is attached or the buffer has no room. Then nothing
-    /// was sent. A buffer has room for at most 65,536 messages.
+    /// The send returns `BUFFER` if no buffer is attached or the buffer has no room. In that case
+    /// nothing was sent. A buffer has room for at most 65,536 messages.
     #[doc(alias = "MPI_Bsend")]
     #[doc(alias = "MPI_Ibsend")]
     pub fn buffered(mut self) -> Self {
@@ -101,11 +101,11 @@ impl Message<'_> {
     ///
     /// The elements are read at the call and can be reused when it returns.
     ///
-    /// The call returns at some time between its start and the receive. A rank keeps [some
-    /// messages](crate::Ranks::unexpected) that it has not received. If this memory is full, or if
-    /// the message is too long to be sent [at once](crate::Ranks::eager), the send waits until a
-    /// receive takes the message. A correct program does not depend on this memory: it also
-    /// completes if each send is [synchronous](Self::synchronous). With
+    /// The call returns at some time between its start and the receive. Each rank has memory for
+    /// [some messages](crate::Ranks::unexpected) that it has not received yet. If this memory is
+    /// full, or if the message is too long to be sent [at once](crate::Ranks::eager), the send
+    /// waits until a receive takes the message. A correct program does not depend on this memory:
+    /// it also completes if each send is [synchronous](Self::synchronous). With
     /// [`Check::Mpi`](crate::Check::Mpi) (`FENCEPOST_CHECK=mpi`) each send waits until a receive
     /// takes the message, like a synchronous send, so a program that depends on this memory is
     /// reported.
@@ -117,8 +117,8 @@ impl Message<'_> {
     /// [`buffered`](Self::buffered).
     ///
     /// # Cost
-    /// One message with two copies of the elements. A long message takes an envelope and then a
-    /// copy if memory is reached, or else two more messages for each 256 KiB.
+    /// One message with two copies of the elements. A long message first takes an envelope. Then it
+    /// takes one copy if memory is reached, and otherwise two more messages for each 256 KiB.
     ///
     /// # Source
     /// MPI 4.1, section 3.2.1 (MPI_SEND).
@@ -143,14 +143,14 @@ impl Message<'_> {
 /// Messages between two ranks, outside all windows. `planner/README.md` defines them in paragraphs
 /// 24 to 27.
 ///
-/// A receive takes the first message that it names, by sender and tag, in the order in which the
-/// sender sent them. Messages are not ordered with the operations on any window or with the
-/// messages of another world, and do not mix with them.
+/// A receive takes the first message that matches its sender and its tag. Matching messages of one
+/// sender are taken in the order in which they were sent. Messages are neither ordered nor mixed
+/// with the operations on any window or with the messages of another world.
 impl World {
     /// Begins a message to a rank, with a tag; [`send`](Message::send) and
     /// [`isend`](Message::isend) send elements in it.
     ///
-    /// A message to `None` is not sent, and the call does not wait.
+    /// A message to `None` is not sent, and its send does not wait.
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;
@@ -180,10 +180,10 @@ impl World {
     ///
     /// # Errors
     /// `RANK` for a rank that the world does not have. In these three cases the message is lost:
-    /// `TYPE` if it has elements of another type, `ASSERT` if it was [ready](Message::ready) too
-    /// early, and `NO_MEM` if there is no memory for it. `PROC_FAILED` if the sender has left or
-    /// died, or the world has ended. For a receive from any rank, `PROC_FAILED` if no other rank is
-    /// left or one has failed.
+    /// `TYPE` if it has elements of another type, `ASSERT` if it was a [ready](Message::ready)
+    /// message and arrived before a receive waited for it, and `NO_MEM` if there is no memory for
+    /// it. `PROC_FAILED` if the sender has left or died, or the world has ended. A receive from any
+    /// rank is also `PROC_FAILED` if no other rank is left or a rank has failed.
     ///
     /// # Source
     /// MPI 4.1, section 3.2.4 (MPI_RECV).
@@ -205,7 +205,7 @@ impl World {
     /// Receives like [`recv`](Self::recv), into a slice, or into a pair of a slice and a range or
     /// [`Datatype`] that names elements of it.
     ///
-    /// A message of fewer elements leaves the others as they were.
+    /// If the message has fewer elements, the remaining elements are unchanged.
     ///
     /// # Errors
     /// As [`recv`](Self::recv). Also `DISP` for elements that the slice does not have, and
@@ -234,7 +234,7 @@ impl World {
     /// Sends like [`Message::send`] and receives like [`recv_into`](Self::recv_into). The two
     /// messages may come in either order.
     ///
-    /// Ranks that all call it do not wait for each other in a cycle.
+    /// Ranks that all call `sendrecv` do not wait for each other in a cycle.
     ///
     /// # Errors
     /// As [`Message::send`] and [`recv_into`](Self::recv_into).
@@ -283,7 +283,7 @@ impl World {
         Ok(self.core().handler.report(found)?.unwrap_or_default())
     }
 
-    /// Does the same as [`probe`](Self::probe) if that would return at once. Otherwise returns
+    /// Does the same as [`probe`](Self::probe) if `probe` would return at once. Otherwise returns
     /// `None`.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! What a program calls: how ranks are run, worlds, windows and collectives.
+//! The interface that a program calls, to run ranks and to use worlds, windows, messages and
+//! requests.
 
 pub(crate) mod access;
 pub(crate) mod allocate;

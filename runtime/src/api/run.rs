@@ -27,8 +27,8 @@ use std::time::Duration;
 /// A world to be entered; see [`ranks`].
 ///
 /// A setting that the program leaves open is read from the environment when the world is entered.
-/// Without a variable it has its default. If a variable contradicts what the program sets, this is
-/// reported once, on standard error.
+/// Without a variable, the setting has its default. If a variable contradicts a setting of the
+/// program, the contradiction is reported once, on standard error.
 ///
 /// ```
 /// # use fencepost_runtime as fencepost;
@@ -77,7 +77,7 @@ pub struct Ranks {
     end_deadlocks: Option<bool>,
     eager: Option<usize>,
     unexpected: Option<usize>,
-    /// The numbers of supersteps and windows that each world counts as made before its first.
+    /// The numbers of supersteps and windows that each world counts as already made when it begins.
     before: (u32, u32),
 }
 
@@ -91,7 +91,7 @@ struct Entry {
     checking: Checking,
     plan: bool,
     explain: bool,
-    /// Whether rank 0 prints what its epochs did when its program ends.
+    /// Whether rank 0, when its program ends, prints what its epochs did.
     explain_all: bool,
     records: Records,
     stalls: Arc<Settings>,
@@ -107,9 +107,9 @@ const DEFAULT: Check = if cfg!(debug_assertions) { Check::Calls } else { Check::
 /// `ranks(5).run(|world| ..)?` runs a program on each rank, and `ranks(5).collect(|world| ..)?`
 /// also returns a value of each.
 ///
-/// In a job of processes these are the ranks of the job, which must have exactly `size`. Otherwise
-/// they are threads, at most 2048, or whatever `FENCEPOST_TRANSPORT` selects. A program that wants
-/// threads in every case requests them: `ranks(5).transport(TransportKind::Local)`.
+/// In a job of processes these are the ranks of the job, which must have exactly `size` ranks.
+/// Otherwise they are threads, at most 2048, or whatever `FENCEPOST_TRANSPORT` selects. A program
+/// that wants threads in every case requests them: `ranks(5).transport(TransportKind::Local)`.
 pub fn ranks(size: usize) -> Ranks {
     Ranks { size: Some(size), ..Ranks::default() }
 }
@@ -136,10 +136,10 @@ pub fn ranks(size: usize) -> Ranks {
 /// ```
 ///
 /// Environment variables whose names begin with `FENCEPOST_` set the rest, as the methods of
-/// [`Ranks`] do for one world: `fencepost env` lists them. With `FENCEPOST_TRANSPORT=shm` or `tcp`
-/// the program starts processes: see [`launch`](crate::launch()). A variable with an unknown name
-/// is reported on standard error together with the nearest known name, once in a process; in a job,
-/// rank 0 reports it.
+/// [`Ranks`] do for one world. `fencepost env` lists these variables. With
+/// `FENCEPOST_TRANSPORT=shm` or `tcp` the program starts processes: see
+/// [`launch`](crate::launch()). A variable with an unknown name is reported on standard error
+/// together with the nearest known name, once in a process; in a job, rank 0 reports it.
 ///
 /// A program may run several worlds one after another, and one inside another on the same thread.
 /// In a job of processes, the worlds of the processes are paired by the order in which each process
@@ -215,20 +215,20 @@ impl Ranks {
         self
     }
 
-    /// Sets the model of what communication costs.
+    /// Sets the model of the costs of communication.
     ///
-    /// Every prediction and every choice of this world and its parts follows it. The default is
-    /// that of [`Machine`], a two-core server. The variable is `FENCEPOST_MACHINE`.
+    /// Every prediction and every choice of this world and its parts follows the model. The default
+    /// is that of [`Machine`], a two-core server. The variable is `FENCEPOST_MACHINE`.
     ///
-    /// All ranks must give the same model: if they differ, the first call that all ranks make is
-    /// `RMA_SYNC` on all.
+    /// All ranks must give the same model: if the models differ, the first call that all ranks make
+    /// returns `RMA_SYNC` on all ranks.
     pub fn machine(mut self, machine: Machine) -> Self {
         self.machine = Some(machine);
         self
     }
 
     /// Sets the census: how ranks find out at fences, barriers and short collectives which ranks
-    /// have entered them, and which rank has something for which other.
+    /// have entered them, and which rank has something for which other rank.
     ///
     /// The setting holds for this world and its parts. By default the machine model decides.
     /// Results have the same bits and errors have the same names with each census. In a sparse
@@ -238,8 +238,8 @@ impl Ranks {
     /// next fence, provided that the model predicts it to be faster. This setting is for
     /// measurements. The variable is `FENCEPOST_CENSUS=direct|sparse|reduced`.
     ///
-    /// All ranks must choose the same census: if they differ, the first call that all ranks make
-    /// ends the world with `RMA_SYNC`.
+    /// All ranks must choose the same census: if the choices differ, the first call that all ranks
+    /// make ends the world with `RMA_SYNC`.
     pub fn census(mut self, census: Census) -> Self {
         self.census = Some(census);
         self
@@ -259,7 +259,7 @@ impl Ranks {
         self
     }
 
-    /// Sets how far this world and its parts look for mistakes while they run.
+    /// Sets which mistakes this world and its parts look for while they run.
     ///
     /// The default is `Calls` in debug builds and `Off` in others. The variable is
     /// `FENCEPOST_CHECK=off|calls|conflicts|mpi`.
@@ -269,14 +269,14 @@ impl Ranks {
     ///
     /// With `Conflicts`, these are errors:
     ///
-    /// - **A fence** of an epoch in which two operations conflict applies nothing. It is
+    /// - **A fence** of an epoch in which two operations conflict applies nothing. It returns
     ///   `RMA_CONFLICT` on the rank that owns the elements and on both origins, with both lines,
     ///   and `RMA_SYNC` on the others.
     /// - **The wait of an exposure** is `RMA_CONFLICT` if two operations of its accesses conflict.
     ///   **The unlock, flush or load of a shared epoch** is `RMA_CONFLICT` if the epoch conflicts
-    ///   with another epoch and nothing orders the two. After either, all ranks are notified in the
-    ///   same way by their next [`barrier`](crate::World::barrier), or when they change a window
-    ///   over to locks or back.
+    ///   with another epoch and nothing orders the two. After either error, all ranks are notified
+    ///   in the same way by their next [`barrier`](crate::World::barrier), or when they change a
+    ///   window over to locks or back.
     /// - **A put that writes an element twice** is `RMA_CONFLICT` at its call, with both lines, and
     ///   is not part of the epoch. The same holds for an operation that conflicts with an earlier
     ///   one of the same rank in the epoch of a fence or in an access.
@@ -287,7 +287,8 @@ impl Ranks {
     /// stored into its part since the window was made or last fenced, and another rank accesses the
     /// part in a way that MPI then leaves undefined. In the second, a rank has stored into the
     /// section of one of its own operations after the call. In addition, a broadcast, a scatter, a
-    /// reduction to one rank, a gather and a scan order epochs of locks only as in MPI.
+    /// reduction to one rank, a gather and a scan then order epochs of locks only as far as they do
+    /// in MPI.
     ///
     /// A superstep with a conflict is not prepared or loaded: the call returns `RMA_CONFLICT` on
     /// the ranks that know the conflict. A superstep is not checked while it runs.
@@ -312,8 +313,8 @@ impl Ranks {
         self
     }
 
-    /// Sets the number of bytes that hold the operations under locks for each part of a window, for
-    /// the search for conflicts.
+    /// Sets the number of bytes, for each part of a window, in which the search for conflicts keeps
+    /// the operations under locks.
     ///
     /// The default is 1 MiB. The variable is `FENCEPOST_CHECK_MEMORY`. Each rank has an equal share
     /// of this memory at each part. An operation on one run of elements takes 64 bytes of the
@@ -346,33 +347,35 @@ impl Ranks {
     /// cargo run --release --target x86_64-unknown-linux-gnu
     /// ```
     ///
-    /// `--target` excludes build scripts and macros. Copies and comparisons of slices are seen as
-    /// well, and system calls may be given elements. Loads by code that was compiled differently
-    /// are not seen: code that the standard library compiles once for all programs (such as the
-    /// formatting of a number, as in `println!("{}", u[3])`), other languages, assembly, and the
-    /// system. An ordinary build sees the loads of all code but the system's.
+    /// With `--target`, these flags do not apply to build scripts and macros. Copies and
+    /// comparisons of slices are seen as well, and system calls may be given elements. Loads by
+    /// code that was compiled differently are not seen: code that the standard library compiles
+    /// once for all programs (such as the formatting of a number, as in `println!("{}", u[3])`),
+    /// other languages, assembly, and the system. An ordinary build sees the loads of all code but
+    /// the system's.
     ///
-    /// **In an ordinary build** the second mapping is protected from the call that makes the window
-    /// on. Each access raises a signal, is recorded, and is then executed by itself. This has
-    /// consequences:
+    /// **In an ordinary build** the second mapping is protected from the moment when the window is
+    /// made. Each access raises a signal, is recorded, and is then executed as a single
+    /// instruction. This has consequences:
     ///
     /// - **A system call that the program passes elements to** (`file.write_all(bytes_of(&u[..]))`,
     ///   a read into the window) fails with EFAULT between two fences, since a system call raises
     ///   no signal. Copy the elements first. Calls of this crate accept elements.
-    /// - A load that also stores, as in `u[i] += 1`, may be seen only as a store. After a long
-    ///   copy, the rest of its pages is not seen. If several threads of the program access
-    ///   elements, one may load unseen while another one does.
+    /// - A load that also stores, as in `u[i] += 1`, may be seen only as a store. The pages of a
+    ///   long copy stay open after it, so later loads from these pages are not seen. If several
+    ///   threads of the program access elements, one may load unseen while another one does.
     /// - At most 1024 windows of a process are watched. No window is watched while SIGSEGV or
     ///   SIGTRAP is blocked, or has a handler that was installed after the handler of this crate.
     ///   Signals that belong to no window go to the handlers that were installed before.
     ///
     /// In both kinds of build:
     ///
-    /// - A load is what the processor executes. An optimised build may load the target of a
-    ///   reference, or an element of an array whose length is part of its type, before the
-    ///   condition under which the source reads it. Such a load is reported.
+    /// - The loads that count are those that the processor executes. An optimised build may load
+    ///   the target of a reference, or an element of an array whose length is part of its type,
+    ///   before the condition under which the source reads it. Such a load is reported.
     /// - If one instruction loads several elements, only the first is seen.
-    /// - What the program passes to calls of this crate may be read unseen.
+    /// - If the program passes elements to a call of this crate, the loads of that call may not be
+    ///   seen.
     /// - A window that was made for locks is not watched. No window is watched on a processor other
     ///   than x86-64, or if memory cannot be mapped twice. A rank reports the first of its own
     ///   windows that is not watched.
@@ -392,14 +395,14 @@ impl Ranks {
     /// that finds the conflict. The line holds the window, the rank and the elements, and the rank,
     /// kind, file, line and column of both operations; also `refused` if the later operation was
     /// refused at its call. By default there is no file; [`run()`] reads `FENCEPOST_CHECK_REPORT`.
-    /// The file must be a regular one: nothing is written to a device or a named pipe. If it cannot
-    /// be written, each process prints this once, on standard error.
+    /// The file must be a regular file: nothing is written to a device or a named pipe. If it
+    /// cannot be written, each process prints this once, on standard error.
     pub fn check_report(mut self, file: impl Into<PathBuf>) -> Self {
         self.check_report = Some(file.into());
         self
     }
 
-    /// Sets whether records of what epochs do, and why, are kept for
+    /// Sets whether a record of each epoch, with its actions and their reasons, is kept for
     /// [`World::explain_last`](crate::World::explain_last).
     ///
     /// If the variable enables them, rank 0 also prints all of them on standard error when its
@@ -420,11 +423,11 @@ impl Ranks {
 
     /// Sets how long a wait lasts before it is reported.
     ///
-    /// It is reported again each time that its duration has doubled. `None` disables the reports,
-    /// and the default is 10 seconds. With a duration of zero, a wait is reported as soon as the
-    /// rank would sleep. The report contains which rank waits for which, in which call, how many of
-    /// the awaited things have arrived, and where the awaited rank is, if that is known. The
-    /// variable is `FENCEPOST_STALL`.
+    /// The wait is reported again each time that its duration has doubled. `None` disables the
+    /// reports, and the default is 10 seconds. With a duration of zero, a wait is reported as soon
+    /// as the rank would sleep. The report contains which rank waits for which, in which call, how
+    /// many of the awaited things have arrived, and where the awaited rank is, if that is known.
+    /// The variable is `FENCEPOST_STALL`.
     ///
     /// # Cost
     /// Nothing until a waiting rank would sleep; from then on, one reading of the clock each time
@@ -434,18 +437,19 @@ impl Ranks {
         self
     }
 
-    /// Sets the function that the waiting rank calls, within the wait, for each wait that lasts.
+    /// Sets the function that a waiting rank calls, within the wait, with each
+    /// [report](Self::stall) of the wait.
     ///
-    /// Without one, the reports are lines on standard error. The function must not call anything of
-    /// a world. A panic in it is caught: the wait continues, and the function is not called for
-    /// that wait again.
+    /// Without such a function, the reports are lines on standard error. The function must not call
+    /// methods of a world. A panic in it is caught: the wait continues, and the function is not
+    /// called for that wait again.
     pub fn on_stall(mut self, told: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
         self.on_stall = Some(OnStall(Arc::new(told)));
         self
     }
 
-    /// Sets whether a cycle of waits ends the worlds of its ranks. In a cycle, ranks wait for each
-    /// other, or each for any of several ranks that also wait in it.
+    /// Sets whether a cycle of waits ends the worlds of its ranks. In a cycle, each rank waits for
+    /// another rank of the cycle, or for any of several ranks that are all in the cycle.
     ///
     /// If so, each of these ranks returns an error that names which rank waits for which and in
     /// which call. Otherwise the cycle is only reported.
@@ -453,8 +457,8 @@ impl Ranks {
     /// Ranks of one world that are in different collective calls are notified at once. A cycle is
     /// recognised within some seconds, and never by mistake. Two kinds of ranks are never part of a
     /// recognised cycle: one that waits for any of more than 64 ranks, and one that has begun to
-    /// receive in another world, since what it receives there may let others continue. The variable
-    /// is `FENCEPOST_DEADLOCK`.
+    /// receive in another world, since a message that arrives there may let others continue. The
+    /// variable is `FENCEPOST_DEADLOCK`.
     pub fn end_deadlocks(mut self, ends: bool) -> Self {
         self.end_deadlocks = Some(ends);
         self
@@ -462,11 +466,11 @@ impl Ranks {
 
     /// Sets the size in bytes of the longest message that is sent together with its elements.
     ///
-    /// The default is 16,384, and 1,048,576 to a rank of another host or by TCP. It is never more
-    /// than an equal part of [`unexpected`](Self::unexpected), less 64; 0 allows only empty
-    /// messages. For longer messages only the envelope is sent at first; the elements follow when a
-    /// receive has taken the message. So a [send](crate::Message::send) of a longer message waits
-    /// for its receive. [`run()`] reads `FENCEPOST_EAGER`.
+    /// The default is 16,384, and 1,048,576 to a rank of another host or by TCP. The size is never
+    /// more than one rank's equal part of [`unexpected`](Self::unexpected), less 64; 0 allows only
+    /// empty messages. For longer messages only the envelope is sent at first; the elements follow
+    /// when a receive has taken the message. So a [send](crate::Message::send) of a longer message
+    /// waits for its receive. [`run()`] reads `FENCEPOST_EAGER`.
     pub fn eager(mut self, bytes: usize) -> Self {
         self.eager = Some(bytes);
         self
@@ -479,11 +483,11 @@ impl Ranks {
     /// this file, with a line of JSON for the run and for each call. Later runs of the program
     /// append to the file.
     ///
-    /// For each call, the profile has the number of its runs; the time of a run on the rank where
-    /// it took least, and on that where it took most; how long ranks waited in it, and for which
-    /// rank; the frames and bytes that were posted; and, if it was prepared, the predicted time. A
-    /// call inside another one, such as the exchange of a collective, is part of that one. Where
-    /// ranks share memory, waits of less than a microsecond are not seen. The variable is
+    /// For each call, the profile has the number of its runs; the time of a run on the fastest rank
+    /// and on the slowest rank; how long ranks waited in it, and for which rank; the frames and
+    /// bytes that were posted; and, if it was prepared, the predicted time. A call inside another
+    /// call, such as the exchange of a collective, is a part of the outer call. Where ranks share
+    /// memory, waits of less than a microsecond are not seen. The variable is
     /// `FENCEPOST_PROFILE=on|off`, or the path of a file.
     ///
     /// ```
@@ -496,22 +500,22 @@ impl Ranks {
     /// ```
     ///
     /// # Cost
-    /// Some 60 ns for each call. At the end, rank 0 waits for what the other ranks have recorded,
-    /// but at most as long as its own program took, or ten seconds if that is longer. The profile
-    /// names ranks that have failed or come later.
+    /// Some 60 ns for each call. At the end, rank 0 waits for the records of the other ranks, but
+    /// at most as long as its own program took, or ten seconds if that is longer. The profile names
+    /// the ranks that have failed or whose records arrive later.
     pub fn profile(mut self, file: Option<PathBuf>) -> Self {
         self.profile = Some(file.map_or(ProfileTo::Printed, ProfileTo::File));
         self
     }
 
-    /// Lets each rank write what it does to this folder, as `FENCEPOST_TRACE` does.
+    /// Sets the folder to which each rank writes its trace, as `FENCEPOST_TRACE` does.
     #[doc(hidden)]
     pub fn trace(mut self, folder: PathBuf) -> Self {
         self.trace = Some(folder);
         self
     }
 
-    /// Sets how many bytes of messages a rank keeps for receives to come.
+    /// Sets how many bytes of messages a rank keeps for later receives.
     ///
     /// The default is 16 MiB. Each of the ranks may fill an equal part, and a message takes 64
     /// bytes in addition to its elements. A [send](crate::Message::send) that finds no room waits
@@ -526,18 +530,19 @@ impl Ranks {
 
     /// Runs `program` on every rank of this process.
     ///
-    /// With ranks as threads these are all ranks, on a thread each. With a transport of processes
-    /// it is the rank of this process. A process that is in no job first becomes one: see
-    /// [`launch`](crate::launch()). In a job, each transport of processes means that of the job.
+    /// If ranks are threads, these are all ranks, each on its own thread. With a transport of
+    /// processes it is the rank of this process. A process that is in no job first becomes one: see
+    /// [`launch`](crate::launch()). In a job, each transport of processes means the transport of
+    /// the job.
     ///
     /// # Errors
     /// As [`run()`]. If ranks are threads, a rank that panicked becomes an error that reports the
     /// panic. A rank that is a process resumes its panic after it has left the world, so the
     /// process exits with code 101 unless the panic is caught. Every other rank gets an error that
-    /// names the rank.
+    /// names the rank that panicked.
     ///
-    /// Returns `ARG` if a thread of a rank's process calls this while another thread is in it: see
-    /// [`run()`].
+    /// Returns `ARG` if a thread of a rank's process calls this while another thread of the process
+    /// is in such a call: see [`run()`].
     pub fn run(&self, program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
         self.collect(program).map(drop)
     }
@@ -590,7 +595,7 @@ impl Ranks {
         use environment::{bytes, either, machine, read, size, text, word};
         const ON: [(&str, bool); 2] = [("on", true), ("off", false)];
         let given = TransportKind::from_environment()?;
-        // A program that requests threads gets them, even in a job.
+        // A program that requests threads gets threads, even in a job.
         let asked = self.transport.as_ref().or(given.as_ref());
         let threads = asked.is_some_and(|transport| !transport.is_of_processes());
         match asked {
@@ -638,8 +643,8 @@ impl Ranks {
             eager: either(self.eager, "FENCEPOST_EAGER", bytes)?.or(default.eager),
             unexpected: either(self.unexpected, "FENCEPOST_UNEXPECTED", bytes)?.unwrap_or(default.unexpected),
         };
-        // In a job, the environment's recording is of the job's worlds, and not of worlds of
-        // threads.
+        // In a job, a recording that the environment requests is of the job's worlds, and not of
+        // worlds of threads.
         let is_in_job = fencepost_job::joined().is_some() || std::env::var_os("FENCEPOST_JOB").is_some();
         let is_recorded = !(threads && is_in_job);
         let profile = either(self.profile.clone(), "FENCEPOST_PROFILE", ProfileTo::given)?;
@@ -848,8 +853,8 @@ impl Entry {
             }
             Ok(Err(error)) => {
                 world.core().end_for_part(&error);
-                // A rank that stops has failed no other rank, which may still be in the exchange
-                // after which it stops as well.
+                // A rank that stops does not fail the others. They may still be in the exchange
+                // after which they stop as well.
                 let failed = || Leave::Failed(error.to_string());
                 world.leave(if is_stopping { Leave::Finished } else { failed() });
                 End::Error(error)

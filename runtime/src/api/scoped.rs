@@ -20,8 +20,8 @@ use std::panic::Location;
 /// An epoch that ends together with its closure: see [`Window::epoch`] and
 /// [`Window::epoch_between`].
 ///
-/// It derefs to the window or the [`Access`](crate::Access) whose epoch it is, so it has all calls
-/// of a window or an access.
+/// An `Epoch` derefs to its window or its [`Access`](crate::Access), so it has all calls of a
+/// window or an access.
 pub struct Epoch<'scope, 'env: 'scope, T: Element, C = &'env Window<T>> {
     pub(super) window: &'env Window<T>,
     pub(super) calls: C,
@@ -56,7 +56,8 @@ pub(super) type Ticketed<'env, T> = (Ticket<T>, &'env mut [T]);
     note = "give a mutable reference to a slice, array or `Vec` of elements (`&mut values`, `&mut values[..]`), or a pair of one and a range or `Datatype` that names elements of it"
 )]
 pub trait Destination<'env, T: Element> {
-    /// Returns the buffer, and, if not all of its elements are filled, which elements are.
+    /// Returns the buffer, and also the elements to fill if these are not all elements of the
+    /// buffer.
     #[doc(hidden)]
     fn buffer(self) -> (&'env mut [T], Option<Datatype>);
 }
@@ -78,8 +79,8 @@ impl<'scope, 'env, T: Element> Epoch<'scope, 'env, T> {
     /// over.
     ///
     /// `epoch.fetch_into(target, 0, &mut values)` fills the buffer, and `epoch.fetch_into(target,
-    /// 0, (&mut values, &column))` some elements of it. The buffer holds them when the epoch has
-    /// ended.
+    /// 0, (&mut values, &column))` some elements of it. The buffer holds the elements when the
+    /// epoch has ended.
     ///
     /// # Errors
     /// As [`Put::to`](crate::Put::to).
@@ -108,7 +109,7 @@ impl<'scope, 'env, T: Element> Epoch<'scope, 'env, T> {
         self.slow_path((into, elements), target, TargetRegion::At(at), site)
     }
 
-    /// Calls a get that does not take the fast path.
+    /// Collects a get that does not take the fast path.
     #[cold]
     #[inline(never)]
     fn slow_path(
@@ -131,9 +132,9 @@ impl<'scope, T: Element, C> Epoch<'scope, '_, T, C> {
 }
 
 impl WindowCore {
-    /// Collects a get into a buffer that is borrowed until the epoch is over. The arguments are the
-    /// first address of the buffer, its number of elements, and, if not all of them are filled,
-    /// which elements are.
+    /// Collects a get into a buffer that is borrowed until the epoch is over. The first arguments
+    /// are the address of the buffer, its number of elements, and the elements to fill if these are
+    /// not all.
     fn borrowed(
         &self,
         (to, len): (*mut u8, usize),
@@ -165,8 +166,8 @@ impl<T: Element, C> Deref for Epoch<'_, '_, T, C> {
     }
 }
 
-/// Runs the closure, then the fence. If the closure fails or unwinds, nothing that it collected is
-/// left.
+/// Runs the closure, then the fence. If the closure fails or unwinds, all operations that it
+/// collected are discarded.
 pub(crate) fn run<'env, T: Element, R>(
     window: &'env mut Window<T>,
     call: &Call,
@@ -205,7 +206,7 @@ impl Drop for Unwound<'_> {
     }
 }
 
-/// Fences the epoch, whose closure returned the error `failed`, if any.
+/// Fences the epoch. `failed` is the error that the closure returned, if any.
 fn end(core: &WindowCore, call: &Call, failed: Option<Error>) -> Result<()> {
     let own = failed.is_some();
     if own {
@@ -214,6 +215,6 @@ fn end(core: &WindowCore, call: &Call, failed: Option<Error>) -> Result<()> {
     core.world.calls.begin();
     let ended = fence::fence(&core.world, &[core], call, failed);
     core.world.calls.leave();
-    // The closure's own error was not found by this call.
+    // The handler gets only errors that this call found, and not the closure's own error.
     if own { ended } else { core.handler.report(ended) }
 }

@@ -65,8 +65,8 @@ fn members_of(core: &WorldCore, call: &Call, colour: Option<u32>, key: i64) -> R
     Ok(members.into_iter().map(|(_, rank)| rank).collect())
 }
 
-/// Returns the first member on the host of this rank, which lays out the part of the new world
-/// there.
+/// Returns the first member on this rank's host. That member lays out the host's part of the new
+/// world.
 fn leader(core: &WorldCore, members: &[usize]) -> Option<usize> {
     let endpoint = core.endpoint.borrow();
     let host = endpoint.host(core.rank);
@@ -74,8 +74,8 @@ fn leader(core: &WorldCore, members: &[usize]) -> Option<usize> {
 }
 
 /// Lays out the new world if this rank is its first member, or a part of it if this rank is the
-/// [leader] on its host. Returns what the other members need to join: the numbers that the
-/// transport gave. If the transport gave ends instead, the registry keeps them.
+/// [leader] on its host. Returns the numbers that the transport assigned, which the other members
+/// need to join. If the transport made endpoints instead, the registry keeps these.
 fn found(core: &WorldCore, attempt: u64, members: &[usize]) -> Vec<u8> {
     let leads = members.first() == Some(&core.rank);
     let leads_host = members.contains(&core.rank) && leader(core, members) == Some(core.rank);
@@ -94,9 +94,9 @@ fn found(core: &WorldCore, attempt: u64, members: &[usize]) -> Vec<u8> {
     }
 }
 
-/// Joins the new world, given the result of [`found`] of each rank. Returns the world's number, how
-/// many ranks of this process know it by that number, and the endpoint of this rank, which is
-/// member `index`.
+/// Joins the new world. `founded` has the result of [`found`] for each rank, and this rank is
+/// member `index`. Returns the world's number, the number of ranks of this process that use that
+/// number, and the endpoint of this rank.
 ///
 /// # Errors
 /// `SIZE` if a member could not lay out the new world.
@@ -129,8 +129,8 @@ fn join(
     Ok(((id, members.len()), end))
 }
 
-/// Gives `part` the settings of `core` and its place among the parts of `core`. The ranks of `part`
-/// are the `members` of `core`.
+/// Gives `part` the settings of `core`, and adds it to the parts of `core`. The ranks of `part` are
+/// the `members` of `core`.
 fn inherit(part: &Rc<WorldCore>, core: &Rc<WorldCore>, members: &[usize]) {
     part.supersteps.check(core.supersteps.checks());
     part.checks.set(core.checks.checking.borrow().clone());
@@ -152,7 +152,7 @@ fn inherit(part: &Rc<WorldCore>, core: &Rc<WorldCore>, members: &[usize]) {
     if let Some(recorder) = core.reports.recorder.get() {
         let ranks = (0..members.len()).map(|rank| part.stalls.borrow().waits.rank(rank) as u32);
         let ranks: Vec<u32> = ranks.collect();
-        // All members find the same number, and hardly any other world has it.
+        // All members compute the same number, and hardly any other world has this number.
         let mut hash = DefaultHasher::new();
         (&ranks, core.calls.made.get(), core.reports.traced_as.get()).hash(&mut hash);
         part.reports.traced_as.set((hash.finish() as u32 & 0xff_ffff) | 1);
@@ -165,10 +165,10 @@ fn inherit(part: &Rc<WorldCore>, core: &Rc<WorldCore>, members: &[usize]) {
     *part.windows.unfenced.borrow_mut() = core.windows.unfenced.borrow().clone();
 }
 
-/// The first byte of what the first member of a new world sends the others, if the world has the
-/// number that follows.
+/// The first byte that a rank sends about a new world if the number of the world follows.
 const FOUNDED: u8 = 1;
-/// The same byte if the world was laid out in this process.
+/// The first byte if no number follows: the registry has the endpoints, or this rank lays out
+/// nothing.
 const FOUNDED_HERE: u8 = 2;
-/// The same byte if the world was not laid out, for the reason that follows.
+/// The first byte if the world was not laid out. The reason follows.
 const NOT_FOUNDED: u8 = 0;

@@ -21,39 +21,43 @@ impl<T: Element> Window<T> {
     ///
     /// If ranks only exchange messages:
     ///
-    /// - An *aggressive* operation whose source is a slice leaves at the call.
-    /// - *Pipelined* operations leave in frames of about the chunk size of the machine model, each
-    ///   as soon as the frame is full. The target stages them until its fence.
-    /// - In both cases, operations that were collected earlier for the same target leave first,
+    /// - An *aggressive* operation whose source is a slice is sent at the call.
+    /// - *Pipelined* operations are sent in frames of about the chunk size of the machine model,
+    ///   each as soon as the frame is full. The target stages the operations until its fence.
+    /// - In both cases, operations that were collected earlier for the same target are sent first,
     ///   since order is kept. A section is read at the fence and therefore holds back all puts
     ///   after it.
-    /// - Everything else, gets included, leaves in one frame at the fence.
+    /// - All other operations, gets included, are sent in one frame at the fence.
     /// - *Auto* considers the last epoch that began at the same line (of a fence, or of a
-    ///   superstep's call). It is pipelined if the operations of that epoch were large enough and
-    ///   differed from those of the epoch before it at that line. Otherwise it is aggregated.
+    ///   superstep's call). An operation is pipelined if the operations of that last epoch were
+    ///   large enough and differed from those of the epoch before it at that line. Otherwise the
+    ///   operation is aggregated.
     /// - *Direct* is not available and is treated as aggregated.
     ///
-    /// While calls are compared with a superstep's pattern, nothing leaves early.
+    /// While calls are compared with a superstep's pattern, nothing is sent before the fence.
     ///
-    /// If memory is shared, nothing leaves, since the target reads what the origin has collected:
+    /// If memory is shared, nothing is sent, since the target reads the operations where the origin
+    /// has collected them:
     ///
     /// - A section that is a source is *direct* if the target reads it in place. *Auto* chooses
-    ///   that if the machine model predicts that it saves more than the wait for the reader costs.
-    ///   In every other mode the section is copied when the fence is entered.
+    ///   *direct* if the machine model predicts that reading in place saves more than the wait for
+    ///   the reader costs. In every other mode the section is copied when the fence is entered.
     /// - A get of more than one element is copied directly to its destination in *direct* and
     ///   *auto*, and staged in every other mode.
-    /// - If other ranks read elements that an epoch writes, the reader stages what is direct.
+    /// - If other ranks read elements that an epoch writes, the reader stages the elements that are
+    ///   otherwise read directly.
     pub fn set_mode(&mut self, mode: Mode) {
         self.core.fence.mode.set(mode);
         self.core.allow(self.core.is_short());
     }
 
-    /// Sets what is done with an error of this window's calls before the call returns it.
+    /// Sets the handler for errors of this window's calls. A call passes an error to the handler
+    /// before it returns the error.
     ///
-    /// A window begins with the handler of the world that made it. These calls are its puts,
-    /// accumulates and gets, those of a superstep included, and the fences and supersteps of this
-    /// window alone. Fences and supersteps of several windows use the handler of the world
-    /// ([`World::on_error`](crate::World::on_error)).
+    /// A window begins with the handler of the world that made it. The handler is used for the
+    /// window's puts, accumulates and gets, those of a superstep included, and for the fences and
+    /// supersteps of this window alone. Fences and supersteps of several windows use the handler of
+    /// the world ([`World::on_error`](crate::World::on_error)).
     ///
     /// # Source
     /// MPI 4.1, section 9.3 (MPI_WIN_SET_ERRHANDLER).
@@ -91,23 +95,23 @@ impl<T: Element> Window<T> {
 
     /// Gets elements of a target into a section: `u.get(0..4).from(target, region)?`.
     ///
-    /// The get reads what the target holds when it enters the fence, and lands before any put of
-    /// the epoch is applied. From a rank whose memory is not reached, an epoch may get at most 256
-    /// times the whole of its window, or 16 MiB if that is more. Beyond that the fence returns
-    /// `SIZE`.
+    /// The get reads the elements that the target holds when the target enters the fence, and lands
+    /// before any put of the epoch is applied. From a target whose memory is not reached, an epoch
+    /// may get at most 256 times the size of the target's part, or 16 MiB if that is more. Beyond
+    /// that the fence returns `SIZE`.
     #[doc(alias = "MPI_Get")]
     #[inline]
     pub fn get<S: Section<T>>(&self, into: S) -> Get<'_, Self, S> {
         Get::new(self, into)
     }
 
-    /// Gets elements of a target into a ticket, which holds them after the fence.
+    /// Gets elements of a target into a ticket, which holds the elements after the fence.
     ///
     /// The elements are those of a range or a datatype, or the one at a displacement.
     ///
     /// # Errors
     /// As [`Put::to`]. If the target is `None`, also `NO_MEM` for more elements than there is
-    /// memory for. For a rank, the fence reports that.
+    /// memory for. If the target is a rank, the fence reports this error.
     #[track_caller]
     pub fn fetch(
         &self,
@@ -129,13 +133,14 @@ impl<T: Element> Window<T> {
     ///
     /// - `RMA_SYNC` if ranks fence different windows or are in different supersteps. Nothing is
     ///   applied, and the world goes on.
-    /// - `NO_MEM` if there is no memory for what this rank puts or gets. The other ranks then get
-    ///   `RMA_SYNC`. Nothing is applied, and the world goes on.
-    /// - `NO_MEM` if this rank has to stage what others put, and cannot. The world has ended.
+    /// - `NO_MEM` if there is no memory for the elements that this rank puts or gets. The other
+    ///   ranks then get `RMA_SYNC`. Nothing is applied, and the world goes on.
+    /// - `NO_MEM` if this rank has to stage elements that others put, and has no memory for them.
+    ///   The world has ended.
     /// - `PROC_FAILED` if a rank has left or died. The world has ended.
     ///
     /// # Cost
-    /// If all ranks share memory, or are few, one exchange of a notification between each two
+    /// If all ranks share memory, or are few, one exchange of a notification between each pair of
     /// ranks. In shared memory a notification is a cache line. For many ranks that exchange
     /// messages, log2 p rounds of one message for each rank, or for one rank of each group
     /// ([`Ranks::census`](crate::Ranks::census)). If there are operations for a rank whose memory
@@ -152,7 +157,7 @@ impl<T: Element> Window<T> {
         self.core.handler.report(fence::fence(&self.core.world, &[&*self.core], &call, None))
     }
 
-    /// Takes the place, in a superstep, of a fence that orders no operation.
+    /// Replaces, in a superstep, a fence that orders no operation.
     #[doc(hidden)]
     #[track_caller]
     pub fn orders_nothing(&mut self) -> Result<()> {

@@ -1,4 +1,5 @@
-//! The methods of [`World`] for fences, barriers and settings, and those that describe it.
+//! The methods of [`World`] for fences, barriers and settings, and the methods that describe a
+//! world.
 
 use crate::check;
 use crate::fence;
@@ -28,7 +29,7 @@ impl World {
         })
     }
 
-    /// Takes the place, in a superstep, of a fence that orders no operation.
+    /// Replaces, in a superstep, a fence that orders no operation.
     #[doc(hidden)]
     #[track_caller]
     pub fn orders_nothing<'w>(&self, windows: impl Windows<'w>) -> Result<()> {
@@ -50,7 +51,7 @@ impl World {
         })
     }
 
-    /// Returns the machine model by which this world decides. `FENCEPOST_MACHINE` or
+    /// Returns the machine model on which this world bases its decisions. `FENCEPOST_MACHINE` or
     /// [`Ranks::machine`](crate::Ranks::machine) sets it; otherwise it is [`Machine::default`]. It
     /// is the same on all ranks.
     ///
@@ -61,17 +62,19 @@ impl World {
         &self.core.machine
     }
 
-    /// Sets what is done with an error of this world's calls before the call returns it.
+    /// Sets the handler for errors of this world's calls. A call passes an error to the handler
+    /// before it returns the error.
     ///
-    /// By default, nothing is done. These calls are all calls on the world itself, and fences and
-    /// supersteps of several windows. Calls on one window, its fences and supersteps included, use
-    /// the handler of that window ([`Window::on_error`](crate::Window::on_error)). Each error is
-    /// passed once, to the handler of the call that found it, on the rank that returns it.
+    /// By default, the call only returns the error. The handler is used for all calls on the world
+    /// itself, and for fences and supersteps of several windows. Calls on one window, its fences
+    /// and supersteps included, use the handler of that window
+    /// ([`Window::on_error`](crate::Window::on_error)). Each error is passed to one handler only:
+    /// the handler of the call that found the error, on the rank that returns the error.
     ///
     /// The handler holds for this rank; other ranks may set another one. Windows and worlds that
-    /// are made from now on begin with it. A handler cannot undo an error. It does not have the
-    /// world, so it cannot call anything of it. Errors of `run` itself, of compiling without a
-    /// world, and of the program do not reach a handler.
+    /// are made from now on begin with it. A handler cannot undo an error. It has no access to the
+    /// world, so it cannot call methods of the world. Errors of `run` itself, of compiling without
+    /// a world, and of the program do not reach a handler.
     ///
     /// # Cost
     /// Nothing, unless there is an error.
@@ -87,8 +90,8 @@ impl World {
     /// Returns which ranks of this world share memory.
     ///
     /// This is the placement that a plan for the world is compiled for, by
-    /// [`Compiled::with`](crate::Compiled::with). It is the same on all ranks; a world that was
-    /// split off has its own.
+    /// [`Compiled::with`](crate::Compiled::with). The placement is the same on all ranks. A world
+    /// that was split off has its own placement.
     ///
     /// Ranks in one group of the placement share memory. If the hosts have different numbers of
     /// successive ranks, more ranks may share memory than a [`Placement`] can express.
@@ -104,11 +107,11 @@ impl World {
         self.core.reach.placement
     }
 
-    /// Sets whether order is kept in the epochs that end, and the supersteps that are prepared,
-    /// from now on.
+    /// Sets whether order is kept in the epochs that end from now on, and in the supersteps that
+    /// are prepared from now on.
     ///
-    /// All ranks must set the same order: a fence or a `prepare` in which they differ is `RMA_SYNC`
-    /// on all.
+    /// All ranks must set the same order: a fence or a `prepare` in which the orders differ returns
+    /// `RMA_SYNC` on all ranks.
     ///
     /// With [`Order::Relaxed`], each element takes each of its operations exactly once, in some
     /// order. Schedules may use that freedom. Epochs that are not compiled keep the canonical
@@ -134,9 +137,9 @@ impl World {
     /// As [`Window::fence`](crate::Window::fence).
     ///
     /// # Cost
-    /// The cost of an empty fence: one round, in which each two ranks exchange a notification. Many
-    /// ranks that exchange messages take log2 p rounds instead. Each round has one message for each
-    /// rank, or one for each group of ranks that share a machine
+    /// The cost of an empty fence: one round, in which each pair of ranks exchanges a notification.
+    /// Many ranks that exchange messages take log2 p rounds instead. Each round has one message for
+    /// each rank, or one for each group of ranks that share a machine
     /// ([`Ranks::census`](crate::Ranks::census)).
     #[doc(alias = "MPI_Barrier")]
     #[track_caller]
@@ -151,8 +154,8 @@ impl World {
     ///
     /// The text contains whether the epoch was dynamic, replayed or prepared; how many messages and
     /// bytes this rank sent, in how many rounds; the basis for the choices of `auto`; and what each
-    /// line put, got or accumulated. The first time it also reports if there are more ranks that
-    /// are threads than cores. The wording may change.
+    /// line of the program put, got or accumulated. If the ranks are threads and there are more of
+    /// them than cores, the first text also reports this. The wording may change.
     ///
     /// The description is kept only with `FENCEPOST_EXPLAIN=on` ([`run`](crate::run())) or
     /// [`Ranks::explain`](crate::Ranks::explain); otherwise it costs nothing. When it is kept, a

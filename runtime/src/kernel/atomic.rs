@@ -1,4 +1,4 @@
-//! Atomic accesses to one element: accesses of several ranks to one element at the same time, under
+//! Atomic accesses to elements, for several ranks that access one element at the same time under
 //! shared locks.
 //!
 //! An element of 1, 2, 4 or 8 bytes is aligned to its size, since a window is aligned to a cache
@@ -34,8 +34,8 @@ macro_rules! call {
     ($V:ty, $at:expr, |$atom:ident, $value:ident| $call:expr) => {{
         macro_rules! of {
             ($Atom:ty, $Int:ty, $N:literal) => {{
-                // SAFETY: the caller guarantees it: an element of this size, aligned, that is
-                // accessed atomically only.
+                // SAFETY: the caller guarantees an aligned element of this size that is accessed
+                // only atomically.
                 let $atom = unsafe { <$Atom>::from_ptr($at.cast()) };
                 #[allow(unused_variables, reason = "a load has no operand")]
                 let $value = |bits: u64| -> $Int {
@@ -59,7 +59,7 @@ macro_rules! call {
 ///
 /// # Safety
 /// `at` is an element of type `V`, of 1, 2, 4 or 8 bytes and aligned to its size. Every thread that
-/// accesses it meanwhile uses this module. The same holds for each function here.
+/// accesses the element meanwhile uses this module. The same holds for each function here.
 #[inline(always)]
 pub unsafe fn load<V: Values>(at: *mut u8) -> u64 {
     call!(V, at, |atom, value| atom.load(Relaxed))
@@ -104,9 +104,9 @@ fn grain(at: *mut u8, size: usize) -> usize {
 /// together.
 ///
 /// # Safety
-/// `at` is an element with the number of bytes of `into`. Every thread that accesses it meanwhile
-/// uses this function, [`store_each`], [`pack_each`] or [`unpack_each`], or [`load`] and the other
-/// functions for one element.
+/// `at` is an element with the number of bytes of `into`. Every thread that accesses the element
+/// meanwhile uses this function, [`store_each`], [`pack_each`] or [`unpack_each`], or [`load`] and
+/// the other functions for one element.
 pub unsafe fn load_bytes(at: *mut u8, into: &mut [u8]) {
     // SAFETY: the caller guarantees it: one run, of one element.
     unsafe { parts::<true>(grain(at, into.len()), at, into.as_mut_ptr(), into.len()) }
@@ -204,7 +204,7 @@ unsafe fn parts_of<const PACK: bool, V: Values>(at: *mut u8, buffer: *mut u8, by
     }
 }
 
-/// Replaces an element if it has the bits `expected`, and returns the bits that it had.
+/// Replaces an element if it has the bits `expected`, and returns the previous bits of the element.
 ///
 /// # Safety
 /// As [`load`].
@@ -215,7 +215,7 @@ pub unsafe fn compare_and_swap<V: Values>(at: *mut u8, expected: u64, bits: u64)
     })
 }
 
-/// Combines a value into an element, and returns the bits that it had.
+/// Combines a value into an element, and returns the previous bits of the element.
 ///
 /// # Safety
 /// As for [`load`]. In addition, `op` is defined for `element`, and `element` is the type of `V`.
@@ -257,7 +257,8 @@ pub unsafe fn combine_each<V: Values>(
     element: ElementType,
     values: impl Iterator<Item = (*mut u8, u64)>,
 ) {
-    /// Expands to the same loop for an operator that the compiler knows.
+    /// Expands to the loop for an operator. The compiler specialises the loop for a constant
+    /// operator.
     macro_rules! each {
         ($op:expr) => {
             values.for_each(|(at, bits)| {

@@ -10,8 +10,8 @@ use fencepost_planner::element::{ElementType, Op};
 /// in typemap order.
 ///
 /// # Safety
-/// The [contract](super#contract), for reading `from` and writing `base`; `op` takes `element`,
-/// whose size is its kind's.
+/// The [contract](super#contract), for reading `from` and writing `base`; `op` is defined for
+/// `element`, and the size of `element` is that of its kind.
 pub unsafe fn combine(op: Op, element: ElementType, base: *mut u8, datatype: &Datatype, from: *const u8) {
     if op == Op::Replace {
         // SAFETY: the caller guarantees it.
@@ -38,8 +38,8 @@ pub unsafe fn combine_run(op: Op, element: ElementType, to: *mut u8, from: *cons
 /// window at `to`, in typemap order. Both datatypes have the same number of elements.
 ///
 /// # Safety
-/// The [contract](super#contract), for reading `from` and writing `to`; `op` takes `element`, whose
-/// size is its kind's.
+/// The [contract](super#contract), for reading `from` and writing `to`; `op` is defined for
+/// `element`, and the size of `element` is that of its kind.
 pub unsafe fn combine_copy(
     op: Op,
     element: ElementType,
@@ -66,8 +66,8 @@ pub unsafe fn combine_copy(
 /// Combines one value of at most eight bytes, given as the first bytes of `bits`, into one element.
 ///
 /// # Safety
-/// `to` is one element of type `V`, and no other code touches it. `op` takes `V`, and its size is
-/// at most 8.
+/// `to` is one element of type `V`, and no other code touches it. `op` is defined for `V`, and a
+/// `V` has at most 8 bytes.
 #[inline(always)]
 pub unsafe fn combine_one<V: Values>(op: Op, to: *mut u8, bits: u64) {
     let from = std::ptr::from_ref(&bits).cast::<u8>();

@@ -39,7 +39,7 @@ pub struct ValueAt<V, I> {
     pub index: I,
 }
 
-/// Returns the code of a kind of element in what ranks send each other.
+/// Returns the code of a kind of element in messages between ranks.
 pub(crate) fn code_of(kind: ElementKind) -> u8 {
     match kind {
         ElementKind::Opaque => 0,
@@ -72,7 +72,7 @@ macro_rules! pairs {
             unsafe impl Pod for ValueAt<$value, $index> {}
         )*)*
 
-        /// Returns the kind of `T`; decided at compile time once inlined.
+        /// Returns the kind of `T`. Once the function is inlined, the compiler knows the result.
         #[inline]
         fn kind_of<T: 'static>() -> ElementKind {
             let id = TypeId::of::<T>();

@@ -1,4 +1,4 @@
-//! Compares every loop with safe code that goes element by element.
+//! Compares every loop with safe code that handles one element at a time.
 
 use crate::kernel::element::ValueAt;
 use crate::kernel::element::element_type;
@@ -71,7 +71,7 @@ fn copy_moves_each_element_between_any_two_shapes() {
             for b in &shapes() {
                 let mut to = noise(LEN * size, 2);
                 let mut wanted = to.clone();
-                // SAFETY: the shapes are in their windows, which are two.
+                // SAFETY: the shapes are in their windows, which are different windows.
                 unsafe { copy(from.as_ptr(), a, to.as_mut_ptr(), b, size) };
                 for (a, b) in places(a).into_iter().zip(places(b)) {
                     wanted[b * size..][..size].copy_from_slice(&from[a * size..][..size]);
@@ -98,7 +98,7 @@ fn what_is_written_twice_is_written_in_typemap_order() {
     assert_eq!(to, [9 + ends[0], 11 + middle, 12 + ends[1], 0]);
 }
 
-/// Returns the bytes of values at which something could go wrong.
+/// Returns the bytes of the values that an operator is most likely to treat wrongly.
 fn special(scalar: Scalar) -> Vec<Vec<u8>> {
     fn all<T: Pod>(values: &[T]) -> Vec<Vec<u8>> {
         values.iter().map(|value| bytes_of(value).to_vec()).collect()
@@ -168,8 +168,8 @@ fn float(bytes: &[u8]) -> f64 {
     }
 }
 
-/// Compares two values by MINLOC (or MAXLOC, if not `low`): the smaller one wins, and they are
-/// equal if either may win.
+/// Compares two values by MINLOC (or MAXLOC, if not `low`): the value that wins is the lesser one,
+/// and the values are equal if either may win.
 fn winner(scalar: Scalar, a: &[u8], b: &[u8], low: bool) -> std::cmp::Ordering {
     if !scalar.is_float() {
         let order = number(scalar, a).cmp(&number(scalar, b));
@@ -297,7 +297,7 @@ fn every_operator_on_every_type_treats_special_values_as_defined() {
         for op in Op::ALL.into_iter().filter(|op| op.takes(element)) {
             let values = values(element);
             for old in &values {
-                // Combines all values at once into the same number of copies of the old one, from
+                // Combines all values at once into the same number of copies of the old value, from
                 // an odd address.
                 let mut window = old.repeat(values.len());
                 let mut source = vec![0_u8];
@@ -356,7 +356,7 @@ fn combining_goes_to_each_element_of_any_shape_and_nowhere_else() {
                 for a in &shapes() {
                     let mut to = before.clone();
                     let mut wanted = before.clone();
-                    // SAFETY: the shapes are in their windows, which are two.
+                    // SAFETY: the shapes are in their windows, which are different windows.
                     unsafe { combine_copy(op, element, from.as_ptr(), a, to.as_mut_ptr(), b) };
                     for (a, b) in places(a).into_iter().zip(places(b)) {
                         let value =

@@ -1,5 +1,5 @@
 //! The results of operators on two values: paragraph 7 of `planner/README.md` as functions, and the
-//! choice among them.
+//! choice of a function.
 //!
 //! Integers wrap. Logical operators leave 0 or 1. MIN and MAX are `minimum` and `maximum` of IEEE
 //! 754-2019, section 9.6 (NaN wins, -0 < +0), and MINLOC and MAXLOC order values the same way.
@@ -16,8 +16,8 @@ pub trait Kernel {
     type Value: Copy;
     /// Combines the present element with the one that arrives.
     fn combine(old: Self::Value, new: Self::Value) -> Self::Value;
-    /// Combines as `combine` does, for single elements: these are not vectorised, so a rare case
-    /// may be a branch.
+    /// Combines as `combine` does, for single elements. These combinations are not vectorised, so a
+    /// rare case may be a branch.
     #[inline(always)]
     fn combine_apart(old: Self::Value, new: Self::Value) -> Self::Value {
         Self::combine(old, new)
@@ -29,7 +29,7 @@ pub trait Kernel {
 #[cold]
 fn cold_path() {}
 
-/// A use of the kernel that was chosen.
+/// A computation that is generic over the chosen kernel.
 pub trait Job {
     /// The type of the result.
     type Out;
@@ -220,7 +220,7 @@ impl<V: Ranked + 'static, I: Copy + Ord + 'static> Values for ValueAt<V, I> {
     }
 }
 
-/// Elements whose size alone is known.
+/// Elements with a known size and no known operators.
 impl<const SIZE: usize> Values for [u8; SIZE] {
     #[inline(always)]
     fn choose<J: Job>(_: Op, _: J) -> Option<J::Out> {
@@ -228,7 +228,7 @@ impl<const SIZE: usize> Values for [u8; SIZE] {
     }
 }
 
-/// A use of the type of elements that was found.
+/// A computation that is generic over the element type.
 pub trait Task {
     /// The type of the result.
     type Out;
@@ -239,7 +239,7 @@ pub trait Task {
 /// Does `task` with the type of `element`.
 ///
 /// Opaque elements wider than 8 bytes share one placeholder type of 9 bytes: records never hold
-/// such values, so it is never read.
+/// such values, so the placeholder is never read.
 #[inline(always)]
 pub fn with_values<T: Task>(element: ElementType, task: T) -> T::Out {
     macro_rules! pair {

@@ -1,8 +1,9 @@
-//! The waits, by the places in the code that wait. Only tests of this package can take them away.
+//! The waits of the protocols, by the places in the code that wait. Only tests of this package can
+//! disable a wait.
 //!
-//! Elsewhere [`without`] is the constant `false`, and costs nothing.
+//! In other builds [`without`] is the constant `false`, and costs nothing.
 
-/// A wait that can be taken away.
+/// A wait that a test can disable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wait {
     /// W1: the words of notifications and of frames are compared.
@@ -11,20 +12,20 @@ pub(crate) enum Wait {
     Entry,
     /// W2: gets are read before this rank's own operations on itself are applied.
     ReadsFirst,
-    /// W3: a rank leaves when all have read from it. It leaves a fence, or the call that sends a
-    /// message.
+    /// W3: a rank leaves a fence, or the call that sends a message, when all ranks have read from
+    /// it.
     Leaving,
-    /// W3: a rank leaves when its own gets have arrived.
+    /// W3: a rank leaves a fence when its own gets have arrived.
     Landing,
     /// W4: outboxes are used in turn, and memory of messages is reused only after it was read.
     Reuse,
     /// W5: all notifications of an exchange have arrived before the next is published.
     Skew,
-    /// W6: every fence is complete, after any earlier calls.
+    /// W6: every fence makes all its waits, after any earlier calls.
     Composition,
 }
 
-/// Returns whether this wait is taken away.
+/// Returns whether this wait is disabled.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) const fn without(_: Wait) -> bool {
@@ -36,13 +37,13 @@ thread_local! {
     static TAKEN: std::cell::Cell<Option<Wait>> = const { std::cell::Cell::new(None) };
 }
 
-/// Returns whether this wait is taken away from this rank.
+/// Returns whether this wait is disabled for this rank.
 #[cfg(test)]
 pub(crate) fn without(wait: Wait) -> bool {
     TAKEN.get() == Some(wait)
 }
 
-/// Takes this wait away, from here on, from this rank, which is a separate thread.
+/// Disables this wait from here on for this rank, which is a separate thread.
 #[cfg(test)]
 pub(crate) fn take_away(wait: Option<Wait>) {
     TAKEN.set(wait);

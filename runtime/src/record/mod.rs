@@ -3,13 +3,13 @@
 //! While the program runs, each rank records its own calls, and nothing is sent. Afterwards each
 //! rank posts its part of the profile to rank 0. Rank 0 waits for these parts, but at most as long
 //! as the program took, or ten seconds if that is longer. So a rank that waits for rank 0 in a call
-//! gets its error later than without a recording, but it gets it. Files are written when the rank
+//! still gets its error, but later than without a recording. Each rank writes its files after it
 //! has left.
 //!
 //! # Clocks
-//! The times of a trace are those of each host's clock. Rank 0 compares its clock with that of the
-//! first rank of each other host, before the program and after it: in the quickest of 20 round
-//! trips, the other rank read its clock in the middle.
+//! The times of a trace are read from the clock of each host. Rank 0 compares its clock with that
+//! of the first rank of each other host, before the program and after it: it assumes that the other
+//! rank read its clock in the middle of the quickest of 20 round trips.
 
 use crate::protocol::state::recorder::{ANY, CALL, Entry, Recorder, SENT, WAIT};
 use crate::state::assertions::Assertions;
@@ -31,10 +31,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is done with the profile of a run.
+/// The destination of the profile of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ProfileTo {
-    /// There is none.
+    /// There is no profile.
     Nowhere,
     /// Rank 0 prints it on standard error.
     Printed,
@@ -63,7 +63,7 @@ impl ProfileTo {
     }
 }
 
-/// The settings of what is recorded of a run.
+/// The settings of the recordings of a run.
 #[derive(Clone)]
 pub(crate) struct Records {
     pub(crate) profile: ProfileTo,
@@ -83,25 +83,28 @@ pub(crate) struct Recording<'r> {
     recorder: Rc<Recorder>,
     /// The identity of the program's execution, which all ranks have in common.
     execution: u64,
-    /// The number of the run among those of rank 0's process.
+    /// The number of the run among the runs of rank 0's process.
     number: u32,
-    /// Times of this rank, in ticks and in nanoseconds.
+    /// The beginning of the recording by this rank's clock, in ticks and in nanoseconds.
     began: (u64, u64),
-    /// The same time in ticks and in nanoseconds of rank 0's clock, where that is known.
+    /// One time, in ticks of this rank and in nanoseconds of rank 0's clock, if the clocks were
+    /// compared.
     aligned: Option<(u64, u64)>,
 }
 
-/// The time, in nanoseconds, from which on clocks may drift by more than a microsecond or two.
+/// The duration of a run, in nanoseconds, above which clocks may drift by more than a microsecond
+/// or two.
 const LONG: u64 = 1_000_000_000;
 
 /// The number of round trips by which clocks are compared.
 const TRIPS: usize = 20;
 
-/// The shortest time for which a rank waits for what another one has recorded.
+/// The minimum time limit of a wait for the records of another rank.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl<'r> Recording<'r> {
-    /// Begins to record the run of a world, which has this number, if that is requested.
+    /// Begins to record a run of a world, if a recording is requested. `number` is the number of
+    /// the run.
     ///
     /// # Errors
     /// The error of the collective call with which a trace begins.
@@ -121,7 +124,7 @@ impl<'r> Recording<'r> {
             if is_first(core) && begins(folder) {
                 remove_traces(folder);
             }
-            // No rank writes its trace before all have come here.
+            // No rank writes its trace before all ranks have reached this call.
             let mut of_rank_0 = if core.rank == 0 { [identity(), u64::from(number)] } else { [0; 2] };
             world.begin_trace(&mut of_rank_0)?;
             (recording.execution, recording.number) = (of_rank_0[0], of_rank_0[1] as u32);
@@ -131,9 +134,9 @@ impl<'r> Recording<'r> {
         Ok(Some(recording))
     }
 
-    /// Ends the recording: sends this rank's part of the profile to rank 0, which waits for those
-    /// of all ranks. Other ranks are waited for only if the program of this one `succeeded`.
-    /// Returns what is to be written once this rank has left the world.
+    /// Ends the recording: each other rank sends its part of the profile to rank 0, which waits for
+    /// the parts of all ranks. This rank sends its part, and waits for others, only if its program
+    /// `succeeded`. Returns the records to write once this rank has left the world.
     pub(crate) fn end(self, world: &World, succeeded: bool) -> Recorded {
         let core = world.core();
         let ended = clock::both();
@@ -167,8 +170,8 @@ impl<'r> Recording<'r> {
     }
 
     /// Compares the clock of rank 0 with those of the first ranks of other hosts. Returns a time of
-    /// this rank's clock, and the same time of rank 0's, if this rank is on the host of rank 0, or
-    /// is the first of its host and the others take part.
+    /// this rank's clock, and the same time of rank 0's clock. Returns `None` unless this rank is
+    /// on the host of rank 0, or is the first rank of its host and the comparison succeeds.
     fn align(&self, core: &WorldCore, until: Instant) -> Option<(u64, u64)> {
         let host = |rank: usize| core.endpoint.borrow().host(rank);
         if core.rank == 0 {
@@ -213,7 +216,7 @@ impl<'r> Recording<'r> {
     }
 }
 
-/// What was recorded of a run.
+/// The records of a run.
 pub(crate) struct Recorded {
     records: Records,
     number: u32,
@@ -289,8 +292,8 @@ fn remove_traces(folder: &Path) {
     }
 }
 
-/// Returns the count of frames that this rank has posted in this world and in those that were split
-/// from it.
+/// Returns the count of frames that this rank has posted in this world and in the worlds that were
+/// split from it.
 fn total(core: &WorldCore, recorder: &Recorder) -> Count {
     let gone = recorder.of_parts();
     let own = core.endpoint.borrow().meter().total();
@@ -304,7 +307,7 @@ fn total(core: &WorldCore, recorder: &Recorder) -> Count {
     })
 }
 
-/// Returns the call that an entry is of.
+/// Returns the call of an entry.
 fn call_of(entry: &Entry) -> Call {
     let &Entry { name, site, .. } = entry;
     Call { hash: 0, name, asserted: Assertions::NONE, arguments: None, site }
@@ -314,7 +317,7 @@ fn call_of(entry: &Entry) -> Call {
 /// outside calls.
 fn rows(core: &WorldCore, recorder: &Recorder, per_tick: f64) -> Vec<Row> {
     let nanos = |ticks: u64| (ticks as f64 * per_tick) as u64;
-    // Calls of one line may be several, such as those of a generic function.
+    // Several entries may be of one line, such as the calls of a generic function.
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     let mut left = total(core, recorder);
     for entry in recorder.entries().iter() {
@@ -353,7 +356,7 @@ fn rows(core: &WorldCore, recorder: &Recorder, per_tick: f64) -> Vec<Row> {
     rows
 }
 
-/// Posts what this rank has recorded to rank 0.
+/// Posts the records of this rank to rank 0.
 fn send(core: &WorldCore, rows: &[Row]) {
     let bytes: Vec<u8> = rows.iter().flat_map(|row| format!("{row}\n").into_bytes()).collect();
     let endpoint = &mut *core.endpoint.borrow_mut();
@@ -411,8 +414,9 @@ fn post(core: &WorldCore, to: usize, word: u64) -> Option<()> {
     Some(())
 }
 
-/// Waits for the next frame from `from`, and returns what `read` makes of its payload and its word.
-/// Returns `None` if no frame comes before `until`, or before that rank has left.
+/// Waits for the next frame from `from`, and returns the result of `read` on the payload and the
+/// word of the frame. Returns `None` if no frame comes before `until`, or before that rank has
+/// left.
 fn next<R>(core: &WorldCore, from: usize, until: Instant, read: impl FnOnce(&[u8], u64) -> R) -> Option<R> {
     let endpoint = &mut *core.endpoint.borrow_mut();
     let mut pause = Pause::new();

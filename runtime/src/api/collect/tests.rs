@@ -1,4 +1,4 @@
-//! Operations as they are collected: as records or described.
+//! Tests of how operations are collected: as records or as descriptions.
 
 use super::*;
 use crate::api::run::ranks;

@@ -17,7 +17,7 @@ impl Message<'_> {
     /// Begins to [send](Self::send) all elements of a list, and never waits.
     ///
     /// The request owns the list until it is complete. With [`Check::Mpi`](crate::Check::Mpi), even
-    /// the request of a short message is complete only when a receive has taken it.
+    /// the request of a short message is complete only when a receive has taken the message.
     ///
     /// ```
     /// # fencepost_runtime::ranks(2).run(|world| {
@@ -56,9 +56,9 @@ impl Message<'_> {
             Some(to) => {
                 let (element, bytes) = (element_type::<T>(), bytemuck::cast_slice(&elements));
                 let outgoing = Outgoing { to, tag, element, bytes, mode };
-                // SAFETY: the request has the list until the send is complete or was taken back, or
-                // leaks it. It moves the list but not its elements, and no other code sees the
-                // list.
+                // SAFETY: the request gives the list away only when the send is complete or was
+                // taken back, and otherwise leaks the list. The request moves the list but not its
+                // elements, and no other code sees the list.
                 unsafe { messages::begin_send(core, &outgoing, &call) }
             }
         };
@@ -102,7 +102,7 @@ impl World {
 
     /// Begins to [receive](Self::recv_into) into a list, and never waits.
     ///
-    /// The message may fill a part of the list, which keeps its length.
+    /// The message may fill only a part of the list. The list keeps its length.
     ///
     /// # Errors
     /// As [`irecv`](Self::irecv); the error returns the list. `TRUNCATE` is the error of the
@@ -121,8 +121,8 @@ impl World {
         let call = Call::named(0, "World::irecv_into");
         let elements = Room::Elements(room.as_mut_ptr().cast(), Datatype::run(0..room.len()));
         let wanted = (from.into(), tag.into(), elements);
-        // SAFETY: the request has the list until the receive is complete or forgotten, or leaks it.
-        // It moves the list but not its elements.
+        // SAFETY: the request gives the list away only when the receive is complete or forgotten,
+        // and otherwise leaks the list. The request moves the list but not its elements.
         match unsafe { messages::begin_receive::<T>(self.core(), wanted, &call) } {
             Ok(begun) => Ok(Request::new(self.core(), begun, Held::Here(room))),
             Err(error) => Err(Refused::new(room, self.core().handler.reported(error))),

@@ -14,7 +14,7 @@ use fencepost_transport::Endpoint;
 
 impl<T: Element> Access<T> {
     /// Turns [`complete`](Self::complete) into a request, which is complete when the posts that it
-    /// waits for have come.
+    /// waits for have arrived.
     ///
     /// The access is carried out by the call that completes the request, or by an earlier call of
     /// its set that waits or tests for all requests. Its tickets hold their elements from then on.
@@ -46,8 +46,8 @@ impl<T: Element, L: 'static> Exposed<T, L> {
     /// Turns [`wait`](Self::wait) into a request, which is complete when all sources have ended
     /// their accesses.
     ///
-    /// Their puts and accumulates are applied by the call that completes the request, or by an
-    /// earlier call of its set that waits or tests for all requests.
+    /// The puts and accumulates of the sources are applied by the call that completes the request,
+    /// or by an earlier call of its set that waits or tests for all requests.
     pub fn iwait(self) -> Request<Window<T>> {
         let world = self.window().core().world.clone();
         Request::other(&world, Box::new(Waiting { exposed: self, ended: None }))

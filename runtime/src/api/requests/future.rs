@@ -10,9 +10,9 @@ use std::task::{Context, Poll};
 /// A request is a future of the result of [`wait`](Request::wait), for any executor, on the thread
 /// of its world (feature `async`).
 ///
-/// Each poll makes progress with all that the rank has begun. Between calls of the rank there is no
-/// progress. So a request that is not complete wakes its task at once, and the executor polls it
-/// again after its other tasks and does not sleep.
+/// Each poll makes progress with all operations that the rank has begun. Between calls of the rank
+/// there is no progress. So a request that is not complete wakes its task at once, and the executor
+/// polls the request again after its other tasks and does not sleep.
 ///
 /// # Panics
 /// Panics if a request that was completed is polled again.

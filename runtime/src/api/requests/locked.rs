@@ -74,8 +74,8 @@ impl<T: Element> Locked<'_, T> {
     ///
     /// # Errors
     /// As [`get`](Self::get). The errors of [`flush`](Self::flush) are errors of the request. The
-    /// request is also `RMA_SYNC` if the epoch has failed, or if the window was given up before the
-    /// get was carried out. Then the list is empty.
+    /// request also fails with `RMA_SYNC` if the epoch has failed, or if the window was given up
+    /// before the get was carried out. After an error of the request the list is empty.
     ///
     /// # Source
     /// MPI 4.1, section 12.3.5 (MPI_RGET).
@@ -100,8 +100,8 @@ impl<T: Element> Other<Vec<T>> for Getting<T> {
     }
 
     fn carry_out(&mut self, _: &Call) {
-        // This comes last, because no other rank waits for the gets of an origin, and the flush may
-        // wait for a lock.
+        // Only `finish` carries out the get, because no other rank waits for the gets of an origin,
+        // and the flush may wait for a lock.
     }
 
     fn finish(self: Box<Self>, call: &Call) -> Completion<Vec<T>> {

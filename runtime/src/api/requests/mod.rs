@@ -24,15 +24,15 @@ use std::rc::Rc;
 ///
 /// The request owns the buffer until then, and returns it.
 ///
-/// What the rank does between the two calls has no effect on when the operation happens and is
-/// complete; `planner/README.md`, paragraph 27, defines these times. A rank makes progress with its
-/// operations in each call in which it waits, and in calls that test or complete requests.
+/// The actions of the rank between the two calls have no effect on when the operation happens and
+/// is complete; `planner/README.md`, paragraph 27, defines these times. A rank makes progress with
+/// its operations in each call in which it waits, and in calls that test or complete requests.
 ///
 /// A request that is dropped is completed first, so the drop of a receive waits for its message:
-/// [cancel](Self::cancel) a receive that may have none. An error in this case is reported only to
-/// the world's error handler. If the thread panics, the request is given up instead, with its
-/// buffer. A request that is leaked stays open: its buffer is never returned or freed, and when its
-/// rank leaves, the world fails for the others.
+/// [cancel](Self::cancel) a receive whose message may never arrive. An error in this case is
+/// reported only to the world's error handler. If the thread panics, the request is given up
+/// instead, with its buffer. A request that is leaked stays open: its buffer is never returned or
+/// freed, and when its rank leaves, the world fails for the others.
 ///
 /// ```
 /// # fencepost_runtime::ranks(2).run(|world| {
@@ -73,18 +73,19 @@ enum Operation<B> {
     Message(Option<Begun>, Held<B>),
     /// An operation of another kind.
     Other(Box<dyn Other<B>>),
-    /// No operation any more, because a call of its set has completed it and unwound.
+    /// The result of an operation that a call of the request's set completed before the call
+    /// unwound.
     Over(Completion<B>),
 }
 
 /// An operation that is completed in the call that waits for it.
 pub(crate) trait Other<B> {
-    /// Returns a rank that [`carry_out`](Self::carry_out) would wait for, and what it would wait
-    /// for, in the plural. Returns `None` if it would not wait.
+    /// Returns a rank that [`carry_out`](Self::carry_out) would wait for, and the name of the
+    /// awaited things, in the plural. Returns `None` if it would not wait.
     fn awaits(&mut self, endpoint: &mut Endpoint) -> Option<(usize, &'static str)>;
 
-    /// Carries out the operation, if other ranks may wait for that. [`finish`](Self::finish) also
-    /// carries it out, unless that was done before.
+    /// Carries out the operation, if other ranks may wait for it. [`finish`](Self::finish) carries
+    /// out an operation that was not carried out before.
     fn carry_out(&mut self, call: &Call);
 
     /// Completes the operation. A function of [`Request::map`] runs last.
@@ -115,7 +116,7 @@ trait Taken<B> {
     /// As [`Held::take`].
     unsafe fn take(self: Box<Self>) -> B;
 
-    /// Drops both without a call of the function.
+    /// Drops the value and the function, without calling the function.
     ///
     /// # Safety
     /// As [`Held::take`].
@@ -149,7 +150,7 @@ impl<B> Held<B> {
         }
     }
 
-    /// Drops the value in a place where no function of the program may be called for it.
+    /// Drops the value without calling a function of the program on it.
     ///
     /// # Safety
     /// As [`take`](Self::take).
@@ -203,12 +204,12 @@ impl<B> Request<B> {
         self.completed(&call).map_err(|refused| refused.reported(&world.handler))
     }
 
-    /// Makes progress with what this rank has begun, and returns whether [`wait`](Self::wait) would
-    /// return at once.
+    /// Makes progress with the operations that this rank has begun, and returns whether
+    /// [`wait`](Self::wait) would return at once.
     ///
-    /// That is the case if the operation has failed or is complete. The result is always `true` for
-    /// a get under a lock ([`Locked::rget`](crate::Locked::rget)), whose `wait` may wait for that
-    /// lock.
+    /// The result is `true` if the operation has failed or is complete. It is always `true` for a
+    /// get under a lock ([`Locked::rget`](crate::Locked::rget)), although the `wait` of that
+    /// request may wait for the lock.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.3 (MPI_TEST, MPI_REQUEST_GET_STATUS).
@@ -228,9 +229,9 @@ impl<B> Request<B> {
         is_complete
     }
 
-    /// Cancels a receive that has taken nothing.
+    /// Cancels a receive that has not taken a message.
     ///
-    /// The receive never takes anything, and its buffer is returned as it was.
+    /// The receive never takes a message, and its buffer is returned unchanged.
     ///
     /// # Errors
     /// The request, unchanged, if the receive has taken a message, or if it is not a receive.
@@ -243,20 +244,20 @@ impl<B> Request<B> {
             && messages::cancel(&self.world, receive, || None)
             && let Some(Operation::Message(_, held)) = self.operation.take()
         {
-            // SAFETY: the receive was forgotten, and this rank alone writes what it lands in.
+            // SAFETY: the receive was forgotten, and only this rank writes into its buffer.
             return Ok(unsafe { held.take() });
         }
         Err(self)
     }
 
-    /// Returns a request whose result is that of `map` on the buffer.
+    /// Returns a request that returns the result of `map` on the buffer.
     ///
-    /// With it, requests of several kinds can have one type, for a
+    /// With `map`, requests of several kinds can have one type, for a
     /// [`RequestSet`](crate::RequestSet).
     ///
     /// The call that completes the request calls `map`, after the operation. If `map` panics, that
     /// call unwinds and the buffer is lost; all other requests stay as they are. `map` is not
-    /// called while its thread panics.
+    /// called while the thread panics.
     pub fn map<C>(mut self, map: impl FnOnce(B) -> C + 'static) -> Request<C>
     where
         B: 'static,
@@ -338,8 +339,8 @@ impl<B> Request<B> {
         }
     }
 
-    /// Waits until the request is complete, or `is_over`. If it cannot be completed, returns the
-    /// reason.
+    /// Waits until the request is complete or `is_over` returns true. If the request cannot be
+    /// completed, returns the reason.
     fn wait_until(&self, is_over: &mut dyn FnMut(&mut Endpoint) -> bool, call: &Call) -> Option<Lost> {
         match &self.operation {
             Some(Operation::Message(Some(begun), _)) if !self.is_complete() && self.world.life.goes_on() => {
@@ -349,8 +350,8 @@ impl<B> Request<B> {
         }
     }
 
-    /// Waits until the request is complete or ready, or `is_over`. If it cannot be completed,
-    /// returns the reason if that is known.
+    /// Waits until the request is complete or ready, or `is_over` returns true. If the request
+    /// cannot be completed, returns the reason if that is known.
     fn wait_or(&mut self, is_over: &mut dyn FnMut(&mut Endpoint) -> bool, call: &Call) -> Option<Lost> {
         let Some(Operation::Other(other)) = &mut self.operation else {
             return self.wait_until(is_over, call);
@@ -372,8 +373,8 @@ impl<B> Request<B> {
     /// reason for the end of the world, if the call knows it.
     fn finished(mut self, lost: Option<Lost>, call: &Call) -> Completion<B> {
         let outcome = match &self.operation {
-            // This panics in a function that the program has passed in and that a protocol calls;
-            // then the request has its buffer.
+            // This panics inside a function of the program that a protocol calls. In that case the
+            // request still has its buffer.
             Some(Operation::Message(Some(begun), _)) => messages::outcome(&self.world, begun, lost, call),
             _ => Ok(Status::default()),
         };
@@ -434,7 +435,7 @@ impl<B> Drop for Request<B> {
         if std::thread::panicking() {
             if let Operation::Message(Some(begun), held) = operation {
                 if messages::give_up(&self.world, &begun) {
-                    // SAFETY: no other code accesses it any more.
+                    // SAFETY: no other code accesses the buffer any more.
                     unsafe { held.discard() };
                 } else {
                     std::mem::forget(held); // others may read it, now or later

@@ -54,11 +54,11 @@ impl World {
     /// Opens a scope in which requests borrow their buffers: slices, and parts of them that a range
     /// or a datatype names.
     ///
-    /// When it returns, all of the requests are complete, even those that were leaked or dropped; a
-    /// drop does not wait here. Then the buffers are free. A request of a scope returns only its
-    /// status. A value that was passed to a send is dropped after the send is complete, at the end
-    /// of a later call of the scope. If that drop panics, the call unwinds after it has begun its
-    /// own request.
+    /// When the call returns, all requests of the scope are complete, even those that were leaked
+    /// or dropped, and the buffers are free. The drop of a request does not wait in a scope. A
+    /// request of a scope returns only its status. A value that was passed to a send is dropped
+    /// after the send is complete, at the end of a later call of the scope. If that drop panics,
+    /// the call unwinds after it has begun its own request.
     ///
     /// ```
     /// # use fencepost_planner::datatype::Datatype;
@@ -90,7 +90,7 @@ impl World {
     /// # Errors
     /// The error that the closure returns. In that case receives that have taken nothing are
     /// cancelled, and waiting for their requests returns `OTHER`; the other requests are completed.
-    /// If the closure succeeds: the first error of a request that was not waited for. If the
+    /// If the closure succeeds, the first error of a request that was not waited for. If the
     /// closure panics, the world ends.
     #[track_caller]
     pub fn scope<'env, R>(
@@ -139,7 +139,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(Request::new(core, begun, Held::Here(())).scoped())
     }
 
-    /// Keeps what was begun until it is complete.
+    /// Keeps a message that was begun, with its source, until the message is complete.
     fn keep(&self, begun: Option<&Begun>, source: Option<Box<dyn Kept + 'env>>) {
         let Some(begun) = begun else { return };
         let mut over = Vec::new();

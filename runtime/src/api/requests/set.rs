@@ -20,8 +20,9 @@ use std::task::Poll;
 /// completed, another request may get its place. Requests are completed in the order in which they
 /// became complete, so no request is passed over.
 ///
-/// A server that passes each client's next request to [`wait_some`](Self::wait_some) starves no
-/// client, since that call completes all requests that are complete:
+/// A server that adds each client's next request to the set and calls
+/// [`wait_some`](Self::wait_some) starves no client, since that call completes all requests that
+/// are complete:
 ///
 /// ```
 /// # fencepost_runtime::ranks(4).run(|world| {
@@ -52,7 +53,7 @@ use std::task::Poll;
 ///
 /// A set that is dropped completes its requests first, as [`wait_all`](Self::wait_all) does. If a
 /// function of [`Request::map`](crate::Request::map) or the error handler panics, the call unwinds
-/// and all other requests are in the set.
+/// and all other requests stay in the set.
 ///
 /// # Cost
 /// A call does not look at requests that are not complete: the code that completes a request adds
@@ -69,8 +70,8 @@ pub struct RequestSet<B> {
     /// The places of requests that no other code adds to the queue: the set checks whether they are
     /// ready.
     looked_at: Vec<usize>,
-    /// The places in `looked_at` of requests that are in the queue, and may not have been carried
-    /// out.
+    /// The places, formerly in `looked_at`, of requests that are in the queue but may not have been
+    /// carried out.
     ready: Vec<usize>,
 }
 
@@ -89,7 +90,7 @@ pub struct Completed<B> {
     pub status: Status,
 }
 
-/// The result of one request of several if some of them have failed.
+/// The result of one of several requests, if some of them have failed.
 ///
 /// ```
 /// # use fencepost_runtime::Outcome;
@@ -187,7 +188,8 @@ impl<B> RequestSet<B> {
         Ok(place)
     }
 
-    /// Returns the number of requests in the set, which are those that were not returned yet.
+    /// Returns the number of requests in the set. These are the requests that were not returned
+    /// yet.
     pub fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
@@ -214,13 +216,13 @@ impl<B> RequestSet<B> {
         self.any(&call)
     }
 
-    /// Does the same as [`wait_any`](Self::wait_any) if that would return at once. Otherwise no
-    /// request is complete, and this returns `Pending`.
+    /// Does the same as [`wait_any`](Self::wait_any) if `wait_any` would return at once. Otherwise
+    /// no request is complete, and the call returns `Pending`.
     ///
     /// Returns `Ready(None)` if the set is empty. A get under a lock
-    /// ([`Locked::rget`](crate::Locked::rget)) counts as complete in all tests of a set. It is
-    /// completed after accesses and exposures that are ready were carried out, and may wait for its
-    /// lock.
+    /// ([`Locked::rget`](crate::Locked::rget)) counts as complete in all tests of a set. The set
+    /// first carries out accesses and exposures that are ready, and then completes such a get,
+    /// which may wait for its lock.
     ///
     /// ```
     /// # use std::task::Poll;
@@ -258,8 +260,8 @@ impl<B> RequestSet<B> {
     /// Returns `None` if the set is empty.
     ///
     /// # Errors
-    /// `IN_STATUS` if some of them have failed, with the [outcome](Outcome) of each. The other
-    /// requests stay in the set.
+    /// `IN_STATUS` if some of these requests have failed, with the [outcome](Outcome) of each. The
+    /// other requests stay in the set.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.5 (MPI_WAITSOME).
@@ -295,14 +297,15 @@ impl<B> RequestSet<B> {
         self.some(&call).map(Some)
     }
 
-    /// Waits until all requests are complete, completes them, and returns them by their places.
+    /// Waits until all requests are complete, completes them, and returns them in the order of
+    /// their places.
     ///
     /// Accesses and exposures are carried out as soon as possible, in any order of their places.
     ///
     /// # Errors
-    /// `IN_STATUS` if some have failed, with the [outcome](Outcome) of each, by their places. A
-    /// request that fails because a rank has left or died ends the wait. Requests that are not
-    /// complete by then are `PENDING`, and stay in the set.
+    /// `IN_STATUS` if some requests have failed, with the [outcome](Outcome) of each, in the order
+    /// of their places. A request that fails because a rank has left or died ends the wait.
+    /// Requests that are not complete by then are `PENDING`, and stay in the set.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.5 (MPI_WAITALL).
@@ -313,11 +316,11 @@ impl<B> RequestSet<B> {
         self.every(&call)
     }
 
-    /// Does the same as [`wait_all`](Self::wait_all) if that would return at once. Otherwise
+    /// Does the same as [`wait_all`](Self::wait_all) if `wait_all` would return at once. Otherwise
     /// returns `None`, and all requests stay in the set.
     ///
-    /// In the latter case, accesses and exposures that could be carried out were carried out, since
-    /// other ranks may wait for them.
+    /// Even if it returns `None`, the call has carried out the accesses and exposures that were
+    /// ready, since other ranks may wait for them.
     ///
     /// # Errors
     /// As [`wait_all`](Self::wait_all).
@@ -343,7 +346,7 @@ impl<B> RequestSet<B> {
     /// `None` if it cannot be cancelled, or if there is no request at that place.
     pub fn cancel(&mut self, place: usize) -> Option<B> {
         let request = self.places.get_mut(place)?.take()?;
-        // This comes first, since a function of the program may unwind.
+        // The place is freed before the cancellation, since a function of the program may unwind.
         self.free.push(place);
         match request.cancel() {
             Ok(buffer) => Some(buffer),
@@ -380,9 +383,9 @@ impl<B> RequestSet<B> {
         });
     }
 
-    /// Queues one of the accesses and exposures if none is ready and all wait for calls of this
-    /// rank, which makes no such call meanwhile (16). It is refused when it is carried out. Returns
-    /// whether one was queued.
+    /// Queues one of the accesses and exposures if none of them is ready and all of them wait for
+    /// calls of this rank. This rank makes no such call meanwhile (16), so the queued request is
+    /// refused when it is carried out. Returns whether a request was queued.
     fn look_for_own(&mut self, endpoint: &mut Endpoint) -> bool {
         let Self { places, queue, looked_at, ready, .. } = self;
         let mut awaits_itself =
@@ -396,8 +399,9 @@ impl<B> RequestSet<B> {
         true
     }
 
-    /// Carries out accesses and exposures that are ready, and completes none of them. Calls do this
-    /// first, since a get may wait for a lock that another rank releases only after these.
+    /// Carries out accesses and exposures that are ready, but completes none of their requests.
+    /// Calls do this first, since a get may wait for a lock that another rank releases only after
+    /// these accesses and exposures.
     fn carry_out(&mut self, call: &Call) {
         for place in std::mem::take(&mut self.ready) {
             if let Some(request) = &mut self.places[place] {
@@ -407,7 +411,7 @@ impl<B> RequestSet<B> {
     }
 
     /// Waits until all requests are complete, a rank is lost, or the world has ended. Returns the
-    /// request that has lost a rank, if this wait has found it.
+    /// place of the request that has lost a rank, if this wait has found the loss.
     fn wait_for_all(&mut self, call: &Call) -> Option<(usize, Lost)> {
         let (world, queue) = (self.world.clone(), self.queue.clone());
         self.look();
@@ -447,8 +451,8 @@ impl<B> RequestSet<B> {
         None
     }
 
-    /// Waits until `is_so`, which becomes true when requests become complete, or until the world
-    /// has ended.
+    /// Waits until `is_so` returns true or the world has ended. `is_so` becomes true when requests
+    /// become complete.
     fn until(&mut self, is_so: impl Fn(&Self) -> bool, call: &Call) {
         self.look();
         let world = self.world.clone();
@@ -458,7 +462,7 @@ impl<B> RequestSet<B> {
         if let (1, Some(only)) =
             (self.len(), self.places.iter().flatten().next().filter(|one| !one.is_looked_at()))
         {
-            // The rank that it waits for is known, so a wait-for cycle is found.
+            // The rank that the only request waits for is known, so a cycle of waits is found.
             drop(only.wait_until(&mut |_| false, call));
             return;
         }
@@ -487,7 +491,7 @@ impl<B> RequestSet<B> {
         messages::wait_for_some(&world, (&about, &|| None), look, call);
     }
 
-    /// Completes the first request that is complete. If the world has ended, all requests are
+    /// Completes the first request that is complete. If the world has ended, all requests count as
     /// complete.
     fn any(&mut self, call: &Call) -> Result<Option<Completed<B>>, Refused<(usize, B)>> {
         self.carry_out(call);
@@ -502,7 +506,8 @@ impl<B> RequestSet<B> {
         }
     }
 
-    /// Completes all requests that are complete. If the world has ended, all requests are complete.
+    /// Completes all requests that are complete. If the world has ended, all requests count as
+    /// complete.
     fn some(&mut self, call: &Call) -> Result<Vec<Completed<B>>, SomeFailed<B>> {
         self.carry_out(call);
         let mut order = self.queue.take();
@@ -517,7 +522,8 @@ impl<B> RequestSet<B> {
         batch.returned(call)
     }
 
-    /// Waits for all requests, until a rank is lost, and completes all that are complete.
+    /// Waits until all requests are complete or a rank is lost, and completes all requests that are
+    /// complete.
     fn every(&mut self, call: &Call) -> Result<Vec<Completed<B>>, SomeFailed<B>> {
         let mut lost = self.wait_for_all(call);
         let ended = !self.world.life.goes_on();
@@ -557,8 +563,8 @@ impl<B> RequestSet<B> {
     }
 }
 
-/// The requests that a call completes. If a function of the program unwinds meanwhile, its own
-/// request is gone, and all others are returned to the set, complete.
+/// The requests that a call completes. If a function of the program unwinds meanwhile, that
+/// function's request is lost, and all others are returned to the set as complete requests.
 struct Batch<'s, B> {
     set: &'s mut RequestSet<B>,
     /// The places of the complete requests, in the order in which they became complete.
@@ -638,7 +644,7 @@ impl<B> Drop for RequestSet<B> {
             call.site = begun.site();
         }
         drop(self.wait_for_all(&call));
-        // Requests of lost ranks come first. The others fail then without waiting.
+        // Requests of lost ranks come first. After that, the others fail without waiting.
         while let Some(place) = self.queue.pop() {
             drop(self.places[place].take());
         }
