@@ -1,6 +1,6 @@
 //! Conflicts of epochs that no fence ends (planner/README.md, 31 to 34). The rank that finds a
-//! conflict returns it at once. All others receive it in the next barrier, or when a window is
-//! changed over.
+//! conflict returns the error at once. All other ranks receive the conflict in the next barrier, or
+//! when a window is changed over.
 
 use super::{exchange, report};
 use crate::check::state::checks::{Blind, Under};
@@ -40,7 +40,8 @@ pub(crate) fn found(window: &WindowCore, conflicts: &[Conflict], under: Under, c
     Err(call.error(world, ErrorClass::RmaConflict, report::text(conflicts, under, false)))
 }
 
-/// Returns whether the handler lets these conflicts pass. If so, they were reported to it.
+/// Returns whether the handler lets these conflicts pass. If so, the conflicts were reported to the
+/// handler.
 pub(super) fn passes(
     world: &WorldCore,
     handler: &Handler,
@@ -52,8 +53,8 @@ pub(super) fn passes(
     handler.passes() && handler.lets_pass(&error())
 }
 
-/// Returns the call in the form that ranks which check conflicts make. It differs from the call of
-/// ranks that do not check conflicts, or that check them in another way.
+/// Returns the call in the form that ranks which check conflicts make. This call differs from the
+/// call of ranks that do not check conflicts, or that check conflicts in another way.
 pub(crate) fn of_checked(world: &WorldCore, call: Call) -> Call {
     if !world.checks.is_on() {
         return call;
@@ -62,12 +63,11 @@ pub(crate) fn of_checked(world: &WorldCore, call: Call) -> Call {
     Call { hash: call.hash ^ ANNOUNCES ^ check as u64, ..call }
 }
 
-/// Sends all ranks the conflicts that were found since they were last reported, as a part of
-/// `call`.
+/// Sends all ranks the conflicts that were found since the last announcement, as a part of `call`.
 ///
 /// # Errors
-/// If there are conflicts: `RMA_CONFLICT` on the ranks that are part of one, and `RMA_SYNC` on the
-/// others.
+/// If there are conflicts: `RMA_CONFLICT` on the ranks that are part of a conflict, and `RMA_SYNC`
+/// on the other ranks.
 pub(crate) fn announce(world: &WorldCore, call: &Call) -> Result<()> {
     if !world.checks.is_on() || world.supersteps.is_any_running() {
         return Ok(());

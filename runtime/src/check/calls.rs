@@ -1,7 +1,7 @@
-//! Conflicts of an operation with an earlier one of the same rank and epoch, found at its call
-//! (planner/README.md, 29).
+//! Conflicts of an operation with an earlier operation of the same rank and epoch, found at its
+//! call (planner/README.md, 29).
 //!
-//! Each rank marks the elements that it has touched of each part ([`Marks`]), so an operation
+//! Each rank marks the elements of each part that it has touched ([`Marks`]), so an operation
 //! without a conflict is recognised quickly. For an operation with a conflict, the earlier
 //! operations are examined one by one.
 
@@ -29,12 +29,12 @@ struct Access<'a> {
     touched: Touched<'a>,
 }
 
-/// Compares an operation on `target` that is about to be called with those before it. The operation
-/// may have a section of this window or of another one.
+/// Compares an operation on `target` that is about to be called with the earlier operations. The
+/// operation may have a section of this window or of another window.
 ///
 /// # Errors
-/// `RMA_CONFLICT`, if an earlier operation of this epoch conflicts with it and conflicts do not
-/// pass. Then it must not be collected.
+/// `RMA_CONFLICT`, if an earlier operation of this epoch conflicts with this operation and
+/// conflicts do not pass. In that case the operation must not be collected.
 pub(crate) fn call(
     window: &WindowCore,
     operation: (Kind, usize, Touched<'_>),
@@ -48,7 +48,7 @@ pub(crate) fn call(
     Ok(())
 }
 
-/// Compares an operation that is about to be called with those before it.
+/// Compares an operation that is about to be called with the earlier operations.
 fn compared(
     window: &WindowCore,
     (kind, target, touched): (Kind, usize, Touched<'_>),
@@ -92,11 +92,12 @@ fn compared(
     Ok(())
 }
 
-/// Checks an operation that is about to be called and writes these elements of a part, by an access
-/// of this kind. The part is that of `rank`, of the window or of another one that is `named`.
+/// Checks an operation that is about to be called and that writes these elements of a part by an
+/// access of this kind. The part belongs to `rank`, and is part of the window, or of another window
+/// if `named` is given.
 ///
 /// # Errors
-/// `RMA_CONFLICT`, if it overwrites itself. Then it must not be collected.
+/// `RMA_CONFLICT`, if the operation overwrites itself. In that case it must not be collected.
 pub(crate) fn writes_once(
     window: &WindowCore,
     (kind, rank, elements): (Kind, usize, &Datatype),
@@ -112,7 +113,7 @@ pub(crate) fn writes_once(
     Err(error(window, &[alone], under, site))
 }
 
-/// Returns the conflicts of these accesses, of an operation at this line, with earlier operations.
+/// Returns the conflicts of the accesses of an operation at this line with earlier operations.
 fn among_before(accesses: &[Option<Access<'_>>], site: &'static Location<'static>) -> Vec<Conflict> {
     let mut all = Vec::new();
     for (place, Access { window, of, .. }) in accesses.iter().flatten().enumerate() {
@@ -134,8 +135,8 @@ fn marks(window: &WindowCore, of: usize) -> Option<&Marks> {
     window.checked.marks_on(of, window.peers[of].len)
 }
 
-/// Returns the operations that this rank has called on the part of a rank in this epoch. For its
-/// own part this includes operations on other windows that have sections there.
+/// Returns the operations that this rank has called on the part of a rank in this epoch. For the
+/// rank's own part, the result includes operations on other windows that have sections in the part.
 fn before(window: &WindowCore, of: usize) -> Vec<Touching> {
     let number = window.key.window;
     window.outbox(of, |outbox| {
@@ -169,9 +170,10 @@ fn mark_again(marks: &Marks, all: &[Touching]) {
     });
 }
 
-/// Marks the elements of an access. Returns whether it conflicts with nothing that is marked.
+/// Marks the elements of an access. Returns whether the access does not conflict with any marked
+/// access.
 ///
-/// Elements in very many runs are not marked; they are examined in the fence only.
+/// Elements in very many runs are not marked. They are examined only in the fence.
 pub(crate) fn touch(marks: &Marks, kind: Kind, touched: Touched<'_>) -> bool {
     if touched.is_of_more_runs(MOST_RUNS) {
         marks.skip();
@@ -180,11 +182,11 @@ pub(crate) fn touch(marks: &Marks, kind: Kind, touched: Touched<'_>) -> bool {
     marks.touch(kind, touched)
 }
 
-/// Compares an operation on `target` with the earlier ones, which `list` has. It is about to be
-/// called in an access, and does not fit the `marks` of that access.
+/// Compares an operation on `target` with the earlier operations in `list`. The operation is about
+/// to be called in an access, and does not fit the `marks` of that access.
 ///
 /// # Errors
-/// `RMA_CONFLICT`, if an earlier one conflicts with it.
+/// `RMA_CONFLICT`, if an earlier operation conflicts with it.
 pub(crate) fn of_access(
     window: &WindowCore,
     (list, marks): (&List, &Marks),
@@ -206,8 +208,8 @@ pub(crate) fn of_access(
     Err(error(window, &all, Under::Posts, site))
 }
 
-/// Returns the conflicts of these accesses to the part of a rank, of an operation at this line,
-/// with what this rank has called `before` there.
+/// Returns the conflicts between the accesses of one operation to the part of a rank and the
+/// operations `before` that this rank has called on the part. The operation is called at this line.
 fn found(
     window: &WindowCore,
     (of, before): (usize, &[Touching]),

@@ -1,8 +1,9 @@
 //! Detection of conflicts in exposures, with a check (planner/README.md, 31).
 //!
-//! A frame precedes each post and each access. It contains what its sender knows to be over
-//! ([`Clock`](crate::check::state::clock::Clock)). The frame before an access also contains the
-//! calls with their lines. The target compares the calls of all sources before it applies anything.
+//! A frame precedes each post and each access. The frame contains the times that its sender knows
+//! to be over ([`Clock`](crate::check::state::clock::Clock)). The frame before an access also
+//! contains the calls with their lines. The target compares the calls of all sources before it
+//! applies anything.
 
 use crate::check::state::checks::Under;
 use crate::check::state::lists::List;
@@ -40,8 +41,8 @@ pub(crate) fn frame_of(window: &WindowCore, batch: Option<&Collected>) -> Option
 /// Checks an operation that is about to be collected for an access.
 ///
 /// # Errors
-/// `RMA_CONFLICT` if conflicts are checked and the operation overwrites itself. Also if it
-/// conflicts with an earlier operation in this access and conflicts do not pass.
+/// `RMA_CONFLICT` if conflicts are checked and the operation overwrites itself. Also if the
+/// operation conflicts with an earlier operation in this access and conflicts do not pass.
 pub(crate) fn may_call(
     window: &WindowCore,
     batch: &Collected,
@@ -116,7 +117,7 @@ pub(crate) fn posted(window: &WindowCore, lent: &Lent, site: &'static Location<'
     }
 }
 
-/// Records that the exposure of this window is over, and that the program has it again.
+/// Records that the exposure of this window is over, and that the program has the window again.
 pub(crate) fn waited(window: &WindowCore, call: &Call) {
     super::begins(window, call.site);
 }
@@ -124,7 +125,7 @@ pub(crate) fn waited(window: &WindowCore, call: &Call) {
 /// Looks for conflicts in one exposure, among the calls that its sources have described.
 ///
 /// # Errors
-/// `RMA_CONFLICT`: nothing may be applied. The outer error is the source that has described
+/// `RMA_CONFLICT`: nothing may be applied. The outer error is a source that has described
 /// impossible calls.
 pub(crate) fn judge(
     window: &WindowCore,

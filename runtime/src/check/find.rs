@@ -1,18 +1,19 @@
 //! The messages in which ranks list their calls for each other before a fence that is checked, and
-//! the conflicts that they show.
+//! the conflicts that these messages show.
 //!
 //! A message has a part for each window on which its sender has called an operation for its
 //! receiver, and for each window whose sections it has named. A part contains the number of the
-//! window, the lines, and the lines of records with the bits of them that records keep. It also
-//! contains whether each operation was compared at its call with all earlier ones of its sender,
-//! and a [list](crate::check::state::lists). Numbers have eight bytes. If the receiver reads
-//! records of the sender in place, an entry of the list may represent several records. An operation
-//! is identified by its sender, and by its number among those of the sender on the part.
+//! window, the lines, and the lines of records, each with the bits of the line that records keep.
+//! It also contains whether each operation was compared at its call with all earlier operations of
+//! the sender, and a [list](crate::check::state::lists). Numbers have eight bytes. If the receiver
+//! reads records of the sender in place, an entry of the list may represent several records. An
+//! operation is identified by its sender, and by its number among the operations of the sender on
+//! the part.
 //!
-//! If only one rank has touched elements, and it has compared its operations, no conflict is left
-//! to find. Otherwise each element is marked ([`Marks`](crate::check::state::marks)). Usually the
-//! marks show that nothing conflicts, and nothing else is examined. If they do not, all accesses to
-//! the window are compared.
+//! If only one rank has touched elements, and this rank has compared its operations, no conflict is
+//! left to find. Otherwise each element is marked ([`Marks`](crate::check::state::marks)). Usually
+//! the marks show that nothing conflicts, and nothing else is examined. If the marks do not show
+//! this, all accesses to the window are compared.
 
 use crate::check::state::conflicts::{LOCAL, MOST, read_site, write_site};
 use crate::check::state::lists::{Entry, Line, List, Sent, What};
@@ -28,8 +29,8 @@ use fencepost_transport::Record;
 use fencepost_transport::bytes::{Reader, Writer};
 use std::ops::{ControlFlow, Range};
 
-/// The records that a rank has for this rank in a window, by rank and window. Empty if they are not
-/// read in place.
+/// The records that a rank has for this rank in a window, by rank and window. The slice is empty if
+/// the records are not read in place.
 pub(super) type Records<'r> = dyn Fn(usize, &WindowCore) -> &'r [Record] + 'r;
 
 /// A part of a message.
@@ -37,9 +38,9 @@ pub(super) struct Part<'b> {
     window: u64,
     /// The lines of its entries.
     sites: Vec<Site>,
-    /// The lines of records, with the bits that records keep of them.
+    /// The lines of records, each with the bits of the line that records keep.
     lines: Vec<(u64, Site)>,
-    /// Whether each operation of the list was compared at its call with all before it.
+    /// Whether each operation of the list was compared at its call with all earlier operations.
     is_compared: bool,
     list: Sent<'b>,
 }
@@ -61,7 +62,7 @@ pub(super) fn messages(
             |to, list, lines| {
                 if !in_place(to) {
                     // SAFETY: the records are counted, and they change only in a call of this rank,
-                    // which is in this one.
+                    // which is in the present call.
                     let records = unsafe { window.region.records(window.filling.set.get(), to) };
                     list.spell(records, window.element.size as usize, lines);
                 }
@@ -72,14 +73,14 @@ pub(super) fn messages(
         window
             .checked
             .each_section(|number, list| add_part(&mut all[world.rank], number, (list, &[]), false));
-        // A window that is named twice in a fence has nothing the second time.
+        // If a fence names a window twice, the window has no operations the second time.
         window.checked.clear();
     }
     all
 }
 
-/// Adds the part of a message for the operations of a list. `is_compared` is whether each was
-/// compared at its call with all earlier ones.
+/// Adds the part of a message for the operations of a list. `is_compared` is whether each operation
+/// was compared at its call with all earlier operations.
 pub(super) fn add_part(
     out: &mut Vec<u8>,
     window: u32,
@@ -191,7 +192,7 @@ pub(super) fn first_write(
 struct Listed<'a> {
     touched: Touched<'a>,
     kind: Kind,
-    /// The rank that calls the operation, and the number of the operation there.
+    /// The rank that calls the operation, and the number of the operation on that rank.
     by: (usize, usize),
     site: &'a Site,
 }
@@ -242,8 +243,8 @@ fn each_access(
     Ok(())
 }
 
-/// Returns whether all operations that touch elements of the window are of one other rank, and were
-/// compared at their calls.
+/// Returns whether all operations that touch elements of the window belong to one other rank, and
+/// were compared at their calls.
 fn is_of_one(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
     let number = u64::from(window.key.window);
     let all = all.iter().enumerate().flat_map(|(from, parts)| parts.iter().map(move |part| (from, part)));
@@ -267,7 +268,7 @@ fn are_few(window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
     ones.all(is_one) && entries.next().is_none()
 }
 
-/// Returns whether some accesses to elements of the window conflict, or may.
+/// Returns whether some accesses to elements of the window conflict or may conflict.
 ///
 /// If only one rank has touched elements, and has compared its operations itself, nothing
 /// conflicts. If there are few accesses, they are compared with each other. Otherwise the elements
@@ -301,13 +302,13 @@ fn may_conflict(
     Ok(!fits)
 }
 
-/// Returns the elements of an entry, if the window of `len` elements has them all.
+/// Returns the elements of an entry, if all of them are in the window of `len` elements.
 fn inside(entry: &Entry<'_>, len: usize) -> Option<Datatype> {
     entry.elements().filter(|elements| elements.low() >= 0 && elements.high() <= len as i64)
 }
 
-/// An operation: the elements that it touches, its kind, the rank that calls it with its number
-/// there, and its line.
+/// An operation: the elements that it touches, its kind, the rank that calls it, its number on that
+/// rank, and its line.
 pub(super) struct Touching {
     pub(super) elements: Datatype,
     pub(super) kind: Kind,
@@ -332,8 +333,8 @@ pub(super) fn touching(
     Ok(found)
 }
 
-/// Adds to `found` the conflicts, undefined in MPI, of other ranks' operations with what this rank
-/// has stored (as a put) or loaded (as a get) since the call at this line.
+/// Adds to `found` the conflicts, undefined in MPI, between operations of other ranks and this
+/// rank's stores (as puts) or loads (as gets) since the call at this line.
 pub(super) fn with_local(
     me: usize,
     window: &WindowCore,
@@ -353,8 +354,8 @@ pub(super) fn with_local(
     Ok(())
 }
 
-/// Adds the conflict of another rank's operation on these elements with what this rank has stored
-/// or loaded, if MPI does not define it.
+/// Adds the conflict between another rank's operation on these elements and this rank's stores or
+/// loads, if MPI does not define the result.
 pub(super) fn add_undefined(
     window: &WindowCore,
     (local, runs, site): (Kind, &[Range<usize>], &Site),
@@ -404,8 +405,8 @@ fn compare(
             Touch { origin, operation, kind: access.kind, site: line(access.by) }
         });
         between.sort_by_key(|touch| (touch.origin, touch.operation));
-        // An operation may touch elements of the window both as its target and as its section.
-        // These are one conflict.
+        // An operation may touch elements of the window both as its target and as its section. Both
+        // accesses are reported as one conflict.
         let same = |other: &&mut Conflict| {
             let by = |touch: &Touch| (touch.origin, touch.operation);
             other.window == window.key.window as usize

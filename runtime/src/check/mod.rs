@@ -1,17 +1,17 @@
-//! Conflicts of the operations of a fence (planner/README.md, 28 to 30), found before anything
+//! Conflicts of the operations of a fence (planner/README.md, 28 to 30), found before any data
 //! moves.
 //!
 //! Before the fence itself, there is one exchange in which each rank sends every other rank the
-//! accesses that it has requested there (`find` defines the form). Each rank looks for conflicts on
-//! the elements that it owns. A rank that finds conflicts fails in the fence, like a rank without
-//! memory for its puts. So all ranks see the failure and nothing is applied. Its report of the
-//! failure contains the conflicts, so each rank that is part of a conflict returns an error that
-//! names the conflict.
+//! accesses that it has requested to that rank's elements (`find` defines the form). Each rank
+//! looks for conflicts on the elements that it owns. A rank that finds conflicts fails in the
+//! fence, like a rank without memory for its puts. So all ranks see the failure and nothing is
+//! applied. Its report of the failure contains the conflicts, so each rank that is part of a
+//! conflict returns an error that names the conflict.
 //!
-//! - W1 to W6: the exchanges fence no window, each is complete in itself, and the fence is
-//!   unchanged.
+//! - W1 to W6 hold: the exchanges fence no window, each exchange is complete in itself, and the
+//!   fence is unchanged.
 //! - Ranks that check and ranks that do not, or that check in another way, exchange different
-//!   words, so all of them see that they differ.
+//!   words, so all ranks see that their checks differ.
 
 mod announced;
 mod calls;
@@ -63,8 +63,8 @@ fn exchange(world: &WorldCore, call: &Call, hash: u64) -> Call {
     Call { hash: call.hash ^ hash ^ check as u64, name: Some(name), ..call }
 }
 
-/// Notes that the epoch of windows that are checked has ended at this line. The program has the
-/// windows from here on.
+/// Notes that the epoch of windows that are checked has ended at this line. From here on, the
+/// program has the windows.
 pub(crate) fn ended(windows: &[&WindowCore], site: &'static Location<'static>) {
     for window in windows {
         window.checked.no_put.set(None); // its assertion was about the epoch that has ended
@@ -98,7 +98,7 @@ pub(crate) fn before(
     let of_sections = sections::conflicts(world, windows);
     let local = stores::of(world, windows);
     world.checks.begin(Vec::new());
-    // Records that are still to be filled from sections change before the fence.
+    // Records that are still to be filled from sections will change before the fence.
     let change = windows.iter().any(|window| window.filling.sources.get() != RecordSources::None);
     let shares = |rank: usize| rank == world.rank || world.endpoint.borrow().shares(rank);
     let mut own = find::messages(world, windows, |to| to == world.rank || shares(to) && !change);
@@ -119,9 +119,9 @@ pub(crate) fn before(
             Some(region) if shares(from) => region,
             _ => return &[],
         };
-        // SAFETY: that rank counted the records before it entered the exchange, and named them only
-        // if nothing in its fence changes them. Its fence waits for this rank, which enters the
-        // fence later.
+        // SAFETY: that rank counted the records before it entered the exchange, and named the
+        // records only if nothing in its fence changes them. Its fence waits for this rank, which
+        // enters the fence later.
         unsafe { region.records(window.filling.set.get(), world.rank) }
     };
     let found = find::conflicts(world.rank, windows, &all, &records)
@@ -150,10 +150,10 @@ pub(crate) fn before(
     Ok(Some(error))
 }
 
-/// Returns this rank's error after the fence has failed on all ranks, with `error` on this one. If
-/// this rank is part of conflicts, the error names them. If only other ranks are, it names one of
-/// those ranks. The error is `error` itself if there are no conflicts, or if this rank has failed
-/// for another reason.
+/// Returns this rank's error after the fence has failed on all ranks, with `error` on this rank. If
+/// this rank is part of conflicts, the returned error names these conflicts. If only other ranks
+/// are part of conflicts, the returned error names one of those ranks. The returned error is
+/// `error` itself if there are no conflicts, or if this rank has failed for another reason.
 pub(crate) fn after(world: &WorldCore, call: &Call, error: Error) -> Error {
     let me = world.rank;
     let all = world.checks.take(me);
@@ -162,7 +162,7 @@ pub(crate) fn after(world: &WorldCore, call: &Call, error: Error) -> Error {
     }
     let decoded: Option<Vec<Vec<Conflict>>> =
         all.iter().map(|(rank, bytes)| of_rank(*rank, world.size, bytes)).collect();
-    // Bytes that are not valid are ignored, and do not replace the error that exists already.
+    // Invalid bytes are ignored, and do not replace the error that exists already.
     let Some(conflicts) = decoded.map(|all| all.concat()) else { return error };
     let is_part =
         |conflict: &Conflict| conflict.rank == me || conflict.between.iter().any(|touch| touch.origin == me);

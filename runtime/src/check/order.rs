@@ -1,10 +1,10 @@
 //! Collectives that order less than a barrier in MPI, for checks in which only MPI's order counts
 //! (planner/README.md, 37).
 //!
-//! Each begins with one more exchange. In it, a rank whose earlier calls are ordered sends the
-//! times of what is over to the ranks whose later calls come after them. The other exchanges of the
-//! collective order nothing. A rank whose arguments are wrong fails in the first exchange, as
-//! without the extra exchange.
+//! Each such collective begins with one more exchange. In this exchange, a rank whose earlier calls
+//! are ordered sends the times that are over to the ranks whose later calls come after these
+//! earlier calls. The other exchanges of the collective order nothing. A rank whose arguments are
+//! wrong fails in the first exchange, as without the extra exchange.
 
 use super::stores::is_asked;
 use crate::state::call::Call;
@@ -43,16 +43,16 @@ impl Orders {
 }
 
 /// Returns the call of the exchange with which a collective of this order begins, if only MPI's
-/// order counts and it orders less than all.
+/// order counts and this order is not [`Orders::All`].
 pub(crate) fn first(world: &WorldCore, orders: Orders, call: &Call) -> Option<Call> {
     let is_first = orders != Orders::All && world.checks.is_on() && is_asked(world);
     is_first.then_some(Call { hash: call.hash ^ ORDERED, ..*call })
 }
 
-/// Exchanges clocks before all ranks of a world that was split off meet. The number of their
-/// exchange has no meaning in other worlds.
+/// Exchanges clocks before all ranks of a split-off world meet. These ranks must send their times,
+/// because the number of their exchange has no meaning in other worlds.
 ///
-/// Does nothing if nothing is checked, and in the world of the job.
+/// Does nothing in the world of the job, or if nothing is checked.
 ///
 /// # Errors
 /// The errors of an exchange.

@@ -1,5 +1,5 @@
-//! Checks of what a program asserts at its fences, where they are requested (planner/README.md,
-//! 35).
+//! Checks of the assertions of a program at its fences, if these checks are requested
+//! (planner/README.md, 35).
 
 use super::find::{self, Records};
 use super::stores::part;
@@ -14,8 +14,8 @@ fn digest(window: &WindowCore) -> [u8; 32] {
     *blake3::hash(part(window)).as_bytes()
 }
 
-/// Returns the error of a fence that asserts NOSTORE, if this rank has stored since the fence
-/// before.
+/// Returns the error of a fence that asserts NOSTORE, if this rank has stored into its part since
+/// the previous fence.
 pub(crate) fn stored(
     world: &WorldCore,
     windows: &[&WindowCore],

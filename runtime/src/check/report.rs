@@ -17,10 +17,11 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-/// The maximum number of bytes that are read of a source file to find a line of it.
+/// The maximum number of bytes of a source file that are read to find a line.
 const MOST_SOURCE: u64 = 1 << 22;
 
-/// Returns the number of conflicts in words, for ranks that receive only this text about them.
+/// Returns the number of conflicts in words, for ranks that receive only this text about the
+/// conflicts.
 pub(super) fn brief(conflicts: &[Conflict]) -> String {
     format!("{} of this epoch conflict on elements of this rank", count(conflicts))
 }
@@ -56,8 +57,8 @@ fn access(kind: Kind) -> String {
     }
 }
 
-/// Returns what two accesses that conflict would do without a check, and the advice to their
-/// author.
+/// Returns the effect that two conflicting accesses would have without a check, and the advice to
+/// the author of the program.
 fn advice(a: &Touch, b: &Touch, under: Under) -> String {
     use Kind::{Accumulate, Get, Put};
     if a.operation == LOCAL && a.origin == b.origin {
@@ -139,8 +140,8 @@ pub(super) fn text(conflicts: &[Conflict], under: Under, passes: bool) -> String
     text
 }
 
-/// Returns the text of conflicts between an operation that is being called and earlier ones of the
-/// same rank and epoch, or itself.
+/// Returns the text of conflicts between an operation that is being called and earlier operations
+/// of the same rank and epoch, or of the operation with itself.
 pub(super) fn of_call(conflicts: &[Conflict], under: Under) -> String {
     let of = if under == Under::Posts { "access" } else { "epoch" };
     if conflicts.first().is_some_and(Conflict::is_of_one_operation) {
@@ -161,7 +162,7 @@ pub(super) fn of_call(conflicts: &[Conflict], under: Under) -> String {
 
 /// Adds each conflict to `text`.
 fn append_all(text: &mut String, conflicts: &[Conflict], under: Under) {
-    // A loop may have many pairs with the same lines. They are reported together.
+    // A loop may have many pairs with the same lines. These pairs are reported together.
     let same_lines = |a: &Conflict, b: &Conflict| {
         let same = |a: &Touch, b: &Touch| (a.origin, a.kind, &a.site) == (b.origin, b.kind, &b.site);
         (a.rank, a.window) == (b.rank, b.window) && a.between.iter().zip(&b.between).all(|(a, b)| same(a, b))
@@ -220,8 +221,8 @@ fn line_of(site: &Site) -> Option<String> {
     Some(line.trim().to_owned()).filter(|line| !line.is_empty())
 }
 
-/// Appends a line of JSON for each conflict. A file that cannot be written changes nothing: the
-/// error names the conflicts as well.
+/// Appends a line of JSON for each conflict. It is not an error if the file cannot be written,
+/// since the returned error also names the conflicts.
 pub(super) fn append<'c>(world: &WorldCore, conflicts: impl Iterator<Item = &'c Conflict>) {
     append_lines(world, || conflicts.map(|conflict| json(conflict, "")).collect());
 }
@@ -253,7 +254,7 @@ fn append_lines(world: &WorldCore, lines: impl FnOnce() -> String) {
     }
 }
 
-/// Appends a line with the place after which a rank may miss conflicts of a window.
+/// Appends a line with the source line from which on a rank may miss conflicts of a window.
 pub(super) fn append_blind(world: &WorldCore, window: u32, site: &Location<'_>) {
     let (rank, file, line, column) = (world.rank, quoted(site.file()), site.line(), site.column());
     let text = format!(

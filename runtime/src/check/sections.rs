@@ -19,8 +19,9 @@ use std::panic::Location;
 /// The number of an operation in conflicts with its own rank's stores and loads.
 const OWN: usize = 0;
 
-/// Notes that an operation was called on this window. It accesses, with this kind, these elements
-/// of this rank, of this window or of another one.
+/// Notes that an operation was called on this window. Its section consists of these elements of
+/// this rank's part of this window, or of another window. The operation accesses the section by an
+/// access of this kind.
 pub(super) fn called(
     window: &WindowCore,
     (key, kind, elements): (Option<WindowKey>, Kind, Touched<'_>),
@@ -30,8 +31,8 @@ pub(super) fn called(
         return;
     }
     if key.is_some_and(|key| key != window.key) {
-        // The program may hold a `&mut` borrow of the other window's elements meanwhile, so they
-        // may not be read here.
+        // The program may hold a `&mut` borrow of the other window's elements meanwhile, so these
+        // elements must not be read here.
         return is_blind(&window.world, window.key.window, Blind::Sections, site);
     }
     let loads = if kind == Kind::Put { forget_loads(window) } else { 0 };
@@ -44,8 +45,8 @@ pub(super) fn called(
     });
 }
 
-/// Returns the conflicts of this rank's operations on these windows with its stores and loads since
-/// their calls.
+/// Returns the conflicts between this rank's operations on these windows and its stores and loads
+/// since the calls of these operations.
 pub(super) fn conflicts(world: &WorldCore, windows: &[&WindowCore]) -> Vec<Conflict> {
     let mut found: Vec<Conflict> = Vec::new();
     for window in windows {

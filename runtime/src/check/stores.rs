@@ -1,6 +1,6 @@
 //! The elements that a rank has stored into its part since a call gave it the window, or while the
-//! window is posted. They are found by comparing the part with a copy. Also the elements that it
-//! has loaded, if loads are watched (planner/README.md, 37).
+//! window is posted. These elements are found by comparing the part with a copy. The module also
+//! finds the elements that the rank has loaded, if loads are watched (planner/README.md, 37).
 
 use super::announced::is_blind;
 use super::find;
@@ -29,14 +29,14 @@ pub(super) fn is_asked(world: &WorldCore) -> bool {
 /// The known accesses of this rank to its part of a window since the call at a line.
 pub(super) struct Local<'w> {
     pub(super) window: &'w WindowCore,
-    /// The elements that it has stored and the elements that it has loaded, both ascending, each
-    /// with the kind of operation that they count as.
+    /// The elements that this rank has stored and the elements that it has loaded, both ascending.
+    /// The kind is the kind of operation as which these accesses count.
     pub(super) runs: [(Kind, Vec<Range<usize>>); 2],
     pub(super) site: Site,
 }
 
-/// Returns the accesses of this rank to its parts of these windows since a call gave it each of
-/// them.
+/// Returns the accesses of this rank to its part of each of these windows since a call gave it the
+/// window.
 pub(super) fn of<'w>(world: &WorldCore, windows: &[&'w WindowCore]) -> Vec<Local<'w>> {
     let mut all = Vec::new();
     for window in windows {
@@ -50,8 +50,8 @@ pub(super) fn of<'w>(world: &WorldCore, windows: &[&'w WindowCore]) -> Vec<Local
 }
 
 /// Returns the conflicts between other ranks' operations in the next run of a prepared superstep
-/// and what this rank has stored into its parts of the windows, or loaded. `incoming` is called
-/// only if those operations are needed.
+/// and the stores or loads of this rank in its parts of the windows. `incoming` is called only if
+/// those operations are needed.
 pub(crate) fn before_run<'i>(
     world: &WorldCore,
     windows: &[&WindowCore],
@@ -87,8 +87,9 @@ pub(crate) fn posted(window: &WindowCore, site: &'static Location<'static>) {
     }
 }
 
-/// Adds the conflicts at the end of an exposure of this window. They are between the calls in
-/// `messages`, the messages of its sources, and what this rank has stored meanwhile.
+/// Adds the conflicts at the end of an exposure of this window. These are conflicts between the
+/// calls in `messages`, the messages of the sources, and the stores of this rank during the
+/// exposure.
 ///
 /// # Errors
 /// The rank whose message is not valid.
@@ -114,8 +115,8 @@ fn keep(window: &WindowCore) {
     kept.extend_from_slice(part(window));
 }
 
-/// Returns the elements that this rank has loaded since `known` runs of them were known, ascending,
-/// in runs.
+/// Returns the elements that this rank has loaded, except the first `known` runs of kept elements,
+/// as ascending runs.
 pub(super) fn loaded_since(window: &WindowCore, known: usize) -> Vec<Range<usize>> {
     let mut all = window.region.loaded();
     all.extend_from_slice(&window.checked.loaded.borrow()[known..]);
@@ -128,8 +129,8 @@ pub(super) fn loaded_since(window: &WindowCore, known: usize) -> Vec<Range<usize
     all
 }
 
-/// Keeps the elements that were loaded so far, separate from those that are loaded later. Returns
-/// the number of their runs.
+/// Keeps the elements that were loaded so far, separate from later loads. Returns the number of
+/// runs of the kept elements.
 pub(super) fn forget_loads(window: &WindowCore) -> usize {
     let loaded = &mut *window.checked.loaded.borrow_mut();
     if window.world.checks.checking.borrow().sees_loads() {

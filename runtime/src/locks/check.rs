@@ -1,8 +1,9 @@
 //! Detection of conflicts between epochs of locks, with a check (planner/README.md, 32 to 34).
 //!
-//! Each operation is kept with its line, and with what this rank knew to be over at the call. When
-//! the locks of an epoch are held, and before it is carried out, it is compared with the
-//! [logs](crate::check::state::logs) of the part, by the rank or the attendant that reaches them.
+//! Each operation is kept with its line, and with the times that this rank knew to be over at the
+//! call. After the locks of an epoch were taken, and before the epoch is carried out, its
+//! operations are compared with the [logs](crate::check::state::logs) of the part. The rank or the
+//! attendant that reaches the logs makes the comparison.
 
 use crate::check;
 use crate::check::state::checks::{Blind, Checks};
@@ -30,7 +31,7 @@ pub(super) struct Calls {
     /// The version of this rank's clock at the last entry of `entering.known`. That entry is kept
     /// for reuse when there are no calls.
     version: u64,
-    /// The only call, if it is short. Then it is not in the list of calls.
+    /// The only call, if it is short. A short call is not in the list of calls.
     short: Option<ShortCall>,
     /// The positions of file names in the log, by the lines of short calls.
     files: Places<&'static Location<'static>>,
@@ -120,7 +121,8 @@ impl LockCore {
         self.watch(target, action, Datatype::run(at..at + 1), site);
     }
 
-    /// Carries out what was collected for `target` on a fast path, and returns whether it did.
+    /// Carries out the operations collected for `target` on a fast path. Returns whether they were
+    /// carried out.
     ///
     /// The fast path is for one short call under shared locks that this rank holds, if there is
     /// no conflict to find and nothing new for this rank's clock. Otherwise nothing is carried out.
@@ -201,8 +203,8 @@ impl LockCore {
         RefMut::map(of, |of| &mut of.entering)
     }
 
-    /// Compares the calls of this rank at `target`, which it reaches and whose locks it holds, with
-    /// the logs.
+    /// Compares the calls of this rank at `target` with the logs. This rank reaches `target` and
+    /// holds the locks of the epoch.
     ///
     /// # Errors
     /// `RMA_CONFLICT`: nothing may be carried out.
@@ -223,8 +225,8 @@ impl LockCore {
         self.tell(&findings, call)
     }
 
-    /// Merges times into this rank's clock: those that are over because its fetches at `target`
-    /// found accumulates of others.
+    /// Merges times into this rank's clock: the times that are over because fetches of this rank at
+    /// `target` have found accumulates of other ranks.
     ///
     /// This rank reaches `target`, and has carried out its calls there under a lock of this kind.
     pub(super) fn observe(&self, target: usize, kind: LockType) {
@@ -239,7 +241,8 @@ impl LockCore {
         }
     }
 
-    /// Checks the read of an element of this rank's own part, which it holds together with others.
+    /// Checks the read of an element of this rank's own part, which this rank holds together with
+    /// others.
     ///
     /// # Errors
     /// As [`enter`](Self::enter).
@@ -269,8 +272,8 @@ impl LockCore {
         check::found(&self.data, &findings.conflicts, check::Under::Locks, call)
     }
 
-    /// Writes into the logs that this rank is about to leave all regions of `target`, which it
-    /// reaches and held.
+    /// Writes into the logs that this rank is about to leave all regions of `target`. This rank
+    /// reaches `target` and holds these regions.
     pub(super) fn leaving(&self, target: usize, open: Open) {
         if self.is_checked()
             && let Some(logs) = self.targets[target].words.logs()

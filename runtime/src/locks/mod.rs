@@ -1,28 +1,30 @@
 //! Locks: a rank accesses the window of another rank, and the other rank makes no call.
 //!
 //! An epoch is collected ([`Epoch`]) and carried out when it ends: the rank takes the locks of the
-//! regions that it touches, in ascending order, visits the elements, and leaves. An epoch that is
-//! flushed takes all regions of its target at the first flush that carries something out, and holds
-//! them until it ends. So all its operations are on one side of every exclusive epoch. It has all
-//! regions then, and takes no further lock. So ranks wait for each other in a circle only if a
-//! program makes them hold two parts.
+//! regions that the epoch touches, in ascending order, visits the elements, and leaves the locks.
+//! An epoch that is flushed takes all regions of its target at the first flush that carries
+//! something out, and holds these regions until the epoch ends. So every exclusive epoch comes
+//! either before or after all its operations. After that flush, the epoch takes no further lock. So
+//! ranks wait for each other in a circle only if a program makes them hold two parts.
 //!
-//! Whether an epoch is held or collected depends only on its own calls, not on the epochs before
-//! it. An epoch that is not flushed is collected. To hold it would take one more request if the
-//! part is not reached (a test counts requests), and more locks if it is reached. An epoch that is
-//! flushed must be held from its first flush on. That flush takes the locks and carries out the
-//! operations in one request. To request the locks earlier would take one more request, and others
-//! would only wait earlier. Long epochs are faster in pieces (`benches/log/locks_and_posts.md` has
-//! the factors). A program makes pieces by flushes, since no operation waits here.
+//! Whether an epoch is held or collected depends only on its own calls, not on earlier epochs. An
+//! epoch that is not flushed is collected. To hold such an epoch would take one more request if the
+//! part is not reached (a test counts requests), and more locks if the part is reached. An epoch
+//! that is flushed must be held from its first flush on. That flush takes the locks and carries out
+//! the operations in one request. To request the locks earlier would take one more request, and
+//! other ranks would only wait earlier. Long epochs are faster in pieces
+//! (`benches/log/locks_and_posts.md` has the factors). A program makes pieces by flushes, since no
+//! operation waits here.
 //!
 //! Exclusive epochs, which are alone in their regions, visit elements as a fence does. Shared
 //! epochs visit *atomic* elements (of 1, 2, 4 or 8 bytes) by atomic operations, and other elements
 //! under a second lock of their region. The type of the elements determines the method, so all
-//! ranks use the same one.
+//! ranks use the same method.
 //!
-//! Acquiring a lock makes what was done under it before visible. So an epoch that is over happens
-//! before everything that its origin does afterwards. By the notifications of a fence or a barrier,
-//! it also happens before everything that others do after that fence or barrier.
+//! A rank that acquires a lock sees all writes that were made under the lock before. So an epoch
+//! that is over happens before everything that its origin does afterwards. By the notifications of
+//! a fence or a barrier, the epoch also happens before everything that other ranks do after that
+//! fence or barrier.
 
 mod check;
 mod remote;
@@ -68,8 +70,8 @@ pub(crate) struct LockCore {
     found: Cell<Vec<u8>>,
     /// The calls that are checked for conflicts, by target; empty without a check.
     watched: Watched,
-    /// The alarms of the world. They are here so that the fast path finds them without another
-    /// lookup.
+    /// The alarms of the world. The alarms are here so that the fast path finds them without
+    /// another lookup.
     alarms: Alarms,
     /// None of the first alarms up to this count was of a rank of the world.
     heeded: Cell<u32>,
@@ -93,11 +95,13 @@ impl LockCore {
 
     /// Makes the locks of the window `data`.
     ///
-    /// Their words are the elements of the window `words`. It has the number of elements that
-    /// [`words`](Self::words) returns, all are zero, and no other code uses them.
+    /// The words of the locks are the elements of the window `words`. That window has the number of
+    /// elements that [`words`](Self::words) returns. All elements are zero, and no other code uses
+    /// them.
     ///
     /// # Errors
-    /// `NO_MEM` for a window that is beyond the numbers that ports have.
+    /// `NO_MEM` if the number of the window is so large that no port numbers are left for the
+    /// window.
     pub(crate) fn new(data: Rc<WindowCore>, words: &WindowCore) -> Result<Self> {
         let port = answers(data.key.window)?;
         data.region.open();
@@ -139,7 +143,7 @@ impl LockCore {
         self.data.world.rank
     }
 
-    /// Opens an epoch at `target`. With `of_all`, the epoch is one of a lock of all parts.
+    /// Opens an epoch at `target`. With `of_all`, the epoch belongs to a lock of all parts.
     #[inline]
     pub(crate) fn open(
         &self,
@@ -157,8 +161,8 @@ impl LockCore {
         }
     }
 
-    /// Returns the error of an epoch that cannot be opened: the world has ended, there is no such
-    /// rank, or an epoch is open there.
+    /// Returns the error of an epoch that cannot be opened: the world has ended, there is no rank
+    /// `target`, or this rank already has an open epoch at `target`.
     #[cold]
     #[inline(never)]
     fn not_opened(&self, target: usize, site: &'static Location<'static>) -> Result<()> {
@@ -179,7 +183,7 @@ impl LockCore {
         self.targets.iter().enumerate().find_map(open)
     }
 
-    /// Returns whether this rank holds the part of `target` until it unlocks it.
+    /// Returns whether this rank holds the part of `target` until it unlocks the part.
     pub(crate) fn holds(&self, target: usize) -> bool {
         self.targets[target].open.is_held()
     }
@@ -190,10 +194,10 @@ impl LockCore {
         self.targets[target].part.len
     }
 
-    /// Collects an operation on one element of at most eight bytes that returns nothing, and
-    /// returns whether there was room for it.
+    /// Collects an operation on one element of at most eight bytes that returns nothing. Returns
+    /// whether there was room for the operation.
     ///
-    /// The element is one of the target's.
+    /// The element must be an element of the target.
     #[inline]
     pub(crate) fn visit_one(
         &self,
@@ -224,8 +228,8 @@ impl LockCore {
         has_room
     }
 
-    /// Collects an operation on one such element that returns the element found. A compare-and-swap
-    /// has two operands.
+    /// Collects an operation on one element of at most eight bytes that returns the element found.
+    /// A compare-and-swap has two operands.
     pub(crate) fn fetch_one(
         &self,
         target: usize,
@@ -253,7 +257,7 @@ impl LockCore {
     }
 
     /// Collects an operation on these elements of the target, with the elements to compare with and
-    /// its operands.
+    /// the operands.
     pub(crate) fn visit(
         &self,
         target: usize,
@@ -287,7 +291,7 @@ impl LockCore {
 
     /// See [`Target::pass`].
     pub(crate) fn pass(&self, target: usize, ends: bool) -> bool {
-        // With a check, nothing is written to the log that could pass.
+        // With a check, the writer has no records that could pass.
         self.is_quiet() && self.targets[target].pass(&self.data, target, ends)
     }
 
@@ -308,7 +312,7 @@ impl LockCore {
         heeded
     }
 
-    /// [Carries out](Self::carry_out) what was collected, on behalf of the call of this name, and
+    /// [Carries out](Self::carry_out) the collected operations, on behalf of the call `name`, and
     /// reports the error.
     #[inline(never)]
     #[track_caller]
@@ -319,8 +323,8 @@ impl LockCore {
         self.data.handler.report(self.carry_out(target, ends, &Call::named(0, name)))
     }
 
-    /// Carries out what was collected for `target`. With `ends`, the epoch is over afterwards, even
-    /// after an error.
+    /// Carries out the operations collected for `target`. With `ends`, the epoch is over
+    /// afterwards, even after an error.
     #[inline]
     pub(crate) fn carry_out(&self, target: usize, ends: bool, call: &Call) -> Result<()> {
         let at = &self.targets[target];
@@ -341,7 +345,7 @@ impl LockCore {
         let held = match (ends, is_empty) {
             // Without operations there is nothing to hold.
             (false, true) => return Ok(()),
-            // A request to an attendant itself contains whether to hold.
+            // A request to an attendant states itself whether to hold the regions.
             (false, false) if !open.held && (is_near || open.of_all) => self.hold(target, open, call),
             _ => Ok(open.held),
         };
@@ -386,7 +390,8 @@ impl LockCore {
         })
     }
 
-    /// Asks the attendant of `target` to carry out what was collected, and fills tickets.
+    /// Requests that the attendant of `target` carries out the collected operations, and fills
+    /// tickets.
     fn ask(&self, target: usize, epoch: &mut Epoch, open: Open, ends: bool, call: &Call) -> Result<()> {
         let asking = self.asking(target, call);
         let parts = divide(&epoch.visits, self.data.element.size as usize);
@@ -452,7 +457,7 @@ impl LockCore {
             return Err(asking.refuse("it did not answer an epoch of a lock with what conflicts"));
         };
         self.learn(&learnt, asking.call)?;
-        // The times that its fetches have observed come last.
+        // The times that the fetches of the request have observed come last.
         let ranks = self.data.world.size;
         let times = rest.last_bytes(8 * ranks);
         found.extend_from_slice(rest.0);
@@ -471,9 +476,9 @@ impl LockCore {
 
     /// Takes all regions of the part of `target`, for its open epoch.
     ///
-    /// A shared epoch at all parts takes the regions of all parts, in ascending order. Suppose it
-    /// took one part after another as the parts are flushed. Then two such epochs and two exclusive
-    /// epochs that wait in between could wait for each other.
+    /// A shared epoch at all parts takes the regions of all parts, in ascending order. If it took
+    /// one part after another as the parts are flushed, two such epochs and two exclusive epochs
+    /// that wait between them could wait for each other.
     fn hold(&self, target: usize, open: Open, call: &Call) -> Result<bool> {
         // No rank waits for parts with a sole origin, and this rank must not access the parts of
         // other origins.
@@ -567,10 +572,10 @@ impl LockCore {
             at.take(epoch.regions, Hold::Exclusive, true)?;
         }
         // SAFETY: each call was checked against the length of the part, which is reached. An
-        // exclusive epoch is alone in its regions. So is a shared epoch that holds the second
-        // locks, and an epoch of the only origin. All other epochs here are shared ones, which may
-        // be here at the same time. They all access elements in the same way, which the window
-        // determines.
+        // exclusive epoch is alone in its regions. A shared epoch that holds the second locks is
+        // also alone, and so is an epoch of the only origin. All other epochs are shared, and
+        // several may visit the part at the same time. These epochs all access elements in the same
+        // way, which the window determines.
         unsafe { list.carry_out(part, Others::of(&layout, hold), found) };
         if is_second {
             at.leave(epoch.regions, Hold::Exclusive, true);
@@ -578,14 +583,14 @@ impl LockCore {
         Ok(())
     }
 
-    /// Discards what was collected for `target`, and ends the epoch.
+    /// Discards the operations collected for `target`, and ends the epoch.
     pub(crate) fn discard(&self, target: usize, call: &Call) {
         self.targets[target].collected(Epoch::clear);
         self.forget_calls(target);
         let _ = self.carry_out(target, true, call); // nothing is left that could fail
     }
 
-    /// Opens this rank's part to ranks that reach it.
+    /// Opens this rank's part to the ranks that reach the part.
     pub(crate) fn open_own(&self) {
         self.targets[self.me()].words.open();
         self.wake_others();
@@ -650,7 +655,8 @@ impl LockCore {
         act(part.base)
     }
 
-    /// Reads an element of this rank's part, which it holds together with others, into `into`.
+    /// Reads an element of this rank's part, which this rank holds together with others, into
+    /// `into`.
     pub(crate) fn load(&self, at: usize, call: &Call, into: &mut [u8]) -> Result<()> {
         let me = self.me();
         let Target { part, words, .. } = &self.targets[me];
@@ -666,7 +672,7 @@ impl LockCore {
             return Ok(());
         }
         if !words.layout.takes_second(Hold::Shared) {
-            // SAFETY: as above; others access the element piece by piece as well.
+            // SAFETY: as above. Other ranks also access the element piece by piece.
             unsafe { crate::kernel::atomic::load_bytes(from, into) };
             return Ok(());
         }

@@ -2,11 +2,11 @@
 //! target.
 //!
 //! A short epoch is one request, which contains locks, operations and the end, and one answer. A
-//! longer epoch is divided into requests. The first request takes all regions, and they are held
-//! until the last request. An origin has one request at a time on a part, and the attendant keeps
-//! only that request, so its memory is bounded. The attendant queues a request that has to wait,
-//! and answers after it was carried out. Meanwhile the origin sends nothing, unless its wait lasts:
-//! then it asks which rank is in its way.
+//! longer epoch is divided into requests. The first request takes all regions, and the attendant
+//! holds them until the last request. An origin has one request at a time on a part, and the
+//! attendant keeps only that request, so its memory is bounded. The attendant queues a request that
+//! has to wait, and answers after it has carried out the request. Meanwhile the origin sends
+//! nothing. Only if its wait is long, the origin asks which rank is in its way.
 
 use crate::collect::datatypes::Named;
 use crate::collect::visits::{Action, Code, Visits};
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 /// Returns the port on which attendants answer for a window.
 ///
 /// # Errors
-/// `NO_MEM` for a window that is beyond the numbers that ports have.
+/// `NO_MEM` if the number of the window is so large that no port numbers are left for the window.
 pub(crate) fn answers(window: u32) -> Result<Port> {
     ports_of(window).map(|[.., answers]| answers).ok_or_else(|| {
         let message = format!(
@@ -41,7 +41,7 @@ pub(crate) fn answers(window: u32) -> Result<Port> {
     })
 }
 
-/// A rank that sends requests to the attendant of another one.
+/// A rank that sends requests to the attendant of another rank.
 pub(super) struct Asking<'a> {
     pub(super) window: &'a WindowCore,
     pub(super) target: usize,
@@ -65,10 +65,10 @@ struct Queue {
     /// The wait number of the holder that this rank had sampled before the last question, if the
     /// answer named the same holder as before; otherwise 0.
     found_since: Cell<u64>,
-    /// The holder's wait number when this rank last sampled it. For this number the rank wants to
-    /// ask whether the holder still has the lock.
+    /// The holder's wait number when this rank last sampled it. The rank wants to ask whether the
+    /// holder still has the lock in the wait of this number.
     wanted: Cell<Option<u64>>,
-    /// The wait number of the question that is not answered yet.
+    /// The holder's wait number for the question that is not answered yet.
     asks: Cell<Option<u64>>,
     /// The time of the last question.
     asked_at: Cell<Option<Instant>>,
@@ -124,7 +124,7 @@ impl Queue {
     }
 }
 
-/// The number of looks for an answer before a waiting rank also looks for ranks that were lost.
+/// The number of polls for an answer after which a waiting rank also looks for lost ranks.
 const LOOKS: u32 = 64;
 
 impl Asking<'_> {
@@ -252,15 +252,15 @@ impl Asking<'_> {
     }
 }
 
-/// Returns the loss of a rank that did not finish: it may have held the awaited lock.
+/// Returns the loss of a rank that did not finish: that rank may have held the awaited lock.
 fn any_lost(world: &WorldCore, endpoint: &mut Endpoint) -> Option<Lost> {
     let others = (0..world.size).filter(|&rank| rank != world.rank);
     let mut lost = others.filter_map(|rank| endpoint.lost(rank));
     lost.find(|lost| lost.how != Loss::Left(Leave::Finished))
 }
 
-/// Waits until this rank knows which rank was lost. The owner of the part knew that when it dropped
-/// the part.
+/// Waits until this rank knows which rank was lost. The owner of the part already knew this when it
+/// dropped the part.
 #[cold]
 pub(super) fn await_loss(window: &WindowCore, target: usize, call: &Call, endpoint: &mut Endpoint) -> Lost {
     let windows = [window];
@@ -282,7 +282,7 @@ pub(super) fn dropped(window: &WindowCore, target: usize, call: &Call) -> Error 
 }
 
 /// Returns the error of an epoch on a part that another rank accesses, against the program's
-/// promise that only one rank does.
+/// promise that only one rank accesses the part.
 #[cold]
 pub(super) fn not_sole(window: &WindowCore, target: usize, sole: Option<usize>, call: &Call) -> Error {
     let sole = sole.map_or_else(|| "another rank".to_owned(), |rank| format!("rank {rank}"));
@@ -297,8 +297,8 @@ pub(super) fn not_sole(window: &WindowCore, target: usize, sole: Option<usize>, 
 /// of each wide operation.
 type Piece = (Vec<Record>, Vec<u8>, Vec<usize>);
 
-/// Divides what was collected, in order, into requests of about [`CHUNK`] bytes. Each request finds
-/// at most about the same number of bytes.
+/// Divides the collected operations, in order, into requests of about [`CHUNK`] bytes. The elements
+/// that each request finds also take at most about [`CHUNK`] bytes.
 ///
 /// `size` is the size of an element.
 pub(super) fn divide(visits: &Visits, size: usize) -> Vec<Piece> {

@@ -19,7 +19,7 @@ pub(super) struct At<'a> {
     pub(super) call: &'a Call,
 }
 
-/// The number of looks at a lock before a waiting rank also looks for ranks that were lost. They
+/// The number of polls of a lock after which a waiting rank also looks for lost ranks. These polls
 /// take some microseconds.
 const LOOKS: u32 = 64;
 
@@ -54,7 +54,7 @@ fn each(mut bits: u32) -> impl Iterator<Item = usize> {
 }
 
 /// Wakes the rank with this number in the queue of a lock at this part. The attendant of the part
-/// has a number as well.
+/// also has a number.
 #[cold]
 pub(super) fn wake(window: &WindowCore, target: usize, words: &Words, number: usize) {
     let world = &*window.world;
@@ -68,8 +68,8 @@ pub(super) fn wake(window: &WindowCore, target: usize, words: &Words, number: us
 }
 
 impl At<'_> {
-    /// Takes all regions, to hold them until [`leave_all`](Self::leave_all), for the epoch that was
-    /// opened at this line.
+    /// Takes all regions for the epoch that was opened at this line, and holds them until
+    /// [`leave_all`](Self::leave_all).
     ///
     /// # Errors
     /// As [`begin`](Self::begin).
@@ -82,7 +82,7 @@ impl At<'_> {
         Ok(())
     }
 
-    /// Leaves all regions, which were taken.
+    /// Leaves all regions, which [`take_all`](Self::take_all) has taken.
     pub(super) fn leave_all(&self, hold: Hold) {
         if self.words.layout.is_sole {
             return;
@@ -91,7 +91,7 @@ impl At<'_> {
         self.end(self.words.layout.all(), hold);
     }
 
-    /// Takes these regions for a moment.
+    /// Takes these regions until [`end`](Self::end).
     ///
     /// # Errors
     /// As for [`take`](Self::take). Also if the world has ended, or the owner has dropped the part.
@@ -113,7 +113,8 @@ impl At<'_> {
     /// Begins an access to a part that only one rank accesses.
     ///
     /// # Errors
-    /// `ASSERT` if that is another rank. Also if the owner has dropped the part, or was lost.
+    /// `ASSERT` if another rank is the only rank that accesses the part. Also if the owner has
+    /// dropped the part, or was lost.
     fn begin_alone(&self) -> Result<()> {
         if !self.words.is_of(self.window.world.rank) {
             return Err(not_sole(self.window, self.target, self.words.sole_rank(), self.call));
@@ -207,8 +208,8 @@ impl At<'_> {
         }
     }
 
-    /// Waits until this rank has entered, and returns the rank to wake. Also returns if the part is
-    /// dropped.
+    /// Waits until this rank has entered the lock, and returns the rank to wake. Also returns if
+    /// the part is dropped.
     #[cold]
     fn wait(
         &self,
@@ -220,7 +221,7 @@ impl At<'_> {
         let world = &*self.window.world;
         let windows = [self.window];
         let queue = Queue { words: self.words, me: world.rank, second, lock, turn };
-        // A rank that waits for a second lock may hold the others, so its note stays.
+        // A rank that waits for a second lock may hold all first locks, so its note stays.
         let is_noted = !second && self.words.presence(world.rank) == Presence::Passing;
         if is_noted {
             self.words.note_waiting(world.rank, hold, &site_text(self.call.site));
@@ -238,7 +239,8 @@ impl At<'_> {
             {
                 return Err(lost);
             }
-            // A part that was dropped is not served, so no rank answers those that wait there.
+            // A part that was dropped is not served, so no rank answers the ranks that wait at the
+            // part.
             Ok(is_closed.then_some(None))
         });
         if is_noted {
@@ -258,7 +260,8 @@ impl At<'_> {
         .map(|(_, lost)| lost)
     }
 
-    /// Returns the error of a rank that waits for a lost rank, whose epoch may be done in part.
+    /// Returns the error of a wait for a lost rank. The epoch of the waiting rank may be carried
+    /// out in part.
     fn lost(&self, lost: &Lost) -> Error {
         self.window.world.lost(lost, self.call).leaving(State::Mixed)
     }

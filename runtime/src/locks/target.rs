@@ -1,8 +1,8 @@
 //! [`Target`]: one rank's part of a window that is locked, and this rank's epoch there.
 //!
-//! The common epoch is one put or accumulate of a small element on memory that is reached, and no
-//! other rank is in the way. [`Target::pass`] carries it out without a list, regions or a note of
-//! its line. The general path handles all other epochs.
+//! The most common epoch is one put or accumulate of a small element on memory that is reached,
+//! while no other rank is in the way. [`Target::pass`] carries out such an epoch without a list,
+//! regions or a note of its line. The general path handles all other epochs.
 
 use crate::collect::datatypes::Named;
 use crate::collect::log::LogWriter;
@@ -26,17 +26,17 @@ use std::panic::Location;
 pub(super) struct Target {
     pub(super) part: Part,
     pub(super) words: Words,
-    /// The epoch of this rank there.
+    /// The epoch of this rank on this part.
     pub(super) open: Opening,
-    /// Writes the records of the epoch. It has no room while the records are
+    /// Writes the records of the epoch. The writer has no room while the records are
     /// [borrowed](Self::collected), or if calls are checked.
     writer: LogWriter<Record>,
     /// Whether each call is checked for conflicts.
     is_checked: bool,
     epoch: RefCell<Epoch>,
-    /// The number of requests to its attendant so far.
+    /// The number of requests to the target's attendant so far.
     pub(super) asked: Cell<u64>,
-    /// The numbers that datatypes have there.
+    /// The numbers of datatypes at the target's attendant.
     pub(super) named: RefCell<Named>,
 }
 
@@ -65,8 +65,8 @@ pub(super) struct Open {
 
 /// The open epoch, if there is one.
 ///
-/// Each field has its own cell, since a processor stalls if it reads a value as a whole after it
-/// has just written the parts.
+/// Each field has its own cell, since a processor stalls if it reads a value as a whole just after
+/// it has written the parts of the value.
 pub(super) struct Opening {
     site: Cell<Option<&'static Location<'static>>>,
     kind: Cell<LockType>,
@@ -158,8 +158,8 @@ impl Target {
         }
     }
 
-    /// Collects an operation on one element of at most eight bytes of the part, and returns whether
-    /// there was room for it.
+    /// Collects an operation on one element of at most eight bytes of the part. Returns whether
+    /// there was room for the operation.
     ///
     /// Without room, this has no effect.
     #[inline]
@@ -194,8 +194,8 @@ impl Target {
         self.collected(|epoch| epoch.visits.records.reserve(more))
     }
 
-    /// Collects an operation on these elements, with the elements to compare with and its operands,
-    /// and returns whether there was room for it.
+    /// Collects an operation on these elements, with the elements to compare with and the operands.
+    /// Returns whether there was room for the operation.
     ///
     /// Without room, this has no effect.
     pub(super) fn push_wide(
@@ -240,8 +240,8 @@ impl Target {
         done
     }
 
-    /// Carries out what was collected on a fast path, ends the epoch if it `ends`, and returns
-    /// whether it did.
+    /// Carries out the collected operation on a fast path, and ends the epoch if `ends` is set.
+    /// Returns whether the operation was carried out.
     ///
     /// The fast path is for one put or accumulate of a small element on memory that is reached, if
     /// no other rank is in the way. Otherwise the call has no effect. `target` is the rank whose
@@ -326,8 +326,8 @@ impl Epoch {
         Ok(())
     }
 
-    /// Returns the message for an operation that takes more memory than there is, or than may be
-    /// used.
+    /// Returns the message for an operation that takes more memory than is available, or than the
+    /// hints allow.
     #[cold]
     pub(super) fn no_room(&self, rank: usize) -> String {
         let most = match self.most {

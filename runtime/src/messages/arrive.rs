@@ -48,8 +48,8 @@ fn take_early(endpoint: &mut Endpoint, messages: &mut Messages, from: usize) {
     let Some(receive) = messages.posted.first(from, envelope.tag).cloned() else { return };
     let Some(landing) = receive.take_early(from, envelope) else { return };
     // SAFETY: the room exists, and no other code accesses it, until the receive is done or
-    // forgotten. The receive is done when the frame was read or the offer was withdrawn. Before it
-    // is forgotten, the offer is withdrawn.
+    // forgotten. The receive is done when the frame was read or the offer was withdrawn. Before the
+    // receive is forgotten, the offer is withdrawn.
     unsafe {
         if let Some(place) = landing.all() {
             endpoint.prepost(from, Port::MESSAGES, 0, header, place);
@@ -98,7 +98,7 @@ pub(super) fn read_elements(
 ) -> Result<(), Lost> {
     while let Some(frame) = endpoint.poll(from, Port::ELEMENTS)? {
         if frame.header.kind == kind::LEFT && frame.header.word >= messages.peers[from].came {
-            // The sender has left, and this rank has not yet read the frame that announces such a
+            // The sender has left, and this rank has not yet read the frame that announces this
             // message. It must read that frame first.
             let is_to_come = endpoint.poll(from, Port::MESSAGES).is_ok();
             return if is_to_come { Ok(()) } else { Err(world.refuse(endpoint, from, UNASKED)) };
@@ -157,7 +157,7 @@ pub(super) fn read_all_but(
 /// Reads elements of messages that were taken.
 ///
 /// # Errors
-/// They can no longer arrive.
+/// The elements can no longer arrive.
 pub(super) fn read_landing(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -180,7 +180,7 @@ pub(super) fn read_landing(
 /// Reads the elements of those messages of `from` that were taken.
 ///
 /// # Errors
-/// Some of them can no longer arrive.
+/// Some of the elements can no longer arrive.
 pub(super) fn read_all_landing(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -195,7 +195,8 @@ pub(super) fn read_all_landing(
     if lands { Err(lost) } else { Ok(()) }
 }
 
-/// Returns the first rank, from `first` on, whose elements are on their way.
+/// Returns the first rank, from `first` on, from which elements of a taken message are still to
+/// arrive.
 pub(super) fn lands_from(messages: &Messages, first: usize) -> Option<usize> {
     messages.landing.range((first, 0)..).next().map(|((from, _), _)| *from)
 }
@@ -391,8 +392,8 @@ mod tests {
                 let receive = Rc::new(unsafe { Receive::new::<u64>(Some(0), Some(0), room, call.site) });
                 begin(core, &mut core.endpoint.borrow_mut(), &mut messages(core).borrow_mut(), &receive);
                 is_asked_for.store(true, Ordering::Release);
-                // After that the elements of both messages have arrived, and the second message was
-                // not read.
+                // After this barrier the elements of both messages have arrived, and the second
+                // message was not read.
                 world.barrier()?;
                 let wanted = Wanted { source: Some(0), tag: Some(0) };
                 complete(core, &mut core.endpoint.borrow_mut(), &receive, wanted, &call)?;

@@ -5,25 +5,26 @@
 //! wait for them. A receiver begins to read the port in its first call of messages. From then on it
 //! reads the port in every call of messages, and while it waits in any call of the world. It passes
 //! each message to the first waiting [`Receive`](crate::messages::state::receive::Receive) that
-//! names it, or keeps it for a later receive.
+//! names the message, or keeps the message for a later receive.
 //!
 //! - A short message has its elements in the frame. The receiver allows each sender an equal part
-//!   of the memory for messages that it keeps (*credit*), and grants it again when messages were
-//!   taken. So this memory is bounded, and the port is always read.
+//!   of the memory for messages that it keeps (*credit*), and grants the credit again when messages
+//!   were taken. So this memory is bounded, and the port is always read.
 //! - If such a message comes over a connection and is not short, a waiting receive takes it when
 //!   the head of its frame arrives, and its elements are read to their destination as they arrive.
 //!   All other elements that arrive in a frame are copied.
 //! - If a message is longer, or there is no credit, only its envelope is sent. Its elements stay
-//!   with the sender until a receive takes it. Then a receiver that reaches the elements reads them
-//!   in place, and reports when it has finished. Otherwise it requests them from the sender's
-//!   attendant, chunk by chunk, so the sender need not be in any call. Thus a standard send waits
-//!   if there is no credit, a buffered send leaves its elements in the buffer, and no message waits
-//!   behind another.
+//!   with the sender until a receive takes the message. Then a receiver that reaches the elements
+//!   reads them in place, and reports when it has finished. Otherwise the receiver requests the
+//!   elements from the sender's attendant, chunk by chunk, so the sender need not be in any call.
+//!   Thus a standard send waits if there is no credit, a buffered send leaves its elements in the
+//!   buffer, and no message waits behind another.
 //! - A synchronous send is answered when its message was taken.
-//! - Between processes of one host, elements of a window are read in place. Others are copied to
-//!   memory that both reach, and the receiver reads them while they are copied.
+//! - Between processes of one host, elements of a window are read in place. Other elements are
+//!   copied to memory that both processes reach, and the receiver reads them while they are copied.
 //! - Elements are read in place while the sender waits. If the world ends meanwhile, the sender
-//!   ends it for all, and continues when the receiver no longer reads its memory.
+//!   ends the world for all ranks, and continues when the receiver no longer reads the sender's
+//!   memory.
 
 mod arrive;
 mod receive;
@@ -48,8 +49,8 @@ use fencepost_transport::Endpoint;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The number of looks that a rank takes in waits of other calls before it reads the port once, if
-/// nothing was begun.
+/// A rank that waits in another call reads the port once in this number of polls, if no send or
+/// receive was begun.
 const RARELY: u32 = 64;
 
 /// Returns the messages of this world, which are read in all its waits from now on.
@@ -85,7 +86,7 @@ impl Opened for Opening {
     }
 
     fn unfinished(&self) -> Option<String> {
-        // A request in which others take part was leaked.
+        // A request in which other ranks take part was leaked.
         let site = self.0.borrow().open_request()?;
         Some(format!("it has not completed a request that it began at {}:{}", site.file(), site.line()))
     }
@@ -97,7 +98,7 @@ impl Opened for Opening {
     }
 }
 
-/// Returns this rank, if the world has it.
+/// Returns `rank`, if the world has a rank of this number.
 ///
 /// # Errors
 /// `RANK` if it does not.

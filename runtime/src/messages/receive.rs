@@ -24,7 +24,8 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Returns the messages that such a call receives, or `None` if the source is nobody.
+    /// Returns the messages that a call with this source and tag receives, or `None` if the source
+    /// is nobody.
     ///
     /// # Errors
     /// `RANK` for a rank that the world does not have.
@@ -88,8 +89,9 @@ pub(crate) unsafe fn receive<T: Element>(
 /// Waits for the next message of a rank and takes it, if this call can [take](take_next) it without
 /// posting a receive.
 ///
-/// Returns `None` if it cannot, or if a posted receive or a kept message comes first. If memory is
-/// not reached, a receive is always posted, so that elements land in it as they arrive.
+/// Returns `None` if this call cannot do so, or if a posted receive or a kept message comes first.
+/// If memory is not reached, a receive is always posted, so that elements land in their destination
+/// as they arrive.
 ///
 /// # Safety
 /// As [`receive`].
@@ -125,7 +127,8 @@ unsafe fn next<T: Element>(
     }
 }
 
-/// Begins a receive: it takes the first kept message that it names, or waits for such a message.
+/// Begins a receive. The receive takes the first kept message that it names. If there is no such
+/// message, the receive is posted.
 pub(super) fn begin(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -219,7 +222,7 @@ pub(super) fn go_on(
     if receive.is_landing() { landed } else { Ok(()) }
 }
 
-/// Reads the messages that have arrived from the ranks that are named.
+/// Reads the messages that have arrived from the ranks that `wanted` names.
 fn read(
     world: &WorldCore,
     endpoint: &mut Endpoint,

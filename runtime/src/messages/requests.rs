@@ -1,12 +1,12 @@
 //! Sends and receives that are begun by one call and completed by another.
 //!
-//! They are in the same lists as the operations that a call waits for, and make progress in the
-//! same way: when the rank reads the port of messages, in any call that waits, or that completes or
-//! tests requests. The code that completes a request adds it to the queue of its set. So a call
-//! that waits for one of many requests does not look at the others.
+//! These sends and receives are in the same lists as the operations that a call waits for, and make
+//! progress in the same way: when the rank reads the port of messages, in any call that waits, or
+//! that completes or tests requests. The code that completes a request adds it to the queue of its
+//! set. So a call that waits for one of many requests does not look at the others.
 //!
-//! If a rank is lost, the sends and receives that need it fail, each request for itself. The world
-//! ends for this rank when the error of the first is returned.
+//! If a rank is lost, each send and each receive that needs the lost rank fails with its own error.
+//! The world ends for the calling rank when the first of these errors is returned.
 
 use crate::kernel::element::Element;
 use crate::messages::arrive::{lands_from, read_all_landing, read_from};
@@ -151,8 +151,9 @@ pub(crate) fn cancel(
 }
 
 /// Forgets a send or a receive, without waiting. Returns whether no rank accesses its elements any
-/// more. That is true for receives, which only this rank writes, unless their elements are on their
-/// way. Those elements still land, because the sender waits for the confirmation of their arrival.
+/// more. This is true for a receive, whose room only this rank writes, unless its elements are in
+/// transit. Elements in transit still land, because the sender waits for the confirmation of their
+/// arrival.
 pub(crate) fn give_up(world: &WorldCore, begun: &Begun) -> bool {
     match begun {
         _ if begun.completion().is_complete() && !begun.is_lost() => true,
@@ -168,7 +169,7 @@ pub(crate) fn give_up(world: &WorldCore, begun: &Begun) -> bool {
 }
 
 impl Begun {
-    /// Returns its completion, and the waker to notify.
+    /// Returns the completion of the operation, which contains the queue to notify.
     pub(crate) fn completion(&self) -> &Completion {
         match self {
             Self::Send(sent) => &sent.completion,
@@ -176,7 +177,7 @@ impl Begun {
         }
     }
 
-    /// Returns the line that began it.
+    /// Returns the line that began the operation.
     pub(crate) fn site(&self) -> &'static Location<'static> {
         match self {
             Self::Send(sent) => sent.site,
@@ -184,7 +185,7 @@ impl Begun {
         }
     }
 
-    /// Describes it.
+    /// Describes the operation.
     pub(crate) fn words(&self) -> String {
         let site = self.site();
         let what = match self {
@@ -204,7 +205,7 @@ impl Begun {
         format!("{what}, begun at {}:{}", site.file(), site.line())
     }
 
-    /// Returns the rank that it needs; `None` for any rank.
+    /// Returns the rank that the operation needs; `None` for any rank.
     pub(crate) fn peer(&self) -> Option<usize> {
         match self {
             Self::Send(sent) => Some(sent.to),
@@ -212,9 +213,9 @@ impl Begun {
         }
     }
 
-    /// Returns whether it is complete and its error, if any, was returned. In that case no rank
-    /// accesses its elements. After a send has failed because of a lost rank, others may read its
-    /// elements until its error is returned.
+    /// Returns whether the operation is complete and its error, if any, was returned. In that case
+    /// no rank accesses its elements. After a send has failed because of a lost rank, others may
+    /// read its elements until its error is returned.
     pub(crate) fn is_over(&self) -> bool {
         let has_failed = || match self {
             Self::Send(sent) => sent.lost.borrow().is_some(),
@@ -231,7 +232,7 @@ impl Begun {
         }
     }
 
-    /// Returns the reason of its failure, if a rank was lost.
+    /// Returns the reason why the operation has failed, if a rank was lost.
     pub(crate) fn lost(&self) -> Option<Lost> {
         match self {
             Self::Send(sent) => sent.lost.borrow().clone(),
@@ -243,8 +244,8 @@ impl Begun {
     }
 }
 
-/// Waits until it is complete, or until `is_over`. If it can never be complete, returns the reason,
-/// which the call returns as the error of this request.
+/// Waits until the operation is complete, or until `is_over` returns `true`. If the operation can
+/// never be complete, returns the reason, which the call returns as the error of this request.
 pub(crate) fn complete(
     world: &WorldCore,
     begun: &Begun,
@@ -273,13 +274,13 @@ pub(crate) fn complete(
     if let Err(lost) = wait(endpoint, watch, |endpoint| over(endpoint, &is_taken)) {
         return Some(lost);
     }
-    // Its elements come from the attendant of their sender.
+    // The elements of the message come from the attendant of their sender.
     let watch = || Watch::new(world, call, &[], peer, Awaited::Answers).about(&about);
     wait(endpoint, watch, |endpoint| over(endpoint, &is_complete)).err()
 }
 
-/// Waits until `is_over` for an operation of another kind that needs a rank. Meanwhile makes
-/// progress with all sends and receives that were begun.
+/// Waits until `is_over` returns `true`, for an operation of another kind that needs a rank.
+/// Meanwhile makes progress with all sends and receives that were begun.
 pub(crate) fn wait_for_other(
     world: &WorldCore,
     (peer, awaited): (usize, &'static str),
@@ -300,7 +301,7 @@ pub(crate) fn wait_for_other(
 /// that one of them needs, if they are known.
 ///
 /// # Errors
-/// None of them can ever be complete.
+/// None of the requests can ever be complete.
 pub(crate) fn wait_for_some(
     world: &WorldCore,
     (about, ranks): (&dyn Fn() -> String, &dyn Fn() -> Option<Vec<usize>>),
@@ -324,7 +325,7 @@ pub(crate) fn wait_for_some(
 /// the world has ended. Afterwards no rank accesses its elements.
 ///
 /// # Errors
-/// As `Request::wait`; `lost` is the reason, if the call knows a better one.
+/// As `Request::wait`; `lost` is the reason, if the call knows a better reason than the operation.
 pub(crate) fn outcome(world: &WorldCore, begun: &Begun, lost: Option<Lost>, call: &Call) -> Result<Status> {
     outcome_of(world, begun, lost, call).inspect_err(|_| begun.completion().note_returned())
 }
@@ -364,7 +365,7 @@ fn unfinished(world: &WorldCore, call: &Call) -> Error {
     call.error(world, ErrorClass::Intern, "internal error: a request is not complete")
 }
 
-/// Sends what waits to be sent, in a call that does not wait.
+/// Flushes the endpoint, in a call that does not wait.
 pub(crate) fn flush(endpoint: &mut Endpoint) {
     endpoint.flush();
 }

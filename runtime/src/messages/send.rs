@@ -41,7 +41,8 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) mode: SendMode,
 }
 
-/// Sends elements to ranks that do not reach them, as they request them.
+/// The attendant that sends elements to ranks that do not reach this rank's memory, when these
+/// ranks request the elements.
 struct Attends(Arc<Outbox>);
 
 impl Attendant for Attends {
@@ -141,7 +142,7 @@ pub(super) unsafe fn begin(
     }
     messages.reclaim(outgoing.to, endpoint);
     let route = Route::of(world, endpoint, messages, outgoing);
-    // This comes first, because it can fail and the steps after it are not undone.
+    // The copy comes first, because it can fail and the later steps are not undone.
     let copy = route.copy(endpoint, messages, outgoing.bytes);
     let copy = copy.map_err(|error| no_room(world, outgoing.bytes.len(), error, call))?;
     let entry = enter(messages, outgoing, &route, call);
@@ -165,7 +166,8 @@ pub(super) unsafe fn begin(
 /// How a message travels.
 struct Route {
     envelope: Envelope,
-    /// Whether it waits for its receive only because standard sends must not rely on a buffer.
+    /// Whether the message waits for its receive only because standard sends must not rely on a
+    /// buffer.
     needs_buffer: bool,
     /// The credit that the message takes if its elements travel with it.
     cost: usize,
@@ -232,10 +234,10 @@ impl Route {
     }
 }
 
-/// The entries of a message in what this rank keeps of its sends.
+/// The data that this rank keeps of a message that it sends.
 struct Entry {
     number: u64,
-    /// The number of bytes that it takes of the buffer of buffered sends.
+    /// The number of bytes that the message takes in the buffer of buffered sends.
     buffered: Option<usize>,
     /// The send, if its receiver is to answer.
     sent: Option<Rc<Sent>>,
@@ -375,7 +377,7 @@ unsafe fn offer(
     room
 }
 
-/// The remark about a standard send that waits for its receive because the check requests that.
+/// The remark about a standard send that waits for its receive because the check requires the wait.
 const ONLY_A_BUFFER: &str = " and only a buffer would complete before";
 
 /// Returns whether a standard send is complete only when its message was taken (planner/README.md,
@@ -385,7 +387,8 @@ fn lets_sends_wait(world: &WorldCore) -> bool {
     world.checks.is_on() && world.checks.checking.borrow().check.lets_sends_wait()
 }
 
-/// Sends the receiver of the next message the clock of this rank: what it knows to be over.
+/// Sends the clock of this rank to the receiver of the next message. The clock contains the
+/// accesses that this rank knows to be over.
 #[cold]
 fn tell_known(
     world: &WorldCore,
@@ -471,7 +474,7 @@ fn may_buffer(
     if has_room(messages) {
         return Ok(());
     }
-    // Some of the messages in it may have been received.
+    // Some of the messages in the buffer may have been received.
     drop(read_all(world, endpoint, messages));
     if has_room(messages) {
         return Ok(());

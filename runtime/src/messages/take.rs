@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// The maximum number of chunks of a message that a rank has requested and that have not arrived.
 const AHEAD: usize = 4;
 
-/// The reason why a frame is not one that a rank sends.
+/// The reason why no correct rank sends a frame.
 pub(super) type Wrong = &'static str;
 
 /// Where the elements of a message are when a receive takes it.
@@ -22,7 +22,7 @@ pub(super) type Wrong = &'static str;
 pub(super) enum Came<'a> {
     /// This rank has them.
     Here(&'a [u8]),
-    /// The sender has them where this rank reaches them.
+    /// The sender has them in memory that this rank reaches.
     Near(Near),
     /// The sender has them in memory that this rank does not reach. These first elements have
     /// arrived.
@@ -95,7 +95,8 @@ unsafe fn copy_few(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// Passes a message that has arrived to the first receive that waits and names it, or keeps it.
+/// Passes a message that has arrived to the first waiting receive that names the message, or keeps
+/// the message.
 pub(super) fn deliver(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -147,8 +148,8 @@ pub(super) fn take(
     if let Some(mut landing) = receive.take(from, envelope, envelope.is_ready && was_kept) {
         let mut is_whole = true;
         // SAFETY: the receive is not done, so its room is there. Elements that are here are those
-        // of the message. For elements whose address was sent, the sender keeps them until it is
-        // notified, or until this rank no longer touches them.
+        // of the message. If the address of the elements was sent, the sender keeps the elements
+        // until it is notified, or until this rank no longer touches them.
         unsafe {
             match elements {
                 Came::Here(bytes) => landing.whole(bytes.as_ptr()),
@@ -190,7 +191,7 @@ pub(super) fn take(
     settle(world, endpoint, messages, from, number, &envelope);
 }
 
-/// Requests more chunks of a message that was taken from its sender.
+/// Requests more chunks of a taken message from the sender of the message.
 pub(super) fn ask(
     endpoint: &mut Endpoint,
     messages: &mut Messages,
@@ -204,7 +205,7 @@ pub(super) fn ask(
         let (header, chunk) = (pull(number, landing.asked as u32), elements(number, landing.asked as u32));
         // SAFETY: the room exists, and no other code accesses it, until the receive is done or
         // forgotten. The receive is done when this chunk was read or the offer was withdrawn.
-        // Before it is forgotten, the offer is withdrawn.
+        // Before the receive is forgotten, the offer is withdrawn.
         unsafe {
             if let Some(place) = landing.place(landing.asked) {
                 endpoint.prepost(from, Port::ELEMENTS, *coming, chunk, place);

@@ -1,5 +1,5 @@
-//! The calls of an origin: start, complete and drop. [`Opened`] has the operations collected in
-//! between.
+//! The calls of an origin: start, complete and drop. [`Opened`] contains the operations that were
+//! collected since the start.
 
 use crate::check::exposures;
 use crate::collect::lent::Lent;
@@ -30,7 +30,7 @@ impl Opened {
     }
 }
 
-/// Opens an access to these ranks, ascending. Never waits.
+/// Opens an access to these ranks, which are in ascending order. Never waits.
 pub(crate) fn start(window: &WindowCore, targets: &[usize], site: Site) -> Result<Box<Opened>> {
     window.is_free("accessed", site)?;
     let ports = window.ports(site)?;
@@ -171,7 +171,7 @@ fn write(
     let records = &batch.outbox.records[..];
     if let Some(lines) = to.lines.written(endpoint, batch.target, ports.accesses) {
         // SAFETY: this rank writes the lines that it has made for the target. The target had read
-        // access `number - 2` before it made post `number - 1`, which has been taken (16).
+        // access `number - 2` before it made post `number - 1`, which this rank has taken (16).
         unsafe { lines.end(batch.number, word, records) };
         endpoint.wake(batch.target);
         window.world.reports.count_sent(size_of_val(records), 0);

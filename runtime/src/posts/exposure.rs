@@ -16,7 +16,7 @@ use fencepost_transport::{Bytes, Channels, Endpoint, Frame, Header, Liveness, Lo
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// Exposes a window to these ranks, ascending. Never waits.
+/// Exposes a window to these ranks, which are in ascending order. Never waits.
 pub(crate) fn post(window: &WindowCore, sources: &Rc<[usize]>, lent: Lent, site: Site) -> Result<()> {
     window.is_free("posted", site)?;
     let ports = window.ports(site)?;
@@ -59,7 +59,7 @@ pub(crate) fn post(window: &WindowCore, sources: &Rc<[usize]>, lent: Lent, site:
 
 /// Writes a post into the lines of its pair.
 ///
-/// Returns whether it was written; otherwise the caller posts a frame.
+/// Returns whether the post was written. If it was not, the caller posts a frame.
 #[inline]
 fn in_lines(
     endpoint: &mut Endpoint,
@@ -190,7 +190,7 @@ fn wait_for_one(
     Some(Ok(()))
 }
 
-/// Does the same as [`wait`] if that would return at once. Returns whether it did.
+/// Does the same as [`wait`] if `wait` would return at once. Returns whether it has done so.
 ///
 /// # Errors
 /// As [`wait`].
@@ -241,7 +241,7 @@ pub(crate) fn awaited_source(window: &WindowCore, endpoint: &mut Endpoint) -> Op
 /// Returns the access of `source` as a frame, if it has come, and whether the frame must be
 /// released.
 ///
-/// Takes in the frame of the checker that precedes it.
+/// If a frame of the checker precedes the access, takes in that frame first.
 #[inline]
 fn next(
     exchange: &mut Exchange,
@@ -336,7 +336,7 @@ fn next_of(
     }
 }
 
-/// Ends an exposure whose accesses have all come. Judges them, applies them if all fit, and
+/// Ends an exposure whose accesses have all come. Checks the accesses, applies them if all fit, and
 /// releases them.
 fn end(
     window: &WindowCore,

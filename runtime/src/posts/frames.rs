@@ -20,9 +20,9 @@ use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{Frame, Header, RECORDS, Record};
 
-/// The class occupies the bits of the low half of a word from this one up.
+/// The lowest bit of the class in the low half of a word.
 const CLASS: u32 = 24;
-/// The bits below are the file.
+/// The mask of the lower bits, which contain the file.
 const FILE: u32 = (1 << CLASS) - 1;
 /// The first class is that of a dropped access.
 const CLASSES: [ErrorClass; 3] = [ErrorClass::RmaSync, ErrorClass::Disp, ErrorClass::Assert];
@@ -31,19 +31,19 @@ fn word(number: u64, file: u32, class: u32) -> u64 {
     number << 32 | u64::from(class << CLASS | file)
 }
 
-/// Returns the low 32 bits of the number of a post or an access. A header has only these.
+/// Returns the low 32 bits of the number of a post or an access. A header contains only these bits.
 pub(super) fn number(header: &Header) -> u32 {
     (header.word >> 32) as u32
 }
 
-/// Returns the word for a post of a whole window in the lines of a pair. It contains the file,
-/// which the reader knows, and the line in it.
+/// Returns the word for a post of a whole window in the lines of a pair. The word contains the
+/// file, which the reader knows, and the line in that file.
 #[inline]
 pub(super) fn place(file: u32, line: u32) -> u64 {
     u64::from(file) << 32 | u64::from(line)
 }
 
-/// Returns the line of a post from such a word.
+/// Returns the line of a post from a word that [`place`] has made.
 #[inline]
 pub(super) fn line_of_post(word: u64, told: &[String]) -> Option<Line> {
     told_line((word >> 32) as u32, word as u32, told)
@@ -111,7 +111,7 @@ fn are_good(window: &WindowCore, records: &[Record]) -> bool {
     records.is_empty() || element.size <= 8 && records.iter().all(fits)
 }
 
-/// Builds the header of a post; its payload replaces `bytes`.
+/// Builds the header of a post, and replaces `bytes` with its payload.
 ///
 /// If the source does not reach this rank's memory, the datatype of a part has a number.
 pub(super) fn of_post(
@@ -154,7 +154,7 @@ pub(super) fn post_of(
 }
 
 /// Builds the header of an access that has failed because it was dropped or because of an operation
-/// at this line. The payload replaces `bytes`.
+/// at this line. Replaces `bytes` with the payload.
 pub(super) fn of_failed(
     number: u64,
     class: ErrorClass,
@@ -225,7 +225,7 @@ pub(super) enum Came {
     /// the length of the description with its values, and the number of consecutive records of each
     /// line.
     Described(usize, usize, Vec<(u32, Line)>),
-    /// A failed access: its class, and the line.
+    /// A failed access: the class and the line of its error.
     Failed(ErrorClass, Line),
 }
 
@@ -313,7 +313,7 @@ impl Came {
         }
     }
 
-    /// Applies an access that fits to this rank's part of the window.
+    /// Applies this access, which fits the exposure, to this rank's part of the window.
     ///
     /// # Safety
     /// This access has come with `frame`, which was not released, and with `description`. No rank
@@ -353,8 +353,8 @@ fn records(frame: &Frame) -> Option<&[Record]> {
     if !first.is_aligned() || !frame.len.is_multiple_of(size_of::<Record>()) {
         return None;
     }
-    // SAFETY: as in `payload`; and these are whole, aligned records, and any bits are a valid
-    // record.
+    // SAFETY: as in `payload`. The payload consists of whole, aligned records, and any bits are a
+    // valid record.
     Some(unsafe { std::slice::from_raw_parts(first, frame.len / size_of::<Record>()) })
 }
 

@@ -1,5 +1,5 @@
-//! Gets of accesses. They are read in place if memory is reached, and otherwise requested from the
-//! target's attendant.
+//! Gets of accesses. An origin reads the elements in place if it reaches the memory of the target,
+//! and otherwise requests them from the target's attendant.
 
 use crate::collect::datatypes::{Unread, write_plain};
 use crate::collect::limits::most_answered;
@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 /// The attendant of this rank's exposures.
 ///
-/// It answers gets of ranks that do not reach this rank's memory, while this rank does something
-/// else.
+/// The attendant answers gets of ranks that do not reach this rank's memory, while this rank does
+/// something else.
 struct Service(Arc<Lendings>);
 
 impl Attendant for Service {
@@ -47,8 +47,8 @@ impl Attendant for Service {
 /// The payload of an answer that reports an unknown number of a datatype.
 const MISSING: [u8; 1] = [1];
 
-/// Exposes the posted window to the attendant, which reads it from now on for the sources that do
-/// not reach it.
+/// Exposes the posted window to the attendant. From now on, the attendant reads the window for the
+/// sources that do not reach this rank's memory.
 pub(super) fn expose(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -67,8 +67,9 @@ pub(super) fn expose(
     }
     let shape = (window.element.size as usize, window.peers[world.rank].len);
     let lending = Lending::new(window.region.base(), shape, posted.lent.clone(), sources);
-    // SAFETY: the window is posted, so it is not moved until its core is dropped, and the drop
-    // copies it first. Only the wait writes exposed elements, and it takes the exposure back first.
+    // SAFETY: the window is posted, so its elements are not moved until its core is dropped, and
+    // the drop copies them first. Only `wait` writes exposed elements, and `wait` takes the
+    // exposure back first.
     unsafe { world.lendings.expose(window.key.window, lending) };
     world.attendants.attach(endpoint, kind::ASK, || Service(world.lendings.clone()));
     Ok(())
@@ -83,8 +84,9 @@ pub(super) fn take_back(window: &WindowCore) {
 
 /// Fetches the elements that an access gets.
 ///
-/// Elements that are not exposed are not read: their tickets hold the error. If a get lacked room
-/// or got too much, `Ok` contains the first such error. It has no effect on other operations.
+/// Elements that are not exposed are not read: their tickets hold the error. If there is no memory
+/// for a get, or if the gets from a rank request too many bytes, `Ok` contains the first such
+/// error. The error has no effect on other operations.
 pub(super) fn fetch(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -198,7 +200,8 @@ fn ask(
     Ok(())
 }
 
-/// Takes the answers of `target`, and requests the rest, until all elements are in their tickets.
+/// Takes the answers of `target`, and requests the remaining elements, until all elements are in
+/// their tickets.
 fn land(
     window: &WindowCore,
     endpoint: &mut Endpoint,

@@ -1,49 +1,51 @@
 //! Posts and starts: some ranks access windows of others, and the remaining ranks make no call.
 //!
 //! All communication between ranks is frames, on two ports of the window. A post is a frame from
-//! the target to each source, and contains what it exposes. An access that has ended is a frame
-//! from the origin to each target. It contains the puts and accumulates with their elements, or the
-//! reason why there are none. The n-th post and the n-th access of a pair belong to each other,
-//! because the frames of a pair and a port are in order, and a rank ends its accesses to another
-//! rank in the order of their starts.
+//! the target to each source, and describes the elements that the target exposes. When an access
+//! ends, the origin sends a frame to each target. The frame contains the puts and accumulates with
+//! their elements, or the reason why there are none. The n-th post and the n-th access of a pair
+//! belong to each other, because the frames of a pair arrive in order on each port, and a rank ends
+//! its accesses to another rank in the order of their starts.
 //!
-//! If memory is reached, a post of the whole window and an access of at most two records are
-//! written in the [`PairLines`](fencepost_transport::PairLines) of the pair instead of a frame.
-//! This requires that the peer already knows the file of their source line. Posts and accesses have
-//! numbers, and a rank looks for the number that it expects in the lines and in the frames. So the
-//! posts and accesses of a pair stay in order. The documentation of `PairLines` explains why no
-//! line is written while another rank reads it. It assumes that:
+//! If a rank reaches the memory of its peer, the rank writes a post of the whole window, or an
+//! access of at most two records, in the [`PairLines`](fencepost_transport::PairLines) of the pair,
+//! and sends no frame. This requires that the peer already knows the file of their source line.
+//! Posts and accesses have numbers, and a rank looks for the number that it expects in the lines
+//! and in the frames. So the posts and accesses of a pair stay in order. The documentation of
+//! `PairLines` explains why no line is written while another rank reads it. The explanation assumes
+//! that:
 //!
-//! - access `n` is sent after post `n - 1` has been taken (16), and post `n - 1` came after the
-//!   wait for access `n - 2`;
-//! - a post is written only if the last access of its source was not dropped. In that case the
-//!   source had taken the post before that access's own post. After a dropped access the post is a
-//!   frame.
+//! - the origin sends access `n` after it has taken post `n - 1` (16), and the target makes post `n
+//!   - 1` after it has waited for access `n - 2`;
+//! - the target writes post `n` only if the source did not drop access `n - 1`. An access that was
+//!   not dropped ended after the source had taken post `n - 2`. After a dropped access, the target
+//!   sends the post in a frame.
 //!
 //! The protocol:
 //!
-//! - M is the window at its post, in place. No rank writes it before the wait, which applies what
-//!   the sources have sent. An origin with gets waits for the post first, reads, and sends its
-//!   access afterwards. So once the frames of all sources have come, no source reads M any more,
-//!   and no other wait is needed. If memory is not reached, the target's attendant reads M instead
-//!   and answers, as long as the exposure is in its list.
-//! - `wait` polls the access of each source, and releases them only after all have come and were
-//!   judged. Then it applies them in ascending order of the sources, by the kernels of fences. So
-//!   an exposure is applied whole or not at all, and the resulting bits are the same on every
-//!   machine.
+//! - M is the content of the window at its post, in place. No rank writes M before `wait`, which
+//!   applies the puts and accumulates that the sources have sent. An origin with gets first waits
+//!   for the post, then reads M, and then sends its access. So once the frames of all sources have
+//!   come, no source reads M any more, and no other wait is needed. If the origin does not reach
+//!   the memory of the target, the target's attendant reads M and sends the elements, while the
+//!   exposure is in the attendant's list.
+//! - `wait` polls the access of each source. After all accesses have come, it checks whether they
+//!   fit the exposure. If all fit, it applies them in ascending order of the sources, by the
+//!   kernels of fences. It releases the accesses last. So an exposure is applied whole or not at
+//!   all, and the resulting bits are the same on every machine.
 //! - `complete` waits for all posts that it needs before it sends anything. So a target sees only
 //!   the end of an access.
-//! - Elements are read where they were collected, and their memory is reused once the target has
-//!   released the frame. At most one access of a pair is queued. Dropped accesses do not count,
-//!   since they have no elements.
-//! - An operation on elements that are not exposed is found at both ends. If the origin knows the
-//!   post when it completes, it sends the error in its frame. Otherwise the target finds the error
-//!   by itself. The origin then finds it when the post comes; the next `complete` of the pair waits
-//!   for that post.
+//! - The target reads elements where the origin has collected them. The origin reuses their memory
+//!   after the target has released the frame. At most one access of a pair is queued, not counting
+//!   dropped accesses, which have no elements.
+//! - Both ranks find an operation on elements that are not exposed. If the post has come when the
+//!   origin completes the access, the origin sends the error in its frame. Otherwise the target
+//!   finds the error by itself, and the origin finds the error when the post comes. The next
+//!   `complete` of the pair waits for that post.
 //!
-//! When the world ends while a window is exposed, others may be reading the window. `wait` then
-//! ends the world for all, so that no rank begins to read. It returns the window when no rank reads
-//! it any more.
+//! When the world ends while a window is exposed, other ranks may be reading the window. `wait`
+//! then ends the world for all ranks, so that no rank begins to read the window. It returns the
+//! window when no rank reads the window any more.
 
 mod access;
 mod exposure;
@@ -97,8 +99,8 @@ impl WindowCore {
     }
 }
 
-/// Ends the world and returns the reason. Called when this rank is about to wait for its own call,
-/// which it cannot make while it waits (16).
+/// Ends the world and returns the reason. Called when this rank is about to wait for a call that it
+/// must make itself, and cannot make while it waits (16).
 ///
 /// If the world has already ended, returns the reason for that.
 #[cold]
@@ -122,7 +124,7 @@ fn waits_for_itself(
 
 /// Posts a frame with a copy of these bytes.
 ///
-/// A target that has left is not an error here: a rank that waits for it is notified.
+/// It is not an error here if rank `to` has left: a rank that waits for `to` is notified.
 fn send(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -160,11 +162,12 @@ fn send(
     }
 }
 
-/// Takes in the posts of `rank` that have come in frames, if this rank has an access to it whose
-/// post it has not seen.
+/// Takes in the posts of `rank` that have come in frames, if this rank has started an access to
+/// `rank` whose post it has not taken in yet.
 ///
-/// For example, a post comes in a frame if it exposes only a part of a window, or exposes it to
-/// gets only. If `rank` has left, that is not an error here, since this does not wait.
+/// For example, a post comes in a frame if it exposes only a part of a window, or exposes the
+/// window to gets only. It is not an error here if `rank` has left, since this function does not
+/// wait.
 fn look_early(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -208,7 +211,7 @@ fn take_lines(endpoint: &mut Endpoint, target: usize, about: &mut Target, ports:
 }
 
 /// Takes in the posts of `target` that have come in frames, and the posts in lines that precede one
-/// of these.
+/// of these frames.
 fn take_frames(
     window: &WindowCore,
     endpoint: &mut Endpoint,

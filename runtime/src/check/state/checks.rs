@@ -1,5 +1,5 @@
-//! [`Check`]: how far a world looks for mistakes while it runs, and which of them its ranks have
-//! reported to each other.
+//! [`Check`]: the extent of a world's search for mistakes while it runs, and the mistakes that its
+//! ranks have reported to each other.
 
 use crate::check::state::clock::Clock;
 use fencepost_planner::conflicts::Conflict;
@@ -14,7 +14,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// How far a world looks for mistakes of its program while it runs; see
+/// The extent of a world's search for mistakes of its program while it runs; see
 /// [`Ranks::check`](crate::Ranks::check).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Check {
@@ -26,21 +26,21 @@ pub enum Check {
     Calls,
     /// As `Calls`. In addition, conflicts of operations end in an error that names both lines.
     Conflicts,
-    /// As `Conflicts`. In addition, stores that have a meaning here and none in MPI end in the same
-    /// error: stores of a rank into its part in the epoch of a fence in which others access it,
-    /// into elements that a post of a window does not expose, or before a run of a prepared
-    /// superstep in which others access the part. Each call that gives the program a window, and
-    /// each post of a part of it, copies this rank's part. The same holds of stores into the
-    /// section of an operation between its call and its fence; each such call copies the section.
-    /// Between epochs of locks, a collective with a root, or a scan, orders only what it orders in
-    /// MPI, and has one more exchange. A standard send waits until its message is taken, as a
-    /// synchronous one does, so the checker finds ranks that would wait for each other without a
-    /// buffer.
+    /// As `Conflicts`. In addition, stores that are defined here and not in MPI end in the same
+    /// error. These are stores of a rank into its part in the epoch of a fence in which other ranks
+    /// access the part, stores into elements that a post of a window does not expose, and stores
+    /// before a run of a prepared superstep in which other ranks access the part. Each call that
+    /// gives the program a window, and each post of a part of a window, copies this rank's part.
+    /// Stores into the section of an operation between its call and its fence end in the same
+    /// error, too. Each call with such a section copies the section. Between epochs of locks, a
+    /// collective with a root, or a scan, orders only the calls that it orders in MPI, and has one
+    /// more exchange. A standard send waits until its message is taken, as a synchronous send does,
+    /// so the checker finds ranks that would wait for each other without a buffer.
     Mpi,
 }
 
 impl Check {
-    /// All kinds of checks, each looking further than the one before.
+    /// All kinds of checks. Each kind finds more mistakes than the kind before.
     #[doc(hidden)]
     pub const ALL: [Check; 4] = [Check::Off, Check::Calls, Check::Conflicts, Check::Mpi];
 
@@ -76,8 +76,8 @@ impl FromStr for Check {
     /// Parses a name.
     ///
     /// # Errors
-    /// Class `Arg` for any other text, with those allowed. For `mark` and `log`, which were names
-    /// of `conflicts`, it says so.
+    /// Class `Arg` for any other text. The message names the allowed texts. For `mark` and `log`,
+    /// which were names of `conflicts`, the message names `conflicts`.
     fn from_str(text: &str) -> Result<Self, Error> {
         Check::ALL.into_iter().find(|check| check.name() == text).ok_or_else(|| {
             let message = match text {
@@ -95,7 +95,7 @@ impl FromStr for Check {
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) path: PathBuf,
-    /// Whether a failure to write it was printed.
+    /// Whether a failure to write the file was printed.
     pub(crate) has_failed: AtomicBool,
 }
 
@@ -134,31 +134,31 @@ impl Default for Checking {
     }
 }
 
-/// A world's checks, and what is known of the epoch that is being ended.
+/// A world's checks, and the conflicts of the epoch that is being ended.
 #[derive(Default)]
 pub(crate) struct Checks {
     pub(crate) checking: RefCell<Checking>,
     /// Whether conflicts are checked.
     on: Cell<bool>,
-    /// The conflicts on elements of this rank, as they are sent to other ranks.
+    /// The conflicts on elements of this rank, encoded for other ranks.
     found: RefCell<Vec<u8>>,
     /// The ranks that have sent conflicts, and their bytes.
     heard: RefCell<Vec<(usize, Vec<u8>)>>,
-    /// What this rank knows to be over.
+    /// The times that this rank knows to be over.
     pub(crate) clock: Clock,
     /// The number of operations of epochs that no fence ends.
     operations: Cell<usize>,
-    /// The conflicts that this rank has found in such epochs and has not yet reported to others,
-    /// each with what synchronises its operations.
+    /// The conflicts that this rank has found in such epochs and has not yet reported to other
+    /// ranks, each with the kind of synchronisation of its operations.
     pub(crate) unannounced: RefCell<Vec<(Conflict, Under)>>,
-    /// The lines of this rank, as they are sent to others.
+    /// Lines of this rank, in the form that is sent to other ranks.
     sites: RefCell<Vec<(&'static Location<'static>, Site)>>,
     /// The causes, by their [bits](Blind::bit), for which this rank has reported that it may miss
     /// conflicts.
     pub(crate) blind: Cell<u8>,
 }
 
-/// What synchronises the operations that conflict.
+/// The kind of synchronisation of the operations that conflict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Under {
     /// A fence of all ranks.
@@ -171,14 +171,14 @@ pub(crate) enum Under {
     Run,
 }
 
-/// Why a rank may miss conflicts that it was asked to find.
+/// The reason why a rank may miss conflicts that it was asked to find.
 #[derive(Clone, Copy)]
 pub(crate) enum Blind {
     /// The memory for operations under locks is full.
     Memory,
     /// The memory of a window cannot be watched for loads.
     Loads,
-    /// An operation has a section of another window than its own.
+    /// The section of an operation is in another window than the operation.
     Sections,
 }
 
@@ -205,9 +205,9 @@ impl Checks {
         self.operations.replace(self.operations.get() + 1)
     }
 
-    /// Returns a line of this rank, in the form that is sent to others.
+    /// Returns a line of this rank, in the form that is sent to other ranks.
     pub(crate) fn site(&self, site: &'static Location<'static>) -> Site {
-        /// The most lines that are kept to be found again.
+        /// The maximum number of lines that are kept for later calls.
         const LINES: usize = 64;
         let sites = &mut *self.sites.borrow_mut();
         if let Some((_, known)) = sites.iter().rev().find(|(known, _)| std::ptr::eq(*known, site)) {
@@ -221,14 +221,14 @@ impl Checks {
         kept
     }
 
-    /// Begins to end an epoch, in which this rank has `found` these conflicts.
+    /// Begins the end of an epoch in which this rank has `found` these conflicts.
     pub(crate) fn begin(&self, found: Vec<u8>) {
         *self.found.borrow_mut() = found;
         self.heard.borrow_mut().clear();
     }
 
-    /// Returns the bytes that this rank sends to the others about a call that failed: the conflicts
-    /// that it has found, then `said`.
+    /// Returns the bytes that this rank sends to other ranks about a call that failed: the
+    /// conflicts that this rank has found, then `said`.
     pub(crate) fn say(&self, said: &[u8]) -> Vec<u8> {
         let found = self.found.borrow();
         let mut bytes = Vec::new();
@@ -237,8 +237,8 @@ impl Checks {
         bytes
     }
 
-    /// Takes in what rank `from` has sent about a call that failed: keeps the conflicts that it has
-    /// found, and returns the rest.
+    /// Takes in the bytes that rank `from` has sent about a call that failed. Keeps the conflicts
+    /// that `from` has found, and returns the remaining bytes.
     pub(crate) fn hear<'s>(&self, from: usize, said: &'s [u8]) -> &'s [u8] {
         let mut said = Reader(said);
         if let Some(found) = said.counted().filter(|found| !found.is_empty() && self.is_on()) {
@@ -247,7 +247,7 @@ impl Checks {
         said.0
     }
 
-    /// Takes what was found by each rank, `me` included, by rank.
+    /// Takes the conflicts that each rank has found, `me` included, in the order of ranks.
     pub(crate) fn take(&self, me: usize) -> Vec<(usize, Vec<u8>)> {
         let (mut all, found) = (self.heard.take(), self.found.take());
         if !found.is_empty() {

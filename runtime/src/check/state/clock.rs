@@ -1,28 +1,28 @@
-//! [`Clock`]: what a rank knows to be over before its next calls. It serves the search for
-//! conflicts between epochs that no fence ends (planner/README.md, 32).
+//! [`Clock`]: the times that a rank knows to be over before its next calls. The clock serves the
+//! search for conflicts between epochs that no fence ends (planner/README.md, 32).
 //!
-//! It is a vector clock (Fidge, Mattern) of the job, shortened by exchanges of all its ranks. A
-//! *time* of a rank has the number of the last such exchange in its high bits, and in its low bits
-//! a count of what the rank has ended since. After an exchange every rank knows, without further
-//! data, that all times of smaller numbers are over. Exchanges of a world that was split off carry
-//! the times of all ranks of the job, and so do messages, posts and accesses. The locks of a part
-//! keep the times of the ranks of its world.
+//! It is a vector clock (Fidge, Mattern) of the job, shortened by exchanges of all ranks of the
+//! job. A *time* of a rank has the number of the last such exchange in its high bits. Its low bits
+//! count the operations or epochs that the rank has ended since. After an exchange every rank
+//! knows, without further data, that all times with smaller exchange numbers are over. Exchanges of
+//! a world that was split off carry the times of all ranks of the job, and so do messages, posts
+//! and accesses. The locks of a part keep the times of the ranks of its world.
 
 use fencepost_transport::bytes::{Reader, Writer};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
-/// What a rank knows of the times of all ranks of the job.
+/// The times of all ranks of the job, as far as a rank knows them.
 #[derive(Default)]
 struct Times {
     /// The number of the last exchange of all ranks of the job.
     exchange: Cell<u32>,
-    /// The number of operations or epochs that this rank has ended since.
+    /// The number of operations or epochs that this rank has ended since that exchange.
     ended: Cell<u32>,
-    /// The times of others that have reached this rank, by rank of the job; empty if there are none
-    /// yet.
+    /// The times of other ranks that have reached this rank, by rank of the job; empty if none have
+    /// reached it yet.
     heard: RefCell<Vec<u64>>,
-    /// A number that changes whenever more is known.
+    /// A number that changes whenever this rank receives a later time.
     version: Cell<u64>,
 }
 
@@ -34,7 +34,8 @@ struct Part {
     job: usize,
 }
 
-/// What a rank of a world knows of the times of all ranks of the job.
+/// The clock of a rank in a world: the times of all ranks of the job, as far as the rank knows
+/// them.
 #[derive(Default)]
 pub(crate) struct Clock {
     times: OnceCell<Rc<Times>>,
@@ -69,7 +70,7 @@ impl Times {
         all
     }
 
-    /// Adds these times of ranks of the job to what is known.
+    /// Adds these times of ranks of the job to the known times.
     fn hear(&self, ranks: usize, times: impl Iterator<Item = (usize, u64)>) {
         let heard = &mut *self.heard.borrow_mut();
         heard.resize(ranks.max(heard.len()), 0);
@@ -89,7 +90,8 @@ impl Clock {
     }
 
     /// Becomes the clock of a world that was split off from the world of `from`, which has `ranks`
-    /// ranks. The `members` are ranks of that world. Called once, before this clock is used.
+    /// ranks. The `members` are ranks of the world of `from`. Called once, before this clock is
+    /// used.
     pub(crate) fn split_off(&self, from: &Clock, ranks: usize, members: &[usize]) {
         from.times();
         let part = match from.part.get() {
@@ -104,13 +106,13 @@ impl Clock {
     }
 
     /// Returns whether exchanges of this world order only the times that are sent in them, because
-    /// it was split off.
+    /// this world was split off.
     pub(crate) fn has_to_tell(&self) -> bool {
         self.part.get().is_some() && !self.ignores_exchanges.get()
     }
 
     /// Notes that all ranks of this world have met in an exchange of this number. In the world of
-    /// the job, everything that they ended before is over.
+    /// the job, everything that the ranks ended before the exchange is over.
     pub(crate) fn met(&self, number: u32) {
         if self.ignores_exchanges.get() {
             return;
@@ -123,8 +125,8 @@ impl Clock {
         self.met.set(times.time());
     }
 
-    /// Runs a call of all ranks that does not order everything that they have ended. Its exchanges
-    /// are not counted.
+    /// Runs a call of all ranks that does not order everything that the ranks have ended. The
+    /// exchanges of the call are not counted.
     pub(crate) fn ignoring_exchanges<R>(&self, call: impl FnOnce() -> R) -> R {
         let before = self.ignores_exchanges.replace(true);
         let result = call();
@@ -132,14 +134,14 @@ impl Clock {
         result
     }
 
-    /// Returns this rank's time at the last ordering exchange of this world. Usually what this rank
-    /// ended before that time is over for all ranks of the world.
+    /// Returns this rank's time at the last ordering exchange of this world. Usually everything
+    /// that this rank ended before that time is over for all ranks of the world.
     pub(crate) fn met_at(&self) -> u64 {
         self.met.get()
     }
 
     /// Ends an operation or an epoch of this rank, and returns its time. Everything that the rank
-    /// has ended has an earlier time than the rank itself.
+    /// has ended has an earlier time than the rank's current time.
     pub(crate) fn end(&self) -> u64 {
         let times = self.times();
         let time = times.time();
@@ -148,20 +150,20 @@ impl Clock {
     }
 
     /// Returns the times of the `ranks` of this world that this rank, `me`, knows. Everything with
-    /// an earlier time than its rank's is over.
+    /// an earlier time than the known time of its rank is over.
     pub(crate) fn now(&self, me: usize, ranks: usize) -> Vec<u64> {
         let Some(part) = self.part.get() else { return self.times().now(me, ranks) };
         let all = self.times().now(part.ranks[me], part.job);
         part.ranks.iter().map(|&rank| all[rank]).collect()
     }
 
-    /// Returns this rank's time: everything that it has ended has an earlier one.
+    /// Returns this rank's time. Everything that this rank has ended has an earlier time.
     #[inline]
     pub(crate) fn time(&self) -> u64 {
         self.times().time()
     }
 
-    /// Adds these times of all ranks of this world to what is known. This rank is `me`.
+    /// Adds these times of all ranks of this world to the known times. This rank is `me`.
     pub(crate) fn hear(&self, me: usize, times: &[u64]) {
         let times = times.iter().copied().enumerate().map(|(rank, time)| if rank == me { 0 } else { time });
         match self.part.get() {
@@ -177,18 +179,18 @@ impl Clock {
         write(&self.times().now(me, ranks), out);
     }
 
-    /// Reads what a rank of this world, which has `ranks`, has [written](Self::write_all), and
-    /// advances `bytes` past it.
+    /// Reads the times that a rank of this world has [written](Self::write_all), and advances
+    /// `bytes` past them. This world has `ranks` ranks.
     pub(crate) fn read_all(&self, ranks: usize, bytes: &mut Reader<'_>) -> Option<OfJob> {
         read(self.part.get().map_or(ranks, |part| part.job), bytes).map(OfJob)
     }
 
-    /// Adds these times to what is known.
+    /// Adds these times to the known times.
     pub(crate) fn hear_all(&self, OfJob(times): &OfJob) {
         self.times().hear(times.len(), times.iter().copied().enumerate());
     }
 
-    /// Returns a number that changes when more is known.
+    /// Returns a number that changes when this rank receives a later time.
     #[inline]
     pub(crate) fn version(&self) -> u64 {
         self.times().version.get()

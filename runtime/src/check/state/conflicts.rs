@@ -38,8 +38,8 @@ pub(crate) fn encode(conflicts: &[Conflict]) -> Vec<u8> {
     out
 }
 
-/// Returns the conflicts that a rank has encoded, in a world of `ranks`, or `None` if the bytes are
-/// something else.
+/// Returns the conflicts that a rank has encoded, in a world of `ranks` ranks, or `None` if the
+/// bytes are not valid.
 pub(crate) fn decode(ranks: usize, bytes: &[u8]) -> Option<Vec<Conflict>> {
     let (mut bytes, mut all) = (Reader(bytes), Vec::new());
     let rank_of = |rank: u64| usize::try_from(rank).ok().filter(|&rank| rank < ranks);

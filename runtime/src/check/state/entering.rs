@@ -1,6 +1,6 @@
-//! [`Entering`]: if conflicts are checked, what an origin announces about the operations that it is
-//! about to carry out under a lock. An origin that reaches the part uses this itself. Any other
-//! origin sends it to the attendant of the target.
+//! [`Entering`]: the announcement of the operations that an origin is about to carry out under a
+//! lock, if conflicts are checked. An origin that reaches the part uses the announcement itself.
+//! Any other origin sends it to the attendant of the target.
 
 use crate::check::state::clock;
 use crate::check::state::conflicts::{read_site, write_site};
@@ -12,21 +12,22 @@ use std::cell::RefCell;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// Operations on one part, and what their origin knows to be over.
+/// Operations on one part, and the times that their origin knows to be over.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Entering {
-    /// The time at which they end.
+    /// The time at which the operations end.
     pub(crate) time: u64,
-    /// The time of its origin when all ranks of the world met last. Usually what the origin ended
-    /// before that time is over for all.
+    /// The time of the origin when all ranks of the world met last. Usually everything that the
+    /// origin ended before that time is over for all ranks.
     pub(crate) met: u64,
-    /// What their origin knows when they have ended.
+    /// The times that the origin knows when the operations have ended.
     pub(crate) knows: Vec<u64>,
     /// The times that the origin knew when it called the operations. Each row has the times of all
     /// ranks; the row of the first operation is first.
     pub(crate) known: Vec<u64>,
     pub(crate) calls: Vec<Called>,
-    /// The places of file names in the log of its origin there, for the names used last. Not sent.
+    /// The places of file names in the origin's log at the part, for the names used last. These
+    /// places are not sent.
     pub(crate) files: RefCell<Places<Arc<str>>>,
 }
 
@@ -41,8 +42,8 @@ impl<K> Default for Places<K> {
 }
 
 impl<K> Places<K> {
-    /// Returns the place of a name. If the name is not among those used last, `make` searches for
-    /// it and returns its key and its place.
+    /// Returns the place of a name. If the name is not among the names used last, `make` searches
+    /// for the name and returns its key and its place.
     #[inline]
     pub(crate) fn find(&mut self, is_it: impl Fn(&K) -> bool, make: impl FnOnce() -> (K, usize)) -> usize {
         match self.0.iter().find(|(known, _)| is_it(known)) {
@@ -63,7 +64,7 @@ impl<K> Places<K> {
     }
 }
 
-/// All values are equal, since the places are not part of what is sent.
+/// All values are equal, since the places are not sent.
 impl<K> PartialEq for Places<K> {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -80,9 +81,9 @@ pub(crate) struct Called {
     pub(crate) site: Site,
     /// Its number among those of its origin.
     pub(crate) number: usize,
-    /// The index of what was known when it was called, among the rows of [`Entering::known`].
+    /// The row of [`Entering::known`] with the times that were known when the operation was called.
     pub(crate) known: usize,
-    /// Whether it returns what it finds, and is not a get.
+    /// Whether the operation returns the elements that it finds, and is not a get.
     pub(crate) fetches: bool,
 }
 
@@ -97,15 +98,15 @@ pub(crate) struct ShortCall {
 }
 
 impl Entering {
-    /// Returns what the origin knew when it called this operation.
+    /// Returns the times that the origin knew when it called this operation.
     #[inline]
     pub(crate) fn known_at(&self, call: &Called) -> &[u64] {
         let ranks = self.knows.len();
         &self.known[call.known * ranks..][..ranks]
     }
 
-    /// Returns what the origin knew of `rank` when it called the first operation. It knew no less
-    /// at later calls.
+    /// Returns the time of `rank` that the origin knew when it called the first operation. At later
+    /// calls, the origin knew the same time or a later one.
     #[inline]
     pub(crate) fn known_first(&self, rank: usize) -> u64 {
         self.known.chunks_exact(self.knows.len()).map(|known| known[rank]).min().unwrap_or(u64::MAX)
@@ -126,13 +127,14 @@ impl Entering {
         }
     }
 
-    /// Reads what a rank of `ranks` has written about operations on a part of `len` elements.
-    /// Returns `None` for anything else.
+    /// Reads the announcement of operations on a part of `len` elements, from a rank of a world of
+    /// `ranks` ranks. Returns `None` if the bytes are not valid.
     pub(crate) fn read(ranks: usize, len: usize, bytes: &[u8]) -> Option<Self> {
         let bytes = &mut Reader(bytes);
         let [time, met] = bytes.take()?;
         let knows = clock::read(ranks, bytes)?;
-        // Each item takes some bytes, so a number that is too large fails before it takes memory.
+        // Each item takes some bytes, so the read fails for a number that is too large before it
+        // allocates memory.
         let count = |bytes: &mut Reader<'_>| {
             let count: u64 = bytes.take()?;
             usize::try_from(count).ok().filter(|&count| count <= bytes.0.len())

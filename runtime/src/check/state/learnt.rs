@@ -1,4 +1,5 @@
-//! [`Learnt`]: what an origin finds out at a part, if conflicts are checked.
+//! [`Learnt`]: the results of a check of an origin's operations at a part, if conflicts are
+//! checked.
 
 use crate::check::state::clock;
 use crate::check::state::conflicts::{decode, encode};
@@ -7,17 +8,17 @@ use crate::check::state::logs::{Findings, Logs};
 use fencepost_transport::Hold;
 use fencepost_transport::bytes::{Reader, Writer};
 
-/// What an origin knows after it has been at a part, and what was found there.
+/// The times that an origin knows after a check at a part, and the findings of the check.
 pub(crate) struct Learnt {
-    /// The times that the origin knew, and those that others knew when they left their locks
-    /// before.
+    /// The times that the origin knew, and the times that other ranks knew when they left their
+    /// locks before.
     pub(crate) knows: Vec<u64>,
     pub(crate) findings: Findings,
 }
 
 impl Learnt {
-    /// Enters these operations, of the rank `from` on the part of `target` in a window, while the
-    /// locks of the part are held for them.
+    /// Enters these operations of the rank `from` on the part of `target` in a window, while the
+    /// locks of the part are held for the operations.
     pub(crate) fn of(
         logs: &Logs,
         hold: Hold,
@@ -38,8 +39,8 @@ impl Learnt {
         out.extend_from_slice(&conflicts);
     }
 
-    /// Reads the encoded form from the front of `bytes`, in a world of `ranks`, and advances
-    /// `bytes` past it. Returns `None` for anything else.
+    /// Reads the encoded form from the front of `bytes`, in a world of `ranks` ranks, and advances
+    /// `bytes` past it. Returns `None` if the bytes are not valid.
     pub(crate) fn read(ranks: usize, bytes: &mut Reader<'_>) -> Option<Self> {
         let len: u32 = bytes.take()?;
         let mut own = Reader(bytes.bytes(len)?);

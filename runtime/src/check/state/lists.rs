@@ -13,11 +13,11 @@
 //! bits 48..64  the line, by its place in the list's
 //! ```
 //!
-//! Suppose the target reads the records in place. Then an operation whose
-//! [record](crate::collect::outbox) expresses everything but the line has no separate entry: one
-//! entry represents all such records that were written since the entry before. For other ranks
-//! these entries are [spelt out](List::spell), and the list is sent in that form. A record contains
-//! some bits of its line, so each line of records is kept once.
+//! If the target reads the records in place, an operation whose [record](crate::collect::outbox)
+//! contains everything but the line has no separate entry: one entry represents all such records
+//! that were written since the previous entry. For other ranks these entries are [spelt
+//! out](List::spell), and the list is sent in that form. A record contains some bits of its line,
+//! which identify the line, so each line of records is kept only once.
 
 use crate::check::state::kinds::{code, kind};
 use crate::check::state::marks::Marks;
@@ -43,10 +43,10 @@ const OF_TYPE: u64 = 2 << 45;
 const FORM: u64 = 3 << 45;
 const SAME: u64 = 1 << 47;
 const SITE: u32 = 48;
-/// The number of lines that a list can distinguish. The last one represents all further lines.
+/// The number of lines that a list can distinguish. The last line represents all further lines.
 const SITES: usize = 1 << (64 - SITE);
 
-/// The accesses of one rank to another one, in the order of its calls.
+/// The accesses of one rank to another rank, in the order of its calls.
 #[derive(Default)]
 pub(crate) struct List {
     entries: Vec<u64>,
@@ -61,7 +61,7 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// Adds an entry for all records from those before up to `to`.
+    /// Adds an entry for all records that are not represented yet, up to record `to`.
     fn add_records(&mut self, to: usize) {
         if to > self.records {
             self.entries.extend([FORM | self.records as u64, (to - self.records) as u64]);
@@ -151,7 +151,7 @@ impl List {
         out.put_all(&self.types);
     }
 
-    /// Forgets everything; the memory is kept.
+    /// Forgets all accesses. Keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.sites.clear();
@@ -165,7 +165,7 @@ impl List {
 pub(crate) struct Checked {
     on: Cell<bool>,
     lists: RefCell<Lists>,
-    /// The marks of each target's part, made when an operation is called on it.
+    /// The marks of each target's part, made when an operation is first called on the part.
     marks: OnceCell<Box<[OnceCell<Marks>]>>,
     /// The line at which NOPUT was asserted for this epoch.
     pub(crate) no_put: Cell<Option<&'static Location<'static>>>,
@@ -178,11 +178,11 @@ pub(crate) struct Checked {
     pub(crate) since: Cell<Option<&'static Location<'static>>>,
     /// The bytes of this rank's part after that call.
     pub(crate) part: RefCell<Vec<u8>>,
-    /// The elements that this rank has loaded since that call, in runs. The memory still notes the
-    /// most recent ones.
+    /// The elements that this rank has loaded since that call, in runs. The memory of the window
+    /// still records the most recent loads.
     pub(crate) loaded: RefCell<Vec<Range<usize>>>,
-    /// The sections of operations in this epoch, if stores into them and loads of them are looked
-    /// for.
+    /// The sections of operations in this epoch, if stores into sections and loads of sections are
+    /// checked.
     pub(crate) sections: RefCell<Sections>,
 }
 
@@ -194,7 +194,7 @@ pub(crate) struct Lists {
     /// This rank's accesses to its own part of other windows, as sections, by the numbers of these
     /// windows.
     sections: BTreeMap<u32, List>,
-    /// The lines of records, each with the bits of it that records contain.
+    /// The lines of records, each with the bits of the line that records contain.
     lines: Vec<(u64, Line)>,
 }
 
@@ -205,8 +205,8 @@ impl Checked {
         self.marks.get_or_init(|| (0..ranks).map(|_| OnceCell::new()).collect());
     }
 
-    /// Returns the marks of this rank in this epoch on the part of `target`, if it has called
-    /// something there in any epoch.
+    /// Returns the marks of this rank in this epoch on the part of `target`, if this rank has
+    /// called an operation on the part in any epoch.
     #[inline(always)]
     pub(crate) fn marks(&self, target: usize) -> Option<&Marks> {
         if !cfg!(feature = "check") {
@@ -222,7 +222,7 @@ impl Checked {
     }
 
     /// Calls `act` with all calls for `target` and with the lines of its records. `records` is the
-    /// number of records that stay for it.
+    /// number of records for `target`, if these records stay unchanged.
     pub(crate) fn with_list<R>(
         &self,
         target: usize,
@@ -238,8 +238,8 @@ impl Checked {
     }
 
     /// Calls `act` with each target that has calls, with these calls and with the lines of their
-    /// records. `records` returns the number of records that stay for one of the `targets`. No call
-    /// follows.
+    /// records. `records` returns the number of records for one of the `targets`, if these records
+    /// stay unchanged. No call may follow in this epoch.
     pub(crate) fn with_lists(
         &self,
         targets: usize,
@@ -275,12 +275,12 @@ impl Checked {
         cfg!(feature = "check") && self.on.get()
     }
 
-    /// Adds the access of an operation to `target` and, if it has a section, its access to the
-    /// section.
+    /// Adds the access of an operation to `target` and, if the operation has a section, its access
+    /// to the section.
     ///
-    /// The section is of the window itself, on rank `me`, or of another window with this number.
-    /// The operation has `own` records, which are still to be written. `records` returns the number
-    /// of records before them, for a target whose records stay.
+    /// The section is in the window itself, on rank `me`, or in another window with the given
+    /// number. The operation has `own` records, which are still to be written. `records` returns
+    /// the number of records before them, for a target whose records stay.
     pub(crate) fn add(
         &self,
         (kind, target, touched): (Kind, usize, Touched<'_>),
@@ -322,7 +322,8 @@ impl Checked {
         }
     }
 
-    /// Forgets the elements that this rank had, so later stores are not compared with them.
+    /// Forgets the kept elements of this rank, so later stores are not compared with these
+    /// elements.
     #[inline]
     pub(crate) fn forget_part(&self) {
         self.before.set(None);
@@ -379,9 +380,9 @@ pub(crate) struct Sent<'b> {
 
 /// An entry of a list that was sent.
 pub(crate) struct Entry<'b> {
-    /// How the entry touches its elements; for records it has no meaning.
+    /// How the entry touches its elements; for records this has no meaning.
     pub(crate) kind: Kind,
-    /// Whether it is of the same operation as the entry before.
+    /// Whether the entry belongs to the same operation as the previous entry.
     pub(crate) same: bool,
     /// The place of its line.
     pub(crate) site: usize,
@@ -391,7 +392,7 @@ pub(crate) struct Entry<'b> {
 /// The elements of an entry.
 #[derive(Clone, Copy)]
 pub(crate) enum What<'b> {
-    /// The first of them, and their number.
+    /// The first element, and the number of elements.
     Run(usize, usize),
     /// The elements of a datatype, which [`Entry::elements`] decodes.
     Type(&'b [u8]),
@@ -400,14 +401,15 @@ pub(crate) enum What<'b> {
 }
 
 impl<'b> Sent<'b> {
-    /// Takes a list off the front of `bytes`. Returns `None` if it is not a list.
+    /// Takes a list off the front of `bytes`. Returns `None` if the bytes are not a list.
     pub(crate) fn decode(bytes: &mut Reader<'b>) -> Option<Self> {
         let [entries, types]: [u64; 2] = bytes.take()?;
         let entries = Reader(bytes.bytes(entries.checked_mul(8)?)?);
         Some(Self { entries, types: bytes.bytes(types)? })
     }
 
-    /// Returns its entries. For an invalid entry it yields `None`, and nothing after that.
+    /// Returns the entries of the list. For an invalid entry, the iterator yields `None`, and then
+    /// ends.
     #[inline]
     pub(crate) fn entries(self) -> impl Iterator<Item = Option<Entry<'b>>> {
         let mut left = self.entries;
@@ -420,7 +422,8 @@ impl<'b> Sent<'b> {
         })
     }
 
-    /// Decodes the entry with this first word, and takes the second one off the front of `left`.
+    /// Decodes the entry with this first word, and takes its second word, if it has one, off the
+    /// front of `left`.
     #[inline(always)]
     fn entry(self, head: u64, left: &mut Reader<'b>) -> Option<Entry<'b>> {
         let at = (head & (DISPLACEMENTS - 1)) as usize;
@@ -432,7 +435,7 @@ impl<'b> Sent<'b> {
             match head & FORM {
                 RUN => What::Run(at, count),
                 OF_TYPE => What::Type(self.types.get(at..end)?),
-                // No rank has more records than are counted.
+                // No rank has more records than a count of 32 bits can express.
                 _ if count <= u32::MAX as usize => What::Records(at, count),
                 _ => return None,
             }
@@ -447,7 +450,8 @@ impl<'b> Sent<'b> {
 }
 
 impl Entry<'_> {
-    /// Returns its elements; `None` if they are not a datatype, or are those of records.
+    /// Returns the elements of the entry, or `None` if they are not a valid datatype or are the
+    /// elements of records.
     pub(crate) fn elements(&self) -> Option<Datatype> {
         match self.what {
             What::Run(at, count) => Some(Datatype::run(at..at + count)),

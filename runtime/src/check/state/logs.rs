@@ -1,23 +1,24 @@
-//! [`Logs`]: what ranks have done to one part under shared locks, kept if conflicts are checked
+//! [`Logs`]: the operations of ranks on one part under shared locks, kept if conflicts are checked
 //! (planner/README.md, 32).
 //!
 //! The logs follow the words of the part's locks, in memory of its owner. Each rank has a log
-//! there, which only it writes, so the log needs no lock. (The attendant of the part writes it for
-//! a rank that does not reach the part.) A rank first writes the operations that it is about to
-//! carry out, then reads the other logs. Of two ranks that do so at once, at least one finds the
-//! other. If both find each other, they find the same conflict. An entry may be reused while
-//! another rank reads it. That rank detects this afterwards, and does not use the entry.
+//! there, which only that rank writes, so the log needs no lock. (For a rank that does not reach
+//! the part, the attendant of the part writes the log.) A rank first writes the operations that it
+//! is about to carry out, then reads the other logs. Of two ranks that do so at the same time, at
+//! least one finds the operations of the other. If both find each other, they find the same
+//! conflict. An entry may be reused while another rank reads it. The reading rank detects the reuse
+//! afterwards, and does not use the entry.
 //!
 //! Exclusive epochs are in no log: two clocks order them with all other epochs of the part. A rank
-//! that acquires a lock takes over what the exclusive epochs that have left it knew. An exclusive
-//! epoch also takes over what shared epochs knew.
+//! that acquires a lock takes over the times that earlier exclusive epochs knew when they left the
+//! lock. An exclusive epoch also takes over the times that shared epochs knew.
 //!
-//! A fetch finds in the logs which accumulates into its elements others are carrying out or have
-//! carried out. Everything that was over when they were called is over for calls after the fetch.
-//! An accumulate is logged before it is carried out, and the logs are read after the fetch was
-//! carried out, so no order is missed. A log may name an accumulate that the fetch did not find in
-//! its element; then a conflict can be missed. One clock of the part keeps what the origins of
-//! accumulates knew of third ranks.
+//! A fetch finds in the logs the accumulates into its elements that other ranks are carrying out or
+//! have carried out. Everything that was over when these accumulates were called is over for calls
+//! after the fetch. An accumulate is logged before it is carried out, and the logs are read after
+//! the fetch was carried out, so no order is missed. A log may name an accumulate that the fetch
+//! did not find in its element; in that case a conflict can be missed. One clock of the part keeps
+//! the times of third ranks that the origins of accumulates knew.
 //!
 //! ```text
 //! the clocks of exclusive epochs, of shared ones, and of what origins of accumulates knew: a word
@@ -58,7 +59,7 @@ const FIRST: usize = 1;
 const FORGOTTEN: usize = 2;
 const UNLOGGED: usize = 3;
 const RELEASED: usize = 4;
-/// The index of the word of an entry that is its time.
+/// The index of the word of an entry that contains its time.
 const TIME: usize = 1;
 /// The number of clocks of a part.
 const CLOCKS: usize = 3;
@@ -74,7 +75,7 @@ pub(crate) struct Logs {
     is_disjoint: bool,
 }
 
-/// The form in which entries have elements: runs of one length, at equal distances.
+/// The elements of an entry: runs of equal length at equal distances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Runs {
     low: u64,
@@ -102,17 +103,17 @@ fn head_of(kind: Kind, name: usize, line: u32, column: u32) -> u64 {
     code(kind) | (name as u64) << 8 | column << 16 | u64::from(line) << 32
 }
 
-/// Returns whether an access may change what a fetch finds, as an atomic update does.
+/// Returns whether an access is an atomic update, which may change the value that a fetch finds.
 fn is_update(kind: Kind) -> bool {
     matches!(kind, Kind::Accumulate(op) if op != Op::NoOp)
 }
 
-/// What a rank has found in the logs of others.
+/// The findings of a rank in the logs of other ranks.
 #[derive(Default)]
 pub(crate) struct Findings {
     pub(crate) conflicts: Vec<Conflict>,
-    /// Whether there may be more, because this rank's log is full, or because another log has
-    /// forgotten operations that are not known to be over.
+    /// Whether there may be more conflicts, because this rank's log is full, or because another log
+    /// has forgotten operations that are not known to be over.
     pub(crate) is_blind: bool,
 }
 
@@ -131,8 +132,8 @@ impl Runs {
         first..first + self.run
     }
 
-    /// Returns the elements of `range` that are among these, as a range from the lowest to past the
-    /// highest.
+    /// Returns the elements of `range` that are among the elements of these runs, as a range from
+    /// the lowest to past the highest.
     fn within(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let (first, last) = match self.step {
             0 => (0, 0),
@@ -186,11 +187,11 @@ fn ascending(elements: &Datatype) -> Vec<Range<u64>> {
     runs.into_iter().map(|run| run.start as u64..run.end as u64).collect()
 }
 
-/// The elements of operations of one kind, indexed to find those that others touch.
+/// The elements of operations of one kind, indexed to find the elements that other ranks touch.
 struct Index {
     kind: Kind,
     /// Runs by their first elements, each with the number of its operation, and the highest end of
-    /// a run up to it.
+    /// all runs up to this run.
     runs: Vec<(Range<u64>, usize, u64)>,
 }
 
@@ -221,7 +222,8 @@ impl Index {
     /// times for an operation, with some of these elements each time.
     ///
     /// # Cost
-    /// Follows the hits, and the fewer of the runs of both, with the logarithm of the others.
+    /// Proportional to the number of hits, and to the number of runs on the side with fewer runs
+    /// times the logarithm of the number on the other side.
     fn meets(&self, theirs: &Runs, mut hit: impl FnMut(usize, Range<u64>)) {
         if theirs.count > self.runs.len() as u64 {
             for (run, number, _) in &self.runs {
@@ -250,8 +252,8 @@ impl Logs {
         log.saturating_sub(HEAD) / LINE
     }
 
-    /// Returns the number of words that logs need at least: those of the clocks and of the heads of
-    /// the logs.
+    /// Returns the number of words that logs need at least: the words of the clocks and of the
+    /// heads of the logs.
     pub(crate) fn least(ranks: usize) -> usize {
         CLOCKS * ranks.next_multiple_of(LINE) + ranks * HEAD
     }
@@ -259,8 +261,8 @@ impl Logs {
     /// Returns the logs at `first`.
     ///
     /// # Safety
-    /// The words of logs with this number of entries begin at `first`. They are zero at first, and
-    /// only this module touches them, as long as this value or a copy of it is used.
+    /// The words of logs with this number of entries begin at `first`. The words are zero at first,
+    /// and only this module touches the words, as long as this value or a copy of it is used.
     pub(crate) unsafe fn new(first: *const u64, ranks: usize, entries: usize) -> Self {
         Self { first, ranks, entries, is_disjoint: false }
     }
@@ -282,12 +284,14 @@ impl Logs {
         HEAD + self.entries * LINE
     }
 
-    /// Returns the index of the first word of a clock: that of exclusive epochs, or of shared ones.
+    /// Returns the index of the first word of a clock: the clock of exclusive epochs, or the clock
+    /// of shared epochs.
     fn clock(&self, hold: Hold) -> usize {
         if hold == Hold::Exclusive { 0 } else { self.ranks.next_multiple_of(LINE) }
     }
 
-    /// Returns the index of the first word of the clock of what origins of accumulates knew.
+    /// Returns the index of the first word of the clock with the times that origins of accumulates
+    /// knew.
     fn heard(&self) -> usize {
         2 * self.ranks.next_multiple_of(LINE)
     }
@@ -306,9 +310,9 @@ impl Logs {
     }
 
     /// [Enters](Self::enter) these operations, of the rank `from` on the part of `target` in a
-    /// window, while the locks of the part are held for them. From here on their origin knows what
-    /// the locks show to be over. Returns what was found, and whether the origin knows more than
-    /// before.
+    /// window, while the locks of the part are held for the operations. From here on, the origin
+    /// knows the times that the locks show to be over. Returns the findings, and whether the origin
+    /// knows more than before.
     pub(crate) fn meet(
         &self,
         hold: Hold,
@@ -326,7 +330,7 @@ impl Logs {
                 known[rank] = known[rank].max(time);
             }
         }
-        // The locks order what exclusive epochs do with everything else that is done here.
+        // The locks order exclusive epochs with all other epochs of the part.
         let findings = match hold {
             Hold::Shared => self.enter(from, entering, (window, target)),
             Hold::Exclusive => Findings::default(),
@@ -336,11 +340,11 @@ impl Logs {
     }
 
     /// Does the same as [`meet`](Self::meet) for one short call of the rank `from` under shared
-    /// locks. `name` is the place of its file's name in its log, and `after` the time of its origin
-    /// when the call has ended.
+    /// locks. `name` is the place of the file's name in the log of `from`, and `after` is the time
+    /// of `from` when the call has ended.
     ///
-    /// Returns whether there was nothing to find and no new times. Otherwise the call may have been
-    /// logged; to log it again has no effect.
+    /// Returns whether there was nothing to find and no new times. If not, the call may already
+    /// have been logged. Logging it again has no effect.
     #[inline]
     pub(crate) fn meet_short(
         &self,
@@ -392,7 +396,7 @@ impl Logs {
         exclusive.max(read(Hold::Shared)).max(self.of(rank, RELEASED).load(Ordering::Acquire))
     }
 
-    /// Publishes what the rank `from` knows, before it releases locks of the part.
+    /// Publishes the times that the rank `from` knows, before this rank releases locks of the part.
     pub(crate) fn release(&self, hold: Hold, from: usize, knows: &[u64]) {
         let first = self.clock(hold);
         for (rank, time) in knows.iter().enumerate().take(self.ranks) {
@@ -408,20 +412,20 @@ impl Logs {
     /// Raises a word of a clock to this time, unless it is higher.
     #[inline]
     fn raise(&self, word: usize, time: u64) {
-        // If others have raised it to this time or further, reading that value makes visible what
-        // they released.
+        // If other ranks have raised the word to this time or further, reading that value makes
+        // their released writes visible.
         if self.at(word).load(Ordering::Acquire) < time {
             self.at(word).fetch_max(time, Ordering::AcqRel);
         }
     }
 
-    /// Logs the operations of a shared epoch that a rank, which has its locks, is about to carry
-    /// out on the part of `target` in this window. Compares them with those of other ranks that are
-    /// not known to be over.
+    /// Logs the operations of a shared epoch that a rank, which has the locks, is about to carry
+    /// out on the part of `target` in this window. Compares them with the operations of other ranks
+    /// that are not known to be over.
     ///
     /// # Cost
-    /// A look at each entry of each log that is not known to be over; for each whose bounds meet, a
-    /// search in what is entered.
+    /// A look at each entry of each log that is not known to be over. For each entry whose bounds
+    /// overlap the entered operations, a search in these operations.
     pub(crate) fn enter(&self, rank: usize, entering: &Entering, (window, target): (u32, usize)) -> Findings {
         let mut found = Findings::default();
         let mut count = self.of(rank, COUNT).load(Ordering::Relaxed);
@@ -451,14 +455,16 @@ impl Logs {
         // operation would report another conflict than a rank that finds all runs. Pairs with the
         // load in `since`.
         self.of(rank, COUNT).store(count, Ordering::Release);
-        // Of this rank and another that reads logs, one sees the other's entries: a later reader
-        // sees what was written above, or its own entries are visible to the reads below.
+        // Of this rank and another rank that reads logs, at least one sees the other's entries: the
+        // other rank sees the entries written above, or its own entries are visible to the reads
+        // below.
         fence(Ordering::SeqCst);
         let low = entering.calls.iter().map(|call| call.elements.low() as u64).min().unwrap_or(0);
         let high = entering.calls.iter().map(|call| call.elements.high() as u64).max().unwrap_or(0);
         let indices = LazyCell::new(|| Index::of(&entering.calls, &elements));
         for other in (0..self.ranks).filter(|&other| other != rank) {
-            // What was over when the first operation was called is over for all of them.
+            // Everything that was over when the first operation was called is over for all of the
+            // operations.
             let over = entering.known_first(other);
             if self.entries > 0 && self.of(other, FORGOTTEN).load(Ordering::Acquire) > over {
                 found.is_blind = true;
@@ -497,12 +503,12 @@ impl Logs {
         found
     }
 
-    /// Returns the times that are over because these operations found accumulates of others. The
-    /// operations are of a shared epoch of a rank, and have been carried out. Returns an empty list
-    /// if they do not fetch.
+    /// Returns the times that are over because these operations found accumulates of other ranks.
+    /// The operations belong to a shared epoch of `rank`, and have been carried out. Returns an
+    /// empty list if no operation fetches.
     ///
     /// # Cost
-    /// As [`enter`](Self::enter), if they fetch.
+    /// As [`enter`](Self::enter), if an operation fetches.
     pub(crate) fn observed(&self, rank: usize, entering: &Entering) -> Vec<u64> {
         let mut over = Vec::new();
         let fetches = || entering.calls.iter().filter(|call| call.fetches);
@@ -515,7 +521,7 @@ impl Logs {
         let indices = Index::of(&calls, &elements);
         for other in (0..self.ranks).filter(|&other| other != rank) {
             let known = entering.known_first(other);
-            // These times cover operations on any elements that are no longer in the log.
+            // These times cover operations on any elements that are not in the log.
             let unlogged = [UNLOGGED, FORGOTTEN].map(|word| self.of(other, word).load(Ordering::Acquire));
             over[other] = unlogged[0].max(unlogged[1]);
             for number in self.since(other, known) {
@@ -540,8 +546,8 @@ impl Logs {
         over
     }
 
-    /// Returns the entries of a rank that are not over: the entries whose times are not before
-    /// `over`.
+    /// Returns the numbers of the entries of a rank that are not over: the entries whose times are
+    /// not before `over`.
     fn since(&self, rank: usize, over: u64) -> Range<u64> {
         if self.entries == 0 {
             return 0..0;
@@ -584,8 +590,8 @@ impl Logs {
         })
     }
 
-    /// Logs these elements of an operation of a rank. `number` is the number of entries in its log,
-    /// and is updated. Returns whether there is room.
+    /// Logs these elements of an operation of a rank. `number` is the number of entries in the
+    /// rank's log, and is updated. Returns whether there is room.
     fn write(&self, rank: usize, number: &mut u64, entering: &Entering, call: &Called, runs: Runs) -> bool {
         let file = &call.site.file;
         let made = || (file.clone(), self.keep(rank, file));
@@ -598,7 +604,7 @@ impl Logs {
     }
 
     /// Appends an entry to the log of a rank. `number` is the number of entries in the log, and is
-    /// updated. Returns whether there is room. `met` is the time when all ranks met last.
+    /// updated. Returns whether there is room. `met` is the rank's time when all ranks met last.
     #[inline]
     fn append(&self, rank: usize, number: &mut u64, words: [u64; LINE], met: u64) -> bool {
         if self.entries == 0 {
@@ -607,8 +613,8 @@ impl Logs {
         let count = *number;
         let oldest = count.saturating_sub(self.entries as u64);
         let mut first = self.of(rank, FIRST).load(Ordering::Relaxed).clamp(oldest, count);
-        // If an operation is repeated, as in a loop, its entry is reused: what is not over now was
-        // not over at the earlier call.
+        // If an operation is repeated, as in a loop, its entry is reused: everything that is not
+        // over now was not over at the earlier call either.
         if count > first {
             let last = self.entry(rank, count - 1);
             if [0, 2, 3, 4, 5].iter().all(|&word| last[word].load(Ordering::Relaxed) == words[word]) {
@@ -676,8 +682,8 @@ impl Logs {
     }
 }
 
-/// Adds a conflict of these two operations to `found`. If they have one there, adds the elements to
-/// that conflict.
+/// Adds a conflict of these two operations to `found`. If `found` already has a conflict of these
+/// operations, adds the elements to that conflict.
 fn add(
     found: &mut Vec<Conflict>,
     window: u32,
@@ -809,7 +815,7 @@ mod tests {
         assert_eq!((a.origin, &a.site, b.origin, &b.site), (0, &site(7), 2, &site(9)));
         assert_eq!((found[0].elements.clone(), found[0].window, found[0].rank), (5..6, 3, 1));
         assert_eq!(found[1].elements, 4..5);
-        // A rank that knows that the first operation is over finds the other one.
+        // A rank that knows that the first operation is over finds the other operation.
         let later = logs.enter(2, &one(Kind::Get, Datatype::run(4..6), 9, 0, [5, 0, 0]), (3, 1)).conflicts;
         assert_eq!(later.len(), 1);
         assert_eq!(later[0].between[0].origin, 1);

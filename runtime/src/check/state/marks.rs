@@ -1,15 +1,15 @@
-//! [`Marks`]: the elements of a part that the operations of an epoch have touched, to see at each
-//! access whether it conflicts with an earlier one.
+//! [`Marks`]: the elements of a part that the operations of an epoch have touched. They show at
+//! each access whether it conflicts with an earlier access.
 //!
 //! Each kind of access has a plane of marks, with one bit for each element. An access conflicts if
-//! one of its elements has a mark of a kind with which it conflicts. Planes consist of pages, which
-//! are made when they are first touched. A page has the number of the epoch of its marks, so
-//! nothing is cleared when an epoch ends.
+//! one of its elements has a mark of a kind that conflicts with the kind of the access. Planes
+//! consist of pages, which are made when they are first touched. A page has the number of the epoch
+//! of its marks, so nothing is cleared when an epoch ends.
 //!
-//! While all accesses are accumulates with one operator, nothing is marked, since no two of them
-//! conflict. The first access of an epoch is not marked either if it has many runs, since it is
-//! often the only one, as in an exchange of halos. After that, another access does not fit until
-//! all accesses before it are [marked](Marks::renew).
+//! While all accesses are accumulates with one operator, nothing is marked, since no two such
+//! accumulates conflict. The first access of an epoch is not marked either if it has many runs,
+//! since it is often the only access, as in an exchange of halos. After an unmarked access, another
+//! access does not fit until all earlier accesses are [marked](Marks::renew).
 
 use crate::check::state::kinds::code;
 use crate::check::state::touched::Touched;
@@ -28,7 +28,7 @@ const NONE: u64 = u64::MAX;
 
 /// The maximum number of runs with which the first access of an epoch is marked.
 const FEW_RUNS: usize = 32;
-/// The bit of puts among those of all kinds.
+/// The bit of puts among the bits of all kinds.
 const PUTS: u32 = 1 << PUT;
 /// The place of puts among the kinds.
 const PUT: usize = code(Kind::Put) as usize;
@@ -59,7 +59,7 @@ enum Accesses {
     None,
     /// Accumulates with one operator, which are not marked.
     Unmarked(Kind),
-    /// One of many runs, which is not marked.
+    /// One access of many runs, which is not marked.
     One,
     Marked,
 }
@@ -137,21 +137,21 @@ impl Marks {
     }
 
     /// Returns whether each operation of this epoch was compared at its call with all earlier ones,
-    /// so that no two of them conflict.
+    /// so that no two operations conflict.
     pub(crate) fn has_compared(&self) -> bool {
         !self.partial.get()
     }
 
-    /// Returns whether all accesses of the epoch are accumulates with one operator, as this one is,
-    /// so that it needs no mark.
+    /// Returns whether this access and all earlier accesses of the epoch are accumulates with one
+    /// operator, so that this access needs no mark.
     #[inline(always)]
     pub(crate) fn needs_no_mark(&self, kind: Kind) -> bool {
         matches!(self.accesses.get(), Accesses::Unmarked(all) if all == kind)
     }
 
     /// Marks one element as written and returns `true`, if all marks of the epoch are of puts, the
-    /// element's page exists, the put fits, and the operation `is_kept`. `is_kept` is called last.
-    /// Otherwise returns `false` without any effect.
+    /// element's page exists, the put fits, and `is_kept` returns `true`. `is_kept`, which keeps
+    /// the operation, is called last. Otherwise returns `false` without any effect.
     #[inline(always)]
     pub(crate) fn put_one(&self, at: usize, is_kept: impl FnOnce() -> bool) -> bool {
         let (word, bit) = (at / PER_WORD, 1 << (at % PER_WORD));
@@ -167,8 +167,9 @@ impl Marks {
         puts
     }
 
-    /// Marks one element as touched in this way and returns `true`, if the access fits and the
-    /// operation `is_kept`. `is_kept` is called last. Otherwise returns `false` without any effect.
+    /// Marks one element as touched in this way and returns `true`, if the access fits and
+    /// `is_kept` returns `true`. `is_kept`, which keeps the operation, is called last. Otherwise
+    /// returns `false` without any effect.
     #[inline(always)]
     pub(crate) fn touch_one(&self, at: usize, kind: Kind, is_kept: impl FnOnce() -> bool) -> bool {
         if self.needs_no_mark(kind) {
@@ -186,7 +187,7 @@ impl Marks {
     }
 
     /// Marks these elements as touched in this way. Returns whether the access fits, which means
-    /// that all earlier accesses are marked and none conflicts with it.
+    /// that all earlier accesses are marked and none of them conflicts with this access.
     ///
     /// # Cost
     /// A step for each 64 elements of a run, for each kind of access in the epoch.
@@ -223,7 +224,7 @@ impl Marks {
     }
 
     /// Returns whether an access of this kind to these elements of a word conflicts with an earlier
-    /// one.
+    /// access.
     #[inline(always)]
     fn conflicts(&self, word: usize, bits: u64, kind: Kind) -> bool {
         let mut others = self.used.get() & against(kind);
@@ -309,7 +310,8 @@ mod tests {
                     }
                     assert_eq!(is_fit, !conflicts, "{run:?} {kind:?} of {len}");
                     *(if conflicts { &mut hits } else { &mut fits }) += 1;
-                    // A conflicting access is marked as well, as if its handler had let it pass.
+                    // A conflicting access is also marked, as if the handler had let the conflict
+                    // pass.
                     touched[run].iter_mut().for_each(|before| before.push(kind));
                     before.push((elements, kind));
                 }

@@ -1,5 +1,6 @@
 //! The operations that are kept only as records, if conflicts are checked. A record contains
-//! everything about its operation except the line; of the line's address it contains some bits.
+//! everything about its operation except the line. It contains only some bits of the line's
+//! address.
 
 use crate::collect::outbox::{DATATYPE, ELEMENT, Head, PUT, RUN, Run, op_of};
 use fencepost_planner::ir::pattern::Kind;
@@ -14,13 +15,13 @@ pub(crate) fn kind_of(code: u64) -> Option<Kind> {
     if code == PUT { Some(Kind::Put) } else { op_of(code).map(Kind::Accumulate) }
 }
 
-/// Returns the bits of its line that a record with this head contains.
+/// Returns the bits of the line's address that a record with this head contains.
 pub(crate) fn line_of(head: Head) -> u64 {
     head.0 >> LINE
 }
 
-/// Returns the heads, with their places, of those operations among these records, of elements of
-/// `size` bytes, that are kept only as records.
+/// Returns the heads and the places of the records whose operations are kept only as records. The
+/// elements have `size` bytes.
 pub(crate) fn plain(records: &[Record], size: usize) -> impl Iterator<Item = (usize, Head)> {
     let mut next = 0;
     std::iter::from_fn(move || {

@@ -1,6 +1,6 @@
 //! [`Sections`]: the sections that operations of an epoch read or land in, with their contents at
-//! the calls. They are kept if stores and loads of them after the calls are checked
-//! (planner/README.md, 37).
+//! the calls. The sections are kept if stores into them and loads of them after the calls are
+//! checked (planner/README.md, 37).
 
 use fencepost_planner::ir::pattern::Kind;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use std::panic::Location;
 /// Adjacent elements of the section of an operation.
 pub(crate) struct Section {
     pub(crate) elements: Range<usize>,
-    /// How the operation accesses them.
+    /// The kind of the operation's access to these elements.
     pub(crate) kind: Kind,
     pub(crate) site: &'static Location<'static>,
     /// The number of runs of elements that are known to be loaded before the call.

@@ -1,4 +1,4 @@
-//! [`Touched`]: the elements of one access, in the form that its call gives.
+//! [`Touched`]: the elements of one access, in the form in which the call passes them.
 
 use fencepost_planner::datatype::Datatype;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 /// The elements that an operation touches.
 #[derive(Clone, Copy)]
 pub(crate) enum Touched<'d> {
-    /// A run: the first element, and their number.
+    /// A run: the first element, and the number of elements.
     Run(usize, usize),
     /// The elements of a datatype.
     Type(&'d Datatype),

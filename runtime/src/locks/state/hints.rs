@@ -5,14 +5,14 @@ use std::fmt;
 /// The promises of a program about a window that has locks:
 /// `world.lock_window_with(len, Hints::new().sole_origin())?`.
 ///
-/// A program promises only what the methods that it calls state. A hint that is untrue never costs
-/// memory safety. Each method states what becomes faster or smaller, and what happens when the hint
-/// is untrue. All ranks give the same [`sole_origin`](Self::sole_origin),
+/// A program makes only the promises that are stated by the methods that it calls. An untrue hint
+/// never costs memory safety. Each method states its gain in time or memory, and the consequence of
+/// an untrue hint. All ranks give the same [`sole_origin`](Self::sole_origin),
 /// [`disjoint`](Self::disjoint) and [`regions`](Self::regions); otherwise the window is not made
 /// (`ARG`, on all ranks). The [`memory`](Self::memory) may differ between ranks.
 ///
 /// There is no hint for a window without locks (MPI's `no_locks`), since a window has no locks
-/// before it is changed over to them.
+/// before it is changed over to locks.
 ///
 /// ```
 /// # use fencepost_planner::{element::Op, ir::calls::LockType};
@@ -35,7 +35,7 @@ use std::fmt;
 pub struct Hints {
     pub(crate) is_sole: bool,
     pub(crate) is_disjoint: bool,
-    /// The most regions; 0 if that is left open.
+    /// The maximum number of regions; 0 for the default.
     pub(crate) regions: u32,
     /// The maximum number of bytes that are collected for a target under locks; `None` for no
     /// limit.
@@ -43,7 +43,7 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// The most regions that a part can have.
+    /// The maximum number of regions of a part.
     pub(crate) const REGIONS_MAX: usize = 16;
 
     /// Returns hints that promise nothing.
@@ -51,12 +51,12 @@ impl Hints {
         Self { is_sole: false, is_disjoint: false, regions: 0, memory: None }
     }
 
-    /// Promises that, under locks, each part is accessed by one rank only, from when the window is
-    /// changed over to locks until it is changed back.
+    /// Promises that, under locks, only one rank accesses each part, from the change of the window
+    /// over to locks until the change back.
     ///
-    /// Each part may have a different such rank. The owner's [`local`](crate::LockWindow::local)
-    /// and [`local_mut`](crate::LockWindow::local_mut) count as accesses. No lock is taken then, no
-    /// operation is atomic, and the words of locks take no memory.
+    /// Different parts may have different origins. The owner's [`local`](crate::LockWindow::local)
+    /// and [`local_mut`](crate::LockWindow::local_mut) count as accesses. With this promise, no
+    /// lock is taken, no operation is atomic, and the words of locks take no memory.
     ///
     /// If the promise is broken, the first rank whose epoch is carried out keeps the part. Each
     /// epoch of another rank on that part is `ASSERT` when it is carried out, and does nothing.
@@ -64,8 +64,8 @@ impl Hints {
         Self { is_sole: true, ..self }
     }
 
-    /// Promises that, under shared locks, epochs that overlap in time visit an element together
-    /// only if all of them only get it.
+    /// Promises that, under shared locks, epochs that overlap in time visit the same element only
+    /// if all of them only get the element.
     ///
     /// Accumulates are then not atomic, and elements of more than eight bytes are visited without a
     /// second lock.
@@ -73,7 +73,7 @@ impl Hints {
     /// If the promise is broken, one of two visits to an element may be lost, and elements of more
     /// than eight bytes may have some words of one visit and some of the other. If conflicts are
     /// checked ([`Ranks::check`](crate::Ranks::check)), the result is `RMA_CONFLICT`, as if all
-    /// accumulates had different operators. Without a check, it is not found.
+    /// accumulates had different operators. Without a check, the broken promise is not found.
     pub const fn disjoint(self) -> Self {
         Self { is_disjoint: true, ..self }
     }
@@ -81,9 +81,9 @@ impl Hints {
     /// Divides each part into at most this many regions for locks, of equal lengths.
     ///
     /// An epoch locks the regions that it touches, and an epoch that is flushed locks all of them.
-    /// With one region, that is one lock instead of up to 16; with more regions, exclusive epochs
-    /// in small parts wait less for each other. Without this hint, a part has a region for each
-    /// 4 KiB, and at most 16.
+    /// With one region, a flushed epoch takes one lock instead of up to 16. With more regions,
+    /// exclusive epochs in small parts wait less for each other. Without this hint, a part has a
+    /// region for each 4 KiB, and at most 16.
     ///
     /// 0, or more than 16, is `ARG` when the window is made.
     pub const fn regions(self, most: usize) -> Self {
@@ -92,8 +92,8 @@ impl Hints {
         Self { regions, ..self }
     }
 
-    /// Limits the bytes that this rank collects for each target, under locks, before they are
-    /// carried out.
+    /// Limits the bytes that this rank collects for each target, under locks, before the operations
+    /// are carried out.
     ///
     /// Each operation takes 16 bytes. An operation on more than one element also takes its elements
     /// and its description. An operation beyond the limit is `NO_MEM` at its call and is not part

@@ -15,7 +15,8 @@ use std::sync::Arc;
 /// What a rank of a world keeps for its locks.
 #[derive(Default)]
 pub(crate) struct LocksState {
-    /// The parts of windows that this rank holds, once it has held one.
+    /// The number of parts of windows that this rank holds. It is set when the rank first holds a
+    /// part.
     pub(crate) held: OnceCell<Rc<HeldParts>>,
     /// The service of this rank's parts of windows for ranks that do not reach them.
     pub(crate) service: OnceCell<Arc<Service>>,

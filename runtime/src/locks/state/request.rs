@@ -53,8 +53,8 @@ struct AnswerHead {
     in_the_way: u32,
 }
 
-/// The maximum number of bytes of a request or an answer. One with a single element may be longer.
-/// An origin divides longer epochs.
+/// The maximum number of bytes of a request or an answer. A request or an answer with a single
+/// element may be longer. An origin divides longer epochs.
 pub(crate) const CHUNK: usize = 256 << 10;
 
 /// The request of an origin.
@@ -67,8 +67,8 @@ pub(crate) struct Request {
     pub(crate) regions: u32,
     pub(crate) records: Vec<Record>,
     /// The bytes of wide operations. At the origin, and after [`expand`](Self::expand), records
-    /// contain the offsets of these bytes. In a request that was just read, the operations follow
-    /// one another.
+    /// contain the offsets of these bytes. In a request that was just read, the wide operations
+    /// follow one another instead.
     pub(crate) wide: Vec<u8>,
     /// The length of each wide operation's datatype, at the origin.
     pub(crate) forms: Vec<usize>,
@@ -129,8 +129,8 @@ impl Request {
     /// numbers of the origin represent.
     ///
     /// # Errors
-    /// A number is not known, or no correct origin writes this. Then nothing of the request may be
-    /// used.
+    /// A number is not known, or no correct origin writes this request. After an error, no part of
+    /// the request may be used.
     pub(crate) fn expand(&mut self, numbered: &mut Numbered, size: usize) -> Result<(), Unread> {
         let (mut rest, mut wide) = (&self.wide[..], Vec::new());
         for record in self.records.iter_mut().filter(|record| Code::of_head(record.head).is_wide()) {
@@ -152,7 +152,7 @@ impl Request {
         Ok(())
     }
 
-    /// Writes a question: which rank is in the way of a request that waits?
+    /// Writes the question which rank is in the way of a waiting request.
     pub(crate) fn write_holder(out: &mut Vec<u8>) {
         out.clear();
         out.put(Head { flags: HOLDER, ..Head::default() });
@@ -195,9 +195,9 @@ impl Asked {
 #[repr(u8)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, NoUninit, CheckedBitPattern)]
 pub(crate) enum Outcome {
-    /// It was carried out.
+    /// The request was carried out.
     Done = 0,
-    /// It waits for a lock.
+    /// The request waits for a lock.
     Waits = 1,
     /// The part was dropped: nothing was done.
     Dropped = 2,
@@ -207,7 +207,7 @@ pub(crate) enum Outcome {
     Over = 4,
     /// Another rank accesses the part, which only one rank may access: nothing was done.
     NotSole = 5,
-    /// There is no memory for the elements that it finds: nothing was done.
+    /// There is no memory for the elements that the request finds: nothing was done.
     NoMemory = 6,
     /// A datatype has a number that is not known: nothing was done.
     Missing = 7,

@@ -2,11 +2,12 @@
 //! reaching them.
 //!
 //! The attendant takes the same locks as ranks that reach the part, on behalf of the origin of a
-//! request. It never waits. A request that has to wait is kept, at most one for each origin and
-//! window, and goes on when a lock is left here. The attendant itself may leave the lock. This rank
-//! may leave it, and then advances the request. A rank of this host may leave it, and then wakes
-//! the attendant. An origin that waits for long asks which rank is in its way. That question does
-//! not advance any request.
+//! request. It never waits. The service keeps a request that has to wait, at most one for each
+//! origin and window. The request continues when a lock of the part is left. If the attendant
+//! leaves the lock, it continues the request itself. If this rank leaves the lock, this rank
+//! advances the request. If another rank of this host leaves the lock, that rank wakes the
+//! attendant. An origin that waits for long asks which rank is in its way. That question does not
+//! advance any request.
 
 use crate::check::state::clock;
 use crate::check::state::entering::Entering;
@@ -22,7 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The most bytes of the text about the rank that is in the way.
+/// The maximum number of bytes of the text about the rank that is in the way.
 const TEXT_MAX: usize = 600;
 
 /// The parts of one rank.
@@ -33,7 +34,7 @@ pub(crate) struct Service {
     is_over: AtomicBool,
 }
 
-/// The parts that are served, and those that were.
+/// The parts that are served, and the parts that were served before.
 #[derive(Default)]
 struct Parts {
     served: BTreeMap<u32, Served>,
@@ -58,7 +59,7 @@ impl Parts {
 
 /// A part, and the requests of others for it.
 pub(crate) struct Served {
-    /// The rank whose part it is.
+    /// The rank that owns the part.
     rank: usize,
     part: Part,
     words: Words,
@@ -78,8 +79,9 @@ struct Origin {
     numbered: Numbered,
 }
 
-// SAFETY: the pointers are those of a window that is not moved while it is in the list, and the
-// list is read under a lock. Their memory is accessed only as the locks of the part allow.
+// SAFETY: the pointers are those of a window that is not moved while the part is in the list, and
+// the list is read under a lock. The memory of the window is accessed only as the locks of the part
+// allow.
 unsafe impl Send for Served {}
 
 /// A request that is being carried out.
@@ -89,24 +91,25 @@ struct Job {
     request: Request,
     /// The origin's announcement of its operations, if conflicts are checked.
     entering: Option<Entering>,
-    /// The number of bytes that it finds.
+    /// The number of bytes that the request finds.
     found: usize,
-    /// Whether it takes second locks now.
+    /// Whether the job now takes second locks.
     second: bool,
-    /// The regions whose locks it still has to take. `position` is its position in the queue of the
-    /// first such region.
+    /// The regions whose locks the job still has to take. `position` is its position in the queue
+    /// of the first such region.
     left: u32,
     position: Option<Position>,
 }
 
-/// What is to be done after a request was examined: answers to send, and ranks that reach the part
-/// to wake.
+/// The effects of a request that was examined: the answers to send, and the ranks to wake, which
+/// reach the part.
 #[derive(Default)]
 pub(crate) struct Effects {
-    /// Whether the request is refused because no correct rank sends it. Then this rank does not
-    /// know on which port its origin waits for an answer.
+    /// Whether the request is refused because no correct rank sends it. In that case this rank does
+    /// not know on which port the origin waits for an answer.
     pub(crate) is_refused: bool,
-    /// For each: the rank, the window, the number of the request, and the answer.
+    /// For each answer: the rank, the window, the number of the request, and the bytes of the
+    /// answer.
     pub(crate) answers: Vec<(usize, u32, u64, Vec<u8>)>,
     pub(crate) wakes: Vec<usize>,
 }
@@ -115,8 +118,8 @@ impl Served {
     /// Returns a part to serve.
     ///
     /// # Safety
-    /// The part is reached, and is not moved until it is [forgotten](Service::forget). The words
-    /// are those of the part.
+    /// This rank reaches the part, and the part is not moved until it is
+    /// [forgotten](Service::forget). The words are those of the part.
     pub(crate) unsafe fn new(rank: usize, part: Part, words: Words) -> Self {
         Self { rank, part, words, jobs: Vec::new(), held: BTreeMap::new(), origins: BTreeMap::new() }
     }
@@ -132,8 +135,8 @@ impl Service {
         self.lock().served.insert(window, served);
     }
 
-    /// Stops serving the part: when this returns, the attendant does not access it. Requests that
-    /// wait are answered.
+    /// Stops serving the part: when this returns, the attendant does not access the part. Returns
+    /// the answers to waiting requests.
     pub(crate) fn forget(&self, window: u32, is_over: bool) -> Effects {
         let mut effects = Effects::default();
         let mut parts = self.lock();
@@ -161,7 +164,7 @@ impl Service {
             return effects;
         }
         let Some(served) = parts.served.get_mut(&window) else {
-            // A request that waits was answered already.
+            // A waiting request was answered when the part was dropped.
             if !matches!(Asked::read(bytes), Some(Asked::Holder)) {
                 reply(self.dropped());
             }
@@ -200,13 +203,14 @@ impl Served {
     /// Returns a job for this request.
     ///
     /// # Errors
-    /// The request is not valid, a datatype is not known, or another rank has the part.
+    /// The request is not valid, a datatype is not known, or another rank is the sole origin of the
+    /// part.
     fn job(&mut self, from: usize, number: u64, mut request: Request) -> Result<Job, Outcome> {
         if !self.words.layout.has_rank(from) {
             return Err(Outcome::Refused);
         }
         let origin = self.origins.entry(from).or_default();
-        // Each request is sent once, and they arrive in order.
+        // Each request is sent once, and the requests arrive in order.
         if number != origin.asked + 1 {
             return Err(Outcome::Refused);
         }
@@ -221,11 +225,11 @@ impl Served {
         })?;
         let job = self.admitted(from, number, request).ok_or(Outcome::Refused)?;
         // A datatype may name an element many times, so a request of a few bytes could find very
-        // many.
+        // many elements.
         if job.found > most_answered(self.part.len, size) { Err(Outcome::NoMemory) } else { Ok(job) }
     }
 
-    /// Returns a job for a request that was read.
+    /// Returns a job for a request that was read, if the request fits the part.
     fn admitted(&self, from: usize, number: u64, request: Request) -> Option<Job> {
         let layout = self.words.layout;
         let held = self.held.get(&from).copied();
@@ -244,7 +248,7 @@ impl Served {
         Some(Job { from, number, request, entering, found, second: false, left, position: None })
     }
 
-    /// Answers `from` that its request waits, if it does, and which rank is in its way.
+    /// If the request of `from` waits, answers so, with the rank that is in its way.
     fn report(&self, (from, number): (usize, u64), window: u32, effects: &mut Effects) {
         let waits = self.jobs.iter().find(|job| job.from == from);
         let reply = match waits {
@@ -279,8 +283,8 @@ impl Served {
                 let reply = self.carry_out(job, window, effects);
                 effects.answers.push((from, window, number, reply));
             }
-            // If one job has left a lock, or entered it together with others, another job that was
-            // examined before may now enter it.
+            // If a job has left a lock, or entered a lock together with others, another job that
+            // was examined before may now enter that lock.
             let wakes = effects.wakes.len();
             effects.wakes.retain(|&next| next != attendant);
             if effects.wakes.len() == wakes {
@@ -335,8 +339,8 @@ impl Served {
         }
     }
 
-    /// Carries out a job that has its locks, and leaves the locks that it does not keep. Returns
-    /// the answer.
+    /// Carries out a job that has its locks, and leaves the locks that the job does not keep.
+    /// Returns the answer.
     fn carry_out(&mut self, job: Job, window: u32, effects: &mut Effects) -> Vec<u8> {
         let Job { from, request, mut entering, found, second, .. } = job;
         let mut reply = answer(Outcome::Done, None);
@@ -352,8 +356,8 @@ impl Served {
         } else {
             if !conflicts {
                 // SAFETY: the operations fit the part, and are in the regions that are held for
-                // them. Shared epochs are together there if elements are atomic. Otherwise the
-                // second locks admit them one by one.
+                // them. Shared epochs visit these regions together if elements are atomic.
+                // Otherwise the second locks admit shared epochs one by one.
                 unsafe { request.list().carry_out(&self.part, others, &mut reply) };
             }
             if let Some(done) = &entering {
@@ -391,8 +395,8 @@ impl Served {
 
 impl Served {
     /// Looks for conflicts of operations that are about to be carried out, and adds the findings
-    /// for their origin to the answer. Returns whether there are conflicts; then nothing is carried
-    /// out.
+    /// for their origin to the answer. Returns whether there are conflicts. If there are conflicts,
+    /// nothing is carried out.
     fn check(
         &self,
         from: usize,
@@ -450,8 +454,8 @@ mod tests {
     }
 
     impl Fixture {
-        /// Makes this request, with the next number of its origin. A request about another request
-        /// has the number of that one.
+        /// Makes this request, with the next number of its origin. A question about a request has
+        /// the number of that request.
         fn ask(&self, from: usize, bytes: &[u8]) -> Effects {
             let number = &mut self.asked.borrow_mut()[from];
             *number += u64::from(!matches!(Asked::read(bytes), Some(Asked::Holder)));
@@ -510,7 +514,7 @@ mod tests {
         each.collect()
     }
 
-    /// Returns the ranks that wait, each with the one in its way.
+    /// Returns the ranks that wait, each with the rank in its way.
     fn answers_of(effects: &Effects) -> Vec<(usize, Option<usize>)> {
         let each = effects.answers.iter().map(|(to, .., bytes)| {
             let (outcome, in_the_way, _) = read_answer(bytes).expect("an answer");
@@ -596,7 +600,7 @@ mod tests {
         for region in 0..2 {
             assert_eq!(fixture.words.lock(region, false).leave(Hold::Exclusive), Next(Some(4)));
         }
-        // Rank 3 lets it in at region 1, and waits at region 2.
+        // Rank 3 lets rank 2 in at region 1, and waits at region 2.
         assert_eq!(answered(&fixture.service.advance()), [(2, Outcome::Done, None)]);
         assert_eq!(fixture.words.lock(2, false).leave(Hold::Exclusive), Next(Some(4)));
         assert_eq!(answered(&fixture.service.advance()), [(3, Outcome::Done, None)]);

@@ -12,21 +12,21 @@ use smallvec::SmallVec;
 /// The elements of one rank.
 #[derive(Clone, Copy)]
 pub(crate) struct Part {
-    /// The first element; null if it is not reached.
+    /// The first element; null if the part is not reached.
     pub(crate) base: *mut u8,
     pub(crate) len: usize,
     pub(crate) element: ElementType,
 }
 
-/// The accesses of other ranks to the elements meanwhile.
+/// The accesses of other ranks to the elements while operations are carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Others {
-    /// There are none.
+    /// No other rank accesses the elements.
     Nobody,
-    /// They are atomic as well.
+    /// Other ranks access the elements by atomic operations.
     Atomic,
-    /// Others access other elements, as the program promises. If the promise is broken, they access
-    /// these elements in the same way as here.
+    /// Other ranks access other elements, as the program promises. If the promise is broken, they
+    /// access these elements in the same way as this rank.
     Elsewhere,
 }
 
@@ -105,9 +105,9 @@ impl<'a> List<'a> {
         self.records.iter().fold(0, |regions, record| regions | region(record))
     }
 
-    /// Returns how many bytes the operations find on this part, or `None` if one of them does not
-    /// fit the part or leaves these regions. A list of this rank fits; a list of another rank may
-    /// not.
+    /// Returns the number of bytes that the operations find on this part, or `None` if an operation
+    /// does not fit the part or leaves these regions. A list of this rank always fits. A list of
+    /// another rank may not fit.
     pub(crate) fn fits(&self, part: &Part, regions: u32, layout: &Layout) -> Option<usize> {
         let (mut found, mut records) = (0_usize, self.records.iter());
         let size = part.element.size as usize;
@@ -146,13 +146,14 @@ impl<'a> List<'a> {
         Some(found)
     }
 
-    /// Carries out the operations on a part that they [fit](Self::fits), and appends what they
-    /// find.
+    /// Carries out the operations on a part that they [fit](Self::fits), and appends the elements
+    /// that they find.
     ///
     /// # Safety
     /// The part's elements are memory of this type with the alignment of a window, and `others`
     /// states how other ranks access them meanwhile. With `Atomic`, elements are
-    /// [atomic](atomic::is_atomic). With `Elsewhere`, others access them in the same way as here.
+    /// [atomic](atomic::is_atomic). With `Elsewhere`, other ranks access the elements in the same
+    /// way as this function.
     pub(crate) unsafe fn carry_out(&self, part: &Part, others: Others, found: &mut Vec<u8>) {
         struct CarryOut<'a>(&'a List<'a>, &'a Part, Others, &'a mut Vec<u8>);
         impl Task for CarryOut<'_> {
@@ -242,7 +243,7 @@ unsafe fn narrow<V: Values, H: How>(part: &Part, action: Action, records: &[Reco
     }
 }
 
-/// A way to access elements. Values are in the first bytes of words.
+/// A method of access to elements. Each value is in the first bytes of a word.
 ///
 /// # Safety
 /// As for [`List::carry_out`], for one element of type `V`.
@@ -259,14 +260,14 @@ trait How {
     unsafe fn wide<V: Values>(part: &Part, action: Action, wide: &Wide<'_>, found: &mut Vec<u8>);
 }
 
-/// The caller alone accesses the elements.
+/// Only the caller accesses the elements.
 struct Alone;
 
-/// Others access them atomically.
+/// Other ranks access the elements atomically.
 struct Together;
 
-/// Others access other elements. Loads and stores are atomic in case others break that promise; a
-/// load and a store together are not.
+/// Other ranks access other elements. Loads and stores are atomic in case the program breaks this
+/// promise. A load followed by a store is not atomic as a whole.
 struct Apart;
 
 /// Returns the bytes of a value as a word.

@@ -1,14 +1,15 @@
 //! [`Words`]: the words of one rank's locks, in memory that other ranks reach.
 //!
-//! A part is divided into regions of equal length, and each has a lock, which epochs hold. If
-//! elements are not atomic, each region has a second lock, and a shared epoch holds it while it
-//! visits elements. A rank takes the locks of the regions that it needs in ascending order, and
-//! second locks after first ones, so ranks do not wait for each other in a circle.
+//! A part is divided into regions of equal length. Each region has a lock, which epochs hold. If
+//! elements are not atomic, each region has a second lock, and a shared epoch holds the second lock
+//! while it visits elements. A rank takes the locks of the regions that it needs in ascending
+//! order, and second locks after first ones, so ranks do not wait for each other in a circle.
 //!
-//! Each rank also has a *note* in each part, which only it writes (the attendant of the part writes
-//! it for a rank that does not reach the part). A note states whether the rank is about to take
-//! locks there, or holds all of them until it unlocks, and since which line. No protocol depends on
-//! notes. They show which rank keeps another one waiting, and whether a rank that died held a lock.
+//! Each rank also has a *note* in each part, which only that rank writes (for a rank that does not
+//! reach the part, the attendant of the part writes the note). A note states whether the rank is
+//! about to take locks of the part, or holds all locks until it unlocks the part, and since which
+//! line. No protocol depends on notes. They show which rank keeps another rank waiting, and whether
+//! a rank that died held a lock.
 //!
 //! ```text
 //! line 0             whether the owner has opened the part to others, and whether it has dropped
@@ -28,14 +29,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The number of words in a cache line.
 const LINE: usize = 8;
-/// The minimum number of bytes of a region. To lock several small regions costs more than to wait.
+/// The minimum number of bytes of a region. Locking several small regions costs more than waiting.
 const REGION_MIN: usize = 4096;
-/// The number of bytes of a note that name a line.
+/// The number of bytes of a note that contain the name of a source line.
 const SITE: usize = (LINE - 1) * 8;
-/// The owner has changed its window over to locks, so that others may access the part. Before that
-/// the word is 0.
+/// The owner has changed its window over to locks, so that other ranks may access the part. Before
+/// that the word is 0.
 const OPEN: u64 = 1;
-/// The owner has dropped the part. `OVER` means that it knew then that the world was over.
+/// The owner has dropped the part. `OVER` means that the owner already knew that the world was
+/// over.
 const CLOSED: u64 = 2;
 const OVER: u64 = 3;
 
@@ -55,7 +57,7 @@ pub(crate) struct Layout {
     pub(crate) is_sole: bool,
     /// Whether shared epochs visit different elements.
     pub(crate) is_disjoint: bool,
-    /// The number of words of all logs. `log_entries` is the number of entries of each of them.
+    /// The number of words of all logs. `log_entries` is the number of entries of each log.
     log_words: usize,
     log_entries: usize,
 }
@@ -109,7 +111,7 @@ impl Layout {
         hold == Hold::Shared && !self.is_atomic && !self.is_disjoint && !self.is_sole
     }
 
-    /// Returns how many words there are.
+    /// Returns the number of words of the part.
     pub(crate) fn words(&self) -> usize {
         self.lock_end() + self.log_words
     }
@@ -149,13 +151,13 @@ pub(crate) struct Words {
 /// The activity of a rank in a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Presence {
-    /// It has no lock there, and waits for none.
+    /// The rank has no lock of the part, and does not wait for a lock.
     Absent,
-    /// It is about to take locks, or about to leave them.
+    /// The rank is about to take locks, or about to leave locks.
     Passing,
-    /// It holds the locks of all regions, until it is done.
+    /// The rank holds the locks of all regions until it unlocks the part.
     Holding,
-    /// It waits for a lock: a shared one, or an exclusive one.
+    /// The rank waits for a shared or an exclusive lock.
     WaitingShared,
     WaitingExclusive,
 }
@@ -164,8 +166,8 @@ impl Words {
     /// Returns the words at `first`.
     ///
     /// # Safety
-    /// The layout's number of words begins at `first`. They are zero at first, and only this module
-    /// touches them, as long as this value or a copy of it is used.
+    /// The layout's number of words begins at `first`. The words are zero at first, and only this
+    /// module touches the words, as long as this value or a copy of it is used.
     pub(crate) unsafe fn new(first: *const u64, layout: Layout) -> Self {
         Self { first, layout }
     }
@@ -192,7 +194,7 @@ impl Words {
         unsafe { AtomicU64::from_ptr(self.first.add(word).cast_mut()) }
     }
 
-    /// Returns the lock of a region: the one that epochs hold, or the `second` one.
+    /// Returns the lock of a region that epochs hold, or the `second` lock of the region.
     #[cfg(not(loom))]
     #[inline]
     pub(crate) fn lock(&self, region: usize, second: bool) -> FairLock<'_> {
@@ -206,8 +208,8 @@ impl Words {
         FairLock::new(self.at(word), slots)
     }
 
-    /// Panics: no model of this package locks a window, since in a model the words of a lock are
-    /// loom's.
+    /// Panics: no model of this package locks a window, since in a model the words of a lock would
+    /// have to be loom's atomics.
     #[cfg(loom)]
     pub(crate) fn lock(&self, _: usize, _: bool) -> FairLock<'_> {
         unreachable!("no model locks a window")
@@ -239,8 +241,8 @@ impl Words {
         self.at(0).store(if is_over { OVER } else { CLOSED }, Ordering::Release);
     }
 
-    /// Returns whether `rank` is the only rank that accesses the part. It becomes that rank if
-    /// there was none before.
+    /// Returns whether `rank` is the only rank that accesses the part. If no rank was the only rank
+    /// before, `rank` becomes the only rank.
     #[inline]
     pub(crate) fn is_of(&self, rank: usize) -> bool {
         let (word, own) = (self.at(1), rank as u64 + 1);
@@ -253,19 +255,19 @@ impl Words {
         self.at(1).load(Ordering::Relaxed).checked_sub(1).map(|rank| rank as usize)
     }
 
-    /// Writes down what `rank` does here.
+    /// Writes the presence of `rank` into its note.
     #[inline]
     pub(crate) fn note(&self, rank: usize, presence: Presence) {
         // Release: a rank that reads this presence also reads the line that was written before it.
         self.at((1 + rank) * LINE).store(presence as u64, Ordering::Release);
     }
 
-    /// Writes down that `rank` holds all regions, since this line.
+    /// Notes that `rank` holds all regions since this line.
     pub(crate) fn note_holding(&self, rank: usize, site: &str) {
         self.note_line(rank, Presence::Holding, site);
     }
 
-    /// Writes down that `rank` waits at this line for a lock that it is to hold with this `hold`.
+    /// Notes that `rank` waits at this line for a lock, which it will hold with this `hold`.
     pub(crate) fn note_waiting(&self, rank: usize, hold: Hold, site: &str) {
         let presence = match hold {
             Hold::Shared => Presence::WaitingShared,
@@ -285,7 +287,7 @@ impl Words {
         self.note(rank, presence);
     }
 
-    /// Returns what `rank` does here.
+    /// Returns the presence of `rank` from its note.
     #[inline]
     pub(crate) fn presence(&self, rank: usize) -> Presence {
         match self.at((1 + rank) * LINE).load(Ordering::Acquire) {
@@ -311,18 +313,18 @@ impl Words {
         (0..self.layout.ranks).find(|&rank| rank != me && self.presence(rank) == Presence::Holding)
     }
 
-    /// Returns the line since which `rank` holds all regions, if it does.
+    /// Returns the line since which `rank` holds all regions, or `None` if it does not hold them.
     pub(crate) fn held_since(&self, rank: usize) -> Option<String> {
         self.line(rank, Presence::Holding)
     }
 
-    /// Returns a description of the queue for `me`, which waits in it at this lock and position,
+    /// Returns a description of the queue for rank `me`, which waits at this lock and position,
     /// while `holder` holds all regions.
     pub(crate) fn queue(&self, holder: usize, (me, lock, at): (usize, FairLock<'_>, Position)) -> String {
         let since = self.held_since(holder).unwrap_or_default();
         let mut text = format!("rank {holder} holds the lock since {since}");
         let waits = |rank: usize| (rank != me).then(|| self.line(rank, Presence::WaitingExclusive)).flatten();
-        // The attendant is in the queue for a rank that only it knows.
+        // The attendant is in the queue for a rank that only the attendant knows.
         let stand = |number: usize| {
             if number < self.layout.ranks { number..number + 1 } else { 0..self.layout.ranks }
         };
@@ -335,7 +337,7 @@ impl Words {
         text
     }
 
-    /// Returns the line at which `rank` has this presence, if it does.
+    /// Returns the line in the note of `rank`, if the rank has this presence.
     fn line(&self, rank: usize, presence: Presence) -> Option<String> {
         if self.presence(rank) != presence {
             return None;
@@ -346,7 +348,7 @@ impl Words {
     }
 }
 
-/// Returns a line in the form in which notes have it.
+/// Formats a source line as in notes.
 pub(crate) fn site_text(site: &Location<'_>) -> String {
     format!("{}:{}", site.file(), site.line())
 }

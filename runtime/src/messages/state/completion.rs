@@ -9,12 +9,12 @@ use std::rc::Rc;
 #[derive(Default)]
 pub(crate) struct Queue {
     complete: RefCell<VecDeque<usize>>,
-    /// Whether one of them has failed because a rank was lost.
+    /// Whether one of the requests has failed because a rank was lost.
     has_lost: Cell<bool>,
 }
 
-/// Whether an operation is complete. The code that completes it adds it to the queue of its set, so
-/// nothing has to look for it.
+/// Whether an operation is complete. The code that completes an operation adds it to the queue of
+/// its set, so no code has to search for complete operations.
 #[derive(Default)]
 pub(crate) struct Completion {
     is_complete: Cell<bool>,
@@ -29,7 +29,8 @@ impl Queue {
         self.complete.borrow_mut().push_back(place);
     }
 
-    /// Adds a request before all others: it was taken before, and was completed before them.
+    /// Adds a request before all others. This request was taken from the queue earlier, and was
+    /// completed before the others.
     pub(crate) fn push_first(&self, place: usize) {
         self.complete.borrow_mut().push_front(place);
     }

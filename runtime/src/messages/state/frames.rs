@@ -17,9 +17,10 @@ pub(crate) mod kind {
     pub(crate) const PULL: u32 = 25;
     /// Elements of a message that were requested.
     pub(crate) const ELEMENTS: u32 = 26;
-    /// The same, from a sender that leaves, without a request.
+    /// Elements of a message that a sender sends without a request when it leaves.
     pub(crate) const LEFT: u32 = 27;
-    /// Sent before a message if conflicts are checked: what its sender knows to be over.
+    /// Sent before a message if conflicts are checked: the accesses that its sender knows to be
+    /// over.
     pub(crate) const CLOCK: u32 = 28;
 }
 
@@ -32,7 +33,7 @@ pub(crate) struct Envelope {
     pub(crate) bytes: usize,
     /// Whether the sender believes that a receive waits for it.
     pub(crate) is_ready: bool,
-    /// Whether the sender is to be notified when it was taken.
+    /// Whether the sender is to be notified when the message was taken.
     pub(crate) is_answered: bool,
     /// Whether it comes without its elements.
     pub(crate) is_apart: bool,
@@ -84,8 +85,9 @@ impl Envelope {
         header.kind == plain.kind && header.word & !(READY << 40) == plain.word
     }
 
-    /// Returns the payload of its frame if it comes without its elements: the number of their
-    /// bytes, and the address where the receiver reaches them.
+    /// Returns the payload of the frame of a message that comes without its elements. The payload
+    /// contains the number of bytes of the elements, and the address where the receiver reaches the
+    /// elements.
     pub(crate) fn place(&self, near: Near) -> [u8; 24] {
         let Near { first, copied } = near;
         bytemuck::cast([self.bytes, first.expose_provenance(), copied.expose_provenance()].map(|n| n as u64))
@@ -150,7 +152,8 @@ pub(crate) fn grant(cost: usize) -> Header {
     Header { word: cost as u64, kind: kind::GRANT, extra: 0 }
 }
 
-/// Returns the header of the frame with what the sender of the next message knows to be over.
+/// Returns the header of the frame with the accesses that the sender of the next message knows to
+/// be over.
 pub(crate) fn clock() -> Header {
     Header { word: 0, kind: kind::CLOCK, extra: 0 }
 }

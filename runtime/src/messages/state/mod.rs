@@ -1,7 +1,7 @@
 //! [`Messages`]: what a rank has sent, received and kept in a world. Data, no protocol.
 //!
-//! Every message has a number, its index among the messages of its pair. Both ranks count it.
-//! Requests hold a [`Receive`] or a [`Sent`].
+//! Every message has a number, its index among the messages of its pair. Both ranks count the
+//! messages. Requests hold a [`Receive`] or a [`Sent`].
 
 pub(crate) mod completion;
 pub(crate) mod frames;
@@ -64,31 +64,32 @@ pub(crate) struct Messages {
     pub(crate) looks: u32,
     /// The rank whose messages the waiting call takes itself.
     pub(crate) taking: Option<usize>,
-    /// If conflicts are checked: what the sender of each message that no receive has taken knew to
-    /// be over. The key is the sender and the number of the message.
+    /// If conflicts are checked: the accesses that the sender of a message knew to be over, for
+    /// each message that no receive has taken. The key is the sender and the number of the message.
     pub(crate) known: BTreeMap<(usize, u64), OfJob>,
 }
 
 /// The state of the exchange with one other rank.
 #[derive(Default)]
 pub(crate) struct Peer {
-    /// The number of messages that were sent to it.
+    /// The number of messages that were sent to the peer.
     pub(crate) sent: u64,
-    /// The number of its messages that have arrived.
+    /// The number of messages from the peer that have arrived.
     pub(crate) came: u64,
-    /// The number of its messages that are kept without their elements.
+    /// The number of messages from the peer that are kept without their elements.
     pub(crate) apart: usize,
-    /// The number of chunks of elements that this rank has requested from it and has not read.
+    /// The number of chunks of elements that this rank has requested from the peer and has not
+    /// read.
     pub(crate) coming: u64,
-    /// The cost of the messages to it for which it has not returned the credit.
+    /// The cost of the messages to the peer for which the peer has not returned the credit.
     pub(crate) used: usize,
-    /// The cost of the messages from it for which this rank has not returned the credit.
+    /// The cost of the messages from the peer for which this rank has not returned the credit.
     pub(crate) unpaid: usize,
     /// The part of `unpaid` for messages that were taken.
     pub(crate) owed: usize,
-    /// The number of frames that were posted to it on the port of messages.
+    /// The number of frames that were posted to the peer on the port of messages.
     pub(crate) frames: u64,
-    /// The messages to it that it may not have read, the oldest first.
+    /// The messages that the peer may not have read, the oldest first.
     pub(crate) flying: VecDeque<Flying>,
 }
 
@@ -185,7 +186,7 @@ impl Messages {
         }
     }
 
-    /// Returns the index of the first message that was kept and that such a receive takes.
+    /// Returns the index of the first kept message that a receive with this source and tag takes.
     #[inline]
     pub(crate) fn first(&self, source: Option<usize>, tag: Option<u32>) -> Option<usize> {
         let takes = |kept: &Kept| {
@@ -220,8 +221,8 @@ impl Messages {
         });
     }
 
-    /// Takes the receives whose elements are in transit from this rank. Afterwards no elements land
-    /// in them.
+    /// Takes the receives whose elements are in transit from rank `from`. Afterwards no elements
+    /// land in them.
     pub(crate) fn take_landing(&mut self, from: usize, endpoint: &mut Endpoint) -> Vec<Rc<Receive>> {
         [Port::ELEMENTS, Port::MESSAGES].iter().for_each(|port| endpoint.cancel(from, *port));
         let numbers: Vec<(usize, u64)> =
@@ -229,7 +230,7 @@ impl Messages {
         numbers.iter().filter_map(|number| self.landing.remove(number)).collect()
     }
 
-    /// Takes the sends to this rank, except those that are buffered.
+    /// Takes the sends to rank `to`, except buffered sends.
     pub(crate) fn take_unbuffered(&mut self, to: usize) -> Vec<Rc<Sent>> {
         self.sending.take_unbuffered(to)
     }

@@ -68,7 +68,7 @@ impl Outbox {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds elements that are not moved.
+    /// Adds elements that stay where they are.
     ///
     /// # Safety
     /// The bytes can be read, and no code writes or frees them before they are
@@ -111,9 +111,9 @@ impl Outbox {
         owned.collect()
     }
 
-    /// Passes the chunk that `to` requests of the elements of a message, which must be the next
-    /// chunk, to `told`. For an invalid request, passes an empty slice and remembers that `to` has
-    /// made the request. After this rank has left, does not make this call.
+    /// Passes chunk `at` of the elements of a message, which rank `to` requests, to `told`. This
+    /// chunk must be the next chunk. For an invalid request, passes an empty slice and remembers
+    /// that `to` has made the request. After this rank has left, does not call `told`.
     pub(crate) fn show(&self, to: usize, number: u64, at: u32, told: impl FnOnce(&[u8])) {
         let mut all = self.all();
         if self.left.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! [`Posted`]: the receives that have taken nothing, by what they name.
+//! [`Posted`]: the receives that have taken nothing, by the rank and tag that they name.
 //!
 //! A message is taken by the first receive that names it. The first few receives are in one list,
 //! which is searched. Any other receive that matches a message names its rank and its tag, its rank
@@ -32,8 +32,8 @@ pub(crate) struct Posted {
 /// The number of receives that are in one list.
 const FEW: usize = 8;
 
-/// A rank or any rank, and a tag or any tag, as one number. The rank begins at bit 33. Each is
-/// stored plus one; 0 is any.
+/// A rank or any rank, and a tag or any tag, as one number. The rank begins at bit 33. Both are
+/// stored plus one, and 0 means any.
 type Names = u64;
 
 fn names(source: Option<usize>, tag: Option<u32>) -> Names {
@@ -70,7 +70,8 @@ impl Posted {
         self.few.is_empty() && self.counts == [0; 4]
     }
 
-    /// Returns the ranks that they name, each once, ascending, or `None` if one takes from any.
+    /// Returns the ranks that the receives name, each once and in ascending order, or `None` if a
+    /// receive takes messages from any rank.
     pub(crate) fn sources(&self) -> Option<Vec<usize>> {
         let few = self.few.iter().map(|(_, receive)| receive.source);
         let lists = self.lists.iter().filter(|(_, list)| !list.is_empty());
@@ -79,7 +80,8 @@ impl Posted {
         sources.map(|sources| sources.into_iter().collect())
     }
 
-    /// Returns the first receive that names such a message, if there are only few.
+    /// Returns the first receive that takes a message with this sender and tag, if there are only a
+    /// few receives.
     pub(crate) fn first(&self, from: usize, tag: u32) -> Option<&Rc<Receive>> {
         let few = self.counts == [0; 4];
         self.few.iter().filter(|_| few).map(|(_, receive)| receive).find(|receive| receive.takes(from, tag))
@@ -97,7 +99,7 @@ impl Posted {
         self.lists.entry(names).or_default().push_back(numbered);
     }
 
-    /// Takes the first receive that names such a message.
+    /// Removes and returns the first receive that takes a message with this sender and tag.
     pub(crate) fn take(&mut self, from: usize, tag: u32) -> Option<Rc<Receive>> {
         let at = self.few.iter().position(|(_, receive)| receive.takes(from, tag));
         let mut first = at.map_or(u64::MAX, |at| self.few[at].0);
@@ -185,7 +187,7 @@ mod tests {
 
     fn receive(source: Option<usize>, tag: Option<u32>) -> Rc<Receive> {
         let room = Room::Elements(std::ptr::NonNull::<u8>::dangling().as_ptr(), Datatype::empty());
-        // SAFETY: it has room for nothing.
+        // SAFETY: the receive has room for no elements.
         Rc::new(unsafe { Receive::new::<u8>(source, tag, room, Location::caller()) })
     }
 

@@ -16,9 +16,9 @@ use std::sync::atomic::Ordering;
 
 /// A receive that was begun.
 pub(crate) struct Receive {
-    /// The rank that it takes from; any, for `None`.
+    /// The rank whose messages it takes; `None` for any rank.
     pub(crate) source: Option<usize>,
-    /// The tag that it takes; any, for `None`.
+    /// The tag of the messages that it takes; `None` for any tag.
     pub(crate) tag: Option<u32>,
     pub(crate) element: ElementType,
     room: Room,
@@ -62,11 +62,11 @@ pub(crate) enum Room {
 }
 
 impl Room {
-    /// Returns the address where the elements of a message land, if the room has exactly this
-    /// number of elements, of this size, in one piece.
+    /// Returns the address where `len` elements of `size` bytes land, if they land in one piece and
+    /// there is room for them.
     ///
     /// # Safety
-    /// That of [`Receive::new`].
+    /// As [`Receive::new`].
     #[inline]
     pub(crate) unsafe fn place(&self, len: usize, size: usize) -> Option<*mut u8> {
         match self {
@@ -82,7 +82,7 @@ impl Room {
     /// Notes that the elements of a message have landed at this [place](Self::place).
     ///
     /// # Safety
-    /// That number of elements was written there.
+    /// `len` elements were written there.
     #[inline]
     pub(crate) unsafe fn filled(&self, len: usize) {
         if let Self::List(list) = self {
@@ -155,7 +155,8 @@ impl Receive {
     ///
     /// # Safety
     /// The elements are in a slice of `T` that is valid for writes, or the list is a list of `T`.
-    /// No other code accesses them until the receive is done or was forgotten.
+    /// No other code accesses these elements or the list until the receive is done or was
+    /// forgotten.
     pub(crate) unsafe fn new<T: Element>(
         source: Option<usize>,
         tag: Option<u32>,
@@ -300,8 +301,8 @@ impl Receive {
     }
 
     /// Cancels the receive, which takes nothing any more. With an error, its request fails with
-    /// this class and message. Without one, the caller owns the request and does not ask for its
-    /// outcome.
+    /// this class and message. Without an error, the caller owns the request and does not ask for
+    /// its outcome.
     pub(crate) fn cancel(&self, error: Option<(ErrorClass, String)>) {
         match error {
             Some((class, message)) => self.end(Err(Failure::Wrong(class, message))),
@@ -325,7 +326,7 @@ impl Landing {
     ///
     /// # Safety
     /// All bytes of the message are at `from`, outside of the room of the receive, and no code
-    /// writes them. That room still exists.
+    /// writes them. The room still exists.
     pub(crate) unsafe fn whole(&self, from: *const u8) {
         // SAFETY: the caller guarantees it. The area was made from the room, and has the message's
         // number of elements.
@@ -340,8 +341,8 @@ impl Landing {
     }
 
     /// Writes all elements while their sender may still be copying them to this place: writes each
-    /// piece as it becomes available. Returns `false` if the sender has stopped, so that some never
-    /// will.
+    /// piece as it becomes available. Returns `false` if the sender has stopped before it has
+    /// copied all elements.
     ///
     /// # Safety
     /// As for [`whole`](Self::whole), for the bytes that were copied.
@@ -420,10 +421,10 @@ impl Landing {
         Some(std::ptr::slice_from_raw_parts_mut(first, part.len()))
     }
 
-    /// Takes in the next chunk. Returns whether it has the length that it must have.
+    /// Takes in the next chunk. Returns whether the chunk has the expected length.
     ///
     /// # Safety
-    /// The room of the receive still exists. The bytes are not in it, unless they are [in
+    /// The room of the receive still exists. The bytes are not in the room, unless they are [in
     /// place](Self::place).
     pub(crate) unsafe fn chunk(&mut self, bytes: &[u8]) -> bool {
         let part = chunk(self.came, self.envelope.bytes);

@@ -12,16 +12,16 @@ pub(crate) struct Sent {
     pub(crate) to: usize,
     pub(crate) tag: u32,
     pub(crate) number: u64,
-    /// The number of bytes that it takes of the buffer of buffered sends.
+    /// The number of bytes that the message takes in the buffer of buffered sends.
     pub(crate) buffered: Option<usize>,
-    /// Whether it could complete before its message is taken only by a buffer, which it must not
-    /// use.
+    /// Whether only a buffer would let the send complete before its message is taken. The send must
+    /// not use a buffer.
     pub(crate) needs_buffer: bool,
-    /// The line that began it.
+    /// The line that began the send.
     pub(crate) site: &'static Location<'static>,
-    /// Whether its message was taken, or it has failed.
+    /// Whether its message was taken, or the send has failed.
     pub(crate) completion: Completion,
-    /// Why it has failed, if it has.
+    /// The reason why the send has failed, if it has failed.
     pub(crate) lost: RefCell<Option<Lost>>,
 }
 
@@ -46,7 +46,7 @@ impl Sending {
         Some(sent)
     }
 
-    /// Takes the sends to this rank, except those that are buffered.
+    /// Takes the sends to rank `to`, except buffered sends.
     pub(crate) fn take_unbuffered(&mut self, to: usize) -> Vec<Rc<Sent>> {
         let wanted = self.all.range((to, 0)..=(to, u64::MAX)).filter(|(_, sent)| sent.buffered.is_none());
         let numbers: Vec<u64> = wanted.map(|((_, number), _)| *number).collect();

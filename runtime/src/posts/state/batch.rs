@@ -10,8 +10,8 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_transport::Memory;
 use std::cell::OnceCell;
 
-/// The collected operations of an access for one target. They are boxed because each step of the
-/// access moves them.
+/// The collected operations of an access for one target. The list is boxed because each step of the
+/// access moves it.
 pub(crate) type Batch = Box<Collected>;
 
 /// The operations that an access has collected for one target.
@@ -19,9 +19,9 @@ pub(crate) struct Collected {
     pub(crate) target: usize,
     /// The number of this access among those of this rank to the target, from 0.
     pub(crate) number: u64,
-    /// Puts and accumulates: a record each, on an element or a datatype.
+    /// The puts and accumulates. Each has one record, on an element or a datatype.
     pub(crate) outbox: Outbox,
-    /// The lines of the records: how many successive records have each.
+    /// The source lines of the records. The number counts the successive records of the line.
     pub(crate) lines: Vec<(u32, Site)>,
     pub(crate) gets: Vec<Get>,
     /// The marks of the elements of the target's part that the operations touch, if conflicts are
@@ -52,7 +52,7 @@ impl Collected {
         })
     }
 
-    /// Reuses the list for this access to this target, with nothing collected. Its memory is kept.
+    /// Empties the list and reuses it for this access to this target. Keeps the memory of the list.
     pub(crate) fn renew(&mut self, target: usize, number: u64) {
         (self.target, self.number) = (target, number);
         self.outbox.clear();
@@ -62,7 +62,7 @@ impl Collected {
         self.marks.take();
     }
 
-    /// Adds one more record of this line.
+    /// Counts one more record of this line.
     #[inline]
     pub(crate) fn line(&mut self, site: Site) {
         match self.lines.last_mut() {

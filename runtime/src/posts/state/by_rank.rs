@@ -1,4 +1,4 @@
-//! [`ByRank`]: what a rank knows of some others.
+//! [`ByRank`]: the values that a rank keeps for some other ranks.
 
 /// A value for each of some ranks, made when its rank is first named. The rank that was requested
 /// last and the next rank are found at once.
@@ -6,7 +6,7 @@
 pub(crate) struct ByRank<T> {
     /// The values, by ascending rank.
     all: Vec<(usize, Box<T>)>,
-    /// The index where the last one was found.
+    /// The index of the rank that was found last.
     last: std::cell::Cell<usize>,
 }
 

@@ -23,17 +23,17 @@ pub(crate) struct Exchange {
     pub(crate) open: Vec<(u64, Site)>,
     /// The number of accesses that were started.
     pub(crate) started: u64,
-    /// What this rank knows of its targets, from its first start on.
+    /// The state for each target, from the first start on that names the target.
     pub(crate) to: ByRank<Target>,
-    /// What this rank knows of its sources, from its first post on.
+    /// The state for each source, from the first post on that names the source.
     pub(crate) from: ByRank<Source>,
     /// Batches to reuse for later accesses.
     pub(crate) spare: Vec<Batch>,
     /// Accesses that are over, to reuse for later ones.
     #[expect(clippy::vec_box, reason = "an access is moved by its pointer")]
     pub(crate) over: Vec<Box<Opened>>,
-    /// Room for the frames of a wait, each with whether it is to be released. `scratch` is room for
-    /// the bytes of a frame.
+    /// A buffer for the frames of a wait. The flag is whether the frame must be released. `scratch`
+    /// is a buffer for the bytes of a frame.
     pub(crate) frames: Vec<(Frame, bool)>,
     pub(crate) scratch: Vec<u8>,
 }
@@ -61,22 +61,22 @@ pub(crate) struct Posted {
     pub(crate) sources: Rc<[usize]>,
 }
 
-/// What an origin knows of one of its targets. The accesses of a pair end in the order of their
-/// starts.
+/// The state that an origin keeps for one of its targets. The accesses of a pair end in the order
+/// of their starts.
 #[derive(Default)]
 pub(crate) struct Target {
-    /// The number of starts that have named it.
+    /// The number of starts that have named this target.
     pub(crate) starts: u64,
-    /// The line of the access to it that is open.
+    /// The line that started the open access to this target, if there is one.
     pub(crate) open: Option<Site>,
     /// The number of posts that have come.
     pub(crate) posts: u64,
-    /// The last of these posts, whose accesses have not ended.
+    /// The most recent of these posts: those whose accesses have not ended.
     pub(crate) come: VecDeque<Post>,
     /// The accesses that have ended and are still needed, the oldest first.
     pub(crate) sent: VecDeque<Sent>,
-    /// The errors that the next `complete` reports: operations of earlier accesses that did not
-    /// fit.
+    /// The errors that the next `complete` reports. They are about operations of earlier accesses
+    /// that did not fit.
     pub(crate) owed: VecDeque<(ErrorClass, String)>,
     /// The number of frames posted on the port of accesses.
     pub(crate) frames: u64,
@@ -85,10 +85,11 @@ pub(crate) struct Target {
     /// The files whose names the target has sent.
     pub(crate) names: Vec<String>,
     pub(crate) lines: Lines,
-    /// The numbers that datatypes have at its attendant. `described` has those in accesses.
+    /// The numbers of datatypes in requests to the target's attendant. `described` contains the
+    /// numbers of datatypes in accesses.
     pub(crate) asked: RefCell<Named>,
     pub(crate) described: Named,
-    /// The datatypes that have numbers in its posts of parts.
+    /// The datatypes that have numbers in the target's posts of parts.
     pub(crate) lent: Numbered,
 }
 
@@ -103,13 +104,13 @@ pub(crate) struct Post {
 pub(crate) enum Line {
     /// A line of this rank's program.
     Own(Site),
-    /// A line of another rank's program: the index of its file among those that the rank has sent,
-    /// and the line in it.
+    /// A line of another rank's program: the index of its file among the files whose names that
+    /// rank has sent, and the line in that file.
     Told(u32, u32),
 }
 
 impl Line {
-    /// Returns a text for the line, if these file names were sent.
+    /// Returns a text for the line. `names` are the file names that the other rank has sent.
     pub(crate) fn words(self, names: &[String]) -> String {
         match self {
             Self::Own(site) => format!("{}:{}", site.file(), site.line()),
@@ -124,16 +125,16 @@ impl Line {
 /// An access to one target that has ended.
 pub(crate) struct Sent {
     pub(crate) batch: Option<Batch>,
-    /// The frame that has its payload in the batch.
+    /// The number of the frame whose payload is in the batch, if there is such a frame.
     pub(crate) frame: Option<u64>,
-    /// Whether its post has come.
+    /// Whether the post that belongs to this access has come.
     pub(crate) judged: bool,
 }
 
-/// What a target knows of one of its sources.
+/// The state that a target keeps for one of its sources.
 #[derive(Default)]
 pub(crate) struct Source {
-    /// The number of posts that have named it.
+    /// The number of posts that have named this source.
     pub(crate) posts: u64,
     /// Accesses of this rank to its own window that have ended.
     pub(crate) own: VecDeque<(Header, Bytes)>,
@@ -141,9 +142,9 @@ pub(crate) struct Source {
     pub(crate) calls: Vec<u8>,
     /// The description in the frame that is being examined.
     pub(crate) description: Description,
-    /// The datatypes that have numbers in its accesses.
+    /// The datatypes that have numbers in the source's accesses.
     pub(crate) numbered: Numbered,
-    /// The numbers that datatypes have in posts of parts to it.
+    /// The numbers of datatypes in posts of parts to the source.
     pub(crate) lent: Named,
     /// The number of frames posted on the port of posts.
     pub(crate) frames: u64,
@@ -157,8 +158,8 @@ pub(crate) struct Source {
     pub(crate) dropped: bool,
 }
 
-/// The files of lines whose names were sent to another rank, which identifies each by its index in
-/// this list.
+/// The source files whose names were sent to another rank. That rank identifies each file by its
+/// index in this list.
 #[derive(Default)]
 pub(crate) struct Told(Vec<&'static str>);
 
@@ -168,7 +169,8 @@ impl Told {
         self.0.iter().position(|told| std::ptr::eq(*told, file) || *told == file).map(|at| at as u32)
     }
 
-    /// Returns the index of a file, and whether it is new, so that its name has to be sent.
+    /// Returns the index of a file, and whether the file is new. The name of a new file must be
+    /// sent.
     pub(crate) fn tell(&mut self, file: &'static str) -> (u32, bool) {
         let known = self.known(file);
         let at = known.unwrap_or(self.0.len() as u32);
@@ -194,7 +196,8 @@ impl Ports {
     /// Returns the ports of the window of this number.
     ///
     /// # Errors
-    /// `NO_MEM` for a window that is beyond the numbers that ports have.
+    /// `NO_MEM` if the number of the window is so large that no port numbers are left for the
+    /// window.
     pub(crate) fn of(window: u32) -> Result<Self> {
         let Some([posts, accesses, answers]) = ports_of(window) else {
             let message = format!(
@@ -217,8 +220,8 @@ impl Target {
         }
     }
 
-    /// Takes in a post that has come. Judges the earlier access to which it belongs, if that has
-    /// ended.
+    /// Takes in a post that has come. If the access to which the post belongs has already ended,
+    /// checks that access.
     pub(crate) fn take(&mut self, to: usize, post: Post) {
         self.posts += 1;
         let Some(sent) = self.sent.iter_mut().find(|sent| !sent.judged) else {
@@ -231,7 +234,8 @@ impl Target {
     }
 }
 
-/// Returns the message of an operation of this rank that does not fit what was exposed to it.
+/// Returns the error message for an operation of this rank that does not fit the elements exposed
+/// to this rank.
 pub(crate) fn misfit(class: ErrorClass, target: usize, post: &str, site: Site) -> String {
     let what = match class {
         ErrorClass::Assert => "puts or accumulates, and rank {} has lent its window to gets only",

@@ -1,5 +1,5 @@
-//! [`Lendings`]: the windows of a rank that are posted to ranks which do not reach them. The
-//! attendant of the rank reads them.
+//! [`Lendings`]: the windows of a rank that are posted to ranks which do not reach its memory. The
+//! attendant of the rank reads these windows.
 
 use crate::collect::datatypes::{Numbered, Unread};
 use crate::collect::lent::Lent;
@@ -34,7 +34,7 @@ pub(crate) struct Lendings(Mutex<All>);
 #[derive(Default)]
 struct All {
     exposures: BTreeMap<u32, Lending>,
-    /// The datatypes of each source of each window, also between exposures.
+    /// The numbered datatypes of each source of each window. They are also kept between exposures.
     numbered: BTreeMap<(u32, usize), Numbered>,
 }
 
@@ -57,9 +57,9 @@ enum M {
     Copied(Vec<u8>),
 }
 
-// SAFETY: the pointer is that of a window. While it is in the list, the window is not moved and no
-// rank writes its exposed elements: the owner takes it out before it applies anything and before it
-// frees the window.
+// SAFETY: the pointer is that of a window. While the exposure is in the list, the window is not
+// moved and no rank writes its exposed elements: the owner takes the exposure out before it applies
+// anything and before it frees the window.
 unsafe impl Send for Lending {}
 
 impl Lending {
@@ -73,7 +73,8 @@ impl Lending {
         Self { memory: M::InPlace(base), size, len, lent, sources }
     }
 
-    /// Returns whether this rank is one of the sources, and this is the post to it.
+    /// Returns whether rank `from` is one of the sources, and this post is post `number` to that
+    /// rank.
     fn is_for(&self, from: usize, number: u32) -> bool {
         self.sources.iter().any(|(source, at)| *source == from && *at as u32 == number)
     }
@@ -108,7 +109,7 @@ impl Lending {
                     return None;
                 }
                 // SAFETY: the elements are in the window and exposed, and no rank writes them while
-                // this is in the list.
+                // this exposure is in the list.
                 elements.extend_from_slice(unsafe {
                     std::slice::from_raw_parts(base.add(from * self.size), taken * self.size)
                 });
@@ -134,8 +135,8 @@ impl Lendings {
     /// Exposes the window.
     ///
     /// # Safety
-    /// Until it is [taken back](Self::take_back), or its elements [copied](Self::copy), the window
-    /// is not moved, and no rank writes its exposed elements.
+    /// Until the exposure is [taken back](Self::take_back), or its elements are
+    /// [copied](Self::copy), the window is not moved, and no rank writes its exposed elements.
     pub(crate) unsafe fn expose(&self, window: u32, lending: Lending) {
         self.lock().exposures.insert(window, lending);
     }
@@ -161,14 +162,14 @@ impl Lendings {
                 let at = run.start as usize * lending.size;
                 let len = (run.end - run.start) as usize * lending.size;
                 // SAFETY: these are exposed elements of the window, and no rank writes them while
-                // this is in the list.
+                // the exposure is in the list.
                 copy[at..at + len].copy_from_slice(unsafe { std::slice::from_raw_parts(base.add(at), len) });
             }
             lending.memory = M::Copied(copy);
         }
     }
 
-    /// Forgets the numbers of the sources of a window that no longer exists.
+    /// Forgets the numbered datatypes of a window that no longer exists.
     pub(crate) fn forget(&self, window: u32) {
         self.lock().numbered.retain(|(of, _), _| *of != window);
     }
@@ -176,7 +177,7 @@ impl Lendings {
     /// Returns the elements of these datatypes that a rank requests.
     ///
     /// # Errors
-    /// The request is not valid, or a datatype has a number that is not known.
+    /// The request is not valid, or a datatype has an unknown number.
     pub(crate) fn elements(
         &self,
         from: usize,

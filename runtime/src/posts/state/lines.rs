@@ -21,8 +21,8 @@ impl Lines {
         if !self.asked {
             self.make(endpoint, to, port);
         }
-        // SAFETY: lines stay until this rank closes the port, in the drop of the window that has
-        // this.
+        // SAFETY: the lines exist until this rank closes the port, which happens when the window
+        // that owns this value is dropped.
         self.written.map(|lines| unsafe { lines.as_ref() })
     }
 

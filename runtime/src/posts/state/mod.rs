@@ -14,11 +14,11 @@ use std::cell::{Cell, RefCell};
 pub(crate) struct PostsOfWindow {
     /// Whether the window is posted.
     pub(crate) posted: Cell<bool>,
-    /// The number of accesses to it that are open.
+    /// The number of open accesses that this rank has started on the window.
     pub(crate) accesses: Cell<usize>,
     /// The posts and accesses.
     pub(crate) exchange: RefCell<Exchange>,
-    /// Their ports; `None` for a window that is beyond the numbers that ports have.
+    /// The ports of the posts and accesses. `None` if no port numbers are left for the window.
     pub(crate) known_ports: Option<Ports>,
 }
 
