@@ -124,8 +124,8 @@ enum Looked {
 }
 
 /// Returns whether nothing of `from` is in transit, as far as the transport knows. The caller found
-/// nothing after `from` had announced `announced`. If that is a later exchange, `from` had posted
-/// its notes of this exchange before.
+/// nothing after `from` had announced the exchange `announced`. If `announced` is a later exchange
+/// than this one, `from` had already posted its notes of this exchange.
 fn has_none(world: &WorldCore, endpoint: &mut Endpoint, announced: u64, from: usize) -> bool {
     let later = ((announced >> 32) as u32).wrapping_sub(world.calls.supersteps()) as i32 > 0;
     later && endpoint.drained(from)

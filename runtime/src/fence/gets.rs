@@ -70,7 +70,8 @@ impl Fence<'_> {
             .map_err(|lost| self.world.lost(&lost, self.call))
     }
 
-    /// Lands gets in program order: within each window, and across windows by their streaks.
+    /// Lands gets in program order. Within a window their list is in this order; across windows the
+    /// numbers of their streaks give it.
     ///
     /// `staged` is whether the gets were staged. If not, each get is read in place, and other ranks
     /// read only elements of this rank that no operation writes.

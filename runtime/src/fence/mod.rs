@@ -1,11 +1,11 @@
 //! The fence of a dynamic epoch: one protocol for every transport, with three ways to find out
 //! which ranks are in it.
 //!
-//! Every rank has a notification for every other rank. It states that its rank is in the fence
-//! (W1), which superstep and windows the fence is of, and how much there is for the receiver. With
-//! a direct census each notification is sent. With a sparse or reduced census
-//! ([`census`](crate::census)), a notification travels only if it contains more than "my rank is in
-//! this fence". It travels through ranks in between, or as a note
+//! Every rank has a notification for every other rank. The notification states that its sender is
+//! in the fence (W1). It also contains the superstep and the windows of the fence, and how much the
+//! sender has for the receiver. With a direct census each notification is sent. With a sparse or
+//! reduced census ([`census`](crate::census)), a notification travels only if it contains more than
+//! "my rank is in this fence". It travels through ranks in between, or as a note
 //! ([`notes`](crate::census::notes)). A rank that receives no notification from another rank knows
 //! that the other rank has nothing for it. Short frames of operations are
 //! [piggybacked](crate::census::state::rides) on them. If memory is reached, records are in the
@@ -18,7 +18,7 @@
 //! 1. Sections that are sources were read before the notification was sent, so later writes do not
 //!    change what was read of M (W2). Or they are *exposed* for a rendezvous, and their target
 //!    reads them in place.
-//! 2. When the census is complete and all agree, gets read M. They read it directly if memory is
+//! 2. When the census is complete and all agree, gets read M. A get reads M directly if memory is
 //!    reached; otherwise the target answers.
 //! 3. If others read elements that are written here, this rank stages all that it reads of others,
 //!    then waits until the readers of its memory have finished (W2, W3).
@@ -32,11 +32,11 @@
 //! # With a census by messages
 //!
 //! A rank sends its message of round k after the messages of all earlier rounds have come. A rank
-//! that leads its host sends its first message after all ranks of its host have passed theirs to
-//! it. When it has completed the rounds, it passes the result to them. So a rank that completes the
-//! census knows, through a chain of messages, that every rank had entered. The effect is the same
-//! as if each rank had notified it. Ranks of one host pass messages to each other through the
-//! memory of that host.
+//! that leads its host sends its first message after all other ranks of the host have sent it
+//! theirs. When the leader has completed the rounds, it sends the result to these ranks. So a rank
+//! that completes the census knows, through a chain of messages, that every rank had entered. The
+//! effect is the same as if each rank had notified it. Ranks of one host pass messages to each
+//! other through the memory of that host.
 //!
 //! - W1: no memory is touched, and no frame applied, before the census is complete and all words
 //!   were equal ([`census`](crate::census) explains why all ranks find out if they were not).
@@ -47,9 +47,9 @@
 //!   Readers may have entered the next census by then, since frames arrive in order.
 //! - W4: an outbox is filled again after the census of the next exchange. Its readers entered that
 //!   census after they had finished with the outbox.
-//! - W5: for the same reason, no rank enters the exchange after the next one before all ranks have
-//!   entered the next one. A rank sends another at most one message of a census. So a channel has
-//!   at most one message of an exchange after the awaited one.
+//! - W5: for the same reason, all ranks have entered the next exchange before any rank enters the
+//!   one after that. A rank sends each other rank at most one message of a census. So a channel
+//!   contains at most one message of a later exchange than the awaited message.
 //! - W6: each census sends and awaits all its messages, even the empty ones, and leaves none in a
 //!   channel.
 //!
@@ -69,11 +69,12 @@
 //!
 //! # What goes wrong
 //!
-//! A rank that is further on may end the world when the census is already complete. Then no rank
-//! begins to touch memory of others, and a rank whose memory is touched still waits until that is
-//! over. Collected operations are left unchanged, since others may read them.
+//! When the census is already complete, a rank that has gone on to a later step may end the world.
+//! Then no rank begins to touch memory of others. A rank whose memory is already being touched
+//! still waits until that access is over. Collected operations are left unchanged, since others may
+//! read them.
 //!
-//! Every rank sees that a rank has failed or that a word differs. Then nothing is applied anywhere,
+//! If a rank has failed or a word differs, every rank sees that. Then nothing is applied anywhere,
 //! the ranks send each other descriptions of their calls, and the world goes on. (In a census by
 //! messages, each rank then first notifies every other, and the rest is the same as in a direct
 //! census. Notes are dropped with the frames before them.) All ranks also see a rank that is in
@@ -136,8 +137,8 @@ use std::panic::Location;
 /// The mask for values that go into the words of notifications. The words are below 2^61.
 const WORD: u64 = (1 << 60) - 1;
 
-/// Leaves out a fence of these windows that orders no operation. Afterwards the program has the
-/// windows, as after any fence.
+/// Skips a fence of these windows that orders no operation. Afterwards the program has the windows,
+/// as after any fence.
 #[inline]
 pub(crate) fn left_out(windows: &[&WindowCore], site: &'static Location<'static>) {
     windows.iter().for_each(|window| check::begins(window, site));
@@ -175,7 +176,7 @@ fn fence_unrecorded(
     fence_unchecked(world, windows, call, failed)
 }
 
-/// Runs [`fence`] if conflicts are not checked, or none was found.
+/// Runs [`fence`] if conflicts are not checked, or if the check found no conflict.
 #[inline(always)]
 fn fence_unchecked(
     world: &WorldCore,
@@ -294,7 +295,7 @@ pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, erro
     }
 }
 
-/// Returns the bytes that `to` is given in frames. In a direct census these are all bytes for it.
+/// Returns the bytes that `to` is given in frames. In a direct census these are all bytes for `to`.
 /// In a reduced census these are the bytes for that rank alone, as a note.
 fn given<'g>(gives: &'g [Give<'g>], census: Census, to: usize) -> impl Iterator<Item = &'g [u8]> {
     let in_frames = move |give: &&Give<'_>| match census {
@@ -314,7 +315,7 @@ struct Fence<'a> {
     gives: &'a [Give<'a>],
     /// What the notifications of this rank contain for all others, in a call that fences no window.
     told: Option<&'a Told>,
-    /// What travels in the census of this exchange, if it has one.
+    /// The items that travel in the census of this exchange, if it takes a census.
     items: Option<Items>,
     /// Whether the census has replaced the notifications, since all ranks agreed.
     counted: bool,

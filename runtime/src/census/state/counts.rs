@@ -36,8 +36,8 @@ pub(crate) struct Halving {
 }
 
 impl Halving {
-    /// Returns the positions for a reduced census of ranks that have these `stands` in a sparse
-    /// one.
+    /// Returns the positions for a reduced census of ranks that have these `roles` in a sparse
+    /// census.
     pub(crate) fn new(roles: &Roles) -> Self {
         let groups = 1 << halvings(roles.leaders());
         let place = |rank: usize| roles.place(rank) % groups;
@@ -58,12 +58,12 @@ impl Halving {
         self.position[rank as usize]
     }
 
-    /// Returns the rank with which this one, which leads, exchanges messages in a round.
+    /// Returns the rank with which this rank, a leader, exchanges messages in a round.
     pub(crate) fn partner(&self, round: u32) -> usize {
         self.roles.leader_of(self.me() ^ self.half(round))
     }
 
-    /// Returns the rank that sends the final count of the notes that this one is to expect, or
+    /// Returns the rank that sends this rank the final count of the notes that it is to expect, or
     /// `None` if this rank is alone.
     pub(crate) fn counter(&self) -> Option<usize> {
         let rounds = halvings(self.groups());
@@ -79,7 +79,7 @@ impl Halving {
         self.begins.len() as u32 - 1
     }
 
-    /// Returns how many groups have counts that remain after a round.
+    /// Returns the number of groups whose counts a rank still holds after a round.
     fn half(&self, round: u32) -> u32 {
         self.groups() >> (round + 1)
     }
@@ -118,14 +118,15 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Returns the count without the note of this rank, or `None` if it cannot contain one.
+    /// Returns the count without the note of `rank`, or `None` if it cannot contain a note of that
+    /// rank.
     pub(crate) fn without(self, rank: usize) -> Option<Self> {
         let notes = self.notes.checked_sub(1)?;
         Some(Self { notes, from: self.from.wrapping_sub(rank as u32) })
     }
 }
 
-/// What one rank knows of all counts, by position.
+/// The sums of all counts as far as one rank knows them, by position.
 #[derive(Default)]
 pub(crate) struct Counts(Vec<Count>);
 
@@ -211,8 +212,8 @@ mod tests {
         Halving::new(&Roles::new(me, hosts.to_vec(), hosts))
     }
 
-    /// Returns what each of the ranks on these hosts holds, if rank `r` has a note for those whose
-    /// distance `notes`, and a byte for all.
+    /// Returns what each of the ranks on these hosts holds, if each rank has a note for the ranks
+    /// at the distances that `notes` accepts, and a byte for all.
     fn run(hosts: &[usize], notes: impl Fn(usize) -> bool) -> Vec<Items> {
         let ranks = hosts.len();
         let each: Vec<Halving> = (0..ranks).map(|me| halving(hosts, me)).collect();

@@ -25,10 +25,10 @@ use std::ops::Range;
 /// The target of an item for all.
 const ALL: u32 = u32::MAX;
 
-/// The address of a notification that contains its records. If there are more than two, the value
-/// of the first is the address of all. If the census is direct, a few numbers below this one mean
-/// the same for windows other than the first. Any other address is the number of frames that came
-/// before the notification.
+/// The address of a notification that contains its records. If there are more than two records, the
+/// value of the first inline record is the address of all records. If the census is direct, a few
+/// numbers below this one mean the same for windows other than the first. Any other address is the
+/// number of frames that came before the notification.
 pub(crate) const INLINE: usize = usize::MAX;
 
 /// The fields before each item's own bytes.
@@ -85,8 +85,8 @@ impl Items {
         self.aside = Aside::default();
     }
 
-    /// Adds bytes that this rank, `me`, has for rank `to`, or for all others. Targets come in
-    /// ascending order, and all last.
+    /// Adds bytes that this rank, `me`, has for rank `to`, or for all others. Callers give targets
+    /// in ascending order, and the bytes for all others last.
     pub(crate) fn give(&mut self, me: usize, to: Option<usize>, bytes: &[u8]) {
         let from = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -217,8 +217,8 @@ impl Items {
     /// windows are fenced.
     ///
     /// # Errors
-    /// The rank that did not send exactly one notification, or sent bytes with it that are not
-    /// frames.
+    /// Returns the rank that did not send exactly one notification, or that sent bytes with it that
+    /// are not frames.
     pub(crate) fn read_notifications(&mut self, me: usize) -> Result<(), usize> {
         if let Some(twice) = self.items.windows(2).find(|two| two[0].origin == two[1].origin) {
             return Err(twice[0].origin as usize);
@@ -239,7 +239,7 @@ impl Items {
         self.said(origin).map(|(_, notification, _)| notification)
     }
 
-    /// Returns the frames of this kind that came with that notification.
+    /// Returns the frames of this kind that came with the notification of `origin`.
     pub(crate) fn ridden(&self, origin: usize, kind: u32) -> impl Iterator<Item = Frame> {
         let bytes = self.said(origin).map_or(0..0, |(_, _, ridden)| ridden.clone());
         rides::frames(kind, &self.bytes[bytes]).flatten()
@@ -317,8 +317,8 @@ mod tests {
     }
 
     /// Returns what each of the ranks on these hosts holds after a census in which rank `r` gives
-    /// two bytes to those whose distance `gives`, and one to all; and how often a message went from
-    /// one rank to another.
+    /// two bytes to the ranks at the distances that `gives` accepts, and one byte to all; and how
+    /// often a message went from one rank to another.
     fn run(hosts: &[usize], gives: impl Fn(usize) -> bool) -> (Vec<Items>, BTreeMap<(usize, usize), u32>) {
         let ranks = hosts.len();
         let each: Vec<Roles> = (0..ranks).map(|me| roles(hosts, me)).collect();

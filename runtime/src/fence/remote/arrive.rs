@@ -33,10 +33,11 @@ impl Frames<'_> {
     pub(crate) fn receive(&self, endpoint: &mut Endpoint, call: &Call) -> Result<()> {
         let Self { world, windows, from, .. } = *self;
         let frame = if world.census.usual == Census::Direct {
-            // It was posted before the notification, which has been read, so it has arrived.
+            // The frame was posted before the notification, which has been read, so the frame has
+            // arrived.
             world.poll(endpoint, from)
         } else {
-            // A census comes through other ranks, and may arrive sooner.
+            // The messages of a census come through other ranks, and may arrive before the frame.
             let watch =
                 || Watch::new(world, call, windows, from, Awaited::One("frames of this epoch")).of_all();
             wait(endpoint, watch, |endpoint| world.poll(endpoint, from)).map(Some)
@@ -93,7 +94,7 @@ impl Frames<'_> {
 }
 
 /// Checks a frame and keeps it until it is applied. Returns `None` if it is not valid. Sections
-/// that it exposes are of `reached`.
+/// that the frame exposes are of windows in `reached`.
 pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, payload: &[u8]) -> Option<()> {
     let remembered = &mut *window.fence.remembered.borrow_mut();
     if !remembered.arrived[from].is_empty() {
@@ -223,8 +224,9 @@ pub(crate) fn check(
     (heads && wide && used == elements && gets && description.heads.len() == records).then_some(())
 }
 
-/// Checks the described sections of `from`. They must be of windows of this fence and inside its
-/// parts, and must not exceed what a rank exposes to another rank.
+/// Checks the described sections of `from`. They must be of windows of this fence and inside the
+/// parts of `from`. Together they must not exceed the limit on the bytes that a rank exposes to
+/// another rank.
 ///
 /// If there are any, each operation must come once, in the order of the descriptions, because a
 /// copy of the sections is read in that order.

@@ -2,9 +2,9 @@
 //! checked before they are used.
 //!
 //! A frame describes its operations (displacements, operators, datatypes) and carries their
-//! elements. It only names the elements of an exposed section, which the target reads in place.
-//! Both sides remember the description of the last epoch that each line ended, in one slot for each
-//! line. If a description is the same again, it is not sent again.
+//! elements. Of an exposed section, it contains only the description: the target reads the elements
+//! in place. Both sides remember the description of the last epoch that each line ended, in one
+//! slot for each line. A description that has not changed is not sent again.
 
 mod arrive;
 mod gets;
@@ -66,7 +66,7 @@ pub(crate) fn send(
     // SAFETY: only its owner touches the set being filled.
     let outbox: &Outbox = unsafe { &*window.region.outbox(window.filling.set.get(), to) };
     let pending = window.filling.pending.borrow();
-    let asks = listed || !endpoint.reaches(to); // else it reads by itself
+    let asks = listed || !endpoint.reaches(to); // else this rank reads by itself
     let gets = || pending.gets.iter().filter(|get| asks && get.target() == to);
     let remembered = &mut *window.fence.remembered.borrow_mut();
     let key = std::ptr::from_ref(call.site) as usize;
@@ -120,7 +120,7 @@ pub(crate) fn send(
         world.reports.count_sent(elements.len(), 0);
     }
     world.reports.count_sent(frame.len(), described);
-    // A frame that counts early frames must arrive after them, and the census may arrive before
+    // A frame that counts early frames must arrive after them, but the census may arrive before
     // them.
     let may_ride = !lent && !left.open && world.census.taken.get() != Census::Direct && !endpoint.reaches(to);
     if may_ride && world.census.items.borrow_mut().rides.add(to, head(kind::DATA), frame, world.census.short)

@@ -28,8 +28,8 @@ pub(crate) struct Remembered {
     pub(crate) riders: Vec<(usize, Record)>,
     /// The counts of what was sent early, for each rank.
     pub(crate) left: Vec<Left>,
-    /// The number of epochs so far, including abandoned ones. It keeps apart what was sent early in
-    /// different epochs.
+    /// The number of epochs so far, including abandoned ones. The number distinguishes operations
+    /// that were sent early in different epochs.
     pub(crate) generation: u32,
     pub(crate) frame: Vec<u8>,
 }
@@ -41,10 +41,10 @@ pub(crate) struct Left {
     pub(crate) frames: u32,
     /// The number of bytes in them.
     pub(crate) bytes: u64,
-    /// The number of bytes in these frames of operations on more than one element.
+    /// The bytes that operations on more than one element have in these frames.
     pub(crate) wide: u64,
     /// Whether anything was sent early since the last fence that succeeded. If so, the target has
-    /// to be notified whether it counts.
+    /// to be notified whether those frames count.
     pub(crate) open: bool,
 }
 
@@ -109,7 +109,7 @@ impl Memory<Sendings> {
     }
 }
 
-/// The elements of operations that have a description.
+/// Operations that have arrived from one rank.
 pub(crate) struct Arrived {
     pub(crate) described: Described,
     pub(crate) values: Vec<u8>,
@@ -122,7 +122,7 @@ pub(crate) struct Arrived {
 pub(crate) enum Elements {
     /// This number of bytes in memory of the sender.
     InPlace(*const u8, usize),
-    /// The payload of that frame.
+    /// The payload of the separate frame.
     Payload(Payload),
 }
 
@@ -135,7 +135,7 @@ impl Elements {
     }
 }
 
-/// The place of the description of frames that arrived.
+/// The place where the description of arrived operations is found.
 pub(crate) enum Described {
     /// Remembered, in this slot.
     Slot(usize),
@@ -193,7 +193,8 @@ impl Remembered {
     }
 
     /// Forgets the descriptions that were sent, so that everything is described again in the same
-    /// epoch. Called after an exchange that did not pair, whose frames were dropped.
+    /// epoch. Called after an exchange in which ranks were in different calls, because its frames
+    /// were dropped.
     pub(crate) fn forget_descriptions(&mut self) {
         self.sent.iter_mut().for_each(|memory| memory.slots.clear());
     }
