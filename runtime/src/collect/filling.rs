@@ -30,7 +30,7 @@ pub(crate) struct Filling {
     /// This window, in the form in which [`Streaks`](crate::collect::pending::Streaks) records
     /// whose gets are collected.
     pub(crate) asking: Asking,
-    /// Applies records to a window of this element type.
+    /// The function that applies records to a window of this element type.
     pub(crate) apply: Apply,
 }
 

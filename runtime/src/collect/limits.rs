@@ -120,7 +120,8 @@ mod tests {
             let mut u = world.window::<u64>(4)?;
             u.set_mode(Mode::Aggressive);
             let peer = 1 - world.rank();
-            // The maximum number of frames have left, all but one of them long ago.
+            // The counter starts as if the maximum number of frames, except one, had been sent
+            // early.
             u.core().fence.remembered.borrow_mut().begin_at(peer, u32::MAX - 1);
             u.put([1]).to(peer, 0)?;
             u.put([2]).to(peer, 1)?;

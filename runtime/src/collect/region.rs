@@ -65,7 +65,7 @@ pub(crate) struct Region {
     /// many ranks, most ranks have something for only a few others, and untouched pages take no
     /// memory.
     made: Box<[UnsafeCell<bool>]>,
-    /// The outbox in place of those that are not made; nothing is written to it.
+    /// The empty outbox that is read in place of outboxes that are not made.
     nothing: Box<Outbox>,
     /// The memory of records, and of their elements.
     logs: Memory,
@@ -84,7 +84,7 @@ impl Region {
     /// Allocates `bytes` zeroed bytes, for the window with this number in a world of `ranks`.
     ///
     /// # Errors
-    /// There is no such memory.
+    /// The memory cannot be allocated.
     pub(crate) fn new(bytes: usize, number: u32, ranks: usize, memory: &Memory) -> io::Result<Self> {
         let first = HEAD + stagger(bytes, number);
         let all = bytes.checked_add(first).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -121,7 +121,7 @@ impl Region {
     /// `ranks`.
     ///
     /// # Errors
-    /// The vector, if its elements have to be copied.
+    /// Returns the vector if its elements would have to be copied.
     pub(crate) fn adopt<T: Element>(vec: Vec<T>, ranks: usize, memory: &Memory) -> Result<Self, Vec<T>> {
         let elements = memory.adopt(vec)?;
         let base = NonNull::new(elements.base()).unwrap_or(NonNull::dangling());
@@ -288,7 +288,7 @@ impl Region {
 /// Returns the counts in the region whose elements begin at `base`.
 ///
 /// # Safety
-/// There is such a region, and it stays while the reference lives.
+/// `base` is the first element of such a region, and the region outlives the reference.
 unsafe fn counts<'a>(base: *mut u8) -> &'a Counts {
     // SAFETY: there are `HEAD` bytes before the elements. They are zero at first, and no other code
     // touches them.
@@ -309,15 +309,15 @@ pub(crate) unsafe fn let_go(own: *mut u8, first: *mut u8, reaching: usize) -> Do
     // the window. This rank counts that as its last access there.
     let of_first = |first: usize| unsafe { counts(first as *mut u8) };
     let (is_first, first, reaching) = (own == first, first as usize, reaching as u32);
-    of_first(first).dropped.fetch_add(1, Ordering::Release); // the load below
+    of_first(first).dropped.fetch_add(1, Ordering::Release); // pairs with the load below
     Box::new(move || {
         let counts = of_first(first);
         let dropped = counts.dropped.load(Ordering::Acquire) >= reaching;
         if is_first {
-            return dropped && counts.seen.load(Ordering::Acquire) + 1 >= reaching; // the add below
+            return dropped && counts.seen.load(Ordering::Acquire) + 1 >= reaching; // pairs with the add below
         }
         if dropped {
-            counts.seen.fetch_add(1, Ordering::Release); // the load above
+            counts.seen.fetch_add(1, Ordering::Release); // pairs with the load above
         }
         dropped
     })

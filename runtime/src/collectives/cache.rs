@@ -92,7 +92,7 @@ impl Collectives {
             |window: &Window<T>| window.len(),
             |len| {
                 let mut window = world.window_in::<T>(len, call)?;
-                // Puts travel with the notifications or leave at the fence; nothing leaves before.
+                // Puts travel with the notifications or are sent at the fence, and never earlier.
                 window.set_mode(Mode::Aggregated);
                 Ok(window)
             },
@@ -157,8 +157,8 @@ impl Collectives {
     }
 }
 
-/// Returns what is kept for elements of `T`. If that has no room for `len` elements, makes it again
-/// with at least twice the room.
+/// Returns what is kept for elements of `T`. If the kept value has no room for `len` elements,
+/// replaces it by a value with at least twice the room.
 fn grown<'k, T: Element, K: Any>(
     kept: &'k RefCell<ByType>,
     len: usize,

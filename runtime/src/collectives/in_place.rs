@@ -96,8 +96,8 @@ pub(super) fn room(what: &Collective) -> usize {
     what.len + spare(what.ranks as usize, what.len)
 }
 
-/// Takes the result of this rank from what each rank brought. `slot` returns the named elements of
-/// a rank. `combined` has [room] to combine in.
+/// Takes the result of this rank from the elements that each rank brought. `slot` returns the named
+/// elements of a rank. `combined` has [room] to combine in.
 pub(super) fn taken<'s, T: Element, R>(
     what: &Collective,
     me: usize,

@@ -211,7 +211,7 @@ fn give_slots(
     })
 }
 
-/// Puts its slot to every other rank, in a dynamic epoch.
+/// Puts to every other rank the slot for that rank, in a dynamic epoch.
 fn put_slots(
     world: &World,
     call: &Call,

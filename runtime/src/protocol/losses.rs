@@ -6,9 +6,9 @@
 //! after that. So the consequences of a failure never hide it. The exception is TCP: two failures
 //! that different ranks find at the same moment may give these ranks different causes.
 //!
-//! A rank that left with an error may have completed the call that others are still in. If it has,
-//! that call completes on all ranks. Only calls that the rank has not completed fail. If a rank
-//! died, all calls fail, since no other rank knows how far it came.
+//! A rank that left with an error may have completed the call that others are still in. In that
+//! case the call completes on all ranks. Only calls that the rank has not completed fail. If a rank
+//! died, all calls fail, since no other rank knows which calls the dead rank has completed.
 
 use crate::state::call::Call;
 use crate::state::world::WorldCore;
@@ -99,7 +99,8 @@ impl WorldCore {
         format!(", and rank {} waits for it: each rank has to make the calls that others wait for", self.rank)
     }
 
-    /// Ends the world for all ranks. If it has already ended for this rank, that cause is kept.
+    /// Ends the world for all ranks. If the world has already ended for this rank, the earlier
+    /// cause is kept.
     #[cold]
     pub(crate) fn end(&self, endpoint: &mut Endpoint, cause: Cause) {
         let first = self.life.dead.borrow().clone();

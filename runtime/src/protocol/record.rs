@@ -1,4 +1,4 @@
-//! Recording calls and waits, where a rank does so.
+//! Records calls and waits, on ranks that record.
 
 use crate::protocol::state::recorder::{ANY, Began};
 use crate::state::call::Call;
@@ -39,7 +39,7 @@ impl WorldCore {
         }
     }
 
-    /// Records the end of a prepared run, or of its first half if the other one `follows`.
+    /// Records the end of a prepared run, or of its first half if the second half `follows`.
     #[inline(always)]
     pub(crate) fn end_run_record(&self, began: Option<Began>, follows: bool, share: &Arc<Verified<Share>>) {
         if self.reports.recorder.get().is_some() {
@@ -64,7 +64,7 @@ impl WorldCore {
         explain_rank(share, share.rank(), &self.machine).terms.predicted().0
     }
 
-    /// Records the end of a call, or of the first half of a run if the other one `follows`.
+    /// Records the end of a call, or of the first half of a run if the second half `follows`.
     pub(crate) fn end_half_record(&self, began: Option<Began>, follows: bool) {
         if let Some(began) = began {
             self.end_recorded(began, follows);

@@ -11,8 +11,8 @@ use crate::state::window_core::WindowCore;
 use std::panic::Location;
 
 impl WindowCore {
-    /// Begins to fill the other set after a fence at this line has succeeded. No rank reads that
-    /// set any more.
+    /// Begins to fill the other set of outboxes after a fence at this line has succeeded. No rank
+    /// reads the other set any more.
     pub(crate) fn next_set(&self, site: &'static Location<'static>) {
         self.lines.since.set(site);
         self.collecting.follow();
@@ -41,7 +41,7 @@ impl WindowCore {
     }
 
     /// Allows the fast path for small operations of the epoch that begins here. If the line of the
-    /// first operation is kept, only later ones take the fast path.
+    /// first operation is kept, only later operations take the fast path.
     #[inline]
     fn reopen(&self) {
         let named = self.lines.first.take().is_some();

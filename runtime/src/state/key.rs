@@ -11,11 +11,11 @@
 //! `n` coefficients have the same word at no more than `n` of all `2^61` places.
 //!
 //! A program can choose any number of coefficients. From the result of a call it can find out
-//! whether the words of two ranks were equal. Each try that fails excludes at most `n` places, and
-//! is an error on all ranks. So after a million tries with ten windows each the next one succeeds
+//! whether the words of two ranks were equal. Each failed try excludes at most `n` places, and is
+//! an error on all ranks. So after a million tries with ten windows each, the next try succeeds
 //! with a probability of about `2^-58`. A program cannot read the key or a word, since no value
-//! that safe code gets contains them. They travel over connections, and are in memory that the
-//! ranks of a job share.
+//! that safe code gets contains them. Keys and words travel over connections, and are in memory
+//! that the ranks of a job share.
 //!
 //! The word does not cover everything: all values marked `#[uniform]` of one call are one
 //! coefficient, a hash without a key ([`UniformHash`](crate::supersteps::uniform::UniformHash)). A
@@ -34,7 +34,7 @@ const P: u64 = (1 << 61) - 1;
 /// The number of coefficients that are taken at once.
 const AT_ONCE: usize = 9;
 
-/// The powers of the secret place at which words are taken, from the first power on.
+/// The powers of the secret place at which the polynomials are evaluated, from the first power on.
 #[derive(Clone, Copy)]
 pub(crate) struct Key([u64; AT_ONCE]);
 

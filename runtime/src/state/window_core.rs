@@ -186,7 +186,7 @@ impl Collecting {
 /// The line that made a window or fenced it last, and the line of the first operation since then.
 pub(crate) struct EpochLines {
     pub(crate) since: Cell<&'static Location<'static>>,
-    /// It is there if [it is kept](WindowCore::keep_first).
+    /// Set if [the line is kept](WindowCore::keep_first).
     pub(crate) first: Cell<Option<&'static Location<'static>>>,
 }
 
@@ -318,7 +318,8 @@ impl WindowCore {
         }
     }
 
-    /// Forgets the elements that this rank had. Its stores and loads are not checked from here on.
+    /// Forgets the elements of this rank's part. The rank's stores and loads are not checked from
+    /// here on.
     #[inline]
     pub(crate) fn forget_part(&self) {
         self.checked.forget_part();
@@ -369,7 +370,7 @@ impl WindowCore {
         Departure::of(self.asked(mode), self.fence.history.borrow().predicted())
     }
 
-    /// Returns the mode that an operation which requests `mode` is to have.
+    /// Returns the effective mode of an operation that requests `mode`.
     pub(crate) fn asked(&self, mode: Mode) -> Mode {
         match mode {
             _ if !self.world.choices.plans.get() => Mode::Aggressive,
@@ -449,7 +450,7 @@ impl WindowCore {
         unsafe { self.filling.getting.lower(&pending.gets) };
     }
 
-    /// Does the same as [`fill`](Self::fill), but only for what waits in outboxes.
+    /// Does the same as [`fill`](Self::fill), but only for the operations in outboxes.
     #[inline]
     pub(crate) fn fill_outboxes(&self, set: usize) {
         self.filling.set.set(set);
@@ -468,8 +469,8 @@ impl WindowCore {
         }
     }
 
-    /// Counts what was collected, so that the outboxes of the set being filled may be read. Nothing
-    /// takes the fast path until the next set is filled.
+    /// Counts the collected operations, so that the outboxes of the set being filled may be read.
+    /// No operation takes the fast path until the next set is filled.
     pub(crate) fn count(&self) {
         for (target, fast_path) in self.fast_paths.iter().enumerate() {
             match self.region.made_outbox(self.filling.set.get(), target) {

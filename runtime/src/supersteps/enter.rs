@@ -28,13 +28,13 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 impl Superstep {
-    /// Returns a hash of its name, which is the same on all ranks of one program.
+    /// Returns a hash of the superstep's name, which is the same on all ranks of one program.
     #[inline]
     pub(super) fn hash(&self) -> u64 {
         self.known().0
     }
 
-    /// Returns its number among the supersteps that this process has entered.
+    /// Returns the superstep's number among the supersteps that this process has entered.
     #[inline]
     pub(super) fn number(&self) -> usize {
         self.known().1
@@ -156,7 +156,7 @@ fn begin_specially(
     Ok(push(superstep, windows, hash, site, special))
 }
 
-/// Puts the rank into one more superstep.
+/// Adds a superstep to those that the rank is in.
 #[inline(always)]
 fn push(
     superstep: &'static Superstep,
@@ -267,7 +267,7 @@ fn cores<R>(windows: &[&Rc<WindowCore>], act: impl FnOnce(&[&WindowCore]) -> R) 
 }
 
 impl Supersteps {
-    /// Looks at the superstep at this depth.
+    /// Calls `look` with the superstep at this depth.
     #[inline(always)]
     fn at<R>(&self, depth: usize, look: impl FnOnce(&mut Running) -> R) -> R {
         look(self.running.borrow_mut().at(depth))
@@ -278,7 +278,7 @@ impl Supersteps {
 #[must_use = "a superstep is left by `leave`"]
 pub struct Scope {
     world: Rc<WorldCore>,
-    /// Its depth among the supersteps that the rank is in.
+    /// The depth of this superstep among the supersteps that the rank is in.
     depth: usize,
     left: bool,
 }

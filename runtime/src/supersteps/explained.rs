@@ -24,7 +24,7 @@ pub struct ExplainedEpoch {
     /// Whether the plan was for ranks that share memory, which exchange messages here, so that it
     /// was compiled again.
     pub is_replanned: bool,
-    /// What is explained of it: the whole, or the part of one rank.
+    /// The explained part of the plan: all of it, or the part of one rank.
     pub share: ExplainedShare,
     /// The operations that conflict, as far as they are known here.
     pub conflicts: Vec<Conflict>,

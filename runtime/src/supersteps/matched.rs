@@ -41,7 +41,7 @@ impl Matched {
         self.epochs.iter().map(|(ready, _)| ready)
     }
 
-    /// Returns how its plans synchronise, which is the same for all plans of one superstep.
+    /// Returns how the plans synchronise, which is the same for all plans of one superstep.
     pub(crate) fn sync(&self) -> Sync {
         self.epochs.first().map_or(Sync::Fence, |(ready, _)| ready.sync)
     }

@@ -213,7 +213,7 @@ impl fmt::Display for Registered {
 /// setting that is absent stays as the plan's own expression has it.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Recipe {
-    /// Its name, which is that of the plan's file.
+    /// The name of the recipe, which is also the name of the plan's file.
     pub name: String,
     /// The name under which the plan is registered; empty for a stencil.
     pub plan: String,

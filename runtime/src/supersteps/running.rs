@@ -170,7 +170,7 @@ impl Run {
         Ok(unsafe { base.add(elements.start) })
     }
 
-    /// Returns the first element of the window, if this rank keeps these elements of it.
+    /// Returns the address of the window's first element, if this rank keeps `elements`.
     ///
     /// # Errors
     /// `DISP` for elements that the window does not have; `RMA_CONFLICT` for elements that the
@@ -409,7 +409,7 @@ impl<T: Element, R> Running<Window<T>, R> {
     }
 }
 
-/// One of several windows of a superstep that runs: see [`Running::each`].
+/// One of several windows of a running superstep: see [`Running::each`].
 pub struct Lent<'r, T: Element> {
     run: &'r Run,
     window: &'r mut Window<T>,

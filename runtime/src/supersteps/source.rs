@@ -90,7 +90,7 @@ pub(super) fn find(superstep: &Superstep, world: &WorldCore, source: Source<'_>,
         Source::Path(path) if path.is_dir() => {
             let file = path.join(format!("{}-{}.plan", superstep.name, world.size));
             let name = file.display().to_string();
-            // A file that cannot be examined is there: reading it returns the error.
+            // A file that cannot be examined counts as present: reading it returns the error.
             if matches!(file.try_exists(), Ok(false)) {
                 return Found { name, plans: None };
             }

@@ -50,8 +50,8 @@ pub(crate) trait LockQueue {
     /// rank waits for it.
     fn holder(&self) -> Option<usize>;
 
-    /// Returns what is known of a rank that holds the lock: the line since which it holds it, and
-    /// the ranks that go before this rank.
+    /// Describes a rank that holds the lock: the line at which it took the lock, and the ranks that
+    /// are before this rank in the queue.
     fn since(&self, rank: usize) -> Option<String>;
 
     /// Called while the wait lasts, with the holder's wait number when this rank last sampled it; 0
@@ -60,15 +60,15 @@ pub(crate) trait LockQueue {
         let _ = number;
     }
 
-    /// Returns whether [`holder`](Self::holder) was found after this number of its wait was read.
-    /// It then holds the lock until that wait is over.
+    /// Returns whether [`holder`](Self::holder) was found after this rank had read this number of
+    /// the holder's wait. If so, the holder keeps the lock until that wait is over.
     fn is_found_since(&self, number: u64) -> bool {
         let _ = number;
         true // the holder is read from memory each time
     }
 
     /// Returns how much this rank has sent in this wait only to find out which rank holds the lock.
-    /// No rank waits for that.
+    /// No rank waits for these frames.
     fn asked(&self) -> u64 {
         0
     }
@@ -83,7 +83,7 @@ pub(crate) struct Watch<'a> {
     /// Whether this rank can go on only after `peer` does something.
     is_mutual: bool,
     awaited: Awaited<'a>,
-    /// The number of the run, if it is counted by its plan and not by the world.
+    /// The number of the run, if the plan and not the world counts its runs.
     run: Option<u32>,
     /// Whether the wait is in an exchange of all ranks.
     of_all: bool,
@@ -109,8 +109,9 @@ struct Lasting {
     same_call: bool,
     /// The number of the awaited rank's wait that was read before this look.
     read: u64,
-    /// The other ranks of the wait in the table. For each of them: whether something that it sends
-    /// ends the wait, and the number of its own wait that was read before this look.
+    /// The other ranks of the wait in the table. Each entry also has whether something that this
+    /// rank sends ends the wait, and the number of this rank's own wait that was read before this
+    /// look.
     others: Vec<(usize, bool, u64)>,
     /// The wait-for cycle or the knot that this rank is in.
     cycle: Option<Vec<Waiting>>,
@@ -181,8 +182,8 @@ impl<'a> Watch<'a> {
         self.run.unwrap_or_else(|| self.world.calls.supersteps())
     }
 
-    /// Begins a new wait if the rank that is in the way has changed, and returns whether the wait
-    /// is still the same.
+    /// Begins a new wait if another rank now holds the lock, and returns whether the wait is still
+    /// the same.
     ///
     /// A holder leaves a lock without sending anything to this rank, so a wait for it is over as
     /// soon as it has left.
@@ -206,7 +207,8 @@ impl<'a> Watch<'a> {
 
     /// Returns whether this is a wait for a census.
     ///
-    /// Other ranks may then take another census. That is found even if long waits are not reported.
+    /// In such a wait, other ranks may take another census. This rank detects that even if long
+    /// waits are not reported.
     fn is_of_a_census(&self) -> bool {
         matches!(self.awaited, Awaited::Notifications | Awaited::Led | Awaited::One(CENSUS))
     }
@@ -290,7 +292,8 @@ impl<'a> Watch<'a> {
         let Some(lasting) = &mut self.lasting else { return };
         let Some(shown) = lasting.shown else { return };
         if matches!(self.awaited, Awaited::Led) && lasting.read != 0 && lasting.same_call {
-            // The peer waits in this call, and has not sent what comes first.
+            // The peer waits in this call, and has not sent the message that it should have sent
+            // first.
             censuses_differ(self.world, endpoint, peer, "another one");
             return;
         }
@@ -554,7 +557,7 @@ fn described(call: &Call, windows: &[&WindowCore], about: Option<&dyn Fn() -> St
     call.describe(windows) + &about
 }
 
-/// Returns how much this end has sent so far of what a rank may wait for.
+/// Returns how much this end has sent so far that another rank may wait for.
 fn sent(endpoint: &Endpoint, awaited: Awaited<'_>) -> u64 {
     let meter = endpoint.meter();
     let asked = if let Awaited::Lock(queue) = awaited { queue.asked() } else { 0 };

@@ -45,10 +45,10 @@ pub struct Stall {
     /// The kind of things that it waits for, in the plural.
     #[doc(hidden)]
     pub what: &'static str,
-    /// The number of them that were expected.
+    /// The number of expected things.
     #[doc(hidden)]
     pub expected: usize,
-    /// The number of them that have come.
+    /// The number of things that have come.
     #[doc(hidden)]
     pub came: usize,
     /// The ranks from which none has come, if that can be determined; at most 16 of them.

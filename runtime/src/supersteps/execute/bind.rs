@@ -46,17 +46,18 @@ pub(crate) struct Executable {
     pub(super) has_given: bool,
     /// The open data frame of each rank.
     pub(super) open: Vec<Option<Arrival>>,
-    /// The ranks that may touch this rank's windows in this run and have not reported that they are
-    /// done.
+    /// The ranks that may touch this rank's windows in this run, and have not yet reported that
+    /// they are finished.
     pub(super) exposed: Vec<usize>,
     /// Whether this program touches memory of others.
     pub(super) touches: bool,
-    /// Whether it sends messages. A transport may keep messages for a while to send them together.
+    /// Whether this program sends messages. A transport may keep messages for a while to send them
+    /// together.
     pub(super) gathers: bool,
     pub(super) runs: u64,
     /// The port of its frames: the port of all fences, or a port of its own.
     pub(super) port: Port,
-    /// The number of frames that it has posted to each rank, if its port is its own.
+    /// The number of frames that this program has posted to each rank, if it has a port of its own.
     pub(super) posts: Vec<u64>,
     /// The reason why the run cannot continue, if that was found while this rank waited for
     /// something else.
@@ -114,7 +115,8 @@ impl Bound {
     }
 
     /// Returns the last frame of this run, if there is one yet. Otherwise returns the last frame of
-    /// an earlier run. That run is as many runs earlier as a sender may be ahead.
+    /// an earlier run. The number of runs in between is the number of runs that a sender may be
+    /// ahead.
     pub(super) fn last(&mut self, run: u64) -> &mut Option<u64> {
         let runs = self.last.len() as u64;
         &mut self.last[(run % runs) as usize]

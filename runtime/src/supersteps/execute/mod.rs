@@ -19,7 +19,8 @@
 //! - W1: an entry's word contains the plan, the run and the windows, and is compared before memory
 //!   is touched. The frames of the n-th run of one rank meet those of the n-th run of the other,
 //!   since frames are first in, first out, and a run takes all its frames. If a rank does something
-//!   else, its other frames cannot reveal that. The wait for it is then a stall, and not an error.
+//!   else, frames on other ports cannot reveal that. The wait for that rank is then a stall, and
+//!   not an error.
 //! - W2, W3: these concern only steps of this rank, and dones. A run of another plan in between
 //!   does not affect them, since a run owns its windows and the other run has none of them.
 //! - W4, W5: releases and frames are counted on the port, so frames of other plans and fences do
@@ -64,7 +65,7 @@ use fencepost_planner::{Error, ErrorClass, Result, State};
 use fencepost_transport::{Cause, Channels, Endpoint, Lent, Liveness, Loss, Lost, Pause, Port};
 
 impl Executable {
-    /// Runs the program once. `windows` were checked.
+    /// Runs the program once. The caller has checked `windows`.
     pub(crate) fn run(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let began = world.begin_record(call);
         let guard = AbortOnUnwind("a prepared superstep");
@@ -99,7 +100,7 @@ impl Executable {
         result
     }
 
-    /// Runs what [`begin`](Self::begin) has left.
+    /// Runs the steps that [`begin`](Self::begin) has left.
     pub(crate) fn finish(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let began = world.begin_record(call);
         let guard = AbortOnUnwind("a prepared superstep");
@@ -233,7 +234,7 @@ impl Executable {
         self.runs.wrapping_add(1) as u32
     }
 
-    /// Runs the steps that are left. If it never `WAITS`, stops before the first step that has to
+    /// Runs the steps that are left. If `WAITS` is false, stops before the first step that has to
     /// wait.
     #[inline(always)]
     fn go<const WAITS: bool>(

@@ -43,7 +43,7 @@ impl<'a> Run<'a> {
 }
 
 impl Executable {
-    /// Runs the steps that are left. If this never `WAITS`, stops before the first step that has to
+    /// Runs the steps that are left. If `WAITS` is false, stops before the first step that has to
     /// wait.
     pub(super) fn steps<const WAITS: bool, const APART: bool>(
         &mut self,
@@ -137,8 +137,8 @@ impl Executable {
         }
     }
 
-    /// Waits until the reader of a buffer has released the frame that was last sent from it.
-    /// Returns whether it has.
+    /// Waits until the reader of a buffer has released the frame that was last sent from that
+    /// buffer. Returns whether the frame is released.
     #[inline(always)]
     fn reclaim<const WAITS: bool, const APART: bool>(
         &mut self,
@@ -277,7 +277,7 @@ impl Executable {
     fn stay(&mut self, endpoint: &mut Endpoint, at: usize) {
         let went_on = std::mem::replace(&mut self.progress.at, at) != at;
         if self.gathers && went_on {
-            endpoint.flush(); // other ranks need not wait until this one has done what it does next
+            endpoint.flush(); // other ranks need not wait for this rank's next work
         }
     }
 
@@ -307,7 +307,7 @@ impl Executable {
     }
 }
 
-/// Looks for something from `peer`: once, or, if this rank `WAITS`, until it has come.
+/// Calls `look` to find something from `peer`: once, or until it has come if `WAITS` is true.
 #[inline(always)]
 fn look_for<'w, const WAITS: bool, const APART: bool, R>(
     endpoint: &mut Endpoint,
