@@ -53,7 +53,7 @@ impl Exchange<'_> {
     #[cold]
     pub(crate) fn quit(&mut self, lost: &Lost) -> Error {
         let (world, rank) = (self.world, self.world.rank);
-        // Other ranks wait only for this rank, not for the lost one.
+        // Other ranks wait only for this rank, not for the lost rank.
         let lost = world.end_for(self.endpoint, lost.clone());
         if world.reach.is_some && !self.windows.is_empty() {
             for peer in (0..world.size).filter(|&peer| peer != rank) {

@@ -9,8 +9,8 @@
 //! - A notification needs to report only whether there is something, and the exact number only if
 //!   it is small. So its count saturates ([`count_more`]).
 
-/// Returns whether the superstep of `word` comes before that of `than`, by the numbers in their
-/// high halves.
+/// Returns whether the superstep of `word` comes before the superstep of `than`, by the numbers in
+/// the high halves of these words.
 pub(crate) fn earlier(word: u64, than: u64) -> bool {
     let (number, than) = ((word >> 32) as u32, (than >> 32) as u32);
     than.wrapping_sub(number) as i32 > 0

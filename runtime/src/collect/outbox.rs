@@ -176,7 +176,7 @@ pub(crate) struct Outbox {
     /// The operations that need more than a record.
     pub(crate) wide: Vec<DatatypeOperation>,
     /// The elements that this rank's gets read in the target's window, if all of them are listed.
-    /// The target compares them with what it writes.
+    /// The target compares these elements with the elements that it writes.
     pub(crate) looks: Vec<Datatype>,
     /// The number of datatype operations that wait for a section to be read; in the fence, the
     /// number that are exposed.

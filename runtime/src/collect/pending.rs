@@ -126,7 +126,7 @@ pub(crate) struct Pending {
     /// Whether all gets are of one element of eight bytes, and each now holds the value that was
     /// read and the place where it lands.
     pub(crate) is_read: bool,
-    /// For each target, whether something is got from it. Empty if nothing is got.
+    /// For each target, whether the window gets anything from it. Empty if there are no gets.
     asks: Vec<bool>,
 }
 
@@ -141,7 +141,7 @@ impl Get {
         Self { from: at as u64 | (target as u64) << AT, into: into as u64 | kind }
     }
 
-    /// Returns whether an address can be that of a borrowed element.
+    /// Returns whether a get can hold this address of a borrowed element.
     #[inline(always)]
     pub(crate) fn reaches(address: usize) -> bool {
         address as u64 >> INTO == 0
@@ -223,7 +223,7 @@ impl Pending {
         self.gets.iter().map(move |get| (get.landing(base, 8).cast(), get.from))
     }
 
-    /// Returns whether something is got from `target`.
+    /// Returns whether the window gets anything from `target`.
     pub(crate) fn asks(&self, target: usize) -> bool {
         self.asks.get(target).copied().unwrap_or_default()
     }

@@ -4,9 +4,9 @@
 //! A region is freed when every rank has dropped the window. So dropping is local and never waits,
 //! and soundness does not depend on destructors. If ranks share values, the region is reference
 //! counted among them. If ranks only reach its memory, the ranks that reach each other keep two
-//! counts in the region of the first of these ranks: how many have dropped the window, and how many
-//! no longer need that first count. So to drop a window, a rank touches the memory of only one
-//! other rank.
+//! counts in the region of the first of these ranks. One counts the ranks that have dropped the
+//! window. The other counts the ranks that no longer need the first count. So to drop a window, a
+//! rank touches the memory of only one other rank.
 
 use crate::collect::log::Log;
 use crate::collect::outbox::Outbox;
@@ -29,8 +29,9 @@ const STAGGERED: usize = 16 << 10;
 ///
 /// The offsets of the first two windows of a program differ by half a page, and those of any two
 /// successive windows by at least a quarter. A processor first compares only the last 12 bits of a
-/// load's address with those of earlier stores. So a sweep between two fields with the same page
-/// offset would wait, in each vector of cells, for stores that it does not read.
+/// load's address with the last 12 bits of the addresses of earlier stores. So a sweep between two
+/// fields with the same page offset would wait, in each vector of cells, for stores that it does
+/// not read.
 fn stagger(bytes: usize, number: u32) -> usize {
     if bytes < STAGGERED { 0 } else { [0, 2048, 1024, 3072][number as usize % 4] }
 }
@@ -194,7 +195,7 @@ impl Region {
         self.watched.as_ref().map_or(self.base(), Watched::base)
     }
 
-    /// Begins to observe loads of the elements by the program, and forgets those seen before.
+    /// Begins to observe loads of the elements by the program, and forgets the loads seen before.
     /// Returns whether loads can be observed.
     pub(crate) fn watch(&self) -> bool {
         self.watched.as_ref().is_some_and(Watched::begin)
@@ -273,7 +274,7 @@ impl Region {
         unsafe { Log::read(&raw const (*self.outbox(set, target)).records) }
     }
 
-    /// Returns the memory, including that of records and of their elements.
+    /// Returns the memory, including the memory of records and of their elements.
     pub(crate) fn into_memory(mut self) -> Vec<Bytes> {
         let logs = self.all_made().flat_map(|outbox| {
             // SAFETY: the outbox is made, and no other code has a reference any more.

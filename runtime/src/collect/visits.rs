@@ -1,10 +1,10 @@
 //! [`Visits`]: the operations that one rank has collected for one target under a lock, in program
 //! order.
 //!
-//! The list has the same form whether the origin carries it out itself or sends it to the target.
-//! It has a [`Record`] for an operation on one element of at most eight bytes. Any other operation
-//! is *wide*: its record holds the place where its bytes begin. These bytes are its datatype, the
-//! values to compare with, and its operands.
+//! The list has the same form whether the origin carries out its operations itself or sends them to
+//! the target. It has a [`Record`] for an operation on one element of at most eight bytes. Any
+//! other operation is *wide*: its record holds the place where its bytes begin. These bytes are its
+//! datatype, the values to compare with, and its operands.
 //!
 //! ```text
 //! head  bits 0..8   code: 0..4 operator, 4..7 action, 7 whether it is wide
@@ -147,7 +147,7 @@ impl Visits {
 }
 
 /// Returns the record of an operation on the element at `at`, of at most eight bytes. A
-/// compare-and-swap has two records: the value of the first one is what it compares with.
+/// compare-and-swap has two records: the value of the first record is the value to compare with.
 #[inline]
 pub(crate) fn record(action: Action, at: usize, value: u64) -> Record {
     Record { head: (at as u64) << CODE_BITS | u64::from(Code::of(action).0), value }

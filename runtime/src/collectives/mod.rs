@@ -258,7 +258,7 @@ impl World {
     }
 
     /// Sends each rank its own list, `elements[target]`, and returns the lists that the ranks sent
-    /// to this one, `[origin]`.
+    /// to this rank, as `[origin]`.
     ///
     /// Lengths may differ.
     ///

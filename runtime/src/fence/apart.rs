@@ -3,11 +3,11 @@
 //!
 //! A rank is behind if another rank left an earlier call without its exchange, or failed after the
 //! exchanges of an earlier call. All ranks see which ranks are behind, since every rank reads every
-//! notification. All ranks drop what was sent for the exchange, and nothing was applied. A rank
-//! that is behind returns its own error, if it has one. If not, it returns an error that names the
-//! rank that is ahead. The next call of the rank that is behind has the next number. A rank that is
-//! ahead keeps its collected operations, and exchanges notifications again until all are in its
-//! call.
+//! notification. All ranks drop the frames of the exchange, and no rank has applied anything. A
+//! rank that is behind returns its own error, if it has one. If not, it returns an error that names
+//! the rank that is ahead. The next call of the rank that is behind has the next number. A rank
+//! that is ahead keeps its collected operations, and exchanges notifications again until all are in
+//! its call.
 
 use crate::census::flags::{CALL, RUNS};
 use crate::census::messages::has_something;
@@ -24,11 +24,11 @@ use fencepost_transport::{Cause, Lost, Notify};
 /// The ranks that are ahead of this rank, or behind it.
 #[derive(Default)]
 struct Apart {
-    /// The rank that is furthest ahead of this one, and by how many calls.
+    /// The rank that is furthest ahead of this rank, and by how many calls.
     ahead: Option<(i32, usize)>,
-    /// A rank that is behind this one.
+    /// A rank that is behind this rank.
     behind: Option<usize>,
-    /// A rank that has run other prepared supersteps than this one since all ranks agreed.
+    /// A rank that, since all ranks last agreed, has run other prepared supersteps than this rank.
     strayed: Option<usize>,
 }
 

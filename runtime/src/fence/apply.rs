@@ -204,7 +204,7 @@ unsafe fn apply<V: Values>(
     }
 }
 
-/// The number of records that are applied together: those of a cache line.
+/// The number of records that are applied together, which is the number in a cache line.
 const LINE: usize = 64 / size_of::<Record>();
 
 /// Applies the leading records that have this code and each touch one element inside the window.
@@ -247,7 +247,7 @@ unsafe fn lines_of_one_kind<V: Values>(
     done
 }
 
-/// Applies the run at the front of these records. Returns how many records it takes up.
+/// Applies the run at the front of these records. Returns how many records the run takes up.
 ///
 /// # Safety
 /// As [`apply`].

@@ -36,7 +36,7 @@ pub(super) enum Disagreement {
     Calls,
 }
 
-/// What the other ranks have sent.
+/// The reasons that the other ranks have sent.
 #[derive(Default)]
 struct Found {
     reasons: Vec<Reason>,

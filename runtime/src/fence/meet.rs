@@ -74,9 +74,9 @@ impl WorldCore {
         Ok(all)
     }
 
-    /// Exchanges bytes between some ranks, in one collective call. This rank gives `gives`, with at
-    /// most one entry for each rank. The ranks that have something for this rank are those for
-    /// which `sends` is true. Returns what each rank has sent to this rank, indexed by `[from]`.
+    /// Exchanges bytes between some ranks, in one collective call. `gives` has the bytes that this
+    /// rank gives, with at most one entry for each rank. `sends` is true for the ranks that have
+    /// something for this rank. Returns what each rank has sent to this rank, indexed by `[from]`.
     pub(crate) fn meet_some(
         &self,
         call: &Call,
@@ -109,8 +109,8 @@ impl WorldCore {
         Ok(all)
     }
 
-    /// Makes an exchange in which this rank gives others these bytes, in a world whose census is
-    /// not direct.
+    /// Makes an exchange in which this rank gives these bytes to others. The world's census is not
+    /// direct.
     pub(crate) fn give(&self, call: &Call, gives: &[Give<'_>]) -> Result<()> {
         send_times(self, call)?;
         fence_giving(self, &[], call, None, gives)

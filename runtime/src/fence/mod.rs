@@ -16,12 +16,12 @@
 //! short path of [`straight`], which is the same fence. Then, on each rank:
 //!
 //! 1. Sections that are sources were read before the notification was sent, so later writes do not
-//!    change what was read of M (W2). Or they are *exposed* for a rendezvous, and their target
-//!    reads them in place.
+//!    change the values that were read from M (W2). Other sections are *exposed* for a rendezvous,
+//!    and their target reads them in place.
 //! 2. When the census is complete and all agree, gets read M. A get reads M directly if memory is
 //!    reached; otherwise the target answers.
-//! 3. If others read elements that are written here, this rank stages all that it reads of others,
-//!    then waits until the readers of its memory have finished (W2, W3).
+//! 3. If others read elements that are written here, this rank stages all elements that it reads of
+//!    others. Then it waits until the readers of its memory have finished (W2, W3).
 //! 4. Gets land, in program order.
 //! 5. Puts and accumulates are applied by origin rank, then program order, each rank to its own
 //!    memory only (W3).
@@ -35,16 +35,17 @@
 //! that leads its host sends its first message after all other ranks of the host have sent it
 //! theirs. When the leader has completed the rounds, it sends the result to these ranks. So a rank
 //! that completes the census knows, through a chain of messages, that every rank had entered. The
-//! effect is the same as if each rank had notified it. Ranks of one host pass messages to each
-//! other through the memory of that host.
+//! effect is the same as if each rank had notified the rank directly. Ranks of one host pass
+//! messages to each other through the memory of that host.
 //!
 //! - W1: no memory is touched, and no frame applied, before the census is complete and all words
 //!   were equal ([`census`](crate::census) explains why all ranks find out if they were not).
 //!   Frames that come earlier are set aside.
 //! - W2: sections are read, and frames posted or added to the census, before the first message.
 //! - W3: ranks that read another rank's memory send it a frame when they have finished. The rank
-//!   that is read knows from the notifications, and from what it exposed, which ranks it waits for.
-//!   Readers may have entered the next census by then, since frames arrive in order.
+//!   whose memory is read knows, from the notifications and from the sections that it exposed,
+//!   which ranks it waits for. Readers may have entered the next census by then, since frames
+//!   arrive in order.
 //! - W4: an outbox is filled again after the census of the next exchange. Its readers entered that
 //!   census after they had finished with the outbox.
 //! - W5: for the same reason, all ranks have entered the next exchange before any rank enters the
@@ -60,7 +61,7 @@
 //!   sender had entered, because it posted the note in this exchange, whose number the note
 //!   carries.
 //! - W2, W3, W4: the same, since nothing is read or applied before all notes are here. If one rank
-//!   reads another's memory, one of them has sent the other a note.
+//!   reads another's memory, one of the two ranks has sent the other a note.
 //! - W5: notes are posted before the first message, and notes of the next exchange come after all
 //!   frames of this exchange. A rank that looks for notes takes only frames of this exchange, and
 //!   leaves later frames.
@@ -275,7 +276,7 @@ pub(crate) fn fence_giving(
     }
 }
 
-/// Discards what was collected for a fence that has failed on all ranks.
+/// Discards the operations that were collected for a fence that has failed on all ranks.
 fn discard(windows: &[&WindowCore]) {
     windows.iter().for_each(|window| {
         window.discard();
@@ -537,9 +538,9 @@ impl Fence<'_> {
         Ok(())
     }
 
-    /// Sends, in frames, what the windows have for `to`, and notes the number of frames in its
-    /// notification. Returns the flag `CHANGED` if the frames differ from those of the last epoch
-    /// that this line ended.
+    /// Sends, in frames, the operations that the windows have for `to`, and writes the number of
+    /// frames into the notification for `to`. Returns the flag `CHANGED` if the frames differ from
+    /// those of the last epoch that this line ended.
     #[inline(always)]
     fn send_frames(&mut self, word: u64, to: usize) -> Result<u32> {
         let (mut frames, mut posted, mut changed) = (0, 0, 0);
@@ -558,7 +559,8 @@ impl Fence<'_> {
         Ok(changed)
     }
 
-    /// Writes the notification for `to`: its flags, and what it carries other than frames.
+    /// Writes the notification for `to`: its flags, and its contents other than the number of
+    /// frames.
     #[inline(always)]
     fn draft(&mut self, to: usize, mut flags: u32, failed: bool) {
         if !failed && self.endpoint.reaches(to) {

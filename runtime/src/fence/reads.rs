@@ -6,9 +6,10 @@
 //! (W3). Only this rank writes its own memory, so it can find out by itself whether it must also
 //! wait before it writes (W2). It checks whether a get that lands there, or a put of another rank,
 //! touches an element that is read. Usually none does, and each element is copied once, from its
-//! source to its destination. If some get or put does, the rank first stages what it reads of
-//! others, notifies them that it has finished with their memory, and waits for its readers. Each
-//! rank sends these notifications before it waits, so ranks do not wait for each other in a cycle.
+//! source to its destination. If some get or put does, the rank first stages the elements that it
+//! reads of others, notifies the others that it has finished with their memory, and waits for its
+//! readers. Each rank sends these notifications before it waits, so ranks do not wait for each
+//! other in a cycle.
 
 use crate::census::flags::{EXPOSES, READS};
 use crate::census::messages::post;
@@ -315,7 +316,8 @@ impl Fence<'_> {
             });
             if let Err(gone) = settled {
                 // The world has ended, but the other rank may still exist and go on reading. Either
-                // it has seen that the world ended, or this rank sees that it still touches memory.
+                // the other rank has seen that the world ended, or this rank sees that the other
+                // rank still touches memory.
                 untouched_by(self.world, self.endpoint, self.windows, self.call, other);
                 lost.get_or_insert(gone);
             }

@@ -103,7 +103,7 @@ fn sources_of_records<'w>(
 #[cold]
 fn too_many(window: &WindowCore, call: &Call, count: usize, what: &str) -> Error {
     let message = format!(
-        "this epoch has {count} {what} on window {}, to one rank at least: at most {} can be told, so fence more often",
+        "this epoch has {count} {what} on window {}, to one rank at least: at most {} can be counted, so fence more often",
         window.key.window,
         most_operations()
     );

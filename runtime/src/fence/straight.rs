@@ -1,11 +1,11 @@
 //! The short path of the fence, for windows for which only records wait, between ranks that all
 //! reach each other's memory.
 //!
-//! It is the same fence, with one loop over the ranks before the notifications are sent and one
-//! loop afterwards. Nothing is got, exposed or listed, and no frame is posted. A notification
-//! contains one or two records, or the address of more. The records are of one or two windows.
-//! Other ranks may send this rank anything. If they send only records in this form, and no rank
-//! reads this rank's memory, the records are applied at once (W1: all notifications are in).
+//! The fence has the same effect, with one loop over the ranks before the notifications are sent
+//! and one loop afterwards. Nothing is got, exposed or listed, and no frame is posted. A
+//! notification contains one or two records, or the address of more. The records are of one or two
+//! windows. Other ranks may send this rank anything. If they send only records in this form, and no
+//! rank reads this rank's memory, the records are applied at once (W1: all notifications are in).
 //! Otherwise, or if a notification has not come within a microsecond or two,
 //! [`conclude`](Fence::conclude) follows the notifications as in every fence.
 //!
@@ -59,7 +59,7 @@ pub(super) fn fence_of_none(world: &WorldCore, call: &Call) -> Option<Result<()>
 }
 
 /// Runs the fence of one window by the short path. Returns `None`, without any effect, if the fence
-/// cannot take it.
+/// cannot take that path.
 ///
 /// This is one function for all callers, and everything that it calls is inlined into it.
 #[inline(never)]
@@ -213,7 +213,7 @@ fn enter<E: Notify + Liveness>(
     Some(publish(end, world, windows, call, flags))
 }
 
-/// Drafts what this rank sends to others, and publishes it.
+/// Drafts the notifications of this rank for others, and publishes them.
 #[inline(always)]
 fn say<E: Notify + Liveness>(
     end: &mut E,
@@ -233,7 +233,7 @@ fn say<E: Notify + Liveness>(
     publish(end, world, &[], call, flags)
 }
 
-/// Publishes what is drafted.
+/// Publishes the drafted notifications.
 #[inline(always)]
 fn publish<E: Notify + Liveness>(
     end: &mut E,
@@ -271,8 +271,8 @@ fn agree<E: Notify>(end: &mut E, world: &WorldCore, said: &Said) -> Option<(u32,
     Some((flags, senders))
 }
 
-/// Reads the notifications of all others and, if they [agree], applies what is for this rank.
-/// Returns whether they agreed; if not, nothing was applied.
+/// Reads the notifications of all others and, if they [agree], applies the records that are for
+/// this rank. Returns whether they agreed; if not, nothing was applied.
 #[inline(always)]
 fn found_records_only<E: Notify>(
     end: &mut E,

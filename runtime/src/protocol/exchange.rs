@@ -1,4 +1,4 @@
-//! Waiting for other ranks, and taking what they sent.
+//! Waits for other ranks, and takes the frames that they sent.
 
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;

@@ -107,7 +107,7 @@ impl WorldCore {
         endpoint.end(first.unwrap_or(cause));
     }
 
-    /// Ends the world for all ranks, and for this one.
+    /// Ends the world for all ranks, including this rank.
     #[cold]
     pub(crate) fn die_of(&self, endpoint: &mut Endpoint, cause: Cause) {
         self.end(endpoint, cause.clone());
@@ -195,8 +195,8 @@ impl WorldCore {
     }
 }
 
-/// Returns whether `peer` has left after it had entered this exchange. It has then completed the
-/// exchange, since a rank that leaves in the middle of an exchange ends the world.
+/// Returns whether `peer` has left after it had entered this exchange. If so, `peer` has completed
+/// the exchange, since a rank that leaves in the middle of an exchange ends the world.
 fn is_past(endpoint: &Endpoint, peer: usize, exchange: Option<u32>) -> bool {
     let entered = (endpoint.announced(peer) >> 32) as u32;
     exchange.is_some_and(|exchange| entered.wrapping_sub(exchange) as i32 >= 0)

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 impl WorldCore {
     /// Begins to record a call. Returns `None` if nothing is recorded, or if the call is part of
-    /// another one. The endpoint is not borrowed.
+    /// another call. The endpoint is not borrowed.
     #[inline(always)]
     pub(crate) fn begin_record(&self, call: &Call) -> Option<Began> {
         if self.reports.recorder.get().is_none() { None } else { self.begin_recorded(call) }

@@ -91,7 +91,7 @@ impl Calls {
         self.depth.set(self.depth.get() - 1);
     }
 
-    /// Returns the number that notifications carry, above `flags` bits of something else.
+    /// Returns the number that notifications carry, shifted left by `flags` bits.
     #[inline]
     pub(crate) fn tag(&self, flags: u32) -> u32 {
         self.number.get() << flags

@@ -25,8 +25,8 @@ pub(crate) fn text(name: &str) -> Result<Option<String>> {
     }
 }
 
-/// Returns what the program has set, or else the value of the variable, if it is set. Reports a
-/// variable that differs from what the program has set.
+/// Returns the value that the program has set, or else the value of the variable, if the variable
+/// is set. Reports a variable whose value differs from the program's value.
 ///
 /// # Errors
 /// The error of parsing the variable, even if the program has set another value.

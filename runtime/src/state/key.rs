@@ -4,11 +4,12 @@
 //! The word of an epoch or a prepared superstep represents its call, its schedule and its windows.
 //! A rank may touch another rank's memory only because both have the same windows. So a program
 //! must not be able to choose two lists of windows that have the same word. The word is therefore a
-//! polynomial whose coefficients are what it represents, modulo the prime `2^61 - 1`: `1 k^n + c1
-//! k^(n-1) + .. + cn`. The place `k` is drawn for each `run`, or follows from the job's secret and
-//! the rank's machine model. The model is included because each rank plans by its own model what
-//! all ranks do together: ranks with different models have different words. Two different lists of
-//! `n` coefficients have the same word at no more than `n` of all `2^61` places.
+//! polynomial modulo the prime `2^61 - 1`, whose coefficients represent the call, the schedule and
+//! the windows: `1 k^n + c1 k^(n-1) + .. + cn`. The place `k` is drawn for each `run`, or follows
+//! from the job's secret and the rank's machine model. The model is included because each rank
+//! plans the common work of all ranks by its own model. So ranks with different models have
+//! different words. Two different lists of `n` coefficients have the same word at no more than `n`
+//! of all `2^61` places.
 //!
 //! A program can choose any number of coefficients. From the result of a call it can find out
 //! whether the words of two ranks were equal. Each failed try excludes at most `n` places, and is

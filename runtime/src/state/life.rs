@@ -30,14 +30,15 @@ pub(crate) trait Opened {
     /// Describes the unfinished part of the work, if other ranks wait for that part.
     fn unfinished(&self) -> Option<String>;
 
-    /// Leaves behind what other ranks still need after this rank has left the world.
+    /// Leaves behind the data that other ranks still need after this rank has left the world.
     fn leave(&self, _endpoint: &mut Endpoint) {}
 }
 
 /// Worlds that one rank has split off, if they still exist.
 pub(crate) type Parts = RefCell<Vec<Weak<WorldCore>>>;
 
-/// Whether a world goes on, what its rank has begun in it, and the worlds that its end affects.
+/// Whether a world goes on, the work that its rank has begun in it, and the worlds that its end
+/// affects.
 pub(crate) struct Life {
     /// The reason why the world has ended.
     pub(crate) dead: RefCell<Option<Cause>>,
@@ -103,14 +104,15 @@ impl Life {
         })
     }
 
-    /// Returns why this world, or one above it, has ended.
+    /// Returns why this world, or a world above it, has ended.
     fn why_dead(&self) -> Option<String> {
         let own = |life: &Self| life.dead.borrow().as_ref().map(|cause| cause.what.clone());
         let above = self.above.borrow();
         own(self).or_else(|| above.iter().rev().filter_map(Weak::upgrade).find_map(|above| own(&above.life)))
     }
 
-    /// Returns whether something that was begun here goes on while the rank waits in another world.
+    /// Returns whether work that was begun in this world goes on while the rank waits in another
+    /// world.
     fn advances_elsewhere(&self) -> bool {
         self.opened.borrow().iter().any(|opened| opened.advances_elsewhere())
     }
@@ -132,8 +134,8 @@ impl WorldCore {
         self.leave_to(&mut self.endpoint.borrow_mut(), how);
     }
 
-    /// Leaves a world that is dropped. If this world or one above it has ended, ranks that wait for
-    /// this rank receive the cause of that end instead of a success.
+    /// Leaves a world that is dropped. If this world or a world above it has ended, ranks that wait
+    /// for this rank receive the cause of that end instead of a success.
     pub(super) fn leave_dropped(&mut self) {
         let how = match self.life.why_dead() {
             Some(why) => Leave::Failed(why),
@@ -152,7 +154,7 @@ impl WorldCore {
         endpoint.leave(how);
     }
 
-    /// Advances everything that this rank has begun, while it waits for something else.
+    /// Advances all work that this rank has begun, while the rank waits for something else.
     #[inline]
     pub(crate) fn advance(&self, endpoint: &mut Endpoint) {
         self.advance_own(endpoint);
@@ -166,7 +168,7 @@ impl WorldCore {
         self.life.opened.borrow().iter().for_each(|opened| opened.advance(self, endpoint));
     }
 
-    /// Advances what this rank has begun in other worlds than this one.
+    /// Advances the work that this rank has begun in other worlds.
     #[cold]
     fn advance_others(&self) {
         self.any_other(|other| {
@@ -189,7 +191,7 @@ impl WorldCore {
         first.into_iter().chain(parts).any(|other| !std::ptr::eq(&raw const *other, self) && is_so(&other))
     }
 
-    /// Returns whether something that this rank has begun may go on while it waits for something
+    /// Returns whether work that this rank has begun may go on while the rank waits for something
     /// else.
     pub(crate) fn may_advance(&self) -> bool {
         let elsewhere = || self.life.is_split() && self.any_other(|other| other.life.advances_elsewhere());

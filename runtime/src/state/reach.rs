@@ -16,7 +16,7 @@ pub(crate) struct Reach {
     pub(crate) shares_all: bool,
     /// Which ranks reach whose memory, for the planner.
     pub(crate) placement: Placement,
-    /// The name of each rank's host, for messages; empty if all are on one.
+    /// The name of each rank's host, for messages; empty if all ranks are on one host.
     pub(crate) hosts: RefCell<Vec<Arc<str>>>,
 }
 

@@ -1,5 +1,5 @@
-//! [`Registry`]: what ranks of one process share by reference: regions of windows, and ends of new
-//! worlds.
+//! [`Registry`]: the data that ranks of one process share by reference: regions of windows, and
+//! ends of new worlds.
 
 use crate::collect::region::Region;
 use crate::state::call_sites::CallSites;

@@ -221,8 +221,8 @@ impl WindowTable {
         self.sections.set(true);
     }
 
-    /// Returns whether operations on other windows that wait for their fence name sections of this
-    /// one.
+    /// Returns whether sections of this window are named by operations on other windows that wait
+    /// for their fence.
     #[inline]
     pub(crate) fn is_named_elsewhere(&self, key: WindowKey) -> bool {
         self.sections.get() && self.names(key)
@@ -414,7 +414,7 @@ impl WindowCore {
         self.posts.posted.get() || self.posts.accesses.get() > 0
     }
 
-    /// Returns a text about the post or start that has left the window open, if one has.
+    /// Returns a text about the post or start that has left the window open, if the window is open.
     #[inline]
     pub(crate) fn open_since(&self) -> Option<String> {
         if self.is_open() { self.opened_at() } else { None }
@@ -483,7 +483,7 @@ impl WindowCore {
         unsafe { self.filling.getting.lift(&mut self.filling.pending.borrow_mut().gets) };
     }
 
-    /// Runs `act` on the outbox for `target`, with all that was collected so far counted.
+    /// Runs `act` on the outbox for `target`, after all operations collected so far were counted.
     pub(crate) fn outbox<R>(&self, target: usize, act: impl FnOnce(&mut Outbox) -> R) -> R {
         let writer = &self.fast_paths[target].writer;
         if self.region.made_outbox(self.filling.set.get(), target).is_none() {
@@ -542,11 +542,11 @@ impl Drop for WindowCore {
 }
 
 impl WindowCore {
-    /// Ends the posts and accesses of the window: closes their ports, and keeps what others may
-    /// still read.
+    /// Ends the posts and accesses of the window: closes their ports, and keeps the memory that
+    /// others may still read.
     fn let_go_of_frames(&mut self) {
         let exchange = std::mem::take(self.posts.exchange.get_mut());
-        // Requests for what was exposed are answered until the world is over.
+        // Requests for exposed elements are answered until the world is over.
         let is_served = exchange.posted.is_some() && self.peers.far;
         if is_served {
             self.world.lendings.copy(self.key.window);

@@ -1,4 +1,4 @@
-//! [`World`]: a set of ranks that run one program, and what they do together.
+//! [`World`]: a set of ranks that run one program, and the data that a rank keeps about this set.
 
 use crate::census::state::CensusState;
 use crate::census::state::roles::Roles;
@@ -163,8 +163,7 @@ impl World {
         if self.core.fence.changed.get() { EpochKind::Dynamic } else { EpochKind::Replayed }
     }
 
-    /// Returns the counts of the frames and bytes that this rank has handed to the transport so
-    /// far.
+    /// Returns the counts of everything that this rank has handed to the transport so far.
     pub fn meter(&self) -> fencepost_transport::Meter {
         self.core.endpoint.borrow().meter().clone()
     }

@@ -151,8 +151,8 @@ impl Compiled {
         self.schedules.iter().map(|schedule| cost(schedule, &self.made_for.machine).predicted).sum()
     }
 
-    /// Returns the time that the same messages are predicted to take in epochs that are not
-    /// prepared, one after another.
+    /// Returns the predicted time of the same messages in epochs that are not prepared, one after
+    /// another.
     ///
     /// Each of these epochs also has a census, in which ranks find out who is in the fence and who
     /// has something for whom.
@@ -182,8 +182,8 @@ impl Compiled {
     /// Returns the operations that touch the same elements in ways whose order matters: the ranks,
     /// the window, the elements and the lines.
     ///
-    /// These are the first 1000 of each epoch; those of ranks that differ only by their position
-    /// are listed once.
+    /// These are the first 1000 conflicts of each epoch. Conflicts of ranks that differ only by
+    /// their position are listed once.
     ///
     /// Such operations have a meaning nevertheless, and the schedule keeps it, but a program seldom
     /// intends it. A put that names an element of its target twice, and a get that lands twice in
@@ -191,7 +191,7 @@ impl Compiled {
     /// stays, and the other elements are lost.
     ///
     /// # Cost
-    /// At most that of compiling.
+    /// At most the cost of compiling.
     pub fn conflicts(&self) -> Vec<Conflict> {
         self.patterns.iter().flat_map(conflicts).collect()
     }
@@ -237,7 +237,7 @@ impl Compiled {
     /// # Errors
     /// `IO` if the file system reports an error; `FILE` if the file is no plan or damaged; `PLAN`
     /// if a schedule in it does not do what its calls ask for, or if its plans are of different
-    /// supersteps; `NO_MEM` for one that takes more to verify than the verifier examines.
+    /// supersteps; `NO_MEM` if verifying a schedule takes more work than the verifier's limit.
     ///
     /// # Cost
     /// That of verifying the schedules.

@@ -137,8 +137,8 @@ impl Plans for Matched {
         Ok(())
     }
 
-    /// Ends the body. `entered` are the windows with which it began. It may have moved other
-    /// windows into their places.
+    /// Ends the body. `entered` are the windows with which the body began. The body may have moved
+    /// other windows into their places.
     fn end(
         &self,
         windows: &[&WindowCore],

@@ -93,8 +93,8 @@ impl Prepared {
         Ok(Self { superstep, world: world.clone(), epochs, unplanned, origin: String::new() })
     }
 
-    /// Takes zeros for values that are not in the plan, and drops what tickets would get, so that
-    /// [`replay`](Self::replay) runs any plan. This is for measurements.
+    /// Takes zeros for values that are not in the plan, and drops the elements that tickets would
+    /// get, so that [`replay`](Self::replay) runs any plan. This is for measurements.
     #[doc(hidden)]
     #[must_use]
     pub fn with_zeros(mut self) -> Self {
@@ -379,7 +379,7 @@ const CONFLICTS: u64 = 0xc0_4f11_c75f;
 /// looked for.
 ///
 /// # Errors
-/// `RMA_CONFLICT` on each rank that knows of one, and `RMA_SYNC` on the others.
+/// `RMA_CONFLICT` on each rank that knows of a conflict, and `RMA_SYNC` on the others.
 fn without_conflicts(prepared: Prepared, call: &Call) -> Result<Prepared> {
     let world = &prepared.world;
     if !world.checks.is_on() {

@@ -72,8 +72,8 @@ pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
 /// Verifies the schedule of a file of this `name` against its own calls, and returns both.
 ///
 /// # Errors
-/// `PLAN` if the schedule does not do what the calls ask for; `NO_MEM` if that takes more to find
-/// out than the verifier examines.
+/// `PLAN` if the schedule does not do what the calls ask for; `NO_MEM` if checking this takes more
+/// work than the verifier's limit.
 pub(crate) fn verified(schedule: Schedule, name: &str) -> Result<(Patterns, Verified<Schedule>)> {
     let patterns = patterns_of(&schedule);
     let verified = verify(&patterns, schedule).map_err(|error| {
@@ -92,7 +92,7 @@ pub(crate) fn verified(schedule: Schedule, name: &str) -> Result<(Patterns, Veri
 /// # Errors
 /// The error of a file that cannot be read or trusted. `PLAN` if it is for another number of ranks,
 /// or for another pattern; in the second case the error names the first operation that differs,
-/// with its line. If one rank finds an error, all return one.
+/// with its line. If one rank finds an error, all ranks return an error.
 pub(crate) fn load(
     world: &Rc<WorldCore>,
     name: &str,
@@ -256,8 +256,8 @@ impl Ready {
         }
     }
 
-    /// Binds a schedule that every rank makes by itself of the same patterns. It needs no vote,
-    /// since its digest is in each word.
+    /// Binds a schedule that every rank makes by itself of the same patterns. Such a schedule needs
+    /// no vote, since its digest is in each word.
     pub(crate) fn alone(world: &Rc<WorldCore>, schedule: Arc<Verified<Schedule>>) -> Result<Self> {
         let share = schedule.share(Rank::new(world.rank));
         Ok(Self::of(world, Executable::bind(share, world, Port::FENCE)?))
@@ -558,7 +558,7 @@ impl Planned for Ready {
     /// Matches one call of the body with the plan.
     ///
     /// # Errors
-    /// `PLAN` at the first call that is not the planned one.
+    /// `PLAN` at the first call that differs from the planned call.
     fn call(
         &self,
         window: (&WindowCore, WindowId),

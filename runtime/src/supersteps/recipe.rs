@@ -130,7 +130,7 @@ impl<T: PlanValue> PlanValue for Vec<T> {
 }
 
 impl<T: PlanValue, const N: usize> PlanValue for [T; N] {
-    /// Reads `N` values, or one that stands for all.
+    /// Reads `N` values, or one value that is used for all `N`.
     fn from_text(text: &str) -> Option<Self> {
         if let Ok(all) = Vec::from_text(text)?.try_into() {
             return Some(all);
@@ -178,7 +178,7 @@ impl Registered {
     /// Returns the plan of this name.
     ///
     /// # Errors
-    /// `ARG` if there is none, or more than one.
+    /// `ARG` if the program registers no plan of this name, or more than one.
     fn named(name: &str) -> Result<&'static Self> {
         let all = Self::all();
         let message = match &all.iter().filter(|one| one.name == name).collect::<Vec<_>>()[..] {

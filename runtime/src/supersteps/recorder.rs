@@ -24,7 +24,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// downwards, so no world ever has it.
 static NEXT: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// One rank's calls of one superstep, while they are recorded. Its recorders share it.
+/// One rank's calls of one superstep, while they are recorded. All recorders of the recording share
+/// it.
 #[derive(Debug)]
 pub struct Recording {
     shared: Rc<Shared>,
@@ -337,7 +338,7 @@ impl Calls {
     /// Returns a section of this recorder's window, or of another window of the same recording.
     ///
     /// # Errors
-    /// `WIN` for a section of any other window, which is not among those of the superstep.
+    /// `WIN` for a section of any other window, which is not a window of the superstep.
     fn section_of(&self, window: Option<WindowKey>, datatype: Datatype, site: Site) -> Result<Local> {
         let window = match window {
             None => self.window,

@@ -326,17 +326,17 @@ impl<W: Taken, R> Running<W, R> {
 }
 
 impl<W: Taken> Running<W> {
-    /// Waits until the superstep is over, and returns its windows, which hold what they would after
-    /// a [fence](Window::fence).
+    /// Waits until the superstep is over, and returns its windows. They have the same contents as
+    /// after a [fence](Window::fence).
     ///
     /// # Errors
     /// As `replay` of the prepared superstep; in that case the windows are dropped.
     ///
     /// # Cost
-    /// The rest of the superstep: the wait for the other ranks, and what lands here. This rank's
-    /// packs and sends are done. So are its direct copies to ranks that had begun when this rank
-    /// began. Both are done in the order of the schedule, up to the first buffer that a receiver
-    /// two supersteps behind still reads; the steps after that buffer are left.
+    /// The rest of the superstep: the wait for the other ranks, and the elements that land here.
+    /// This rank's packs and sends are done. So are its direct copies to ranks that had begun when
+    /// this rank began. Both are done in the order of the schedule, up to the first buffer that a
+    /// receiver two supersteps behind still reads; the steps after that buffer are left.
     pub fn finish(self) -> Result<W> {
         let Self { mut run, windows, value: () } = self;
         run.finish().map(|()| windows)

@@ -61,7 +61,7 @@ impl<T: PlanSource + ?Sized> PlanSource for &T {
 
 /// The plans that a rank has found at a source.
 pub(super) struct Found {
-    /// Its name, for messages.
+    /// The name of the source, for messages.
     pub(super) name: String,
     /// The plans of all epochs; `None` if the folder has no file for this superstep and number of
     /// ranks.

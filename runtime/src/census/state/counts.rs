@@ -2,8 +2,8 @@
 //! positions of its ranks.
 //!
 //! A rank that has something for another sends it a note directly. For each rank, the ranks of the
-//! world add up how many notes it is to expect, and the numbers of the ranks that send them. So a
-//! rank that lacks one of its notes knows who sends it.
+//! world add up how many notes it is to expect, and the numbers of the ranks that send these notes.
+//! So a rank that lacks only one of its notes knows which rank sends the note.
 //!
 //! In a message a count is two words of four bytes: the number of notes, and the sum of their
 //! senders. The ranks of a group have neighbouring positions, and groups are in the order of their
@@ -150,7 +150,7 @@ impl Counts {
         self.0[halving.position[halving.roles.me] as usize]
     }
 
-    /// Appends what goes to rank `to` on this leg to `out`.
+    /// Appends to `out` the counts for rank `to` on this leg.
     pub(crate) fn pass(&self, halving: &Halving, leg: Leg, to: usize, out: &mut Vec<u8>) {
         let at = match leg {
             Leg::ToLeader => 0..self.0.len(),
@@ -296,7 +296,7 @@ mod tests {
             good
         };
         // In the first round, rank 2 of 4 sends rank 0 its own contribution only; in the second
-        // one, rank 1 sends that of rank 3 as well.
+        // round, rank 1 also sends the contribution of rank 3.
         let (first, second) = (Leg::Round(0), Leg::Round(1));
         for (count, good) in
             [([0, 0], true), ([0, 1], false), ([1, 2], true), ([1, 1], false), ([1, 9], false)]

@@ -1,9 +1,9 @@
 //! [`Items`]: what travels in a [census](fencepost_planner::census) in addition to the call that
 //! each rank is in.
 //!
-//! An item is what one rank has for one other, or for all others: a notification, if windows are
-//! fenced, or bytes of a call that fences none. In a message each item consists of its origin and
-//! its target, its length, and its bytes.
+//! An item is the data that one rank has for one other rank, or for all others: a notification, if
+//! windows are fenced, or bytes of a call that fences none. In a message each item consists of its
+//! origin and its target, its length, and its bytes.
 //!
 //! A rank holds its own items first, then the items of round 0, and so on. The items of one message
 //! keep the order in which their sender held them. Received items are checked as far as possible.
@@ -27,7 +27,7 @@ const ALL: u32 = u32::MAX;
 
 /// The address of a notification that contains its records. If there are more than two records, the
 /// value of the first inline record is the address of all records. If the census is direct, a few
-/// numbers below this one mean the same for windows other than the first. Any other address is the
+/// numbers below `INLINE` mean the same for windows other than the first. Any other address is the
 /// number of frames that came before the notification.
 pub(crate) const INLINE: usize = usize::MAX;
 
@@ -126,7 +126,8 @@ impl Items {
         self.items.iter().filter(|item| item.target != ALL).map(|item| item.origin as usize)
     }
 
-    /// Appends to `out` what goes to rank `to` on this leg. In a reduced census, counts come first.
+    /// Appends to `out` the items for rank `to` on this leg. In a reduced census, counts come
+    /// first.
     pub(crate) fn pass(
         &mut self,
         roles: &Roles,
@@ -158,8 +159,8 @@ impl Items {
         });
     }
 
-    /// Takes in what came from rank `from` on this leg. Returns `None` if no correct rank sends it
-    /// on this leg.
+    /// Takes in the message that came from rank `from` on this leg. Returns `None` if no correct
+    /// rank sends it on this leg.
     pub(crate) fn take(
         &mut self,
         roles: &Roles,
@@ -233,7 +234,7 @@ impl Items {
         Ok(())
     }
 
-    /// Returns the notification that came from `origin`, if it had anything for this rank.
+    /// Returns the notification that came from `origin`, if that rank had anything for this rank.
     #[inline]
     pub(crate) fn notification(&self, origin: usize) -> Option<&Notification> {
         self.said(origin).map(|(_, notification, _)| notification)
@@ -256,9 +257,9 @@ impl Items {
         self.notifications.iter().map(|(origin, notification, _)| (*origin as usize, notification))
     }
 
-    /// Returns what ranks other than `me` gave to this rank alone or to all, by rank, once the
-    /// census has [ended](Self::end). Each entry is the rank, whether its bytes are for all, and
-    /// the bytes.
+    /// Returns the bytes that ranks other than `me` gave to this rank alone or to all, by rank,
+    /// once the census has [ended](Self::end). Each entry is the rank, whether its bytes are for
+    /// all, and the bytes.
     pub(crate) fn given(&self, me: usize) -> impl Iterator<Item = (usize, bool, &[u8])> {
         let others = self.items.iter().filter(move |item| item.origin as usize != me);
         others.map(|item| (item.origin as usize, item.target == ALL, &self.bytes[item.bytes.clone()]))

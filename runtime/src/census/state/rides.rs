@@ -3,10 +3,10 @@
 //! Messages of a census travel to that rank in any case, through ranks in between. Sending a frame
 //! by itself costs more than copying a few bytes on that path. So short frames are piggybacked, up
 //! to the length that the machine model gives ([`short`](fencepost_planner::census::short)). The
-//! number of bytes from each rank is limited too, which bounds what a rank in between copies.
-//! Piggybacked frames are checked on arrival like any other frame. A frame is not piggybacked if
-//! operations of its epoch were sent early to that rank. Such a frame counts those operations, and
-//! could arrive before them if it travelled through other ranks.
+//! number of bytes from each rank is limited too, which bounds the bytes that a rank in between
+//! copies. Piggybacked frames are checked on arrival like any other frame. A frame is not
+//! piggybacked if operations of its epoch were sent early to that rank. Such a frame counts those
+//! operations, and could arrive before them if it travelled through other ranks.
 
 use bytemuck::{Pod, Zeroable};
 use fencepost_transport::bytes::{Reader, Writer};

@@ -145,8 +145,8 @@ fn take_log(window: &WindowCore, from: usize, frame: &Frame) -> Option<()> {
     Some(())
 }
 
-/// Takes in the frames that were sent early. The frame of the fence identifies which of them count;
-/// the sender discarded the others.
+/// Takes in the frames that were sent early. The frame of the fence identifies the early frames
+/// that count; the sender discarded the others.
 pub(super) fn take_early(
     world: &WorldCore,
     window: &WindowCore,
@@ -291,8 +291,8 @@ pub(crate) fn each_arrived(window: &WindowCore, origin: usize, mut act: impl FnM
     }
 }
 
-/// Applies what came from `origin`, whose exposed sections are at the addresses that `exposed`
-/// gives.
+/// Applies the operations that came from `origin`. Its exposed sections are at the addresses that
+/// `exposed` gives.
 pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usize, exposed: Exposed<'_>) {
     let remembered = &mut *window.fence.remembered.borrow_mut();
     let Remembered { got, arrived, spare, early, applied, .. } = remembered;
@@ -350,8 +350,8 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
 
 /// Returns the memory of applied payloads to the transport.
 ///
-/// This is a separate call, since fences of ranks that all reach each other's memory have no use
-/// for it, and its loop would take registers from them.
+/// This is a separate call, because its loop would take registers from the fences of ranks that all
+/// reach each other's memory. Such fences do not need the loop.
 #[cold]
 #[inline(never)]
 pub(crate) fn recycle(window: &WindowCore, endpoint: &mut Endpoint) {

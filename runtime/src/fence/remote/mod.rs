@@ -52,8 +52,8 @@ pub(crate) struct Sent {
     pub(crate) changed: bool,
 }
 
-/// Sends what `window` has for `to`, if anything. Gets from a rank that is reached are sent only if
-/// they are `listed`.
+/// Sends the operations that `window` has for `to`, if there are any. Gets from a rank that is
+/// reached are sent only if they are `listed`.
 pub(crate) fn send(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -153,7 +153,7 @@ unsafe fn post(
     Ok(())
 }
 
-/// Sends `to` what is in its outbox, before the fence.
+/// Sends `to` the operations in its outbox, before the fence.
 ///
 /// # Errors
 /// The frame was not posted: `to` has left, or the world has ended. The fence finds that out too,
@@ -190,8 +190,8 @@ pub(crate) fn send_early(
 }
 
 impl WindowCore {
-    /// Sends an operation that was collected for `target`, and all operations before it, if its
-    /// mode requests that and all sections before it were read.
+    /// Sends an operation that was collected for `target`, and all operations before it, if the
+    /// operation's mode requests that and all sections of earlier operations were read.
     pub(crate) fn send_eagerly(&self, target: usize, mode: Mode) {
         let world = &self.world;
         if !self.peers.far || target == world.rank {

@@ -27,7 +27,7 @@ pub(crate) struct FenceState {
     pub(crate) kept: RefCell<Vec<(usize, u64, Vec<u8>)>>,
     /// The number of frames posted to each rank on the port of fences.
     posts: RefCell<Vec<u64>>,
-    /// A buffer for copies of what others have exposed to this rank.
+    /// A buffer for copies of sections that others have exposed to this rank.
     pub(crate) copied: Cell<Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! [`Remembered`]: what a window remembers of the frames that it sent and received.
+//! [`Remembered`]: the data that a window remembers about the frames that it sent and received.
 
 use crate::collect::description::Description;
 use fencepost_transport::{Payload, Record};
@@ -23,8 +23,8 @@ pub(crate) struct Remembered {
     pub(crate) spare: Vec<Vec<u8>>,
     /// A buffer into which descriptions of frames that were sent early are read, one after another.
     pub(crate) early: Description,
-    /// The elements that operations in notifications of a fence touch, as one put for each, by
-    /// origin. Noted only if a check needs them.
+    /// The elements that operations in notifications of a fence touch. Each entry is an origin and
+    /// a put on one element. Noted only if a check needs them.
     pub(crate) riders: Vec<(usize, Record)>,
     /// The counts of what was sent early, for each rank.
     pub(crate) left: Vec<Left>,
@@ -39,7 +39,7 @@ pub(crate) struct Remembered {
 pub(crate) struct Left {
     /// The number of frames in this epoch.
     pub(crate) frames: u32,
-    /// The number of bytes in them.
+    /// The number of bytes in these frames.
     pub(crate) bytes: u64,
     /// The bytes that operations on more than one element have in these frames.
     pub(crate) wide: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Sendings {
     pub(crate) description: Vec<u8>,
     /// Whether the last of these epochs had any operations.
     pub(crate) any: bool,
-    /// Whether some of them had been sent early.
+    /// Whether some operations of that epoch had been sent early.
     pub(crate) early: bool,
 }
 
@@ -93,8 +93,8 @@ impl Memory<Sendings> {
         (slot, same, changed)
     }
 
-    /// Returns the slot of this line. A line without a slot gets a new one, or that of another
-    /// line.
+    /// Returns the slot of this line. A line without a slot gets a new slot, or takes the slot of
+    /// another line.
     fn slot_of(&mut self, key: usize) -> usize {
         if let Some(slot) = self.slots.iter().position(|(other, _)| *other == key) {
             return slot;

@@ -46,8 +46,8 @@ pub(crate) enum Awaited<'a> {
 
 /// The queue of a lock that this rank waits in.
 pub(crate) trait LockQueue {
-    /// Returns the rank that holds the lock and does not leave it on its own, if there is one. This
-    /// rank waits for it.
+    /// Returns the rank that this rank waits for: the rank that holds the lock and does not leave
+    /// the lock on its own, if there is such a rank.
     fn holder(&self) -> Option<usize>;
 
     /// Describes a rank that holds the lock: the line at which it took the lock, and the ranks that
@@ -68,7 +68,7 @@ pub(crate) trait LockQueue {
     }
 
     /// Returns how much this rank has sent in this wait only to find out which rank holds the lock.
-    /// No rank waits for these frames.
+    /// No other rank waits for such requests.
     fn asked(&self) -> u64 {
         0
     }
@@ -102,16 +102,16 @@ struct Lasting {
     since: Instant,
     /// The waited time at which the wait is next reported.
     next: Option<Duration>,
-    /// The count of what this rank had sent when the wait was entered into the table; `None` if it
+    /// How much this rank had [`sent`] when the wait was entered into the table; `None` if the wait
     /// is not in the table.
     shown: Option<u64>,
     /// Whether the awaited rank had entered the same call before its wait was read.
     same_call: bool,
     /// The number of the awaited rank's wait that was read before this look.
     read: u64,
-    /// The other ranks of the wait in the table. Each entry also has whether something that this
-    /// rank sends ends the wait, and the number of this rank's own wait that was read before this
-    /// look.
+    /// The other ranks of the wait in the table, each with a flag and a number. The flag is whether
+    /// something that the rank sends ends the wait. The number is the number of the rank's own
+    /// wait, as read before this look.
     others: Vec<(usize, bool, u64)>,
     /// The wait-for cycle or the knot that this rank is in.
     cycle: Option<Vec<Waiting>>,
@@ -157,7 +157,7 @@ impl<'a> Watch<'a> {
         self
     }
 
-    /// Marks the wait as one in an exchange of all ranks of the world.
+    /// Marks the wait as part of an exchange of all ranks of the world.
     #[inline]
     pub(crate) fn of_all(mut self) -> Self {
         self.of_all = true;
@@ -185,8 +185,8 @@ impl<'a> Watch<'a> {
     /// Begins a new wait if another rank now holds the lock, and returns whether the wait is still
     /// the same.
     ///
-    /// A holder leaves a lock without sending anything to this rank, so a wait for it is over as
-    /// soon as it has left.
+    /// A holder leaves a lock without sending anything to this rank, so a wait for the holder is
+    /// over as soon as it has left the lock.
     fn follow(&mut self) -> bool {
         let Awaited::Lock(queue) = self.awaited else { return true };
         let holder = queue.holder();
@@ -302,8 +302,8 @@ impl<'a> Watch<'a> {
             return;
         }
         if sent(endpoint, self.awaited) != shown {
-            // Another rank may wait for something that this rank has sent while it looked, so a new
-            // wait begins.
+            // This rank has sent something while it looked, and another rank may wait for that, so
+            // a new wait begins.
             (lasting.shown, lasting.cycle) = (None, None);
             waits.end(rank);
             return;
@@ -347,8 +347,8 @@ impl<'a> Watch<'a> {
     /// Ends the world if the wait is for an exchange of all ranks and a rank has left before it
     /// came to the exchange.
     ///
-    /// No rank can then complete the exchange, even if this rank waits for another one. Called
-    /// after [`woke`](Self::woke).
+    /// No rank can then complete the exchange, even if this rank waits for a rank that has not
+    /// left. Called after [`woke`](Self::woke).
     #[cold]
     pub(crate) fn find_left(&self, endpoint: &mut Endpoint) {
         if !self.is_of_a_census() {
@@ -515,7 +515,7 @@ fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usi
 }
 
 /// Ends the world if a rank has sent this rank a message of a census that this rank does not take.
-/// Such a rank does not send what this rank waits for.
+/// Such a rank does not send the messages that this rank waits for.
 fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
     if world.census.may_switch() {
         return; // the message may be of the next exchange
@@ -533,7 +533,7 @@ fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
 /// Ends the world because this rank and another rank take different censuses, and returns the
 /// reason.
 ///
-/// Each waits for what the other does not send.
+/// Each of the two ranks waits for messages that the other does not send.
 #[cold]
 pub(crate) fn censuses_differ(
     world: &WorldCore,

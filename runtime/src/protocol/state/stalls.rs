@@ -30,8 +30,8 @@ pub struct Stall {
     /// The name of the superstep, if it has one.
     #[doc(hidden)]
     pub superstep: Option<&'static str>,
-    /// The number of the superstep in its world; every fence and every collective call has one. For
-    /// a superstep that synchronises by posts and starts, it is the number of its run.
+    /// The number of the superstep in its world; every fence and every collective call has such a
+    /// number. For a superstep that synchronises by posts and starts, it is the number of its run.
     #[doc(hidden)]
     pub number: u32,
     /// The file of the call.

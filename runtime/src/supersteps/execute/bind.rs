@@ -24,8 +24,8 @@ use std::sync::Arc;
 ///
 /// The reader reports its releases, without a request, after half of this number of runs. So no
 /// rank waits for a reader that has made the same number of runs, and the amount of unread data is
-/// bounded. The number is at least 2, even if a cap on staging memory leaves one copy: the other
-/// copy is the transport's.
+/// bounded. The number is at least 2, even if a cap on staging memory leaves one copy: the
+/// transport holds the other copy.
 pub(crate) fn lead(bytes: usize) -> usize {
     let runs = 2 * UNREPORTED_BYTES / (bytes as u64).max(1);
     runs.clamp(2, 2 * UNREPORTED) as usize
@@ -209,7 +209,7 @@ impl Executable {
         })
     }
 
-    /// Replaces the program by that of another, unverified schedule for the same calls.
+    /// Replaces the program by the program of another, unverified schedule for the same calls.
     #[cfg(test)]
     pub(crate) fn damage(&mut self, schedule: &Schedule, world: &WorldCore) -> Result<()> {
         let program = &schedule.classes[schedule.class_of[self.rank]];
@@ -221,8 +221,8 @@ impl Executable {
         Ok(())
     }
 
-    /// Returns whether its plan counts its runs separately from the world. It then has a separate
-    /// port.
+    /// Returns whether the plan counts its runs separately from the world. Such a plan has a
+    /// separate port.
     #[inline(always)]
     pub(crate) fn is_apart(&self) -> bool {
         self.port != Port::FENCE
@@ -255,7 +255,7 @@ impl Executable {
         &mut self.locals[start..start + bytes]
     }
 
-    /// Checks that these windows are what the program needs.
+    /// Checks that these windows fit the program.
     pub(crate) fn check(&self, windows: &[&WindowCore], call: &Call, world: &WorldCore) -> Result<()> {
         let program = self.program();
         if windows.len() != self.share.windows.len() {

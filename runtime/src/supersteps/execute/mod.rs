@@ -7,15 +7,15 @@
 //! can know: a rank that is in another superstep, has failed or has left.
 //!
 //! Every frame carries the word of the superstep and the rest of its hash, and every await compares
-//! both (W1). A run that fails ends the world, because ranks further away may have gone on. It
-//! returns only when no other rank can touch this rank's windows any more.
+//! both (W1). A run that fails ends the world, because ranks further away may have gone on. Such a
+//! run returns only when no other rank can touch this rank's windows any more.
 //!
 //! # Posts and starts
 //!
-//! A schedule that synchronises by posts and starts is run by its partners alone. Its frames have a
-//! separate port. Its word contains the number of the run, counted by the plan, instead of the
-//! number of the superstep in the world. The waits are those of the schedule, and they suffice for
-//! these reasons:
+//! A schedule that synchronises by posts and starts is run by its partners alone. The frames of
+//! such a schedule have a separate port. Its word contains the number of the run, counted by the
+//! plan, instead of the number of the superstep in the world. The waits are those of the schedule,
+//! and they suffice for these reasons:
 //! - W1: an entry's word contains the plan, the run and the windows, and is compared before memory
 //!   is touched. The frames of the n-th run of one rank meet those of the n-th run of the other,
 //!   since frames are first in, first out, and a run takes all its frames. If a rank does something

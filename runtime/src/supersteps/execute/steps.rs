@@ -319,10 +319,10 @@ fn look_for<'w, const WAITS: bool, const APART: bool, R>(
     if WAITS { wait_for::<APART, _>(endpoint, run, peer, watch, look).map(Some) } else { Ok(look(endpoint)?) }
 }
 
-/// Waits for something from `peer`, in the superstep of this word. Notices when the peer is
-/// elsewhere and will not send it, unless the superstep is `APART` from those that ranks announce.
-/// Everything that this rank has begun makes progress meanwhile. This is inlined, since a separate
-/// function costs a twentieth of a small halo.
+/// Waits for something from `peer`, in the superstep of this word. Notices when the peer is in
+/// another superstep and will not send anything for this superstep, unless the superstep is `APART`
+/// from those that ranks announce. Everything that this rank has begun makes progress meanwhile.
+/// This is inlined, since a separate function costs a twentieth of a small halo.
 #[inline(always)]
 fn wait_for<'w, const APART: bool, R>(
     endpoint: &mut Endpoint,
@@ -345,8 +345,8 @@ fn wait_for<'w, const APART: bool, R>(
             world.notice(endpoint, (!APART).then_some((word >> 32) as u32));
         }
         world.advance(endpoint);
-        // A peer that has entered a later superstep, or another one in place of this one, posts
-        // nothing more for this one.
+        // A peer that has entered a later superstep, or another superstep in place of this one,
+        // posts nothing more for this superstep.
         let at = endpoint.announced(peer);
         let elsewhere = !APART && at != word && !earlier(at, word);
         if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
