@@ -187,8 +187,8 @@ pub(crate) struct Outbox {
     /// The place of the elements, if they are not in `bytes`: a section of this rank's memory that
     /// goes to a rank which does not reach it.
     section: Option<(*const u8, usize)>,
-    /// An empty list that keeps memory for `wide`, used when all of it is described in another
-    /// order.
+    /// An empty list that keeps memory for `wide`. [`describe_runs`](Self::describe_runs) swaps the
+    /// two lists when it builds `wide` again.
     spare: Vec<DatatypeOperation>,
 }
 

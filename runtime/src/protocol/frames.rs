@@ -43,8 +43,8 @@ pub(crate) mod kind {
     pub(crate) const ACCESS: u32 = 15;
     /// An access that was dropped, or that requested elements that are not exposed to it.
     pub(crate) const FAILED: u32 = 16;
-    /// Sent before a post or an access if conflicts are checked: the sender's vector clock, and for
-    /// an access also its calls.
+    /// Sent before a post or an access if a check is on: the sender's vector clock, and for an
+    /// access also its calls.
     pub(crate) const CHECK: u32 = 19;
     /// To an attendant: a request for the elements that an access gets. `extra` is the window.
     pub(crate) const ASK: u32 = 17;

@@ -226,8 +226,8 @@ impl Drop for Run {
     }
 }
 
-/// The windows that a superstep takes when it is begun: one, a list, or a tuple of up to six of
-/// these.
+/// The windows that a superstep takes when it is begun: one window, a list of windows, or a tuple
+/// of up to six windows or lists.
 pub trait Taken: Sized {
     /// The type that gives access to each of them.
     type Lent<'r>

@@ -415,8 +415,8 @@ mod tests {
         };
         let to_speaker = [0, 2, 3, 4, 5, ALL].map(|target| (1, target));
         assert_eq!(taken(0, Leg::ToLeader, 1), to_speaker);
-        // From the third host: its items for the first one and for all. What goes on to the second
-        // has come in this round.
+        // From the third host: its items for the first host and for all. The items that go on to
+        // the second host have come in this round.
         assert_eq!(
             taken(0, Leg::Round(0), 5),
             [(5, 0), (5, 1), (5, 2), (5, 3), (5, 4), (5, ALL)]

@@ -256,7 +256,7 @@ fn check_exposed(
 
 /// Returns the number of bytes that are exposed to one rank: the `before` bytes and the bytes of
 /// this section of a part of `len` elements. Returns `None` if the section may not be exposed. A
-/// section that names elements repeatedly may not fit in memory if it has to be staged.
+/// section may name elements repeatedly, and may then not fit in memory if it has to be staged.
 pub(crate) fn exposed(before: usize, section: &Datatype, len: usize, size: usize) -> Option<usize> {
     let all = before.checked_add(section.size().checked_mul(size)?)?;
     (section.size() <= len && all <= most_answered(len, size)).then_some(all)
