@@ -17,8 +17,8 @@ pub(crate) const DIFFERS: u32 = 32;
 pub(crate) const FEW: u32 = 64;
 /// The flags that reach all ranks if any rank has them. The others are between two ranks.
 pub(crate) const OF_ALL: u32 = FAILED | CHANGED | DIFFERS | FEW;
-/// The first bit of an eight-bit digest in the flags. It is of the prepared supersteps that were
-/// run since the last exchange in which all ranks agreed.
+/// The first bit of an eight-bit digest in the flags. The digest is of the prepared supersteps that
+/// were run since the last exchange in which all ranks agreed.
 pub(crate) const RUNS: u32 = 8;
 /// The first bit of the number of the call that the rank is in.
 pub(crate) const CALL: u32 = 16;

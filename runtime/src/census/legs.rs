@@ -54,7 +54,7 @@ impl Exchange<'_> {
         if flags & (FAILED | DIFFERS) != 0 {
             return Ok((items, None));
         }
-        // Its frame was not of this exchange, although all ranks are in it.
+        // The frame of `from` was not of this exchange, although all ranks are in this exchange.
         if let Some(from) = stray {
             return Err(self.forged(from));
         }
@@ -160,9 +160,9 @@ impl Exchange<'_> {
     /// Returns whether `from` may send this notification in a census in which all ranks agree.
     ///
     /// `from` must be in the same call as this rank, whose flags are `mine`. Only ranks that reach
-    /// each other read each other's memory, and wait for that. Only such ranks put records into
-    /// notifications. Records are applied without a check, because these notifications come through
-    /// shared memory all the way.
+    /// each other read each other's memory, and wait for such reads. Only such ranks put records
+    /// into notifications. Records are applied without a check, because these notifications come
+    /// through shared memory all the way.
     fn may_send(&self, from: usize, theirs: &Notification, mine: u32) -> bool {
         let between = READS | EXPOSES | LISTED;
         let same = (theirs.flags ^ mine) & !(between | CHANGED) == 0 || without(Wait::Word);
@@ -247,7 +247,7 @@ mod tests {
             let world = ranks(3).transport(transport).census(Census::Direct);
             let ended = world.run(|world| {
                 let error = if world.rank() == 1 {
-                    // As a rank with a sparse census does.
+                    // This rank posts a message, as a rank with a sparse census does.
                     let core = world.core();
                     let endpoint = &mut *core.endpoint.borrow_mut();
                     let head = header(5 << 32, kind::CENSUS, 0);

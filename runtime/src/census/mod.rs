@@ -12,9 +12,10 @@
 //! message of a chain was sent after the message before it had arrived. So every rank was in the
 //! exchange.
 //!
-//! The digest of a message includes the number of its census, which is the same on all ranks since
-//! they exchange in turn. A message that was lost, doubled or early can put a message of another
-//! census in the place of one of this census. The digest shows that it does not belong here.
+//! The digest of a message includes the number of its census, which is the same on all ranks
+//! because all ranks take the same exchanges in the same order. If a message was lost, duplicated
+//! or sent early, a rank may receive a message of another census in place of the awaited one. The
+//! digest shows that this message belongs to another census.
 //!
 //! Frames of operations go to their targets directly, and are posted before the first message.
 //! Frames that arrive before the census has counted them are set aside. The rank waits for frames
@@ -52,7 +53,7 @@ impl Exchange<'_> {
     #[cold]
     pub(crate) fn quit(&mut self, lost: &Lost) -> Error {
         let (world, rank) = (self.world, self.world.rank);
-        // Other ranks wait only for this rank, not for the lost one.
+        // Other ranks wait only for this rank, not for the lost rank.
         let lost = world.end_for(self.endpoint, lost.clone());
         if world.reach.is_some && !self.windows.is_empty() {
             for peer in (0..world.size).filter(|&peer| peer != rank) {

@@ -1,6 +1,6 @@
-//! Notes of a reduced census: what a rank has for one other rank, sent directly.
+//! Notes of a reduced census: the items that a rank has for one other rank, sent directly.
 //!
-//! Bytes that it has for all others go with the counts instead
+//! Bytes that a rank has for all others go with the counts instead
 //! ([`counts`](crate::census::state::counts)). A rank posts its notes before its first message of
 //! the census, each behind the frames of operations for the same rank. When the census is complete
 //! and all agree, a rank knows how many notes it lacks and looks for them in the frames of all
@@ -58,7 +58,7 @@ impl Exchange<'_> {
             expected = left;
         }
         // The rank knows which ranks it waits for if one note is left, or if all remaining ranks
-        // have one.
+        // have a note for it.
         let is_known =
             |expected: Count, silent: &[usize]| expected.notes < 2 || expected.notes as usize >= silent.len();
         if !is_known(expected, &silent) {
@@ -124,8 +124,8 @@ enum Looked {
 }
 
 /// Returns whether nothing of `from` is in transit, as far as the transport knows. The caller found
-/// nothing after `from` had announced `announced`. If that is a later exchange, `from` had posted
-/// its notes of this exchange before.
+/// nothing after `from` had announced the exchange `announced`. If `announced` is a later exchange
+/// than this one, `from` had already posted its notes of this exchange.
 fn has_none(world: &WorldCore, endpoint: &mut Endpoint, announced: u64, from: usize) -> bool {
     let later = ((announced >> 32) as u32).wrapping_sub(world.calls.supersteps()) as i32 > 0;
     later && endpoint.drained(from)
@@ -137,7 +137,7 @@ fn look(world: &WorldCore, endpoint: &mut Endpoint, items: &mut Items, from: usi
         let frame = match world.poll(endpoint, from) {
             Ok(Some(frame)) => frame,
             Ok(None) => return Ok(Looked::Nothing),
-            // A rank that has nothing for this one may have left since.
+            // A rank that has nothing for this rank may have left since.
             Err(Lost { how: Loss::Left(Leave::Finished), .. }) => return Ok(Looked::Other),
             Err(lost) => return Err(lost),
         };
@@ -165,7 +165,7 @@ pub(super) fn set_aside(endpoint: &mut Endpoint, items: &mut Items, from: usize,
 /// Takes in a note of this exchange, and releases it.
 ///
 /// # Errors
-/// The note is not what a rank sends: the world ends.
+/// The note is not a note that a correct rank sends: the world ends.
 pub(super) fn take(
     world: &WorldCore,
     endpoint: &mut Endpoint,

@@ -34,8 +34,8 @@ pub(crate) fn of_one(notification: &mut Notification, place: usize, records: &[R
     }
 }
 
-/// Adds the records of the windows at these two places to the notification: one of each by value,
-/// otherwise by their address and number.
+/// Adds the records of the windows at these two places to the notification: one record of each
+/// window by value, more by their address and number.
 pub(crate) fn of_two(
     notification: &mut Notification,
     (first, ones): (usize, &[Record]),

@@ -4,10 +4,11 @@
 //! The sender assigns the numbers, 256 for each receiver and stream of frames. If it needs another
 //! number, the datatype that was used least recently loses its number. The receiver keeps the
 //! datatypes that it receives, in order. So both ranks always have the same list, and the memory
-//! for one sender is bounded. Requests are read by an attendant, which may have refused one without
-//! reading it. If it does not know a number it reports that, and the sender begins again without
-//! any. A rank reads all posts and accesses, each once and in order, unless it ends the world or
-//! has dropped the window. So no rank sends an unknown number in them.
+//! for one sender is bounded. An attendant reads requests, and may have refused an earlier request
+//! without reading it. If the attendant does not know a number, it reports that, and the sender
+//! begins again without any numbers. A rank reads all posts and accesses, each once and in order,
+//! unless it ends the world or has dropped the window. So posts and accesses never contain an
+//! unknown number.
 //!
 //! ```text
 //! 0 form              a datatype, which gets no number
@@ -66,7 +67,7 @@ pub(crate) type Read = (Arc<[u8]>, usize);
 /// Why a datatype cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unread {
-    /// It has a number that is not known here.
+    /// Its number is not known here.
     Missing,
     /// No correct rank writes it.
     Invalid,
@@ -222,7 +223,8 @@ mod tests {
         form
     }
 
-    /// Writes `form`, compares what is read of it, and returns the number of bytes that it takes.
+    /// Writes `form`, checks that reading returns the same form, and returns the number of bytes
+    /// written.
     fn passed(named: &mut Named, numbered: &mut Numbered, form: &[u8]) -> usize {
         let mut bytes = Vec::new();
         named.write(form, &mut bytes);

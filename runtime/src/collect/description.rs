@@ -16,13 +16,13 @@ pub(crate) struct FrameHead {
     pub(crate) slot: u8,
     /// Whether the description is the one in that slot, and is left out.
     pub(crate) same: bool,
-    /// Whether the elements of datatype operations were in the frame before.
+    /// Whether the elements of datatype operations came in the preceding frame.
     pub(crate) lent: bool,
     pub(crate) zero: u8,
     pub(crate) records: u32,
     /// The length of the description in bytes.
     pub(crate) described: u64,
-    /// The number of the epoch among the sender's.
+    /// The number of the epoch, as the sender counts its epochs.
     pub(crate) epoch: u32,
     /// How many frames of that epoch were sent early.
     pub(crate) early: u32,
@@ -44,8 +44,8 @@ const EXPOSED: u8 = 1 << 7;
 pub(crate) struct Description {
     pub(crate) heads: Vec<u64>,
     pub(crate) wide: Vec<DatatypeOperation>,
-    /// The elements that gets read: the displacement of one element, or [`FAR`] for the next of
-    /// `far`.
+    /// The elements that gets read: the displacement of one element, or [`FAR`] for the next
+    /// datatype of `far`.
     pub(crate) gets: Vec<u64>,
     pub(crate) far: Vec<Datatype>,
 }
@@ -107,8 +107,8 @@ pub(crate) fn describe_by(
 }
 
 /// Ends a frame: appends the elements and writes the head, with the counts. The elements of
-/// datatype operations are left out if they were `lent` in the frame before. Returns the length of
-/// the description in bytes.
+/// datatype operations are left out if they were `lent` in the preceding frame. Returns the length
+/// of the description in bytes.
 pub(crate) fn fill(frame: &mut Vec<u8>, outbox: &Outbox, head: FrameHead) -> usize {
     let described = frame.len() - HEAD;
     let head = FrameHead { records: outbox.records.len() as u32, described: described as u64, ..head };

@@ -1,9 +1,9 @@
 //! [`FastPath`]: the fast path of an operation on one small element to its target.
 //!
-//! Two comparisons decide whether an operation takes it: its displacement with the fast path's
-//! bound, and the place of the next record with the end of the room. Every other reason for the
-//! slow path (NOSUCCEED, calls that are matched with a plan, memory that is not reached) sets the
-//! bound to 0 beforehand.
+//! Two comparisons decide whether an operation takes the fast path: the operation's displacement is
+//! compared with the fast path's bound, and the place of the next record with the end of the room.
+//! Every other reason for the slow path (NOSUCCEED, calls that are matched with a plan, memory that
+//! is not reached) sets the bound to 0 beforehand.
 
 use crate::collect::log::LogWriter;
 use fencepost_transport::Record;
@@ -63,7 +63,7 @@ impl FastPath {
         self.memory.get()
     }
 
-    /// Leads the fast path to the elements at `memory`, for displacements below `below`.
+    /// Points the fast path to the elements at `memory`, for displacements below `below`.
     pub(crate) fn lead(&self, memory: *const u8, below: usize) {
         self.memory.set(memory);
         self.below.set(below);

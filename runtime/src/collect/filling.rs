@@ -1,5 +1,5 @@
-//! [`Filling`]: what a window has collected for its next fence, in addition to the records in its
-//! outboxes.
+//! [`Filling`]: the operations that a window has collected for its next fence, in addition to the
+//! records in its outboxes.
 
 use crate::collect::log::LogWriter;
 use crate::collect::operands::Apply;
@@ -8,8 +8,8 @@ use crate::collect::pending::{Asking, Get, Pending};
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 
-/// What a window has collected for its next fence, in addition to the records in its outboxes, and
-/// how it collects.
+/// The operations that a window has collected for its next fence, in addition to the records in its
+/// outboxes, and how the window collects.
 pub(crate) struct Filling {
     /// Which of the two sets of outboxes is being filled.
     pub(crate) set: Cell<usize>,
@@ -30,7 +30,7 @@ pub(crate) struct Filling {
     /// This window, in the form in which [`Streaks`](crate::collect::pending::Streaks) records
     /// whose gets are collected.
     pub(crate) asking: Asking,
-    /// Applies records to a window of this element type.
+    /// The function that applies records to a window of this element type.
     pub(crate) apply: Apply,
 }
 

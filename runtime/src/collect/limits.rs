@@ -9,8 +9,8 @@
 //! - A notification needs to report only whether there is something, and the exact number only if
 //!   it is small. So its count saturates ([`count_more`]).
 
-/// Returns whether the superstep of `word` comes before that of `than`, by the numbers in their
-/// high halves.
+/// Returns whether the superstep of `word` comes before the superstep of `than`, by the numbers in
+/// the high halves of these words.
 pub(crate) fn earlier(word: u64, than: u64) -> bool {
     let (number, than) = ((word >> 32) as u32, (than >> 32) as u32);
     than.wrapping_sub(number) as i32 > 0
@@ -120,7 +120,8 @@ mod tests {
             let mut u = world.window::<u64>(4)?;
             u.set_mode(Mode::Aggressive);
             let peer = 1 - world.rank();
-            // The maximum number of frames have left, all but one of them long ago.
+            // The counter starts as if the maximum number of frames, except one, had been sent
+            // early.
             u.core().fence.remembered.borrow_mut().begin_at(peer, u32::MAX - 1);
             u.put([1]).to(peer, 0)?;
             u.put([2]).to(peer, 1)?;

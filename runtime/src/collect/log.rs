@@ -45,7 +45,8 @@ impl<R> Default for Log<R> {
 }
 
 impl<R> Log<R> {
-    /// Returns an empty log. Its records go to this memory while it has room, else to the heap.
+    /// Returns an empty log. Its records go to this memory while the memory has room, else to the
+    /// heap.
     pub(crate) fn on(memory: Memory) -> Self {
         Self { start: NonNull::dangling(), len: 0, room: 0, store: None, memory, most: usize::MAX }
     }
@@ -104,7 +105,7 @@ impl<R: Copy> Log<R> {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 
-    /// Makes room for `more` records, and returns whether there is.
+    /// Makes room for `more` records, and returns whether there is room.
     #[must_use]
     pub(crate) fn reserve(&mut self, more: usize) -> bool {
         more <= self.room - self.len || self.grow(more)
@@ -136,8 +137,8 @@ impl<R: Copy> Log<R> {
 }
 
 impl<R: Pod> Log<R> {
-    /// Adds `more` records, for which there is [room](Self::reserve). They are zero, or keep what
-    /// was there before they were forgotten.
+    /// Adds `more` records, for which there is [room](Self::reserve). Each of them is zero, or has
+    /// the content of an earlier record that was forgotten.
     pub(crate) fn append(&mut self, more: usize) -> &mut [R] {
         assert!(more <= self.room - self.len, "room was made before");
         let first = self.len;
@@ -166,40 +167,40 @@ impl<R: Copy> LogWriter<R> {
         room
     }
 
-    /// Prefetches the lines that it will write soon: another processor has them if it read them
-    /// last.
+    /// Prefetches the cache lines that the writer will write soon. Another processor may have read
+    /// these lines last, and then has them in its cache.
     #[inline(always)]
     pub(crate) fn fetch_ahead(&self) {
         fetch_to_write(self.next.get().wrapping_byte_add(AHEAD));
     }
 
-    /// Returns whether it fills a log that has no records. If it fills no log, the log itself
-    /// [decides](Self::has_none).
+    /// Returns whether this writer fills a log that has no records. If the writer fills no log,
+    /// [`has_none`](Self::has_none) answers for a given log.
     #[inline(always)]
     pub(crate) fn fills_none(&self) -> bool {
         let next = self.next.get();
         next == self.start.get() && !next.is_null()
     }
 
-    /// Returns whether there are no records in `log`, which it fills, if it fills any. Records that
-    /// are not counted yet are included.
+    /// Returns whether `log` has no records. If this writer fills a log, that log is `log`. Records
+    /// that are not counted yet are included.
     pub(crate) fn has_none(&self, log: &Log<R>) -> bool {
         let next = self.next.get();
         if next.is_null() { log.len == 0 } else { next == log.start.as_ptr() }
     }
 
-    /// Returns the record in `log`, which it fills, if there is exactly one.
+    /// Returns the record in `log`, which this writer fills, if there is exactly one record.
     #[inline]
     pub(crate) fn only<'l>(&self, log: &'l Log<R>) -> Option<&'l R> {
         if self.next.get() != log.start.as_ptr().wrapping_add(1) {
             return None;
         }
-        // SAFETY: it fills the log, and has written one record at its start.
+        // SAFETY: the writer fills the log, and has written one record at the log's start.
         Some(unsafe { log.start.as_ref() })
     }
 
-    /// Returns the number of records in `log`, which it fills, if it fills any. Records that are
-    /// not counted yet are included.
+    /// Returns the number of records in `log`. If this writer fills a log, that log is `log`.
+    /// Records that are not counted yet are included.
     pub(crate) fn count(&self, log: &Log<R>) -> usize {
         let next = self.next.get();
         // SAFETY: `lower` began at the log's end, and `write` advanced record by record, inside its
@@ -207,14 +208,14 @@ impl<R: Copy> LogWriter<R> {
         if next.is_null() { log.len } else { unsafe { next.offset_from_unsigned(log.start.as_ptr()) } }
     }
 
-    /// Forgets all records of `log`, which it fills.
+    /// Forgets all records of `log`, which this writer fills.
     #[inline]
     pub(crate) fn rewind(&self, log: &Log<R>) {
         debug_assert!(!self.next.get().is_null(), "it fills no log");
         self.next.set(log.start.as_ptr());
     }
 
-    /// Fills `log` from here on, until it is lifted.
+    /// Fills `log` from here on, until this writer is lifted.
     ///
     /// # Safety
     /// Until then the log is not moved, and no other code touches it.
@@ -233,8 +234,8 @@ impl<R: Copy> LogWriter<R> {
         self.end.set(null_mut());
     }
 
-    /// Counts in `log` what was written since the writer was lowered on it, if it was. Afterwards
-    /// there is no room.
+    /// Adds to the length of `log` the records that were written since this writer was lowered on
+    /// it, if it was. Afterwards the writer has no room.
     ///
     /// # Safety
     /// The writer was lowered on no other log since it was last lifted.

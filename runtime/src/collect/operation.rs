@@ -53,7 +53,8 @@ pub enum SourceData<'a, T> {
     /// These elements of a slice, in the order of the datatype: packed at the call, and free at
     /// once.
     Part(&'a [T], Datatype),
-    /// A section of the window that the call is on (`None`) or of another one; read at the fence.
+    /// A section of the window that the call is on (`None`) or of another window; read at the
+    /// fence.
     Section(Option<WindowKey>, Cow<'a, Datatype>),
 }
 
@@ -92,12 +93,12 @@ impl<'a, T: Element> SourceData<'a, T> {
     note = "a source is a slice, array or `Vec` of elements (`&values`, `[x]`), a pair of one and a range or `Datatype` that names elements of it, a range or `Datatype` (a section of the window itself), or `other.section(..)`"
 )]
 pub trait Source<T: Element> {
-    /// Returns the elements that were given.
+    /// Returns the elements of the source.
     #[doc(hidden)]
     fn data(&self) -> SourceData<'_, T>;
 
-    /// Returns the value if the source is one small element whose value is already known. Then it
-    /// need not be in memory.
+    /// Returns the value if the source is one small element whose value is already known. Then the
+    /// value need not be in memory.
     #[doc(hidden)]
     #[inline]
     fn one(&self) -> Option<T> {
@@ -125,7 +126,8 @@ pub trait Source<T: Element> {
 /// [sources](Source) that are read at the call.
 ///
 /// Sections are excluded, because the access does not hold the memory of its window.
-/// [`Window::packed`](crate::Window::packed) names elements of it that are read at the call.
+/// [`Window::packed`](crate::Window::packed) names elements of the window that are read at the
+/// call.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the source of a put of `{T}` in an access",
     note = "an access reads its sources at the call: use a slice, array or `Vec` of elements, a pair of one and a range or `Datatype` that names elements of it, or `window.packed(..)`"
@@ -179,7 +181,8 @@ impl<T: Element, V: AsRef<[T]>, D: Clone + Into<Datatype>> Source<T> for (V, D) 
     note = "give a range (`0..4`), a `Datatype`, or `v.section(..)` of another window; a single element of a slice is `u[..].get(i)` or `u[i]`"
 )]
 pub trait Section<T: Element> {
-    /// Returns the window (`None`: the one that the call is on) and its elements.
+    /// Returns the window of the section and its elements. The window is `None` if the call is on
+    /// that window.
     #[doc(hidden)]
     fn section(&self) -> (Option<WindowKey>, Datatype);
 
@@ -244,7 +247,8 @@ impl<T: Element> Source<T> for WindowSection<T> {
 /// The elements of the target's window.
 #[derive(Clone, Debug)]
 pub enum TargetRegion {
-    /// The elements from this displacement on. Their number is that of the other side.
+    /// The elements from this displacement on. Their number is the number of elements at the
+    /// origin.
     #[doc(hidden)]
     At(usize),
     /// The elements of this run.
@@ -256,7 +260,7 @@ pub enum TargetRegion {
 }
 
 impl TargetRegion {
-    /// Returns the place, if the region is that of one element.
+    /// Returns the displacement, if the region can be one element.
     #[inline]
     fn one(&self) -> Option<usize> {
         match self {
@@ -271,7 +275,8 @@ impl TargetRegion {
     #[doc(hidden)]
     pub fn datatype(self, count: usize) -> Datatype {
         match self {
-            // Beyond all windows, the same number of elements is out of range anywhere.
+            // A region beyond all windows is out of range, wherever it begins, so the displacement
+            // may be lowered.
             TargetRegion::At(at) => {
                 let at = at.min(usize::MAX - count);
                 Datatype::run(at..at + count)
@@ -305,7 +310,7 @@ impl From<&Datatype> for TargetRegion {
     }
 }
 
-/// A call, apart from the elements of its origin.
+/// A call without the elements of its origin.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Operation {
@@ -317,7 +322,7 @@ pub struct Operation {
     pub(crate) site: Site,
 }
 
-/// A put or an accumulate of one element, apart from that element.
+/// A put or an accumulate of one element, without that element.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct One {
@@ -342,7 +347,7 @@ pub trait Collect<T: Element> {
         false
     }
 
-    /// Does the same for the window's own element at `from`.
+    /// Does the same as [`send_one`](Self::send_one) for the window's own element at `from`.
     #[doc(hidden)]
     #[inline]
     fn send_element(&self, from: usize, one: One) -> bool {
@@ -350,7 +355,8 @@ pub trait Collect<T: Element> {
         false
     }
 
-    /// Does the same for an element of this rank's part of a named window.
+    /// Does the same as [`send_one`](Self::send_one) for an element of this rank's part of a named
+    /// window.
     #[doc(hidden)]
     #[inline]
     fn send_element_of(&self, from: (WindowKey, usize), one: One) -> bool {
@@ -358,8 +364,9 @@ pub trait Collect<T: Element> {
         false
     }
 
-    /// Collects a get of one element into one of the window itself if the collector has a fast path
-    /// for it and finds no error. Returns whether it was collected; if not, this has no effect.
+    /// Collects a get of one element into an element of the window itself if the collector has a
+    /// fast path for it and finds no error. Returns whether it was collected; if not, this has no
+    /// effect.
     #[doc(hidden)]
     #[inline]
     fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
@@ -430,7 +437,8 @@ impl<'c, C, S> Put<'c, C, S> {
         let one = |target, at| One { kind, target, at, site };
         let at = match &region {
             TargetRegion::At(at) => *at,
-            // One element to a range of one element. The slow path finds the errors of both.
+            // This is a source of one element for a range of one element. The slow path finds
+            // errors on both sides.
             TargetRegion::Run(run)
                 if run.end.wrapping_sub(run.start) == 1
                     && let (Some(from), Some(to)) = (source.element(), target)
@@ -454,7 +462,7 @@ impl<'c, C, S> Put<'c, C, S> {
             }
             return slow_path(collector, source, slow());
         };
-        // An operation with a mode of its own may have to leave at once.
+        // An operation with a mode of its own may have to be sent at once.
         if let Some(to) = target
             && mode == Mode::Auto
             && collector.send_one(value, one(to, at))

@@ -38,7 +38,7 @@ pub(crate) const ELEMENT: u64 = 32;
 pub(crate) const RUN: u64 = 30;
 /// The code of a record that refers to a datatype operation.
 pub(crate) const DATATYPE: u64 = 63;
-/// The bound of displacements, which are below it.
+/// The upper bound of displacements: each displacement is below this number.
 pub(crate) const DISPLACEMENTS: u64 = 1 << 40;
 
 impl Head {
@@ -47,7 +47,8 @@ impl Head {
         Self(at | code << 40 | site_bits(site) << 46)
     }
 
-    /// Returns the displacement if the head has this code; otherwise more than any displacement.
+    /// Returns the displacement if the head has this code; otherwise a number above all
+    /// displacements.
     #[inline]
     pub(crate) fn at_of(self, code: u64) -> usize {
         // Another code leaves bits above those of the displacement.
@@ -69,7 +70,8 @@ impl Head {
         Self(self.0 >> 46 << 46 | at | code << 40)
     }
 
-    /// Returns the head of the same operation on a value, if it is one on an [`ELEMENT`].
+    /// Returns the head of the same operation on a value, if this is the head of an operation on an
+    /// [`ELEMENT`].
     pub(crate) fn of_value(self) -> Option<Self> {
         let code = self.code();
         (code != DATATYPE && code & ELEMENT != 0).then_some(Self(self.0 & !(ELEMENT << 40)))
@@ -90,7 +92,7 @@ impl Run {
         self.0 >> 40
     }
 
-    /// Returns the number of records that its elements of `size` bytes need.
+    /// Returns the number of records in whose room the run's elements, of `size` bytes each, fit.
     pub(crate) fn records(self, size: usize) -> usize {
         (self.count() * size).div_ceil(size_of::<Record>())
     }
@@ -168,13 +170,13 @@ pub(crate) enum DatatypeSource {
 /// first.
 #[repr(C, align(128))]
 pub(crate) struct Outbox {
-    /// The operations, in program order. While a [writer](crate::collect::log::LogWriter) is on
-    /// them, some are not counted yet.
+    /// The operations, in program order. While a [writer](crate::collect::log::LogWriter) fills
+    /// this log, some records are not counted yet.
     pub(crate) records: Log<Record>,
     /// The operations that need more than a record.
     pub(crate) wide: Vec<DatatypeOperation>,
     /// The elements that this rank's gets read in the target's window, if all of them are listed.
-    /// The target compares them with what it writes.
+    /// The target compares these elements with the elements that it writes.
     pub(crate) looks: Vec<Datatype>,
     /// The number of datatype operations that wait for a section to be read; in the fence, the
     /// number that are exposed.
@@ -185,8 +187,8 @@ pub(crate) struct Outbox {
     /// The place of the elements, if they are not in `bytes`: a section of this rank's memory that
     /// goes to a rank which does not reach it.
     section: Option<(*const u8, usize)>,
-    /// An empty list that keeps memory for `wide`, used when all of it is described in another
-    /// order.
+    /// An empty list that keeps memory for `wide`. [`describe_runs`](Self::describe_runs) swaps the
+    /// two lists when it builds `wide` again.
     spare: Vec<DatatypeOperation>,
 }
 
@@ -219,7 +221,7 @@ impl Outbox {
     }
 
     /// Adds a run of `count` elements of `size` bytes: these bytes, or the elements from this
-    /// displacement on, once they are [read](Self::read_elements). `head` has its code.
+    /// displacement on, once they are [read](Self::read_elements). `head` has the code of a run.
     #[inline]
     pub(crate) fn push_run(
         &mut self,
@@ -305,7 +307,7 @@ impl Outbox {
         self.section.map_or(&self.bytes, |(first, len)| unsafe { std::slice::from_raw_parts(first, len) })
     }
 
-    /// Returns its size in bytes: heads, and elements that were copied.
+    /// Returns the outbox's size in bytes: records, and elements that were copied.
     pub(crate) fn bytes(&self) -> u64 {
         (size_of_val(&self.records[..]) + self.bytes.len()) as u64
     }

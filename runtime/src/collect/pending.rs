@@ -72,17 +72,18 @@ pub(crate) struct Streaks {
     now: Cell<Asking>,
 }
 
-/// A window that gets from a rank: 1 more than the number of each, 0 for no rank.
+/// A window and the rank from which it gets. Each is encoded as its number plus 1, and no rank as
+/// 0.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Asking(u64);
 
 impl Asking {
-    /// Returns the value for this window, which gets from no rank yet.
+    /// Returns the value for this window without a rank.
     pub(crate) fn nobody(window: u32) -> Self {
         Self((u64::from(window) + 1) << 32)
     }
 
-    /// Returns the value for this window, which gets from no rank yet, when it gets from `target`.
+    /// Returns this value, which has no rank, with `target` as its rank.
     #[inline(always)]
     pub(crate) fn from(self, target: usize) -> Self {
         Self(self.0 + (target as u64 + 1))
@@ -96,7 +97,7 @@ impl Streaks {
         self.now.get() == asking
     }
 
-    /// Makes this the last get. Returns the number of its streak if it begins one.
+    /// Makes this the last get. If it begins a streak, returns the number of the streak.
     pub(crate) fn take(&self, asking: Asking) -> Option<u64> {
         let is_other = self.now.replace(asking).0 >> 32 != asking.0 >> 32;
         self.count.set(self.count.get() + u64::from(is_other));
@@ -114,7 +115,8 @@ impl Streaks {
 /// The gets of a window's epoch, in program order, and room to stage their elements.
 #[derive(Default)]
 pub(crate) struct Pending {
-    /// While a [writer](crate::collect::log::LogWriter) is on them, some are not counted yet.
+    /// While a [writer](crate::collect::log::LogWriter) fills this log, some gets are not counted
+    /// yet.
     pub(crate) gets: Log<Get>,
     pub(crate) wide: Vec<DatatypeGet>,
     /// At least one if there are gets. The gets before the first get of another window belong to
@@ -124,12 +126,12 @@ pub(crate) struct Pending {
     /// Whether all gets are of one element of eight bytes, and each now holds the value that was
     /// read and the place where it lands.
     pub(crate) is_read: bool,
-    /// For each target, whether something is got from it. Empty if nothing is got.
+    /// For each target, whether the window gets anything from it. Empty if there are no gets.
     asks: Vec<bool>,
 }
 
 impl Get {
-    /// Returns a get of one element of `target`, one of the first [`RANKS`], at `at`. It lands in
+    /// Returns a get of the element at `at` of rank `target`, which is below [`RANKS`]. It lands in
     /// the element `into` of the window, or at the borrowed address `into`, both of at most 62
     /// bits.
     #[inline(always)]
@@ -139,19 +141,19 @@ impl Get {
         Self { from: at as u64 | (target as u64) << AT, into: into as u64 | kind }
     }
 
-    /// Returns whether an address can be that of a borrowed element.
+    /// Returns whether a get can hold this address of a borrowed element.
     #[inline(always)]
     pub(crate) fn reaches(address: usize) -> bool {
         address as u64 >> INTO == 0
     }
 
-    /// Returns its place in [`Pending::wide`]; `None` for one element.
+    /// Returns the get's place in [`Pending::wide`]; `None` for one element.
     #[inline]
     pub(crate) fn wide(&self) -> Option<usize> {
         (self.into & WIDE != 0).then_some((self.into & !WIDE) as usize)
     }
 
-    /// Returns the rank that it reads.
+    /// Returns the rank whose element the get reads.
     #[inline]
     pub(crate) fn target(&self) -> usize {
         (if self.into & WIDE == 0 { self.from >> AT } else { self.from }) as usize
@@ -182,7 +184,8 @@ impl Get {
 }
 
 impl Pending {
-    /// Adds a get that is more than one element, or lands elsewhere.
+    /// Adds a get of more than one element, or a get that lands elsewhere than in its own window or
+    /// a borrowed buffer.
     pub(crate) fn push(&mut self, target: usize, get: DatatypeGet) {
         self.gets.push(Get { from: target as u64, into: self.wide.len() as u64 | WIDE });
         self.wide.push(get);
@@ -220,7 +223,7 @@ impl Pending {
         self.gets.iter().map(move |get| (get.landing(base, 8).cast(), get.from))
     }
 
-    /// Returns whether something is got from `target`.
+    /// Returns whether the window gets anything from `target`.
     pub(crate) fn asks(&self, target: usize) -> bool {
         self.asks.get(target).copied().unwrap_or_default()
     }

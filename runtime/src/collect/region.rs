@@ -4,9 +4,9 @@
 //! A region is freed when every rank has dropped the window. So dropping is local and never waits,
 //! and soundness does not depend on destructors. If ranks share values, the region is reference
 //! counted among them. If ranks only reach its memory, the ranks that reach each other keep two
-//! counts in the region of the first of these ranks: how many have dropped the window, and how many
-//! no longer need that first count. So to drop a window, a rank touches the memory of only one
-//! other rank.
+//! counts in the region of the first of these ranks. One counts the ranks that have dropped the
+//! window. The other counts the ranks that no longer need the first count. So to drop a window, a
+//! rank touches the memory of only one other rank.
 
 use crate::collect::log::Log;
 use crate::collect::outbox::Outbox;
@@ -29,8 +29,9 @@ const STAGGERED: usize = 16 << 10;
 ///
 /// The offsets of the first two windows of a program differ by half a page, and those of any two
 /// successive windows by at least a quarter. A processor first compares only the last 12 bits of a
-/// load's address with those of earlier stores. So a sweep between two fields with the same page
-/// offset would wait, in each vector of cells, for stores that it does not read.
+/// load's address with the last 12 bits of the addresses of earlier stores. So a sweep between two
+/// fields with the same page offset would wait, in each vector of cells, for stores that it does
+/// not read.
 fn stagger(bytes: usize, number: u32) -> usize {
     if bytes < STAGGERED { 0 } else { [0, 2048, 1024, 3072][number as usize % 4] }
 }
@@ -65,7 +66,7 @@ pub(crate) struct Region {
     /// many ranks, most ranks have something for only a few others, and untouched pages take no
     /// memory.
     made: Box<[UnsafeCell<bool>]>,
-    /// The outbox in place of those that are not made; nothing is written to it.
+    /// The empty outbox that is read in place of outboxes that are not made.
     nothing: Box<Outbox>,
     /// The memory of records, and of their elements.
     logs: Memory,
@@ -84,7 +85,7 @@ impl Region {
     /// Allocates `bytes` zeroed bytes, for the window with this number in a world of `ranks`.
     ///
     /// # Errors
-    /// There is no such memory.
+    /// The memory cannot be allocated.
     pub(crate) fn new(bytes: usize, number: u32, ranks: usize, memory: &Memory) -> io::Result<Self> {
         let first = HEAD + stagger(bytes, number);
         let all = bytes.checked_add(first).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -121,7 +122,7 @@ impl Region {
     /// `ranks`.
     ///
     /// # Errors
-    /// The vector, if its elements have to be copied.
+    /// Returns the vector if its elements would have to be copied.
     pub(crate) fn adopt<T: Element>(vec: Vec<T>, ranks: usize, memory: &Memory) -> Result<Self, Vec<T>> {
         let elements = memory.adopt(vec)?;
         let base = NonNull::new(elements.base()).unwrap_or(NonNull::dangling());
@@ -194,7 +195,7 @@ impl Region {
         self.watched.as_ref().map_or(self.base(), Watched::base)
     }
 
-    /// Begins to observe loads of the elements by the program, and forgets those seen before.
+    /// Begins to observe loads of the elements by the program, and forgets the loads seen before.
     /// Returns whether loads can be observed.
     pub(crate) fn watch(&self) -> bool {
         self.watched.as_ref().is_some_and(Watched::begin)
@@ -273,7 +274,7 @@ impl Region {
         unsafe { Log::read(&raw const (*self.outbox(set, target)).records) }
     }
 
-    /// Returns the memory, including that of records and of their elements.
+    /// Returns the memory, including the memory of records and of their elements.
     pub(crate) fn into_memory(mut self) -> Vec<Bytes> {
         let logs = self.all_made().flat_map(|outbox| {
             // SAFETY: the outbox is made, and no other code has a reference any more.
@@ -288,7 +289,7 @@ impl Region {
 /// Returns the counts in the region whose elements begin at `base`.
 ///
 /// # Safety
-/// There is such a region, and it stays while the reference lives.
+/// `base` is the first element of such a region, and the region outlives the reference.
 unsafe fn counts<'a>(base: *mut u8) -> &'a Counts {
     // SAFETY: there are `HEAD` bytes before the elements. They are zero at first, and no other code
     // touches them.
@@ -309,15 +310,15 @@ pub(crate) unsafe fn let_go(own: *mut u8, first: *mut u8, reaching: usize) -> Do
     // the window. This rank counts that as its last access there.
     let of_first = |first: usize| unsafe { counts(first as *mut u8) };
     let (is_first, first, reaching) = (own == first, first as usize, reaching as u32);
-    of_first(first).dropped.fetch_add(1, Ordering::Release); // the load below
+    of_first(first).dropped.fetch_add(1, Ordering::Release); // pairs with the load below
     Box::new(move || {
         let counts = of_first(first);
         let dropped = counts.dropped.load(Ordering::Acquire) >= reaching;
         if is_first {
-            return dropped && counts.seen.load(Ordering::Acquire) + 1 >= reaching; // the add below
+            return dropped && counts.seen.load(Ordering::Acquire) + 1 >= reaching; // pairs with the add below
         }
         if dropped {
-            counts.seen.fetch_add(1, Ordering::Release); // the load above
+            counts.seen.fetch_add(1, Ordering::Release); // pairs with the load above
         }
         dropped
     })

@@ -1,10 +1,10 @@
 //! [`Visits`]: the operations that one rank has collected for one target under a lock, in program
 //! order.
 //!
-//! The list has the same form if the origin carries it out itself and if it travels to the target.
-//! It has a [`Record`] for an operation on one element of at most eight bytes. Any other operation
-//! is *wide*: its record holds the place where its bytes begin. These are its datatype, the values
-//! to compare with, and its operands.
+//! The list has the same form whether the origin carries out its operations itself or sends them to
+//! the target. It has a [`Record`] for an operation on one element of at most eight bytes. Any
+//! other operation is *wide*: its record holds the place where its bytes begin. These bytes are its
+//! datatype, the values to compare with, and its operands.
 //!
 //! ```text
 //! head  bits 0..8   code: 0..4 operator, 4..7 action, 7 whether it is wide
@@ -72,7 +72,8 @@ impl Code {
         self == Self::of(Action::Put)
     }
 
-    /// Returns whether it is a put or an accumulate of one element of at most eight bytes.
+    /// Returns whether the operation is a put or an accumulate of one element of at most eight
+    /// bytes.
     #[inline]
     pub(crate) fn is_silent(self) -> bool {
         self.is_put() || self.0 >> 4 == 2
@@ -94,13 +95,13 @@ impl Code {
 }
 
 impl Action {
-    /// Returns whether it returns the previous elements.
+    /// Returns whether the operation returns the previous elements.
     #[inline]
     pub(crate) fn returns(self) -> bool {
         matches!(self, Self::Get | Self::Fetch(_) | Self::CompareAndSwap)
     }
 
-    /// Returns whether it has operands.
+    /// Returns whether the operation has operands.
     #[inline]
     pub(crate) fn takes(self) -> bool {
         self != Self::Get
@@ -129,8 +130,8 @@ impl Visits {
         self.landings.clear();
     }
 
-    /// Adds an operation on these elements, with what it compares with and its operands. Returns
-    /// whether there is memory for them; if not, nothing is added.
+    /// Adds an operation on these elements, with the values to compare with and its operands.
+    /// Returns whether there is memory for them; if not, nothing is added.
     #[must_use]
     pub(crate) fn push_wide(&mut self, action: Action, remote: &Datatype, operands: [&[u8]; 2]) -> bool {
         let room = operands.iter().map(|bytes| bytes.len()).sum();
@@ -146,7 +147,7 @@ impl Visits {
 }
 
 /// Returns the record of an operation on the element at `at`, of at most eight bytes. A
-/// compare-and-swap has two records: the value of the first one is what it compares with.
+/// compare-and-swap has two records: the value of the first record is the value to compare with.
 #[inline]
 pub(crate) fn record(action: Action, at: usize, value: u64) -> Record {
     Record { head: (at as u64) << CODE_BITS | u64::from(Code::of(action).0), value }

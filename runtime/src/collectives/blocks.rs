@@ -78,8 +78,8 @@ impl World {
     /// Scatters an array from one rank to the blocks of all ranks.
     ///
     /// `all` at `root` holds the cells of the whole array, row-major. Each rank's own cells of
-    /// `block`, in its local storage `cells`, are set from it. Halos are left as they are. `all` is
-    /// not read on other ranks, and may be empty there.
+    /// `block`, in its local storage `cells`, are set from `all`. Halos are left as they are. `all`
+    /// is not read on other ranks, and may be empty there.
     ///
     /// # Errors
     /// ARG if `block` is not this rank's block in this world. SIZE if the length of `cells` is not

@@ -1,4 +1,4 @@
-//! What a [`World`] keeps for its collectives: windows by element type, and bound plans by their
+//! The data that a [`World`] keeps for its collectives: windows by element type, and bound plans by
 //! collective.
 //!
 //! Windows only grow, and only the sequence of calls determines when, so all ranks make new windows
@@ -70,7 +70,7 @@ pub(super) enum BoundStep {
 }
 
 impl World {
-    /// Returns what collectives keep from one call to the next.
+    /// Returns the data that collectives keep from one call to the next.
     pub(crate) fn collectives(&self) -> &Collectives {
         let kept = self.collectives.get_or_init(|| Box::new(Collectives::default()));
         kept.downcast_ref().expect("only collectives keep something here")
@@ -92,7 +92,7 @@ impl Collectives {
             |window: &Window<T>| window.len(),
             |len| {
                 let mut window = world.window_in::<T>(len, call)?;
-                // Puts travel with the notifications or leave at the fence; nothing leaves before.
+                // Puts travel with the notifications or are sent at the fence, and never earlier.
                 window.set_mode(Mode::Aggregated);
                 Ok(window)
             },
@@ -157,8 +157,8 @@ impl Collectives {
     }
 }
 
-/// Returns what is kept for elements of `T`. If that has no room for `len` elements, makes it again
-/// with at least twice the room.
+/// Returns the value that is kept for elements of `T`. If the kept value has no room for `len`
+/// elements, replaces it by a value with at least twice the room.
 fn grown<'k, T: Element, K: Any>(
     kept: &'k RefCell<ByType>,
     len: usize,
@@ -177,7 +177,7 @@ fn grown<'k, T: Element, K: Any>(
     Ok(RefMut::filter_map(all, of_type::<T, K>).ok())
 }
 
-/// Returns what is kept for elements of `T`.
+/// Returns the value that is kept for elements of `T`.
 fn of_type<T: Element, K: Any>(kept: &mut ByType) -> Option<&mut K> {
     let of_type = kept.iter_mut().find(|(element, _)| *element == TypeId::of::<T>())?;
     of_type.1.downcast_mut()

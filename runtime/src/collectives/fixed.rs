@@ -146,7 +146,7 @@ pub(super) fn put<T: Element>(window: &Window<T>, elements: &[T], to: usize, at:
     if elements.is_empty() { Ok(()) } else { window.put(elements).to(to, at) }
 }
 
-/// Runs a plan: its epochs one after another, and what each rank combines between them.
+/// Runs a plan: its epochs one after another, and the combining of each rank between them.
 fn planned<T: Element, R>(
     world: &World,
     call: &Call,

@@ -1,4 +1,5 @@
-//! What a rank combines by itself: slots of its own window, one from each rank.
+//! The combining that a rank does by itself: it combines slots of its own window, one from each
+//! rank.
 
 use crate::kernel;
 use crate::kernel::element::{Element, element_type};

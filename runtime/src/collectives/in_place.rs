@@ -1,11 +1,11 @@
 //! Collectives whose elements are read in the windows of the ranks that brought them. This requires
 //! that all memory is reached.
 //!
-//! Each rank has a window with room for twice what it brings. It writes its elements into one half.
-//! All ranks meet in the exchange at the beginning of the collective, and then each reads what it
-//! needs of the others' halves. The next call takes the other half, so no second exchange is
-//! needed. Before a rank writes a half again, it has been in the exchange of the call in between,
-//! and all ranks entered that exchange after they had read the half.
+//! Each rank has a window with room for twice the elements that it brings. It writes its elements
+//! into one half. All ranks meet in the exchange at the beginning of the collective, and then each
+//! rank reads the elements that it needs in the others' halves. The next call takes the other half,
+//! so no second exchange is needed. Before a rank writes a half again, it has been in the exchange
+//! of the call in between, and all ranks entered that exchange after they had read the half.
 //!
 //! A collective in blocks has two exchanges. After the first, each rank combines its block of the
 //! elements in one half into the other half. After the second, the others read the result there.
@@ -65,8 +65,8 @@ pub(super) fn in_place<T: Element, R>(
     let Shown { window, is_second, combined } = shown;
     let window = window.core();
     let brought = what.input(Algorithm::Tree, me as u32).len();
-    // SAFETY: others read this half no later than in the call before the last one, and have been in
-    // an exchange since.
+    // SAFETY: others last read this half in the call before the previous call, or earlier, and have
+    // been in an exchange since.
     carry.bring(unsafe { own(window, half..half + brought) });
     fence(core, &[], call, None)?;
     // SAFETY: the elements were written before the exchange, by a rank that writes them again only
@@ -96,8 +96,8 @@ pub(super) fn room(what: &Collective) -> usize {
     what.len + spare(what.ranks as usize, what.len)
 }
 
-/// Takes the result of this rank from what each rank brought. `slot` returns the named elements of
-/// a rank. `combined` has [room] to combine in.
+/// Takes the result of this rank from the elements that each rank brought. `slot` returns the named
+/// elements of a rank. `combined` has [room] to combine in.
 pub(super) fn taken<'s, T: Element, R>(
     what: &Collective,
     me: usize,

@@ -103,7 +103,7 @@ pub(super) fn exchange<'a, T: Element>(
     Ok(received)
 }
 
-/// What all ranks know after the exchange.
+/// The facts that all ranks know after the exchange.
 struct Announced {
     /// The length of the longest list of the world.
     longest: usize,
@@ -211,7 +211,7 @@ fn give_slots(
     })
 }
 
-/// Puts its slot to every other rank, in a dynamic epoch.
+/// Puts to every other rank the slot for that rank, in a dynamic epoch.
 fn put_slots(
     world: &World,
     call: &Call,
@@ -228,7 +228,7 @@ fn put_slots(
     fence(world.core(), &[&**window.core()], call, failed)
 }
 
-/// Reads the slots that all ranks have for this one.
+/// Reads the slots that all ranks have for this rank.
 fn read_slots(
     world: &World,
     call: &Call,

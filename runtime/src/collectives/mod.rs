@@ -208,8 +208,8 @@ impl World {
     ///
     /// # Cost
     /// Short arrays travel with the exchange, at most (p - 1) n bytes from or to a rank. Others
-    /// take two rounds of about n bytes or, where order cannot show, log2 p rounds of n bytes.
-    /// Further calls behave as those of [`allreduce`](Self::allreduce).
+    /// take two rounds of about n bytes, or log2 p rounds of n bytes if the order of combining
+    /// cannot affect the result. Further calls behave as those of [`allreduce`](Self::allreduce).
     #[doc(alias = "MPI_Scan")]
     #[track_caller]
     pub fn scan<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
@@ -258,7 +258,7 @@ impl World {
     }
 
     /// Sends each rank its own list, `elements[target]`, and returns the lists that the ranks sent
-    /// to this one, `[origin]`.
+    /// to this rank, as `[origin]`.
     ///
     /// Lengths may differ.
     ///
@@ -339,8 +339,8 @@ impl World {
     /// length. Otherwise as [`broadcast`](Self::broadcast).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange. Others take one round of n bytes, less the rank's
-    /// own. A second call with the same length and type neither plans nor allocates.
+    /// Short arrays travel with the exchange. Others take one round of n bytes, less the bytes for
+    /// the rank itself. A second call with the same length and type neither plans nor allocates.
     #[doc(alias = "MPI_Alltoall")]
     #[track_caller]
     pub fn all_to_all_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {

@@ -3,10 +3,11 @@
 //!
 //! A rank is behind if another rank left an earlier call without its exchange, or failed after the
 //! exchanges of an earlier call. All ranks see which ranks are behind, since every rank reads every
-//! notification. All ranks drop what was sent for the exchange, and nothing was applied. A rank
-//! that is behind returns its own error, if it has one. If not, it returns an error that names the
-//! rank that is ahead. Its next call has the next number. A rank that is ahead keeps its collected
-//! operations, and exchanges notifications again until all are in its call.
+//! notification. All ranks drop the frames of the exchange, and no rank has applied anything. A
+//! rank that is behind returns its own error, if it has one. If not, it returns an error that names
+//! the rank that is ahead. The next call of the rank that is behind has the next number. A rank
+//! that is ahead keeps its collected operations, and exchanges notifications again until all are in
+//! its call.
 
 use crate::census::flags::{CALL, RUNS};
 use crate::census::messages::has_something;
@@ -23,11 +24,11 @@ use fencepost_transport::{Cause, Lost, Notify};
 /// The ranks that are ahead of this rank, or behind it.
 #[derive(Default)]
 struct Apart {
-    /// The rank that is furthest ahead of this one, and by how many calls.
+    /// The rank that is furthest ahead of this rank, and by how many calls.
     ahead: Option<(i32, usize)>,
-    /// A rank that is behind this one.
+    /// A rank that is behind this rank.
     behind: Option<usize>,
-    /// A rank that has run other prepared supersteps than this one since all ranks agreed.
+    /// A rank that, since all ranks last agreed, has run other prepared supersteps than this rank.
     strayed: Option<usize>,
 }
 
@@ -42,8 +43,8 @@ impl WorldCore {
 }
 
 impl Fence<'_> {
-    /// Handles notifications of an exchange that do not agree. If other ranks are behind, exchanges
-    /// again until the notifications agree. Otherwise fails.
+    /// Handles the notifications of an exchange if they do not agree. If other ranks are behind,
+    /// exchanges again until the notifications agree. Otherwise fails.
     #[cold]
     pub(super) fn disagreed(
         &mut self,
@@ -67,8 +68,8 @@ impl Fence<'_> {
                 return Err(error);
             }
             failed = self.apart(failed, &apart)?;
-            // The ranks that are behind make calls until they reach this one. This rank waits for
-            // that, and the wait is reported like any other.
+            // The ranks that are behind make calls until they reach this call. This rank waits for
+            // them, and its wait is reported like any other wait.
             let awaited = apart.behind.unwrap_or(self.world.rank);
             let watch =
                 || Watch::new(self.world, self.call, self.windows, awaited, Awaited::Notifications).of_all();
@@ -105,8 +106,8 @@ impl Fence<'_> {
         Ok(apart)
     }
 
-    /// Returns the error of a rank that is behind. Otherwise this rank exchanges again, with
-    /// `failed` as before.
+    /// Returns an error if this rank is behind. Otherwise returns `failed`, with which this rank
+    /// exchanges again.
     fn apart(&mut self, failed: Option<Error>, apart: &Apart) -> Result<Option<Error>> {
         let mut others = (0..self.world.size).filter(|&from| from != self.world.rank);
         if let Err(lost) = others.try_for_each(|from| self.drop_frames(from)) {
@@ -146,14 +147,15 @@ impl Fence<'_> {
         self.call.error(world, ErrorClass::RmaSync, message).ending_world()
     }
 
-    /// Drops the frames that `from` sent for this exchange. Frames that it sent before are staged.
+    /// Drops the frames that `from` sent for this exchange. Frames that `from` sent earlier are
+    /// staged.
     pub(super) fn drop_frames(&mut self, from: usize) -> Result<(), Lost> {
         let reduced = self.world.census.taken.get() == Census::Reduced;
         let frames = self.endpoint.read(from)?.map_or(0, |said| {
             let frames = if are_riding(said.address) { 0 } else { said.address };
             frames + usize::from(reduced && has_something(said))
         });
-        // Some frames may have been taken in before this rank knew that it has to drop them.
+        // This rank may have taken in some of the frames before it knew that it has to drop them.
         let dropped = self.items.as_ref().map_or(0, |items| {
             let notes = items.noted().filter(|&noted| reduced && noted == from).count();
             notes + items.aside.of(from)

@@ -1,4 +1,4 @@
-//! Applying puts and accumulates to this rank's own memory, origins ascending.
+//! Applies puts and accumulates to this rank's own memory, in ascending order of origins.
 
 use crate::census::riding::{are_riding, riders};
 use crate::collect::operands::Exposed;
@@ -18,13 +18,12 @@ use fencepost_transport::{Record, Topology};
 use std::cell::Cell;
 
 impl Fence<'_> {
-    /// Applies puts and accumulates, origins ascending. Exposed sections are read in place, or were
-    /// `copied` before.
+    /// Applies puts and accumulates, in ascending order of origins. Exposed sections are read in
+    /// place, or were `copied` before.
     pub(super) fn apply(&mut self, all: &Notifications, copied: Option<&[u8]>) {
         let me = self.world.rank;
         let staged = Cell::new(copied.map_or(std::ptr::null(), <[u8]>::as_ptr));
-        // Operations that were sent early came without a notification, from ranks that are not
-        // reached.
+        // Ranks whose memory is not reached may have sent operations early, without a notification.
         let origins = if self.world.reach.is_all { all.origins(me) } else { 0..self.world.size };
         for (place, window) in self.windows.iter().enumerate() {
             let (base, len) = (window.region.base(), window.peers[me].len);
@@ -70,8 +69,8 @@ impl Fence<'_> {
         self.world.reports.count_epoch();
     }
 
-    /// Applies the outbox of `origin`, which shares its values. Exposed sections are read in place,
-    /// or from `staged`.
+    /// Applies the outbox of `origin`, a rank that shares its values. Exposed sections are read in
+    /// place, or from `staged`.
     #[inline]
     pub(super) fn apply_from(&self, window: &WindowCore, origin: usize, staged: Option<&Cell<*const u8>>) {
         let me = self.world.rank;
@@ -106,18 +105,18 @@ impl WindowCore {
     #[inline]
     pub(super) unsafe fn apply_records(&self, records: &[Record]) {
         let (base, len) = (self.region.base(), self.peers[self.world.rank].len);
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         unsafe { (self.filling.apply)(base, len, self.element, Items::Records(records), &Operands::none()) };
     }
 }
 
-/// How many records ahead memory is prefetched: some cache lines.
+/// The number of records by which the prefetch is ahead: some cache lines.
 const AHEAD: usize = 32;
 
-/// Returns the function that applies operations to a window of such elements.
+/// Returns the function that applies operations to a window of elements of this type.
 ///
-/// It is compiled here, once for each type that has operators and each size that a record holds.
-/// Otherwise every program would compile it for each type that it uses.
+/// The function is compiled here, once for each type that has operators and each size that a record
+/// holds. Otherwise every program would compile it for each type that it uses.
 pub(crate) fn apply_to(element: ElementType) -> Apply {
     struct ApplyTo;
     impl Task for ApplyTo {
@@ -145,7 +144,7 @@ unsafe fn apply<V: Values>(
     let one = |head: Head, value: u64| {
         let code = head.code();
         if code == DATATYPE {
-            // SAFETY: passed on.
+            // SAFETY: the caller guarantees it.
             unsafe { apply_datatype(base, element, &operands.wide[head.at()], operands) };
             return;
         }
@@ -169,7 +168,7 @@ unsafe fn apply<V: Values>(
         Items::Records(mut records) => {
             while let Some(first) = records.first() {
                 if Head(first.head).code() == RUN {
-                    // SAFETY: passed on.
+                    // SAFETY: the caller guarantees it.
                     let done = unsafe { apply_run(base, len, element, records) };
                     records = &records[done..];
                     continue;
@@ -180,7 +179,7 @@ unsafe fn apply<V: Values>(
                     kernel::fetch(std::ptr::from_ref(line).wrapping_add(AHEAD / LINE));
                     move |i: usize| (line[i].head, line[i].value)
                 });
-                // SAFETY: passed on.
+                // SAFETY: the caller guarantees it.
                 let done = unsafe { lines_of_one_kind::<V>(base, len, Head(first.head).code(), lines) };
                 if done == 0 {
                     one(Head(first.head), first.value);
@@ -194,7 +193,7 @@ unsafe fn apply<V: Values>(
                 let lines = heads.as_chunks::<LINE>().0.iter().zip(values.as_chunks::<LINE>().0);
                 let lines =
                     lines.map(|(heads, values)| move |i: usize| (heads[i], u64::from_ne_bytes(values[i])));
-                // SAFETY: passed on.
+                // SAFETY: the caller guarantees it.
                 let done = unsafe { lines_of_one_kind::<V>(base, len, Head(first).code(), lines) };
                 if done == 0 {
                     one(Head(first), u64::from_ne_bytes(value));
@@ -205,11 +204,11 @@ unsafe fn apply<V: Values>(
     }
 }
 
-/// The number of records that are applied together: those of a cache line.
+/// The number of records that are applied together, which is the number in a cache line.
 const LINE: usize = 64 / size_of::<Record>();
 
-/// Applies the records at the front that have this code and one element in the window, cache line
-/// by cache line of heads and values. Returns their number.
+/// Applies the leading records that have this code and each touch one element inside the window.
+/// Works cache line by cache line. Returns the number of applied records.
 ///
 /// Usually many successive records have one kind, so the kind is examined once for all of them.
 ///
@@ -248,7 +247,7 @@ unsafe fn lines_of_one_kind<V: Values>(
     done
 }
 
-/// Applies the run at the front of these records. Returns how many records it takes up.
+/// Applies the run at the front of these records. Returns how many records the run takes up.
 ///
 /// # Safety
 /// As [`apply`].
@@ -319,7 +318,7 @@ unsafe fn apply_datatype(
 /// `from` and `to` are one element of `size` bytes each.
 #[inline]
 pub(super) unsafe fn move_one(from: *const u8, to: *mut u8, size: usize) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe {
         if size == 8 {
             to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
@@ -337,7 +336,7 @@ mod tests {
     use fencepost_planner::ir::pattern::Kind;
     use std::panic::Location;
 
-    /// Draws operations of one kind after another, in long and short streaks, on few elements.
+    /// Draws operations on few elements, in long and short streaks of one kind.
     fn draw(scalar: Scalar, number: usize, len: u64) -> Vec<(u64, u64)> {
         let takes = |op: &Op| op.takes(ElementType::scalar(scalar));
         let ops = Op::ALL.into_iter().filter(takes).map(Kind::Accumulate);

@@ -1,4 +1,4 @@
-//! Fences at which a program promises something.
+//! Fences at which a program makes assertions.
 
 use super::fence;
 use crate::check;
@@ -8,7 +8,7 @@ use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{ErrorClass, Result};
 
-/// Runs [`fence`] with what the program promises.
+/// Runs [`fence`] with the program's assertions.
 pub(crate) fn fence_with(
     world: &WorldCore,
     windows: &[&WindowCore],

@@ -1,4 +1,4 @@
-//! A fence that fails: all ranks have seen it, and explain themselves to each other.
+//! A fence that fails: all ranks have seen the failure, and send each other their reasons.
 
 use crate::census::flags::FAILED;
 use crate::census::messages::payload;
@@ -12,31 +12,31 @@ use fencepost_planner::{Error, ErrorClass};
 use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{Channels, Lost, Notify, Port, Topology};
 
-/// What is wrong with a rank that sent a frame which belongs to no exchange.
+/// The fault of a rank that sent a frame of no exchange.
 const STRAY: &str = "it sent a frame that belongs to no epoch";
-/// What is wrong with a rank whose reason is shorter than its header.
+/// The fault of a rank whose reason is shorter than the header of a reason.
 const SHORT: &str = "it sent a reason of too few bytes";
 
-/// Returns the disagreement of ranks that have made other calls or prepared runs before.
+/// Returns the disagreement of two ranks whose numbers of calls or digests of prepared runs differ.
 #[cold]
 pub(super) fn differing(theirs: u32, mine: u32) -> Disagreement {
     if calls::ahead(theirs, mine) == 0 { Disagreement::Words } else { Disagreement::Calls }
 }
 
-/// What is wrong with an exchange. If several hold, the last of them counts.
+/// The disagreement of an exchange. If several variants apply, the last one counts.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Disagreement {
     #[default]
     No,
     /// Some rank has failed.
     Failed,
-    /// Some rank is in something else.
+    /// The words of the exchange differ, because some rank is in another fence or collective.
     Words,
     /// Some rank is in another call of the world.
     Calls,
 }
 
-/// What the other ranks have sent.
+/// The reasons that the other ranks have sent.
 #[derive(Default)]
 struct Found {
     reasons: Vec<Reason>,
@@ -44,7 +44,7 @@ struct Found {
     strayed: Option<usize>,
 }
 
-/// What one rank is in, or why it has failed.
+/// The call that one rank is in, or the reason why the rank has failed.
 #[derive(Default)]
 struct Reason {
     rank: usize,
@@ -57,9 +57,10 @@ impl Fence<'_> {
     /// Exchanges the reasons after all ranks have seen that something is wrong, and returns the
     /// error.
     ///
-    /// If ranks are in something else, each also sends which prepared supersteps it has run. Their
-    /// notifications have only digests of these, which agreed. If the runs differ, frames that
-    /// nobody awaits may be in the channels, before the reasons, so the world ends.
+    /// If the words differ, each rank also sends a longer digest of the prepared supersteps that it
+    /// has run. The notifications contain only short digests of these runs, and the short digests
+    /// agreed. If the runs differ, the world ends, because the channels may contain frames that no
+    /// rank awaits before the reasons.
     pub(super) fn explain(&mut self, word: u64, failed: Option<Error>, all: &Notifications) -> Error {
         let mut own = self.call.describe(self.windows);
         if self.world.choices.order.get() == Order::Relaxed && !self.windows.is_empty() {
@@ -85,8 +86,9 @@ impl Fence<'_> {
         }
     }
 
-    /// Sends the reason of this rank to all others, if it `sends` one. Returns its bytes: which
-    /// prepared supersteps it has run, its machine, and the text.
+    /// Sends the reason of this rank to all others, if it `sends` one. Returns the bytes of the
+    /// reason: the digest of the prepared supersteps that this rank has run, its machine, and the
+    /// text.
     fn send_reason(&mut self, sends: bool, text: &str) -> Result<Vec<u8>, Lost> {
         let world = self.world;
         let mut reason = world.fence.ran.get().to_le_bytes().to_vec();
@@ -99,8 +101,9 @@ impl Fence<'_> {
         Ok(reason)
     }
 
-    /// Drops what `from` has sent for this epoch, and takes its reason, if it sends one: all ranks
-    /// do if their `words` differ, otherwise those that failed. `own` is that of this rank.
+    /// Drops the frames that `from` has sent for this epoch, and takes its reason, if it sends one.
+    /// All ranks send a reason if their `words` differ; otherwise only failed ranks do. `own` is
+    /// the reason of this rank.
     fn take_reason(
         &mut self,
         from: usize,
@@ -135,15 +138,15 @@ impl Fence<'_> {
         }
         if !words && !self.endpoint.reaches(from) {
             // Frames that were sent early for these windows have come before the notification: poll
-            // for them and drop them. A rank that has left by now sent all of them.
+            // for them and drop them. A rank that has left by now has sent all its frames.
             let _ = world.poll(self.endpoint, from);
             self.windows.iter().for_each(|window| world.drop_early(from, window, word));
         }
         Ok(())
     }
 
-    /// Returns the error of this rank, which is in the call that `own` describes and has not
-    /// failed, given the reasons of the others.
+    /// Returns this rank's error, given the reasons of the others. This rank has not failed, and is
+    /// in the call that `own` describes.
     fn disagreement(&self, own: &str, reasons: Vec<Reason>) -> Error {
         if let Some(Reason { rank, text, .. }) = reasons.iter().find(|reason| reason.failed) {
             let what = format!("rank {rank} did not complete this epoch: {text}; nothing was applied");
@@ -179,8 +182,8 @@ impl Fence<'_> {
         )
     }
 
-    /// Returns the reason that `from` sends, since ranks are in something else, and whether a frame
-    /// that is not of this exchange came before it. Drops all frames before it.
+    /// Returns the reason that `from` sends because the words differ, and whether a frame of
+    /// another exchange came before the reason. Drops all frames before the reason.
     fn reason(&mut self, from: usize) -> Result<(Vec<u8>, bool), Lost> {
         let (world, mut stray) = (self.world, false);
         let watch = || Watch::new(world, self.call, &[], from, Awaited::One("reasons")).of_all();

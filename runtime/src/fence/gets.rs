@@ -70,7 +70,8 @@ impl Fence<'_> {
             .map_err(|lost| self.world.lost(&lost, self.call))
     }
 
-    /// Lands gets in program order: within each window, and across windows by their streaks.
+    /// Lands gets in program order. Within a window their list is in this order; across windows the
+    /// numbers of their streaks give it.
     ///
     /// `staged` is whether the gets were staged. If not, each get is read in place, and other ranks
     /// read only elements of this rank that no operation writes.
@@ -140,13 +141,15 @@ impl Fence<'_> {
                 unsafe { kernel::unpack(bytes.as_ptr(), into.region.base(), section, size) };
             }
             // SAFETY: the scoped epoch holds the borrow of the buffer until after this fence. The
-            // elements were checked against its length, and their number is that of the get.
+            // elements were checked against the buffer's length, and their number is the number of
+            // elements of the get.
             Landing::Borrowed(to, elements) => unsafe { kernel::unpack(bytes.as_ptr(), *to, elements, size) },
         }
         end
     }
 
-    /// Copies what a get requests from the target's memory to where it lands.
+    /// Copies the requested elements of a get from the target's memory to the place where they
+    /// land.
     fn land_straight(&self, window: &WindowCore, pending: &Pending, get: &Get) {
         let size = window.element.size as usize;
         let from = window.peers[get.target()].base;
@@ -168,7 +171,7 @@ impl Fence<'_> {
             Landing::Section(key, section) => {
                 let into = find(self.windows, *key).expect("checked as the fence was entered");
                 // SAFETY: as above. The section was checked against this rank's part, and no rank
-                // reads those of its elements that are written here (`Reads::first`).
+                // reads the elements of the section that are written here (`Reads::first`).
                 unsafe { kernel::copy(from, &wide.remote, into.region.base(), section, size) };
             }
             // SAFETY: as above; the scoped epoch holds the borrow of the buffer until after this

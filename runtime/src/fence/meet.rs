@@ -17,8 +17,8 @@ pub(crate) type Told = [Record; 2];
 
 impl Fence<'_> {
     /// Returns the ranks for which this rank may have more than its flags. These are all ranks, or
-    /// none if the call fences no window and gives nothing, as in a barrier. In that case this
-    /// drafts the same notification for all.
+    /// none if the call fences no window and gives nothing, as in a barrier. In the latter case,
+    /// this function drafts the same notification for all.
     #[inline]
     pub(super) fn ranks_with_drafts(&mut self, flags: u32) -> Range<usize> {
         let (me, size) = (self.world.rank, self.world.size);
@@ -37,8 +37,8 @@ impl Fence<'_> {
 }
 
 impl WorldCore {
-    /// Returns whether what a rank sends to all others can go in its notifications. The answer is
-    /// the same on all ranks.
+    /// Returns whether notifications can carry the records that a rank sends to all others. The
+    /// answer is the same on all ranks.
     pub(crate) fn tells(&self) -> bool {
         self.is_straight() && !self.supersteps.is_any_running()
     }
@@ -74,9 +74,9 @@ impl WorldCore {
         Ok(all)
     }
 
-    /// Exchanges bytes between some ranks, in one collective call. This rank gives `gives`, with at
-    /// most one entry for each rank. The ranks that have something for this rank are those for
-    /// which `sends` is true. Returns what each rank has sent to this rank, indexed by `[from]`.
+    /// Exchanges bytes between some ranks, in one collective call. `gives` has the bytes that this
+    /// rank gives, with at most one entry for each rank. `sends` is true for the ranks that have
+    /// something for this rank. Returns what each rank has sent to this rank, indexed by `[from]`.
     pub(crate) fn meet_some(
         &self,
         call: &Call,
@@ -99,7 +99,8 @@ impl WorldCore {
             };
         }
         for from in (0..self.size).filter(|&from| from != self.rank && sends(from)) {
-            // It was posted before the notification, which has been read, so it has arrived.
+            // The frame was posted before the notification, which has been read, so the frame has
+            // arrived.
             let frame = self.poll(endpoint, from).map_err(|lost| self.lost(&lost, call))?;
             let bytes = frame.map(|frame| bytes_of(self, endpoint, from, frame, kind::SETUP));
             let bytes = bytes.unwrap_or_else(|| Err(self.refuse(endpoint, from, MISSING)));
@@ -108,8 +109,8 @@ impl WorldCore {
         Ok(all)
     }
 
-    /// Makes an exchange in which this rank gives others these bytes, in a world whose census is
-    /// not direct.
+    /// Makes an exchange in which this rank gives these bytes to others. The world's census is not
+    /// direct.
     pub(crate) fn give(&self, call: &Call, gives: &[Give<'_>]) -> Result<()> {
         send_times(self, call)?;
         fence_giving(self, &[], call, None, gives)
@@ -119,7 +120,7 @@ impl WorldCore {
     /// from each rank for which `gives` is true.
     ///
     /// Calls `take` for each gift, by rank, with the giver, whether the gift was for all, and its
-    /// bytes. `take` returns whether it is what that rank had to give.
+    /// bytes. `take` returns whether the gift is the one that its giver had to send.
     ///
     /// # Errors
     /// Some rank gave something else, or nothing: the world ends.

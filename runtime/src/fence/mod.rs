@@ -1,11 +1,11 @@
 //! The fence of a dynamic epoch: one protocol for every transport, with three ways to find out
 //! which ranks are in it.
 //!
-//! Every rank has a notification for every other rank. It states that its rank is in the fence
-//! (W1), which superstep and windows the fence is of, and how much there is for the receiver. With
-//! a direct census each notification is sent. With a sparse or reduced census
-//! ([`census`](crate::census)), a notification travels only if it contains more than "my rank is in
-//! this fence". It travels through ranks in between, or as a note
+//! Every rank has a notification for every other rank. The notification states that its sender is
+//! in the fence (W1). It also contains the superstep and the windows of the fence, and how much the
+//! sender has for the receiver. With a direct census each notification is sent. With a sparse or
+//! reduced census ([`census`](crate::census)), a notification travels only if it contains more than
+//! "my rank is in this fence". It travels through ranks in between, or as a note
 //! ([`notes`](crate::census::notes)). A rank that receives no notification from another rank knows
 //! that the other rank has nothing for it. Short frames of operations are
 //! [piggybacked](crate::census::state::rides) on them. If memory is reached, records are in the
@@ -16,12 +16,12 @@
 //! short path of [`straight`], which is the same fence. Then, on each rank:
 //!
 //! 1. Sections that are sources were read before the notification was sent, so later writes do not
-//!    change what was read of M (W2). Or they are *exposed* for a rendezvous, and their target
-//!    reads them in place.
-//! 2. When the census is complete and all agree, gets read M. They read it directly if memory is
+//!    change the values that were read from M (W2). Other sections are *exposed* for a rendezvous,
+//!    and their target reads them in place.
+//! 2. When the census is complete and all agree, gets read M. A get reads M directly if memory is
 //!    reached; otherwise the target answers.
-//! 3. If others read elements that are written here, this rank stages all that it reads of others,
-//!    then waits until the readers of its memory have finished (W2, W3).
+//! 3. If others read elements that are written here, this rank stages all elements that it reads of
+//!    others. Then it waits until the readers of its memory have finished (W2, W3).
 //! 4. Gets land, in program order.
 //! 5. Puts and accumulates are applied by origin rank, then program order, each rank to its own
 //!    memory only (W3).
@@ -32,24 +32,25 @@
 //! # With a census by messages
 //!
 //! A rank sends its message of round k after the messages of all earlier rounds have come. A rank
-//! that leads its host sends its first message after all ranks of its host have passed theirs to
-//! it. When it has completed the rounds, it passes the result to them. So a rank that completes the
-//! census knows, through a chain of messages, that every rank had entered. The effect is the same
-//! as if each rank had notified it. Ranks of one host pass messages to each other through the
-//! memory of that host.
+//! that leads its host sends its first message after all other ranks of the host have sent it
+//! theirs. When the leader has completed the rounds, it sends the result to these ranks. So a rank
+//! that completes the census knows, through a chain of messages, that every rank had entered. The
+//! effect is the same as if each rank had notified the rank directly. Ranks of one host pass
+//! messages to each other through the memory of that host.
 //!
 //! - W1: no memory is touched, and no frame applied, before the census is complete and all words
 //!   were equal ([`census`](crate::census) explains why all ranks find out if they were not).
 //!   Frames that come earlier are set aside.
 //! - W2: sections are read, and frames posted or added to the census, before the first message.
 //! - W3: ranks that read another rank's memory send it a frame when they have finished. The rank
-//!   that is read knows from the notifications, and from what it exposed, which ranks it waits for.
-//!   Readers may have entered the next census by then, since frames arrive in order.
+//!   whose memory is read knows, from the notifications and from the sections that it exposed,
+//!   which ranks it waits for. Readers may have entered the next census by then, since frames
+//!   arrive in order.
 //! - W4: an outbox is filled again after the census of the next exchange. Its readers entered that
 //!   census after they had finished with the outbox.
-//! - W5: for the same reason, no rank enters the exchange after the next one before all ranks have
-//!   entered the next one. A rank sends another at most one message of a census. So a channel has
-//!   at most one message of an exchange after the awaited one.
+//! - W5: for the same reason, all ranks have entered the next exchange before any rank enters the
+//!   one after that. A rank sends each other rank at most one message of a census. So a channel
+//!   contains at most one message of a later exchange than the awaited message.
 //! - W6: each census sends and awaits all its messages, even the empty ones, and leaves none in a
 //!   channel.
 //!
@@ -60,7 +61,7 @@
 //!   sender had entered, because it posted the note in this exchange, whose number the note
 //!   carries.
 //! - W2, W3, W4: the same, since nothing is read or applied before all notes are here. If one rank
-//!   reads another's memory, one of them has sent the other a note.
+//!   reads another's memory, one of the two ranks has sent the other a note.
 //! - W5: notes are posted before the first message, and notes of the next exchange come after all
 //!   frames of this exchange. A rank that looks for notes takes only frames of this exchange, and
 //!   leaves later frames.
@@ -69,11 +70,12 @@
 //!
 //! # What goes wrong
 //!
-//! A rank that is further on may end the world when the census is already complete. Then no rank
-//! begins to touch memory of others, and a rank whose memory is touched still waits until that is
-//! over. Collected operations are left unchanged, since others may read them.
+//! When the census is already complete, a rank that has gone on to a later step may end the world.
+//! Then no rank begins to touch memory of others. A rank whose memory is already being touched
+//! still waits until that access is over. Collected operations are left unchanged, since others may
+//! read them.
 //!
-//! Every rank sees that a rank has failed or that a word differs. Then nothing is applied anywhere,
+//! If a rank has failed or a word differs, every rank sees that. Then nothing is applied anywhere,
 //! the ranks send each other descriptions of their calls, and the world goes on. (In a census by
 //! messages, each rank then first notifies every other, and the rest is the same as in a direct
 //! census. Notes are dropped with the frames before them.) All ranks also see a rank that is in
@@ -136,8 +138,8 @@ use std::panic::Location;
 /// The mask for values that go into the words of notifications. The words are below 2^61.
 const WORD: u64 = (1 << 60) - 1;
 
-/// Leaves out a fence of these windows that orders no operation. Afterwards the program has the
-/// windows, as after any fence.
+/// Skips a fence of these windows that orders no operation. Afterwards the program has the windows,
+/// as after any fence.
 #[inline]
 pub(crate) fn left_out(windows: &[&WindowCore], site: &'static Location<'static>) {
     windows.iter().for_each(|window| check::begins(window, site));
@@ -175,7 +177,7 @@ fn fence_unrecorded(
     fence_unchecked(world, windows, call, failed)
 }
 
-/// Runs [`fence`] if conflicts are not checked, or none was found.
+/// Runs [`fence`] if conflicts are not checked, or if the check found no conflict.
 #[inline(always)]
 fn fence_unchecked(
     world: &WorldCore,
@@ -274,7 +276,7 @@ pub(crate) fn fence_giving(
     }
 }
 
-/// Discards what was collected for a fence that has failed on all ranks.
+/// Discards the operations that were collected for a fence that has failed on all ranks.
 fn discard(windows: &[&WindowCore]) {
     windows.iter().for_each(|window| {
         window.discard();
@@ -294,7 +296,7 @@ pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, erro
     }
 }
 
-/// Returns the bytes that `to` is given in frames. In a direct census these are all bytes for it.
+/// Returns the bytes that `to` is given in frames. In a direct census these are all bytes for `to`.
 /// In a reduced census these are the bytes for that rank alone, as a note.
 fn given<'g>(gives: &'g [Give<'g>], census: Census, to: usize) -> impl Iterator<Item = &'g [u8]> {
     let in_frames = move |give: &&Give<'_>| match census {
@@ -314,7 +316,7 @@ struct Fence<'a> {
     gives: &'a [Give<'a>],
     /// What the notifications of this rank contain for all others, in a call that fences no window.
     told: Option<&'a Told>,
-    /// What travels in the census of this exchange, if it has one.
+    /// The items that travel in the census of this exchange, if it takes a census.
     items: Option<Items>,
     /// Whether the census has replaced the notifications, since all ranks agreed.
     counted: bool,
@@ -536,9 +538,9 @@ impl Fence<'_> {
         Ok(())
     }
 
-    /// Sends, in frames, what the windows have for `to`, and notes the number of frames in its
-    /// notification. Returns the flag `CHANGED` if the frames differ from those of the last epoch
-    /// that this line ended.
+    /// Sends, in frames, the operations that the windows have for `to`, and writes the number of
+    /// frames into the notification for `to`. Returns the flag `CHANGED` if the frames differ from
+    /// those of the last epoch that this line ended.
     #[inline(always)]
     fn send_frames(&mut self, word: u64, to: usize) -> Result<u32> {
         let (mut frames, mut posted, mut changed) = (0, 0, 0);
@@ -557,7 +559,8 @@ impl Fence<'_> {
         Ok(changed)
     }
 
-    /// Writes the notification for `to`: its flags, and what it carries other than frames.
+    /// Writes the notification for `to`: its flags, and its contents other than the number of
+    /// frames.
     #[inline(always)]
     fn draft(&mut self, to: usize, mut flags: u32, failed: bool) {
         if !failed && self.endpoint.reaches(to) {

@@ -29,7 +29,7 @@ impl Notifications {
         }
     }
 
-    /// Returns whether no rank sent this one anything.
+    /// Returns whether no rank sent this rank anything.
     pub(super) fn quiet(&self) -> bool {
         self.senders.is_empty()
     }

@@ -1,14 +1,15 @@
 //! Finds which ranks read whose memory in a fence, and which writes have to wait for these reads.
 //!
 //! A rank reads another's windows for its own gets, and for the sections that others exposed to it
-//! instead of copying them. Each notification announces this to the rank that is read, or to which
-//! a section is exposed. A rank that is read waits until its readers have settled (W3). Only this
-//! rank writes its own memory, so it can find out by itself whether it must also wait before it
-//! writes (W2). It checks whether a get that lands there, or a put of another rank, touches an
-//! element that is read. Usually none does, and each element is copied once, from its source to its
-//! destination. Otherwise the rank first stages what it reads of others, notifies them that it has
-//! finished with their memory, and waits for its readers. Each rank sends these notifications
-//! before it waits, so ranks do not wait for each other in a cycle.
+//! instead of copying them. The notification for the rank that is read, or for the rank to which a
+//! section is exposed, announces this. A rank that is read waits until its readers have settled
+//! (W3). Only this rank writes its own memory, so it can find out by itself whether it must also
+//! wait before it writes (W2). It checks whether a get that lands there, or a put of another rank,
+//! touches an element that is read. Usually none does, and each element is copied once, from its
+//! source to its destination. If some get or put does, the rank first stages the elements that it
+//! reads of others, notifies the others that it has finished with their memory, and waits for its
+//! readers. Each rank sends these notifications before it waits, so ranks do not wait for each
+//! other in a cycle.
 
 use crate::census::flags::{EXPOSES, READS};
 use crate::census::messages::post;
@@ -30,7 +31,8 @@ use fencepost_planner::{ErrorClass, Result, State};
 use fencepost_transport::{Cause, Channels, Endpoint, Liveness, Loss, Lost, Notify, Port, Record, Topology};
 use std::cell::Cell;
 
-/// After this number of comparisons the rank waits instead.
+/// The number of comparisons after which a rank stops comparing, and waits for its readers before
+/// it writes.
 const COMPARISONS: usize = 4096;
 
 /// How this rank and other ranks read each other's memory in a fence.
@@ -45,8 +47,8 @@ pub(super) struct Reads {
     pub(super) first: bool,
 }
 
-/// Returns the address of `origin`'s part of the window of this number. The origin exposes a
-/// section of it.
+/// Returns the address of `origin`'s part of the window with this number. The origin exposes a
+/// section of that part.
 pub(super) fn exposed_by(windows: &[&WindowCore], number: u32, origin: usize) -> *const u8 {
     let window = numbered(windows, number).expect("an exposed section's window is in its fence");
     window.peers[origin].base
@@ -57,15 +59,16 @@ fn numbered<'w>(windows: &[&'w WindowCore], number: u32) -> Option<&'w WindowCor
 }
 
 impl Fence<'_> {
-    /// Returns what this rank reads, and whether others read it. Called when all notifications, and
-    /// the frames before them, have arrived.
+    /// Returns whether this rank reads memory of others, and how others read its memory. Called
+    /// when all notifications, and the frames before them, have arrived.
     pub(super) fn reads(&mut self, all: &Notifications) -> Reads {
         let reads = self.asks || all.flags & EXPOSES != 0;
         let read = self.exposes || all.flags & READS != 0;
         Reads { reads, read, first: read && self.meets(all) }
     }
 
-    /// Returns whether others may read something that is written to this rank's memory.
+    /// Returns whether others may read an element of this rank's memory that is written in this
+    /// fence.
     fn meets(&mut self, all: &Notifications) -> bool {
         let me = self.world.rank;
         let writes = !all.quiet()
@@ -313,7 +316,8 @@ impl Fence<'_> {
             });
             if let Err(gone) = settled {
                 // The world has ended, but the other rank may still exist and go on reading. Either
-                // it has seen that the world ended, or this rank sees that it still touches memory.
+                // the other rank has seen that the world ended, or this rank sees that the other
+                // rank still touches memory.
                 untouched_by(self.world, self.endpoint, self.windows, self.call, other);
                 lost.get_or_insert(gone);
             }
@@ -393,8 +397,8 @@ mod tests {
                     assert!(error.to_string().contains("enough"), "{error}");
                     return Ok(None);
                 }
-                // A rank that announces that it reads the other's memory, ends the world, and reads
-                // on.
+                // This rank announces that it reads the other's memory, ends the world, and
+                // continues to read.
                 u.get(0..1).from(0, 1)?;
                 let windows = [&**u.core()];
                 core.calls.begin();

@@ -20,7 +20,7 @@ impl Fence<'_> {
     }
 
     /// Takes in the frames that the census carried here from a rank that has sent `count` frames.
-    /// Returns how many they are.
+    /// Returns the number of these frames.
     pub(super) fn take_ridden(&mut self, frames: &Frames<'_>, count: u32) -> Result<u32> {
         let Some(items) = self.items.as_ref().filter(|_| self.counted) else { return Ok(0) };
         let mut taken = 0;
@@ -34,9 +34,9 @@ impl Fence<'_> {
         Ok(taken)
     }
 
-    /// Returns whether `to` gets only one or two plain records of one window, which the
-    /// notification contains. This rank reads its gets directly from `to`, so gets need no frame if
-    /// they are not listed.
+    /// Returns whether this rank has only one or two plain records of one window for `to`, which
+    /// the notification contains. This rank reads its gets directly from `to`, so gets need no
+    /// frame if they are not listed.
     pub(super) fn in_notification(&self, to: usize) -> bool {
         let [window] = self.windows else { return false };
         if self.listed && window.filling.pending.borrow().asks(to) {
@@ -51,7 +51,7 @@ impl Fence<'_> {
     ///
     /// Only ranks that reach each other's memory send such notifications, and only their records
     /// are applied without a check. A notification that came as a message may contain anything, so
-    /// a census refuses this form of it.
+    /// a census refuses notifications of this form.
     pub(super) fn rides(&mut self, from: usize) -> bool {
         self.endpoint.reaches(from)
             && self.notification(from).is_some_and(|notification| are_riding(notification.address))

@@ -1,5 +1,6 @@
-//! The work of a rank before its notification: it checks what only it can see, reads or exposes the
-//! sections that are sources, and lists the elements that it will read in place.
+//! The work of a rank before its notification. The rank checks the conditions that only it can
+//! check, reads or exposes the sections that are sources, and lists the elements that it will read
+//! in place.
 
 use crate::collect::filling::RecordSources;
 use crate::collect::limits::most_operations;
@@ -16,9 +17,9 @@ use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Endpoint, Topology};
 
-/// Checks what one rank can see, and reads or exposes sections that are sources. Returns whether
-/// all gets of this rank are listed for their targets. Listed gets may land in their destinations
-/// at once.
+/// Checks the conditions that one rank can check by itself, and reads or exposes sections that are
+/// sources. Returns whether all gets of this rank are listed for their targets. Listed gets may
+/// land in their destinations at once.
 pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<bool> {
     for (i, window) in windows.iter().enumerate() {
         if windows[..i].iter().any(|other| other.key == window.key) {
@@ -102,14 +103,14 @@ fn sources_of_records<'w>(
 #[cold]
 fn too_many(window: &WindowCore, call: &Call, count: usize, what: &str) -> Error {
     let message = format!(
-        "this epoch has {count} {what} on window {}, to one rank at least: at most {} can be told, so fence more often",
+        "this epoch has {count} {what} on window {}, to one rank at least: at most {} can be counted, so fence more often",
         window.key.window,
         most_operations()
     );
     call.error(&window.world, ErrorClass::Size, message)
 }
 
-/// Makes room in tickets for the elements, of `size` bytes each, that the tickets get. Returns
+/// Makes room in the tickets of these gets for their elements, of `size` bytes each. Returns
 /// whether there is enough memory.
 fn tickets(pending: &Pending, size: usize) -> bool {
     pending.wide.iter().all(|get| match &get.landing {
@@ -171,7 +172,7 @@ fn read_sections(
     decided: Option<Rendezvous>,
 ) -> Result<()> {
     let (mut exposed, mut exposed_bytes) = (0, 0usize);
-    // Where the target is reached, it was decided.
+    // If the target is reached, `decided` has a value.
     let sole = target != world.rank && decided.is_none() && outbox.wide.len() == 1;
     for index in 0..outbox.wide.len() {
         let wide = &outbox.wide[index];
@@ -220,7 +221,7 @@ fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool
     if count == 0 || count > LISTED {
         return false;
     }
-    // The bytes of gets whose list is sent, and whether it is sent in any case.
+    // The bytes of the gets whose list is sent in frames, and whether the list is sent in any case.
     let (mut sent, mut direct) = (0, false);
     let straight = windows.iter().all(|window| {
         let pending = window.filling.pending.borrow();
@@ -229,7 +230,7 @@ fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool
             let mode = get.wide().map_or(window.asked(Mode::Auto), |wide| pending.wide[wide].mode);
             let read = endpoint.shares(target) || {
                 sent += elements as u64 * u64::from(window.element.size);
-                // Targets do not accept more than that (`remote::most_answered`).
+                // Targets do not accept longer gets in such a list (`remote::most_answered`).
                 endpoint.reaches(target) && elements <= window.peers[target].len
             };
             direct |= mode == Mode::Direct;

@@ -1,11 +1,11 @@
 //! The short path of the fence, for windows for which only records wait, between ranks that all
 //! reach each other's memory.
 //!
-//! It is the same fence, with one loop over the ranks before the notifications are sent and one
-//! loop afterwards. Nothing is got, exposed or listed, and no frame is posted. A notification
-//! contains one or two records, or the address of more. The records are of one or two windows.
-//! Other ranks may send this rank anything. If they send only records in this form, and no rank
-//! reads this rank's memory, the records are applied at once (W1: all notifications are in).
+//! The fence has the same effect, with one loop over the ranks before the notifications are sent
+//! and one loop afterwards. Nothing is got, exposed or listed, and no frame is posted. A
+//! notification contains one or two records, or the address of more. The records are of one or two
+//! windows. Other ranks may send this rank anything. If they send only records in this form, and no
+//! rank reads this rank's memory, the records are applied at once (W1: all notifications are in).
 //! Otherwise, or if a notification has not come within a microsecond or two,
 //! [`conclude`](Fence::conclude) follows the notifications as in every fence.
 //!
@@ -59,9 +59,9 @@ pub(super) fn fence_of_none(world: &WorldCore, call: &Call) -> Option<Result<()>
 }
 
 /// Runs the fence of one window by the short path. Returns `None`, without any effect, if the fence
-/// cannot take it.
+/// cannot take that path.
 ///
-/// This is one function for all callers, and everything that it calls is a part of it.
+/// This is one function for all callers, and everything that it calls is inlined into it.
 #[inline(never)]
 pub(super) fn fence_of_one(world: &WorldCore, window: &WindowCore, call: &Call) -> Option<Result<()>> {
     fence(world, &[window], call)
@@ -113,8 +113,8 @@ fn fence(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<Resu
     Some(result)
 }
 
-/// Calls a function of the end of a world whose ranks reach each other's memory, compiled for each
-/// kind of end.
+/// Calls `$function` with this rank's end of a transport. The function is compiled for each kind of
+/// end whose ranks reach each other's memory.
 macro_rules! with_end {
     ($endpoint:expr, $function:ident($($argument:expr),*)) => {
         match $endpoint {
@@ -168,7 +168,7 @@ pub(super) fn tell(
     result
 }
 
-/// What a rank has published for all others, and the word of the exchange.
+/// The notification that a rank has published for all others, and the word of the exchange.
 struct Said {
     hash: u64,
     word: u64,
@@ -213,7 +213,7 @@ fn enter<E: Notify + Liveness>(
     Some(publish(end, world, windows, call, flags))
 }
 
-/// Drafts what this rank sends to others, and publishes it.
+/// Drafts the notifications of this rank for others, and publishes them.
 #[inline(always)]
 fn say<E: Notify + Liveness>(
     end: &mut E,
@@ -233,7 +233,7 @@ fn say<E: Notify + Liveness>(
     publish(end, world, &[], call, flags)
 }
 
-/// Publishes what is drafted.
+/// Publishes the drafted notifications.
 #[inline(always)]
 fn publish<E: Notify + Liveness>(
     end: &mut E,
@@ -252,8 +252,9 @@ fn publish<E: Notify + Liveness>(
 }
 
 /// Reads the notifications of all others. Returns the flags of all, and how many ranks have
-/// something for this rank, if all agree, no rank reads this rank's memory, and only records in
-/// notifications are for it. Otherwise returns `None`; some notification may not have come yet.
+/// something for this rank. Returns `None` if ranks disagree, if a rank reads this rank's memory,
+/// if anything but records in notifications is for this rank, or if some notification has not come
+/// yet.
 #[inline(always)]
 fn agree<E: Notify>(end: &mut E, world: &WorldCore, said: &Said) -> Option<(u32, usize)> {
     let (mut flags, mut senders) = (said.flags, 0);
@@ -270,8 +271,8 @@ fn agree<E: Notify>(end: &mut E, world: &WorldCore, said: &Said) -> Option<(u32,
     Some((flags, senders))
 }
 
-/// Reads the notifications of all others and, if they [agree], applies what is for this rank.
-/// Returns whether they agreed; if not, nothing was applied.
+/// Reads the notifications of all others and, if they [agree], applies the records that are for
+/// this rank. Returns whether they agreed; if not, nothing was applied.
 #[inline(always)]
 fn found_records_only<E: Notify>(
     end: &mut E,
@@ -293,7 +294,7 @@ fn found_records_only<E: Notify>(
                 unsafe { &(&*window.region.outbox(window.filling.set.get(), me)).records[..] }
             } else {
                 match end.await_briefly(origin) {
-                    // SAFETY: it is of this exchange, and its records are in the notification or at
+                    // SAFETY: the notification is of this exchange, and its records are in it or at
                     // the address that it contains.
                     Some(notification) if notification.count > 0 => unsafe { riders(notification, place) },
                     _ => continue,
@@ -322,7 +323,7 @@ fn records<'w>(
 ) -> Option<&'w [Record]> {
     let writer = &window.fast_paths[to].writer;
     if writer.fills_none() {
-        return Some(&[]); // and its log contains none
+        return Some(&[]); // and the log itself contains no records
     }
     // Only its owner touches the set being filled, and writers are on it alone.
     let Some(outbox) = window.region.made_outbox(window.filling.set.get(), to) else {

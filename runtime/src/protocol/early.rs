@@ -3,7 +3,7 @@
 //! They arrive among the frames of other fences, windows and schedules. So a rank looks for frames
 //! only by `WorldCore::poll`, which stages these operations by window. The frame that the sender
 //! posts at the fence contains how many early frames belong to the epoch. Early frames of epochs
-//! that the sender has given up are dropped.
+//! that the sender has abandoned are dropped.
 
 use crate::protocol::frames::kind;
 use crate::state::window_core::WindowCore;

@@ -1,4 +1,4 @@
-//! Waiting for other ranks, and taking what they sent.
+//! Waits for other ranks, and takes the frames that they sent.
 
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
@@ -9,8 +9,8 @@ use fencepost_transport::{Channels, Endpoint, Frame, Header, Liveness, Lost, Pau
 
 /// Waits until `look` finds something.
 ///
-/// Ends the world if `look` can never find it, or once a rank has failed. Whatever had arrived by
-/// then is still found.
+/// Ends the world if `look` can never find anything, or once a rank has failed. `look` still finds
+/// whatever had arrived by then.
 #[inline]
 pub(crate) fn wait<'w, R>(
     endpoint: &mut Endpoint,

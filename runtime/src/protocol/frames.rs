@@ -29,7 +29,7 @@ pub(crate) mod kind {
     pub(crate) const DONE: u32 = 10;
     /// A message of a sparse census; `extra` is the flags of a notification.
     pub(crate) const CENSUS: u32 = 11;
-    /// In a reduced census: what the sender has for the receiver.
+    /// In a reduced census: the item that the sender has for the receiver.
     pub(crate) const NOTE: u32 = 29;
     /// A message of a reduced census; `extra` is the flags of a notification.
     pub(crate) const COUNTS: u32 = 30;
@@ -43,17 +43,17 @@ pub(crate) mod kind {
     pub(crate) const ACCESS: u32 = 15;
     /// An access that was dropped, or that requested elements that are not exposed to it.
     pub(crate) const FAILED: u32 = 16;
-    /// Sent before a post or an access: what its sender knows to be over, and for an access also
-    /// its calls.
+    /// Sent before a post or an access if a check is on: the sender's vector clock, and for an
+    /// access also its calls.
     pub(crate) const CHECK: u32 = 19;
-    /// To an attendant: a request for what an access gets. `extra` is the window.
+    /// To an attendant: a request for the elements that an access gets. `extra` is the window.
     pub(crate) const ASK: u32 = 17;
     /// From an attendant: the elements that were requested.
     pub(crate) const ANSWER: u32 = 18;
     /// To an attendant: operations under a lock. `extra` is the window.
     pub(crate) const LOCK: u32 = 20;
-    /// From an attendant: the outcome of the operations, and what they found. `extra` is the
-    /// window.
+    /// From an attendant: the outcome of the operations, and the elements that they found. `extra`
+    /// is the window.
     pub(crate) const LOCKED: u32 = 21;
 }
 

@@ -6,9 +6,9 @@
 //! after that. So the consequences of a failure never hide it. The exception is TCP: two failures
 //! that different ranks find at the same moment may give these ranks different causes.
 //!
-//! A rank that left with an error may have completed the call that others are still in. If it has,
-//! that call completes on all ranks. Only calls that the rank has not completed fail. If a rank
-//! died, all calls fail, since no other rank knows how far it came.
+//! A rank that left with an error may have completed the call that others are still in. In that
+//! case the call completes on all ranks. Only calls that the rank has not completed fail. If a rank
+//! died, all calls fail, since no other rank knows which calls the dead rank has completed.
 
 use crate::state::call::Call;
 use crate::state::world::WorldCore;
@@ -99,14 +99,15 @@ impl WorldCore {
         format!(", and rank {} waits for it: each rank has to make the calls that others wait for", self.rank)
     }
 
-    /// Ends the world for all ranks. If it has already ended for this rank, that cause is kept.
+    /// Ends the world for all ranks. If the world has already ended for this rank, the earlier
+    /// cause is kept.
     #[cold]
     pub(crate) fn end(&self, endpoint: &mut Endpoint, cause: Cause) {
         let first = self.life.dead.borrow().clone();
         endpoint.end(first.unwrap_or(cause));
     }
 
-    /// Ends the world for all ranks, and for this one.
+    /// Ends the world for all ranks, including this rank.
     #[cold]
     pub(crate) fn die_of(&self, endpoint: &mut Endpoint, cause: Cause) {
         self.end(endpoint, cause.clone());
@@ -194,8 +195,8 @@ impl WorldCore {
     }
 }
 
-/// Returns whether `peer` has left after it had entered this exchange. It has then completed the
-/// exchange, since a rank that leaves in the middle of an exchange ends the world.
+/// Returns whether `peer` has left after it had entered this exchange. If so, `peer` has completed
+/// the exchange, since a rank that leaves in the middle of an exchange ends the world.
 fn is_past(endpoint: &Endpoint, peer: usize, exchange: Option<u32>) -> bool {
     let entered = (endpoint.announced(peer) >> 32) as u32;
     exchange.is_some_and(|exchange| entered.wrapping_sub(exchange) as i32 >= 0)

@@ -1,4 +1,4 @@
-//! Recording calls and waits, where a rank does so.
+//! Records calls and waits, on ranks that record.
 
 use crate::protocol::state::recorder::{ANY, Began};
 use crate::state::call::Call;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 impl WorldCore {
     /// Begins to record a call. Returns `None` if nothing is recorded, or if the call is part of
-    /// another one. The endpoint is not borrowed.
+    /// another call. The endpoint is not borrowed.
     #[inline(always)]
     pub(crate) fn begin_record(&self, call: &Call) -> Option<Began> {
         if self.reports.recorder.get().is_none() { None } else { self.begin_recorded(call) }
@@ -39,7 +39,7 @@ impl WorldCore {
         }
     }
 
-    /// Records the end of a prepared run, or of its first half if the other one `follows`.
+    /// Records the end of a prepared run, or of its first half if the second half `follows`.
     #[inline(always)]
     pub(crate) fn end_run_record(&self, began: Option<Began>, follows: bool, share: &Arc<Verified<Share>>) {
         if self.reports.recorder.get().is_some() {
@@ -64,7 +64,7 @@ impl WorldCore {
         explain_rank(share, share.rank(), &self.machine).terms.predicted().0
     }
 
-    /// Records the end of a call, or of the first half of a run if the other one `follows`.
+    /// Records the end of a call, or of the first half of a run if the second half `follows`.
     pub(crate) fn end_half_record(&self, began: Option<Began>, follows: bool) {
         if let Some(began) = began {
             self.end_recorded(began, follows);

@@ -1,4 +1,4 @@
-//! [`Assertions`]: what a program promises at a fence.
+//! [`Assertions`]: the promises of a program at a fence.
 
 use std::fmt;
 use std::ops::BitOr;
@@ -8,9 +8,9 @@ use std::ops::BitOr;
 ///
 /// A false assertion is an error or has no effect; it never costs memory safety, and never leaves
 /// wrong bits. NOPRECEDE and NOSUCCEED are always checked. NOSTORE and NOPUT are checked if
-/// conflicts are checked ([`Ranks::check`](crate::Ranks::check)). If one is false, the fence
-/// returns `ASSERT` on the rank that made the assertion and `RMA_SYNC` on the others, and applies
-/// nothing.
+/// conflicts are checked ([`Ranks::check`](crate::Ranks::check)). If an assertion is found to be
+/// false, the fence returns `ASSERT` on the rank that made the assertion and `RMA_SYNC` on the
+/// others, and applies nothing.
 ///
 /// ```
 /// # use fencepost_runtime::Assertions;

@@ -9,7 +9,7 @@ use std::panic::Location;
 /// The call that ends an epoch, with the values that its word hashes and that messages name.
 #[derive(Clone, Copy)]
 pub(crate) struct Call {
-    /// The hash of the superstep and its uniform arguments; 0 for a fence outside one.
+    /// The hash of the superstep and its uniform arguments; 0 for a fence outside a superstep.
     pub(crate) hash: u64,
     /// The name of the superstep.
     pub(crate) name: Option<&'static str>,
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     pub(crate) op: Option<Op>,
     /// The root; [`NONE`](Self::NONE) if there is no root.
     pub(crate) root: usize,
-    /// The number of elements; [`NONE`](Self::NONE) if ranks may give different ones.
+    /// The number of elements; [`NONE`](Self::NONE) if ranks may give different numbers.
     pub(crate) len: usize,
     /// The array that is spread over all ranks in blocks.
     pub(crate) array: Option<Array>,

@@ -2,7 +2,7 @@
 //!
 //! Ranks meet in exchanges of notifications: the n-th exchange of one rank is the n-th of every
 //! other. Suppose a rank left a call without its exchange. From then on its exchanges would meet
-//! those of other calls, and each rank would take the other's data for that of its own call. So
+//! exchanges of other calls, and each rank would take the other's data for data of its own call. So
 //! every rank counts its collective calls as they begin, even calls that fail, and each
 //! notification carries the count. [`Fence`](crate::fence) compares the counts first. A call that
 //! is behind fails, and a call that is ahead exchanges again until the others have reached it.
@@ -10,8 +10,9 @@
 //!
 //! A superstep is one call. A scoped epoch is one call too, and so is a prepared superstep. If the
 //! plan of a prepared superstep synchronises by posts and starts, only some ranks may run it, and
-//! it is not counted. Calls in their bodies, closures and patterns have a separate count, from 0 in
-//! each outermost one. A rank that leaves a body early is in step again with its next call.
+//! it is not counted. Calls in the bodies, closures and patterns of supersteps have a separate
+//! count, which starts at 0 in each outermost superstep. A rank that leaves a body early is in step
+//! again with its next call.
 
 use crate::state::call_sites::CallSites;
 use crate::state::key::Key;
@@ -28,9 +29,9 @@ pub(crate) struct Calls {
     pub(crate) made: Cell<u32>,
     /// The number of supersteps so far: the high half of every word.
     supersteps: Cell<u32>,
-    /// Calls outside of supersteps, and outermost supersteps.
+    /// The number of calls outside of supersteps, including outermost supersteps.
     number: Cell<u32>,
-    /// Calls in the body of the outermost superstep, and its end.
+    /// The number of calls in the body of the outermost superstep, including its end.
     inner: Cell<u32>,
     /// The number of nested supersteps that the rank is in.
     depth: Cell<u32>,
@@ -90,7 +91,7 @@ impl Calls {
         self.depth.set(self.depth.get() - 1);
     }
 
-    /// Returns the number that notifications carry, above `flags` bits of something else.
+    /// Returns the number that notifications carry, shifted left by `flags` bits.
     #[inline]
     pub(crate) fn tag(&self, flags: u32) -> u32 {
         self.number.get() << flags

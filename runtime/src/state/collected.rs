@@ -11,8 +11,8 @@ use crate::state::window_core::WindowCore;
 use std::panic::Location;
 
 impl WindowCore {
-    /// Begins to fill the other set after a fence at this line has succeeded. No rank reads that
-    /// set any more.
+    /// Begins to fill the other set of outboxes after a fence at this line has succeeded. No rank
+    /// reads the other set any more.
     pub(crate) fn next_set(&self, site: &'static Location<'static>) {
         self.lines.since.set(site);
         self.collecting.follow();
@@ -41,7 +41,7 @@ impl WindowCore {
     }
 
     /// Allows the fast path for small operations of the epoch that begins here. If the line of the
-    /// first operation is kept, only later ones take the fast path.
+    /// first operation is kept, only later operations take the fast path.
     #[inline]
     fn reopen(&self) {
         let named = self.lines.first.take().is_some();
@@ -96,11 +96,11 @@ impl WindowCore {
         }
     }
 
-    /// Discards what is pending.
+    /// Discards the pending operations.
     pub(crate) fn discard(&self) {
         if self.world.alive().is_err() {
-            // The world may have ended in a fence, and other ranks may still read what was
-            // collected for it. No other fence follows.
+            // The world may have ended in a fence, and other ranks may still read the operations
+            // that were collected for that fence. No other fence follows.
             self.allow(false);
             return self.pending(|pending| pending.clear(&self.world.windows.streaks, self.filling.asking));
         }
@@ -108,8 +108,8 @@ impl WindowCore {
             self.allow(self.is_short());
         }
         self.filling.sources.set(RecordSources::None);
-        // This is before a fence, or after one that failed on all ranks, so no rank reads the set
-        // being filled.
+        // The window is before a fence, or after a fence that failed on all ranks, so no rank reads
+        // the set being filled.
         let made = |&target: &usize| self.region.made_outbox(self.filling.set.get(), target).is_some();
         (0..self.world.size).filter(made).for_each(|target| self.outbox(target, Outbox::clear));
         self.pending(|pending| pending.clear(&self.world.windows.streaks, self.filling.asking));

@@ -25,8 +25,8 @@ pub(crate) fn text(name: &str) -> Result<Option<String>> {
     }
 }
 
-/// Returns what the program has set, or else the value of the variable, if it is set. Reports a
-/// variable that differs from what the program has set.
+/// Returns the value that the program has set, or else the value of the variable, if the variable
+/// is set. Reports a variable whose value differs from the program's value.
 ///
 /// # Errors
 /// The error of parsing the variable, even if the program has set another value.
@@ -63,7 +63,7 @@ pub(crate) fn word<V: Copy>(name: &str, words: &[(&str, V)]) -> Result<Option<V>
 /// Returns the value of a variable, parsed as its type; `None` if it is not set.
 ///
 /// # Errors
-/// The error of parsing it, with the variable's name.
+/// The error of parsing the value, with the variable's name.
 pub(crate) fn read<V: std::str::FromStr<Err = Error>>(name: &str) -> Result<Option<V>> {
     let named = |error: Error| Error::new(error.class(), format!("{name}: {}", error.message()));
     text(name)?.map(|text| text.parse().map_err(named)).transpose()
@@ -141,7 +141,7 @@ pub(crate) fn machine(name: &str) -> Result<Option<Machine>> {
 }
 
 /// Reports, on standard error, each environment variable that begins with `FENCEPOST_` and that
-/// nothing reads. It does so once in a process, and in a job only on rank 0.
+/// nothing reads. Reports once in a process, and in a job only on rank 0.
 #[cfg(not(loom))]
 pub(crate) fn report_unknown() {
     use fencepost_job::variables::{reported, unknown};
@@ -155,7 +155,7 @@ pub(crate) fn report_unknown() {
     });
 }
 
-/// Reports, on standard error, a variable that the program overrides with another value. It does so
+/// Reports, on standard error, a variable that the program overrides with another value. Reports
 /// once in a process, and in a job only on rank 0.
 #[cfg(not(loom))]
 pub(crate) fn report_overridden(name: &'static str) {

@@ -135,8 +135,8 @@ impl Handler {
         matches!(*self.0.borrow(), ErrorHandler::Pass(_))
     }
 
-    /// Reports a conflict to the handler if conflicts pass, and returns whether this one does. The
-    /// protocol under way must not unwind.
+    /// Reports a conflict to the handler if conflicts pass, and returns whether this conflict
+    /// passes. The protocol under way must not unwind.
     pub(crate) fn lets_pass(&self, error: &Error) -> bool {
         let ErrorHandler::Pass(told) = self.get() else { return false };
         contained(|| told(error))

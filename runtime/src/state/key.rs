@@ -4,18 +4,19 @@
 //! The word of an epoch or a prepared superstep represents its call, its schedule and its windows.
 //! A rank may touch another rank's memory only because both have the same windows. So a program
 //! must not be able to choose two lists of windows that have the same word. The word is therefore a
-//! polynomial whose coefficients are what it represents, modulo the prime `2^61 - 1`: `1 k^n + c1
-//! k^(n-1) + .. + cn`. The place `k` is drawn for each `run`, or follows from the job's secret and
-//! the rank's machine model. The model is included because each rank plans by its own model what
-//! all ranks do together: ranks with different models have different words. Two different lists of
-//! `n` coefficients have the same word at no more than `n` of all `2^61` places.
+//! polynomial modulo the prime `2^61 - 1`, whose coefficients represent the call, the schedule and
+//! the windows: `1 k^n + c1 k^(n-1) + .. + cn`. The place `k` is drawn for each `run`, or follows
+//! from the job's secret and the rank's machine model. The model is included because each rank
+//! plans the common work of all ranks by its own model. So ranks with different models have
+//! different words. Two different lists of `n` coefficients have the same word at no more than `n`
+//! of all `2^61` places.
 //!
 //! A program can choose any number of coefficients. From the result of a call it can find out
-//! whether the words of two ranks were equal. Each try that fails excludes at most `n` places, and
-//! is an error on all ranks. So after a million tries with ten windows each the next one succeeds
+//! whether the words of two ranks were equal. Each failed try excludes at most `n` places, and is
+//! an error on all ranks. So after a million tries with ten windows each, the next try succeeds
 //! with a probability of about `2^-58`. A program cannot read the key or a word, since no value
-//! that safe code gets contains them. They travel over connections, and are in memory that the
-//! ranks of a job share.
+//! that safe code gets contains them. Keys and words travel over connections, and are in memory
+//! that the ranks of a job share.
 //!
 //! The word does not cover everything: all values marked `#[uniform]` of one call are one
 //! coefficient, a hash without a key ([`UniformHash`](crate::supersteps::uniform::UniformHash)). A
@@ -34,7 +35,7 @@ const P: u64 = (1 << 61) - 1;
 /// The number of coefficients that are taken at once.
 const AT_ONCE: usize = 9;
 
-/// The powers of the secret place at which words are taken, from the first power on.
+/// The powers of the secret place at which the polynomials are evaluated, from the first power on.
 #[derive(Clone, Copy)]
 pub(crate) struct Key([u64; AT_ONCE]);
 

@@ -1,9 +1,9 @@
-//! [`Life`]: whether a world goes on; and [`Opened`]: something that a rank has begun in it and not
-//! finished.
+//! [`Life`]: whether a world goes on; and [`Opened`]: work that a rank has begun in the world and
+//! not finished.
 //!
-//! A world does not know what its rank may begin. A protocol that begins something adds it to what
-//! is opened. From then on the world advances it in every wait, and names it if the rank leaves
-//! before it is finished.
+//! A world does not know which kinds of work its rank may begin. A protocol that begins work adds
+//! it to the list of opened work. From then on the world advances this work in every wait, and
+//! names it if the rank leaves before the work is finished.
 
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -13,43 +13,44 @@ use std::rc::{Rc, Weak};
 
 /// Work that a rank has begun in a world, and may not have finished.
 pub(crate) trait Opened {
-    /// Advances it, without waiting, while this rank waits for something else. Errors are reported
-    /// by the call that finishes it.
+    /// Advances the work, without waiting, while this rank waits for something else. The call that
+    /// finishes the work reports errors.
     fn advance(&self, _world: &WorldCore, _endpoint: &mut Endpoint) {}
 
-    /// Returns whether it may go on while this rank waits for something else.
+    /// Returns whether the work may go on while this rank waits for something else.
     fn may_advance(&self) -> bool {
         false
     }
 
-    /// Returns whether it goes on while this rank waits in another world.
+    /// Returns whether the work goes on while this rank waits in another world.
     fn advances_elsewhere(&self) -> bool {
         false
     }
 
-    /// Describes the unfinished part of it, if other ranks wait for that part.
+    /// Describes the unfinished part of the work, if other ranks wait for that part.
     fn unfinished(&self) -> Option<String>;
 
-    /// Leaves behind what other ranks still need after this rank has left the world.
+    /// Leaves behind the data that other ranks still need after this rank has left the world.
     fn leave(&self, _endpoint: &mut Endpoint) {}
 }
 
 /// Worlds that one rank has split off, if they still exist.
 pub(crate) type Parts = RefCell<Vec<Weak<WorldCore>>>;
 
-/// Whether a world goes on, what its rank has begun in it, and the worlds that its end affects.
+/// Whether a world goes on, the work that its rank has begun in it, and the worlds that its end
+/// affects.
 pub(crate) struct Life {
     /// The reason why the world has ended.
     pub(crate) dead: RefCell<Option<Cause>>,
-    /// Counts the failures that concern this rank. None of the first `heeded` failures was of a
-    /// rank of this world.
+    /// The count of the failures that concern this rank. The first `heeded` failures were all of
+    /// ranks of other worlds.
     pub(crate) alarms: Alarms,
     pub(crate) heeded: Cell<u32>,
     /// The worlds from which this world was split; the world of the whole program is first. Each of
     /// them may be dropped.
     pub(crate) above: RefCell<Vec<Weak<WorldCore>>>,
-    /// All worlds that this rank has split off in this `run`, except the one with which it was
-    /// entered.
+    /// All worlds that this rank has split off in this `run`, which does not include the world of
+    /// the `run` itself.
     pub(crate) parts: RefCell<Rc<Parts>>,
     /// The work that was begun and is not finished yet, in the order of its beginnings.
     opened: RefCell<Vec<Rc<dyn Opened>>>,
@@ -70,12 +71,12 @@ impl Life {
         }
     }
 
-    /// Adds what was begun after all that was begun before.
+    /// Adds work that was begun, after all earlier work.
     pub(crate) fn open(&self, opened: Rc<dyn Opened>) {
         self.opened.borrow_mut().push(opened);
     }
 
-    /// Removes what is finished.
+    /// Removes finished work.
     pub(crate) fn close(&self, finished: &Rc<dyn Opened>) {
         self.opened.borrow_mut().retain(|opened| !Rc::ptr_eq(opened, finished));
     }
@@ -103,14 +104,15 @@ impl Life {
         })
     }
 
-    /// Returns why this world, or one above it, has ended.
+    /// Returns why this world, or a world above it, has ended.
     fn why_dead(&self) -> Option<String> {
         let own = |life: &Self| life.dead.borrow().as_ref().map(|cause| cause.what.clone());
         let above = self.above.borrow();
         own(self).or_else(|| above.iter().rev().filter_map(Weak::upgrade).find_map(|above| own(&above.life)))
     }
 
-    /// Returns whether something that was begun here goes on while the rank waits in another world.
+    /// Returns whether work that was begun in this world goes on while the rank waits in another
+    /// world.
     fn advances_elsewhere(&self) -> bool {
         self.opened.borrow().iter().any(|opened| opened.advances_elsewhere())
     }
@@ -132,8 +134,8 @@ impl WorldCore {
         self.leave_to(&mut self.endpoint.borrow_mut(), how);
     }
 
-    /// Leaves a world that is dropped. If this world or one above it has ended, ranks that wait for
-    /// this rank receive the cause of that end instead of a success.
+    /// Leaves a world that is dropped. If this world or a world above it has ended, ranks that wait
+    /// for this rank receive the cause of that end instead of a success.
     pub(super) fn leave_dropped(&mut self) {
         let how = match self.life.why_dead() {
             Some(why) => Leave::Failed(why),
@@ -152,7 +154,7 @@ impl WorldCore {
         endpoint.leave(how);
     }
 
-    /// Advances everything that this rank has begun, while it waits for something else.
+    /// Advances all work that this rank has begun, while the rank waits for something else.
     #[inline]
     pub(crate) fn advance(&self, endpoint: &mut Endpoint) {
         self.advance_own(endpoint);
@@ -166,7 +168,7 @@ impl WorldCore {
         self.life.opened.borrow().iter().for_each(|opened| opened.advance(self, endpoint));
     }
 
-    /// Advances what this rank has begun in other worlds than this one.
+    /// Advances the work that this rank has begun in other worlds.
     #[cold]
     fn advance_others(&self) {
         self.any_other(|other| {
@@ -189,7 +191,7 @@ impl WorldCore {
         first.into_iter().chain(parts).any(|other| !std::ptr::eq(&raw const *other, self) && is_so(&other))
     }
 
-    /// Returns whether something that this rank has begun may go on while it waits for something
+    /// Returns whether work that this rank has begun may go on while the rank waits for something
     /// else.
     pub(crate) fn may_advance(&self) -> bool {
         let elsewhere = || self.life.is_split() && self.any_other(|other| other.life.advances_elsewhere());

@@ -16,7 +16,7 @@ pub(crate) struct Reach {
     pub(crate) shares_all: bool,
     /// Which ranks reach whose memory, for the planner.
     pub(crate) placement: Placement,
-    /// The name of each rank's host, for messages; empty if all are on one.
+    /// The name of each rank's host, for messages; empty if all ranks are on one host.
     pub(crate) hosts: RefCell<Vec<Arc<str>>>,
 }
 
@@ -28,8 +28,8 @@ impl Reach {
 }
 
 /// Returns the placement of ranks on these hosts, by rank. It never states that two ranks share
-/// memory if they do not. If the hosts have different numbers of consecutive ranks, it leaves out
-/// some pairs that do share memory.
+/// memory if they do not. If the hosts have different numbers of consecutive ranks, the placement
+/// leaves out some pairs that do share memory.
 pub(crate) fn of_hosts<H: PartialEq>(hosts: impl IntoIterator<Item = H>) -> Placement {
     let mut hosts = (0usize..).zip(hosts);
     let Some((_, mut host)) = hosts.next() else { return Placement::Together };

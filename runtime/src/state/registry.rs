@@ -1,5 +1,5 @@
-//! [`Registry`]: what ranks of one process share by reference: regions of windows, and ends of new
-//! worlds.
+//! [`Registry`]: the data that ranks of one process share by reference: regions of windows, and
+//! ends of new worlds.
 
 use crate::collect::region::Region;
 use crate::state::call_sites::CallSites;
@@ -25,7 +25,8 @@ pub(crate) fn new_world() -> u64 {
 /// it, and its number.
 pub(crate) type Attempt = (u64, u64, u32);
 type Regions = BTreeMap<Attempt, Shared<Arc<Region>>>;
-/// The new world's number and an end of it, by world, position of the collective call, and rank.
+/// The number and one rank's end of a new world, by the world that was split, the position of the
+/// collective call, and the rank.
 type Ends = BTreeMap<(u64, u64, usize), (u64, Endpoint)>;
 
 /// The schedules of a superstep, one for each epoch.
@@ -48,7 +49,7 @@ pub(crate) struct Registry {
     waits: OnceLock<Waits>,
 }
 
-/// One value of each rank, until each rank has taken them all.
+/// One value of each rank, kept until each rank has taken all the values.
 struct Shared<T> {
     of: Vec<Option<T>>,
     takers: usize,

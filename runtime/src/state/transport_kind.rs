@@ -23,7 +23,7 @@ pub enum TransportKind {
     Tcp,
     /// Processes that `mpirun`, `mpiexec` or `srun` has started, by messages of that MPI. Ranks of
     /// one host share memory. If neither this nor [`Tcp`](Self::Tcp) is requested, such processes
-    /// use the one that is quicker between hosts.
+    /// use the faster of the two between hosts.
     Mpi,
     /// Threads that reach each other's memory in the same way as processes do: for tests.
     #[doc(hidden)]
@@ -31,7 +31,8 @@ pub enum TransportKind {
     /// Threads that exchange bytes over TCP on loopback: for tests.
     #[doc(hidden)]
     TcpThreads,
-    /// The same, but through the addresses of a route: for tests that put something between ranks.
+    /// As `TcpThreads`, but through the addresses of a route: for tests that put something between
+    /// ranks.
     #[cfg(not(loom))]
     #[doc(hidden)]
     TcpThreadsBy(Arc<dyn Route>),
@@ -41,7 +42,7 @@ pub enum TransportKind {
     /// Threads that exchange messages of a stand-in for MPI: for tests.
     #[doc(hidden)]
     MpiThreads,
-    /// Threads of made-up hosts that exchange such messages: for tests.
+    /// Threads of made-up hosts that exchange messages of a stand-in for MPI: for tests.
     #[doc(hidden)]
     MixedMpiThreads(Vec<u32>),
 }

@@ -16,8 +16,8 @@ use std::rc::Rc;
 /// # Source
 /// MPI 4.1, section 12.2.1 (MPI_WIN_ALLOCATE); active target synchronisation only.
 pub struct Window<T: Element> {
-    /// Keeps the window from other threads. It is the first such field, so the compiler's error
-    /// names it.
+    /// Makes the window neither `Send` nor `Sync`. The compiler's error names the first such field,
+    /// which is this field.
     threads: PhantomData<dyn OtherThreadsTakeTheSliceOfAWindow>,
     /// The elements, as the program alone accesses them.
     pub(crate) data: *mut T,

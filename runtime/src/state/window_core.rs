@@ -186,7 +186,7 @@ impl Collecting {
 /// The line that made a window or fenced it last, and the line of the first operation since then.
 pub(crate) struct EpochLines {
     pub(crate) since: Cell<&'static Location<'static>>,
-    /// It is there if [it is kept](WindowCore::keep_first).
+    /// Set if [the line is kept](WindowCore::keep_first).
     pub(crate) first: Cell<Option<&'static Location<'static>>>,
 }
 
@@ -221,8 +221,8 @@ impl WindowTable {
         self.sections.set(true);
     }
 
-    /// Returns whether operations on other windows that wait for their fence name sections of this
-    /// one.
+    /// Returns whether sections of this window are named by operations on other windows that wait
+    /// for their fence.
     #[inline]
     pub(crate) fn is_named_elsewhere(&self, key: WindowKey) -> bool {
         self.sections.get() && self.names(key)
@@ -318,7 +318,8 @@ impl WindowCore {
         }
     }
 
-    /// Forgets the elements that this rank had. Its stores and loads are not checked from here on.
+    /// Forgets the elements of this rank's part. The rank's stores and loads are not checked from
+    /// here on.
     #[inline]
     pub(crate) fn forget_part(&self) {
         self.checked.forget_part();
@@ -369,7 +370,7 @@ impl WindowCore {
         Departure::of(self.asked(mode), self.fence.history.borrow().predicted())
     }
 
-    /// Returns the mode that an operation which requests `mode` is to have.
+    /// Returns the effective mode of an operation that requests `mode`.
     pub(crate) fn asked(&self, mode: Mode) -> Mode {
         match mode {
             _ if !self.world.choices.plans.get() => Mode::Aggressive,
@@ -413,7 +414,7 @@ impl WindowCore {
         self.posts.posted.get() || self.posts.accesses.get() > 0
     }
 
-    /// Returns a text about the post or start that has left the window open, if one has.
+    /// Returns a text about the post or start that has left the window open, if the window is open.
     #[inline]
     pub(crate) fn open_since(&self) -> Option<String> {
         if self.is_open() { self.opened_at() } else { None }
@@ -449,7 +450,7 @@ impl WindowCore {
         unsafe { self.filling.getting.lower(&pending.gets) };
     }
 
-    /// Does the same as [`fill`](Self::fill), but only for what waits in outboxes.
+    /// Does the same as [`fill`](Self::fill), but only for the operations in outboxes.
     #[inline]
     pub(crate) fn fill_outboxes(&self, set: usize) {
         self.filling.set.set(set);
@@ -468,8 +469,8 @@ impl WindowCore {
         }
     }
 
-    /// Counts what was collected, so that the outboxes of the set being filled may be read. Nothing
-    /// takes the fast path until the next set is filled.
+    /// Counts the collected operations, so that the outboxes of the set being filled may be read.
+    /// No operation takes the fast path until the next set is filled.
     pub(crate) fn count(&self) {
         for (target, fast_path) in self.fast_paths.iter().enumerate() {
             match self.region.made_outbox(self.filling.set.get(), target) {
@@ -482,7 +483,7 @@ impl WindowCore {
         unsafe { self.filling.getting.lift(&mut self.filling.pending.borrow_mut().gets) };
     }
 
-    /// Runs `act` on the outbox for `target`, with all that was collected so far counted.
+    /// Runs `act` on the outbox for `target`, after all operations collected so far were counted.
     pub(crate) fn outbox<R>(&self, target: usize, act: impl FnOnce(&mut Outbox) -> R) -> R {
         let writer = &self.fast_paths[target].writer;
         if self.region.made_outbox(self.filling.set.get(), target).is_none() {
@@ -541,11 +542,11 @@ impl Drop for WindowCore {
 }
 
 impl WindowCore {
-    /// Ends the posts and accesses of the window: closes their ports, and keeps what others may
-    /// still read.
+    /// Ends the posts and accesses of the window: closes their ports, and keeps the memory that
+    /// others may still read.
     fn let_go_of_frames(&mut self) {
         let exchange = std::mem::take(self.posts.exchange.get_mut());
-        // Requests for what was exposed are answered until the world is over.
+        // Requests for exposed elements are answered until the world is over.
         let is_served = exchange.posted.is_some() && self.peers.far;
         if is_served {
             self.world.lendings.copy(self.key.window);

@@ -14,7 +14,8 @@ impl<T: Element> AnyWindow for Window<T> {}
 pub struct UntypedWindow(Window<u8>);
 
 impl UntypedWindow {
-    /// Makes it of a window whose elements have another size, with this rank's part in bytes.
+    /// Makes an untyped window of a window whose elements have another size. Its length is this
+    /// rank's part in bytes.
     pub(crate) fn new(mut window: Window<u8>) -> Self {
         // The region has all bytes of all elements; a window of bytes has one for each element.
         window.len *= window.core().element.size as usize;

@@ -1,4 +1,4 @@
-//! [`World`]: a set of ranks that run one program, and what they do together.
+//! [`World`]: a set of ranks that run one program, and the data that a rank keeps about this set.
 
 use crate::census::state::CensusState;
 use crate::census::state::roles::Roles;
@@ -57,7 +57,7 @@ pub(crate) struct WorldCore {
     /// The treatment of waits that last.
     pub(crate) stalls: RefCell<Stalls>,
     pub(crate) reports: Reports,
-    /// What serves the requests of other ranks.
+    /// The attendants that serve the requests of other ranks.
     pub(crate) attendants: Attendants,
     pub(crate) census: CensusState,
     pub(crate) fence: FenceState,
@@ -72,7 +72,7 @@ pub(crate) struct WorldCore {
 
 /// A program's settings for the epochs of a world.
 pub(crate) struct Choices {
-    /// The mode that operations without one of their own prefer.
+    /// The preferred mode of operations that have no mode of their own.
     pub(crate) mode: Cell<Mode>,
     /// Whether order is kept in epochs from here on.
     pub(crate) order: Cell<Order>,
@@ -163,7 +163,7 @@ impl World {
         if self.core.fence.changed.get() { EpochKind::Dynamic } else { EpochKind::Replayed }
     }
 
-    /// Returns the counts of what this rank has handed to the transport to send so far.
+    /// Returns the counts of everything that this rank has handed to the transport so far.
     pub fn meter(&self) -> fencepost_transport::Meter {
         self.core.endpoint.borrow().meter().clone()
     }

@@ -89,8 +89,8 @@ impl Supersteps {
         let lengths =
             windows.iter().map(|window| window.peers.iter().map(|peer| peer.len).collect()).collect();
         let recording = Recording::of(world.rank as u32, world.size as u32, lengths);
-        // A pattern that fails, panics or does not end makes no claim. The body runs without one,
-        // and its error says more.
+        // A pattern that fails, panics or does not end makes no claim. The body runs without a
+        // claim, and its own error is more precise.
         evaluate(superstep, || claim(&recording)).ok()?;
         let (epochs, _) = recording.finish(windows.len(), superstep.fences).ok()?;
         Some(epochs.into())

@@ -23,7 +23,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Wraps an argument to use it as an [`Argument`], or as one that has no class.
+/// Wraps an argument, to use it as an [`Argument`] or as an argument without a class.
 #[derive(Debug)]
 pub struct Told<'a, T>(pub &'a T);
 
@@ -75,7 +75,7 @@ impl<A> Argument for Bundle<'_, A> {
     }
 
     fn observed(&self) -> bool {
-        // Every part is asked, so that each forgets.
+        // Queries every part, because the query also resets that part.
         (self.tell)(&self.arguments).into_iter().fold(false, |any, part| part.observed() | any)
     }
 }
@@ -109,8 +109,8 @@ impl Compiled {
         Self::new(self.name.clone(), self.patterns.clone(), placement, made_for)
     }
 
-    /// Compiles the same calls for what a plan is to be made for. If the schedules are the same,
-    /// nothing is compiled.
+    /// Compiles the same calls for this placement and `made_for`. If the schedules would be the
+    /// same, nothing is compiled.
     ///
     /// # Errors
     /// As the superstep's `compile`.
@@ -151,8 +151,8 @@ impl Compiled {
         self.schedules.iter().map(|schedule| cost(schedule, &self.made_for.machine).predicted).sum()
     }
 
-    /// Returns the time that the same messages are predicted to take in epochs that are not
-    /// prepared, one after another.
+    /// Returns the predicted time of the same messages in epochs that are not prepared, one after
+    /// another.
     ///
     /// Each of these epochs also has a census, in which ranks find out who is in the fence and who
     /// has something for whom.
@@ -182,8 +182,8 @@ impl Compiled {
     /// Returns the operations that touch the same elements in ways whose order matters: the ranks,
     /// the window, the elements and the lines.
     ///
-    /// These are the first 1000 of each epoch; those of ranks that differ only by their position
-    /// are listed once.
+    /// These are the first 1000 conflicts of each epoch. Conflicts of ranks that differ only by
+    /// their position are listed once.
     ///
     /// Such operations have a meaning nevertheless, and the schedule keeps it, but a program seldom
     /// intends it. A put that names an element of its target twice, and a get that lands twice in
@@ -191,7 +191,7 @@ impl Compiled {
     /// stays, and the other elements are lost.
     ///
     /// # Cost
-    /// At most that of compiling.
+    /// At most the cost of compiling.
     pub fn conflicts(&self) -> Vec<Conflict> {
         self.patterns.iter().flat_map(conflicts).collect()
     }
@@ -237,7 +237,7 @@ impl Compiled {
     /// # Errors
     /// `IO` if the file system reports an error; `FILE` if the file is no plan or damaged; `PLAN`
     /// if a schedule in it does not do what its calls ask for, or if its plans are of different
-    /// supersteps; `NO_MEM` for one that takes more to verify than the verifier examines.
+    /// supersteps; `NO_MEM` if verifying a schedule takes more work than the verifier's limit.
     ///
     /// # Cost
     /// That of verifying the schedules.
@@ -298,8 +298,8 @@ impl Compiled {
         self.schedules.first().map_or(0, |schedule| schedule.class_of.len())
     }
 
-    /// Returns the identity of the schedules, in hexadecimal digits: equal schedules have equal
-    /// ones, whichever program compiled them, for whatever machine.
+    /// Returns the digest of the schedules, in hexadecimal digits. Equal schedules have equal
+    /// digests, even if different programs compiled them, or for different machines.
     ///
     /// # Cost
     /// Linear in ranks and instructions.
@@ -360,7 +360,7 @@ pub fn of_patterns(name: &str, patterns: Vec<Patterns>) -> Result<Compiled> {
 
 /// Returns the patterns of all ranks of a superstep, epoch by epoch.
 ///
-/// `tell` returns the arguments as far as they determine which ranks have equal ones. `record`
+/// `tell` returns those arguments that determine which ranks have equal arguments. `record`
 /// evaluates the superstep, and makes its arguments once more if it takes them by value.
 ///
 /// # Errors
@@ -413,8 +413,8 @@ pub(crate) fn describe<A>(
     Ok(all)
 }
 
-/// Sets the preferred mode of operations without one of their own to that of the superstep, if it
-/// has one.
+/// Sets the preferred mode of operations that have no mode of their own to the mode of the
+/// superstep, if it has a mode.
 pub(crate) fn prefer(superstep: &Superstep, epochs: &mut [RecordedEpoch]) {
     let Some(mode) = superstep.mode else { return };
     let operations = epochs.iter_mut().flat_map(|epoch| epoch.pattern.operations.values_mut());

@@ -28,13 +28,13 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 impl Superstep {
-    /// Returns a hash of its name, which is the same on all ranks of one program.
+    /// Returns a hash of the superstep's name, which is the same on all ranks of one program.
     #[inline]
     pub(super) fn hash(&self) -> u64 {
         self.known().0
     }
 
-    /// Returns its number among the supersteps that this process has entered.
+    /// Returns the superstep's number among the supersteps that this process has entered.
     #[inline]
     pub(super) fn number(&self) -> usize {
         self.known().1
@@ -156,7 +156,7 @@ fn begin_specially(
     Ok(push(superstep, windows, hash, site, special))
 }
 
-/// Puts the rank into one more superstep.
+/// Adds a superstep to those that the rank is in.
 #[inline(always)]
 fn push(
     superstep: &'static Superstep,
@@ -179,7 +179,7 @@ fn push(
     Scope { world: world.clone(), depth, left: false }
 }
 
-/// Returns the error of a superstep between the two halves of another one.
+/// Returns the error of a superstep that begins between the two halves of another superstep.
 #[cold]
 fn refuse_between(world: &WorldCore, windows: &[&Rc<WindowCore>], error: Error) -> Error {
     world.calls.leave();
@@ -267,7 +267,7 @@ fn cores<R>(windows: &[&Rc<WindowCore>], act: impl FnOnce(&[&WindowCore]) -> R) 
 }
 
 impl Supersteps {
-    /// Looks at the superstep at this depth.
+    /// Calls `look` with the superstep at this depth.
     #[inline(always)]
     fn at<R>(&self, depth: usize, look: impl FnOnce(&mut Running) -> R) -> R {
         look(self.running.borrow_mut().at(depth))
@@ -278,7 +278,7 @@ impl Supersteps {
 #[must_use = "a superstep is left by `leave`"]
 pub struct Scope {
     world: Rc<WorldCore>,
-    /// Its depth among the supersteps that the rank is in.
+    /// The depth of this superstep among the supersteps that the rank is in.
     depth: usize,
     left: bool,
 }
@@ -292,8 +292,8 @@ impl Scope {
 
     /// Ends the superstep, with a fence of all its windows if its body has no fence.
     ///
-    /// A superstep that failed discards what it collected, and takes part in the fence, so that
-    /// every rank gets an error.
+    /// A superstep that failed discards its collected operations, and takes part in the fence, so
+    /// that every rank gets an error.
     ///
     /// # Errors
     /// The error of the body, or of the fence.
@@ -370,7 +370,7 @@ impl Scope {
         (matched, held(&supersteps.entered.borrow()[windows..]))
     }
 
-    /// Ends what holds for the superstep only.
+    /// Ends the settings that hold for the superstep only.
     #[inline(always)]
     fn out(&self) {
         let supersteps = &self.world.supersteps;
@@ -403,7 +403,7 @@ impl Scope {
     }
 }
 
-/// Sets the mode that `window` prefers, and returns the previous one.
+/// Sets the mode that `window` prefers, and returns the previous mode.
 fn prefer(window: &WindowCore, mode: Mode) -> Mode {
     let before = window.fence.mode.replace(mode);
     window.allow(window.is_short());
@@ -411,7 +411,8 @@ fn prefer(window: &WindowCore, mode: Mode) -> Mode {
 }
 
 impl Drop for Scope {
-    /// Discards what a body had collected before it unwound. Every rank gets an error at its fence.
+    /// Discards the operations that a body had collected before it unwound. Every rank gets an
+    /// error at its fence.
     fn drop(&mut self) {
         if !self.left {
             self.unwound();
@@ -445,8 +446,8 @@ pub fn error_of<E: Display + 'static>(error: E) -> Error {
     Error::new(ErrorClass::Other, message)
 }
 
-/// Returns the error of a superstep that returns one at `line`, for the place where its pattern is
-/// recorded.
+/// Returns the error of a superstep that returns an error at `line`, for the place where the
+/// superstep's pattern is recorded.
 pub fn left(line: u32) -> Error {
     Error::new(ErrorClass::Other, format!("the superstep returns an error at line {line}"))
 }

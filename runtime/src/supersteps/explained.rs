@@ -12,7 +12,8 @@ use std::fmt;
 /// `Display` writes it as text.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Explained {
-    /// What `name::load` did with what it was given, as a line of text; otherwise empty.
+    /// How `name::load` obtained the plan from its source, as a line of text; empty for other
+    /// plans.
     pub origin: String,
     /// The epochs, in program order.
     pub epochs: Vec<ExplainedEpoch>,
@@ -24,7 +25,7 @@ pub struct ExplainedEpoch {
     /// Whether the plan was for ranks that share memory, which exchange messages here, so that it
     /// was compiled again.
     pub is_replanned: bool,
-    /// What is explained of it: the whole, or the part of one rank.
+    /// The explained part of the plan: all of it, or the part of one rank.
     pub share: ExplainedShare,
     /// The operations that conflict, as far as they are known here.
     pub conflicts: Vec<Conflict>,
@@ -59,8 +60,8 @@ impl ExplainedEpoch {
     }
 }
 
-/// Returns the conflicts that a share contains completely: those on windows of its rank, or all if
-/// it is the whole schedule.
+/// Returns the conflicts that a share contains completely: the conflicts on windows of its rank, or
+/// all conflicts if the share is the whole schedule.
 pub(crate) fn known_conflicts(share: &Share) -> Vec<Conflict> {
     let mut all = conflicts(&patterns_of(share));
     all.retain(|conflict| share.is_whole() || conflict.rank == share.rank().index());

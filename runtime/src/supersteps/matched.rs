@@ -41,7 +41,7 @@ impl Matched {
         self.epochs.iter().map(|(ready, _)| ready)
     }
 
-    /// Returns how its plans synchronise, which is the same for all plans of one superstep.
+    /// Returns how the plans synchronise, which is the same for all plans of one superstep.
     pub(crate) fn sync(&self) -> Sync {
         self.epochs.first().map_or(Sync::Fence, |(ready, _)| ready.sync)
     }
@@ -137,8 +137,8 @@ impl Plans for Matched {
         Ok(())
     }
 
-    /// Ends the body. `entered` are the windows with which it began. It may have moved other
-    /// windows into their places.
+    /// Ends the body. `entered` are the windows with which the body began. The body may have moved
+    /// other windows into their places.
     fn end(
         &self,
         windows: &[&WindowCore],

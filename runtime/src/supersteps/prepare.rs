@@ -43,7 +43,7 @@ pub struct Prepared {
     /// A call, of any rank, that takes its elements from values or brings them to a ticket. A plan
     /// has neither.
     unplanned: Option<String>,
-    /// How it came from what `name::load` was given, as a line of text; empty if it was prepared.
+    /// How `name::load` made it from its source, as a line of text; empty if it was prepared.
     origin: String,
 }
 
@@ -70,7 +70,7 @@ pub struct Bound(Rc<WorldCore>);
 
 impl Drop for Bound {
     fn drop(&mut self) {
-        // It was entered, or never was.
+        // The superstep was entered, or will not be entered.
         self.0.supersteps.bound.take();
     }
 }
@@ -93,8 +93,8 @@ impl Prepared {
         Ok(Self { superstep, world: world.clone(), epochs, unplanned, origin: String::new() })
     }
 
-    /// Takes zeros for values that are not in the plan, and drops what tickets would get, so that
-    /// [`replay`](Self::replay) runs any plan. This is for measurements.
+    /// Takes zeros for values that are not in the plan, and drops the elements that tickets would
+    /// get, so that [`replay`](Self::replay) runs any plan. This is for measurements.
     #[doc(hidden)]
     #[must_use]
     pub fn with_zeros(mut self) -> Self {
@@ -105,8 +105,8 @@ impl Prepared {
     /// Replays a superstep that consists only of operations between sections.
     ///
     /// # Errors
-    /// `PLAN` on all ranks if the superstep is more than that; an error for windows that do not fit
-    /// the plan; otherwise as a fence.
+    /// `PLAN` on all ranks if the superstep has other operations; an error for windows that do not
+    /// fit the plan; otherwise as a fence.
     #[track_caller]
     pub fn replay<'w>(&mut self, windows: impl Windows<'w>) -> Result<()> {
         let call = call(self.superstep);
@@ -244,7 +244,7 @@ impl Prepared {
     }
 
     /// Returns the conflicts, as [`Compiled::conflicts`](crate::Compiled::conflicts) does. If this
-    /// rank has only its share of the schedules, they are those on its own windows.
+    /// rank has only its share of the schedules, these are the conflicts on its own windows.
     pub fn conflicts(&self) -> Vec<Conflict> {
         self.shares(known_conflicts).concat()
     }
@@ -293,8 +293,9 @@ impl Prepared {
     }
 }
 
-/// Replays epochs one after the other, and returns the first conflict of one with an earlier store
-/// of this rank. The epochs after a conflict are replayed as well, since other ranks are in them.
+/// Replays epochs one after the other, and returns the first conflict of an epoch with an earlier
+/// store of this rank. The epochs after a conflict are replayed as well, since other ranks are in
+/// them.
 fn replay_all<'r>(
     epochs: impl Iterator<Item = &'r Rc<Ready>>,
     windows: &[&WindowCore],
@@ -378,7 +379,7 @@ const CONFLICTS: u64 = 0xc0_4f11_c75f;
 /// looked for.
 ///
 /// # Errors
-/// `RMA_CONFLICT` on each rank that knows of one, and `RMA_SYNC` on the others.
+/// `RMA_CONFLICT` on each rank that knows of a conflict, and `RMA_SYNC` on the others.
 fn without_conflicts(prepared: Prepared, call: &Call) -> Result<Prepared> {
     let world = &prepared.world;
     if !world.checks.is_on() {
@@ -445,8 +446,8 @@ fn read(
     (windows, own): (&[ElementType], Result<Vec<RecordedEpoch>>),
     call: &Call,
 ) -> Result<Prepared> {
-    // All ranks take part as often as the superstep has epochs, whatever one of them finds. So they
-    // first agree on that number, and on whether all have found a file.
+    // All ranks take part as often as the superstep has epochs, whatever a rank finds. So the ranks
+    // first agree on the number of epochs, and on whether all have found a file.
     let epochs = own.as_ref().map_or(u64::MAX, |own| own.len() as u64);
     let Found { name, plans } = source::find(superstep, world, source, epochs as usize);
     let all = world.meet(call, bytemuck::bytes_of(&[epochs, u64::from(plans.is_some())]))?;

@@ -33,13 +33,14 @@ pub(crate) struct Ready {
     /// How the superstep synchronises.
     pub(super) sync: Sync,
     executable: RefCell<Option<Executable>>,
-    /// The windows that its fence is of, if these are not all.
+    /// The windows that its fence ends, if these are not all windows of the superstep.
     pub(super) fenced: Option<Vec<WindowId>>,
     /// The operations of other ranks on this rank's parts, if stores next to them are looked for.
     incoming: OnceCell<Vec<Incoming>>,
     /// The conflicts of this run with earlier stores of this rank.
     found: RefCell<Vec<Conflict>>,
-    /// What this rank keeps of its windows while the superstep runs; found when it is first begun.
+    /// The elements of its windows that this rank keeps while the superstep runs; computed when the
+    /// superstep is first begun.
     kept: OnceCell<Verified<Kept>>,
     /// The run that was begun and is not finished: its windows, and the call.
     begun: RefCell<Option<(Held, Call)>>,
@@ -71,8 +72,8 @@ pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
 /// Verifies the schedule of a file of this `name` against its own calls, and returns both.
 ///
 /// # Errors
-/// `PLAN` if the schedule does not do what the calls ask for; `NO_MEM` if that takes more to find
-/// out than the verifier examines.
+/// `PLAN` if the schedule does not do what the calls ask for; `NO_MEM` if checking this takes more
+/// work than the verifier's limit.
 pub(crate) fn verified(schedule: Schedule, name: &str) -> Result<(Patterns, Verified<Schedule>)> {
     let patterns = patterns_of(&schedule);
     let verified = verify(&patterns, schedule).map_err(|error| {
@@ -91,7 +92,7 @@ pub(crate) fn verified(schedule: Schedule, name: &str) -> Result<(Patterns, Veri
 /// # Errors
 /// The error of a file that cannot be read or trusted. `PLAN` if it is for another number of ranks,
 /// or for another pattern; in the second case the error names the first operation that differs,
-/// with its line. If one rank finds an error, all return one.
+/// with its line. If one rank finds an error, all ranks return an error.
 pub(crate) fn load(
     world: &Rc<WorldCore>,
     name: &str,
@@ -145,8 +146,8 @@ fn synchronises(sync: Sync) -> &'static str {
     }
 }
 
-/// Agrees on a schedule: each rank supplies one, or an error. All continue with the same one, or
-/// none does.
+/// Agrees on a schedule: each rank supplies one, or an error. Either all ranks continue with the
+/// same schedule, or no rank continues.
 pub(crate) fn agree(
     world: &Rc<WorldCore>,
     mine: Result<Arc<Verified<Schedule>>>,
@@ -255,15 +256,15 @@ impl Ready {
         }
     }
 
-    /// Binds a schedule that every rank makes by itself of the same patterns. It needs no vote,
-    /// since its digest is in each word.
+    /// Binds a schedule that every rank makes by itself of the same patterns. Such a schedule needs
+    /// no vote, since its digest is in each word.
     pub(crate) fn alone(world: &Rc<WorldCore>, schedule: Arc<Verified<Schedule>>) -> Result<Self> {
         let share = schedule.share(Rank::new(world.rank));
         Ok(Self::of(world, Executable::bind(share, world, Port::FENCE)?))
     }
 
-    /// Frees its buffers, unless the world has ended: every rank has entered a later call, so
-    /// nobody reads them any more.
+    /// Frees the plan's buffers, unless the world has ended. Every rank has entered a later call,
+    /// so no rank reads the buffers any more.
     pub(crate) fn retire(&self) {
         if self.world.alive().is_ok() {
             self.executable.borrow_mut().take();
@@ -351,15 +352,15 @@ impl Ready {
         ended.err()
     }
 
-    /// Opens what a fence opens. A run of posts and starts is no fence, so what was asserted at the
-    /// last fence still holds.
+    /// Opens the windows as a fence does. A run of posts and starts is not a fence, so the
+    /// assertions of the last fence still hold.
     fn opens(&self, windows: &[&WindowCore], executable: &Executable) {
         if !executable.is_apart() {
             windows.iter().for_each(|window| window.open());
         }
     }
 
-    /// Runs the first half: all that waits for no other rank.
+    /// Runs the first half: all steps that need not wait for another rank.
     ///
     /// The elements that the calls of a body supply were passed by them, and were copied. Before
     /// the second half, only elements that are [kept](Self::kept) may be touched. If this run is a
@@ -377,7 +378,7 @@ impl Ready {
         Ok(())
     }
 
-    /// Puts a run in flight.
+    /// Notes that a run has begun.
     fn begins(self: &Rc<Self>, executable: &Executable, held: &Held, call: &Call) {
         *self.begun.borrow_mut() = Some((held.clone(), *call));
         self.world.life.open(self.clone());
@@ -386,7 +387,7 @@ impl Ready {
         }
     }
 
-    /// Takes the run that was begun out of flight.
+    /// Notes that the run that was begun has ended.
     fn ends(self: &Rc<Self>) {
         self.lands();
         *self.begun.borrow_mut() = None;
@@ -459,12 +460,12 @@ impl Ready {
         !is_lent
     }
 
-    /// Returns what this rank keeps of its windows, once it has begun a run.
+    /// Returns the elements of its windows that this rank keeps, if it has begun a run.
     pub(crate) fn kept(&self) -> Option<&Verified<Kept>> {
         self.kept.get()
     }
 
-    /// Finds what this rank keeps, once.
+    /// Computes once which elements this rank keeps.
     fn keep(&self, share: &Verified<Share>) -> Result<()> {
         if self.kept.get().is_none() {
             let kept = Kept::of(share, share.rank());
@@ -557,7 +558,7 @@ impl Planned for Ready {
     /// Matches one call of the body with the plan.
     ///
     /// # Errors
-    /// `PLAN` at the first call that is not the planned one.
+    /// `PLAN` at the first call that differs from the planned call.
     fn call(
         &self,
         window: (&WindowCore, WindowId),
@@ -616,7 +617,7 @@ impl Opened for Ready {
             return;
         };
         if let (Some(executable), Some((windows, call))) = (executable.as_mut(), &*begun) {
-            // It has windows, and nothing else can fail.
+            // The list has windows, and nothing else can fail.
             let _ = with(windows, |windows| {
                 executable.advance(&self.world, endpoint, windows, call);
                 Ok(())

@@ -128,7 +128,7 @@ impl<T: PlanValue> PlanValue for Vec<T> {
 }
 
 impl<T: PlanValue, const N: usize> PlanValue for [T; N] {
-    /// Reads `N` values, or one that stands for all.
+    /// Reads `N` values, or one value that is used for all `N`.
     fn from_text(text: &str) -> Option<Self> {
         if let Ok(all) = Vec::from_text(text)?.try_into() {
             return Some(all);
@@ -176,7 +176,7 @@ impl Registered {
     /// Returns the plan of this name.
     ///
     /// # Errors
-    /// `ARG` if there is none, or more than one.
+    /// `ARG` if the program registers no plan of this name, or more than one.
     fn named(name: &str) -> Result<&'static Self> {
         let all = Self::all();
         let message = match &all.iter().filter(|one| one.name == name).collect::<Vec<_>>()[..] {
@@ -211,7 +211,7 @@ impl fmt::Display for Registered {
 /// setting that is absent stays as the plan's own expression has it.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Recipe {
-    /// Its name, which is that of the plan's file.
+    /// The name of the recipe, which is also the name of the plan's file.
     pub name: String,
     /// The name under which the plan is registered; empty for a stencil.
     pub plan: String,

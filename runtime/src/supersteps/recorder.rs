@@ -24,7 +24,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// downwards, so no world ever has it.
 static NEXT: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// One rank's calls of one superstep, while they are recorded. Its recorders share it.
+/// One rank's calls of one superstep, while they are recorded. All recorders of the recording share
+/// it.
 #[derive(Debug)]
 pub struct Recording {
     shared: Rc<Shared>,
@@ -32,8 +33,8 @@ pub struct Recording {
 
 #[derive(Debug)]
 struct Shared {
-    /// The number that its sections have in place of a world's number. It distinguishes them from
-    /// sections of a world or of another recording.
+    /// The number that the recording's sections have in place of a world's number. It distinguishes
+    /// these sections from sections of a world or of another recording.
     id: u64,
     rank: u32,
     ranks: u32,
@@ -286,7 +287,7 @@ impl<T: Element> Recorder<T> {
             .at(Location::caller()))
     }
 
-    /// Returns which window of the superstep it represents.
+    /// Returns which window of the superstep this recorder represents.
     pub fn id(&self) -> WindowId {
         self.calls.window
     }
@@ -334,10 +335,10 @@ impl Calls {
         sizes(given, asked).map_err(error)
     }
 
-    /// Returns a section of this recorder's window, or of another one of the same recording.
+    /// Returns a section of this recorder's window, or of another window of the same recording.
     ///
     /// # Errors
-    /// `WIN` for a section of any other window, which is not among those of the superstep.
+    /// `WIN` for a section of any other window, which is not a window of the superstep.
     fn section_of(&self, window: Option<WindowKey>, datatype: Datatype, site: Site) -> Result<Local> {
         let window = match window {
             None => self.window,

@@ -170,7 +170,7 @@ impl Run {
         Ok(unsafe { base.add(elements.start) })
     }
 
-    /// Returns the first element of the window, if this rank keeps these elements of it.
+    /// Returns the address of the window's first element, if this rank keeps `elements`.
     ///
     /// # Errors
     /// `DISP` for elements that the window does not have; `RMA_CONFLICT` for elements that the
@@ -226,8 +226,8 @@ impl Drop for Run {
     }
 }
 
-/// The windows that a superstep takes when it is begun: one, a list, or a tuple of up to six of
-/// these.
+/// The windows that a superstep takes when it is begun: one window, a list of windows, or a tuple
+/// of up to six windows or lists.
 pub trait Taken: Sized {
     /// The type that gives access to each of them.
     type Lent<'r>
@@ -326,17 +326,17 @@ impl<W: Taken, R> Running<W, R> {
 }
 
 impl<W: Taken> Running<W> {
-    /// Waits until the superstep is over, and returns its windows, which hold what they would after
-    /// a [fence](Window::fence).
+    /// Waits until the superstep is over, and returns its windows. They have the same contents as
+    /// after a [fence](Window::fence).
     ///
     /// # Errors
     /// As `replay` of the prepared superstep; in that case the windows are dropped.
     ///
     /// # Cost
-    /// The rest of the superstep: the wait for the other ranks, and what lands here. This rank's
-    /// packs and sends are done. So are its direct copies to ranks that had begun when this rank
-    /// began. Both are done in the order of the schedule, up to the first buffer that a receiver
-    /// two supersteps behind still reads; the steps after that buffer are left.
+    /// The rest of the superstep: the wait for the other ranks, and the elements that land here.
+    /// This rank's packs and sends are done. So are its direct copies to ranks that had begun when
+    /// this rank began. Both are done in the order of the schedule, up to the first buffer that a
+    /// receiver two supersteps behind still reads; the steps after that buffer are left.
     pub fn finish(self) -> Result<W> {
         let Self { mut run, windows, value: () } = self;
         run.finish().map(|()| windows)
@@ -409,7 +409,7 @@ impl<T: Element, R> Running<Window<T>, R> {
     }
 }
 
-/// One of several windows of a superstep that runs: see [`Running::each`].
+/// One of several windows of a running superstep: see [`Running::each`].
 pub struct Lent<'r, T: Element> {
     run: &'r Run,
     window: &'r mut Window<T>,

@@ -61,7 +61,7 @@ impl<T: PlanSource + ?Sized> PlanSource for &T {
 
 /// The plans that a rank has found at a source.
 pub(super) struct Found {
-    /// Its name, for messages.
+    /// The name of the source, for messages.
     pub(super) name: String,
     /// The plans of all epochs; `None` if the folder has no file for this superstep and number of
     /// ranks.
@@ -106,7 +106,7 @@ pub(super) fn find(superstep: &Superstep, world: &WorldCore, source: Source<'_>,
         Source::Path(path) if path.is_dir() => {
             let file = path.join(format!("{}-{}.plan", superstep.name, world.size));
             let name = file.display().to_string();
-            // A file that cannot be examined is there: reading it returns the error.
+            // A file that cannot be examined counts as present: reading it returns the error.
             if matches!(file.try_exists(), Ok(false)) {
                 return Found { name, plans: None };
             }

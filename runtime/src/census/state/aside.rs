@@ -40,8 +40,8 @@ impl Aside {
         self.0.front().map(|(sender, _)| *sender)
     }
 
-    /// Removes the first frame that is set aside, if it is of `from`, and returns what `act` makes
-    /// of it.
+    /// Removes the first frame that is set aside, if it is of `from`, and returns the result of
+    /// `act`.
     pub(crate) fn take<R>(&mut self, from: usize, act: impl FnOnce(&Frame) -> R) -> Option<R> {
         self.first().filter(|&sender| sender == from)?;
         self.0.pop_front().map(|(_, aside)| match aside {

@@ -2,8 +2,8 @@
 //! positions of its ranks.
 //!
 //! A rank that has something for another sends it a note directly. For each rank, the ranks of the
-//! world add up how many notes it is to expect, and the numbers of the ranks that send them. So a
-//! rank that lacks one of its notes knows who sends it.
+//! world add up how many notes it is to expect, and the numbers of the ranks that send these notes.
+//! So a rank that lacks only one of its notes knows which rank sends the note.
 //!
 //! In a message a count is two words of four bytes: the number of notes, and the sum of their
 //! senders. The ranks of a group have neighbouring positions, and groups are in the order of their
@@ -36,8 +36,8 @@ pub(crate) struct Halving {
 }
 
 impl Halving {
-    /// Returns the positions for a reduced census of ranks that have these `stands` in a sparse
-    /// one.
+    /// Returns the positions for a reduced census of ranks that have these `roles` in a sparse
+    /// census.
     pub(crate) fn new(roles: &Roles) -> Self {
         let groups = 1 << halvings(roles.leaders());
         let place = |rank: usize| roles.place(rank) % groups;
@@ -58,12 +58,12 @@ impl Halving {
         self.position[rank as usize]
     }
 
-    /// Returns the rank with which this one, which leads, exchanges messages in a round.
+    /// Returns the rank with which this rank, a leader, exchanges messages in a round.
     pub(crate) fn partner(&self, round: u32) -> usize {
         self.roles.leader_of(self.me() ^ self.half(round))
     }
 
-    /// Returns the rank that sends the final count of the notes that this one is to expect, or
+    /// Returns the rank that sends this rank the final count of the notes that it is to expect, or
     /// `None` if this rank is alone.
     pub(crate) fn counter(&self) -> Option<usize> {
         let rounds = halvings(self.groups());
@@ -79,7 +79,7 @@ impl Halving {
         self.begins.len() as u32 - 1
     }
 
-    /// Returns how many groups have counts that remain after a round.
+    /// Returns the number of groups whose counts a rank still holds after a round.
     fn half(&self, round: u32) -> u32 {
         self.groups() >> (round + 1)
     }
@@ -118,14 +118,15 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Returns the count without the note of this rank, or `None` if it cannot contain one.
+    /// Returns the count without the note of `rank`, or `None` if it cannot contain a note of that
+    /// rank.
     pub(crate) fn without(self, rank: usize) -> Option<Self> {
         let notes = self.notes.checked_sub(1)?;
         Some(Self { notes, from: self.from.wrapping_sub(rank as u32) })
     }
 }
 
-/// What one rank knows of all counts, by position.
+/// The sums of all counts as far as one rank knows them, by position.
 #[derive(Default)]
 pub(crate) struct Counts(Vec<Count>);
 
@@ -149,7 +150,7 @@ impl Counts {
         self.0[halving.position[halving.roles.me] as usize]
     }
 
-    /// Appends what goes to rank `to` on this leg to `out`.
+    /// Appends to `out` the counts for rank `to` on this leg.
     pub(crate) fn pass(&self, halving: &Halving, leg: Leg, to: usize, out: &mut Vec<u8>) {
         let at = match leg {
             Leg::ToLeader => 0..self.0.len(),
@@ -211,8 +212,8 @@ mod tests {
         Halving::new(&Roles::new(me, hosts.to_vec(), hosts))
     }
 
-    /// Returns what each of the ranks on these hosts holds, if rank `r` has a note for those whose
-    /// distance `notes`, and a byte for all.
+    /// Returns what each of the ranks on these hosts holds, if each rank has a note for the ranks
+    /// at the distances that `notes` accepts, and a byte for all.
     fn run(hosts: &[usize], notes: impl Fn(usize) -> bool) -> Vec<Items> {
         let ranks = hosts.len();
         let each: Vec<Halving> = (0..ranks).map(|me| halving(hosts, me)).collect();
@@ -295,7 +296,7 @@ mod tests {
             good
         };
         // In the first round, rank 2 of 4 sends rank 0 its own contribution only; in the second
-        // one, rank 1 sends that of rank 3 as well.
+        // round, rank 1 also sends the contribution of rank 3.
         let (first, second) = (Leg::Round(0), Leg::Round(1));
         for (count, good) in
             [([0, 0], true), ([0, 1], false), ([1, 2], true), ([1, 1], false), ([1, 9], false)]

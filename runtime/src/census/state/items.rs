@@ -1,9 +1,9 @@
 //! [`Items`]: what travels in a [census](fencepost_planner::census) in addition to the call that
 //! each rank is in.
 //!
-//! An item is what one rank has for one other, or for all others: a notification, if windows are
-//! fenced, or bytes of a call that fences none. In a message each item consists of its origin and
-//! its target, its length, and its bytes.
+//! An item is the data that one rank has for one other rank, or for all others: a notification, if
+//! windows are fenced, or bytes of a call that fences none. In a message each item consists of its
+//! origin and its target, its length, and its bytes.
 //!
 //! A rank holds its own items first, then the items of round 0, and so on. The items of one message
 //! keep the order in which their sender held them. Received items are checked as far as possible.
@@ -25,10 +25,10 @@ use std::ops::Range;
 /// The target of an item for all.
 const ALL: u32 = u32::MAX;
 
-/// The address of a notification that contains its records. If there are more than two, the value
-/// of the first is the address of all. If the census is direct, a few numbers below this one mean
-/// the same for windows other than the first. Any other address is the number of frames that came
-/// before the notification.
+/// The address of a notification that contains its records. If there are more than two records, the
+/// value of the first inline record is the address of all records. If the census is direct, a few
+/// numbers below `INLINE` mean the same for windows other than the first. Any other address is the
+/// number of frames that came before the notification.
 pub(crate) const INLINE: usize = usize::MAX;
 
 /// The fields before each item's own bytes.
@@ -85,8 +85,8 @@ impl Items {
         self.aside = Aside::default();
     }
 
-    /// Adds bytes that this rank, `me`, has for rank `to`, or for all others. Targets come in
-    /// ascending order, and all last.
+    /// Adds bytes that this rank, `me`, has for rank `to`, or for all others. Callers give targets
+    /// in ascending order, and the bytes for all others last.
     pub(crate) fn give(&mut self, me: usize, to: Option<usize>, bytes: &[u8]) {
         let from = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -126,7 +126,8 @@ impl Items {
         self.items.iter().filter(|item| item.target != ALL).map(|item| item.origin as usize)
     }
 
-    /// Appends to `out` what goes to rank `to` on this leg. In a reduced census, counts come first.
+    /// Appends to `out` the items for rank `to` on this leg. In a reduced census, counts come
+    /// first.
     pub(crate) fn pass(
         &mut self,
         roles: &Roles,
@@ -158,8 +159,8 @@ impl Items {
         });
     }
 
-    /// Takes in what came from rank `from` on this leg. Returns `None` if no correct rank sends it
-    /// on this leg.
+    /// Takes in the message that came from rank `from` on this leg. Returns `None` if no correct
+    /// rank sends it on this leg.
     pub(crate) fn take(
         &mut self,
         roles: &Roles,
@@ -217,8 +218,8 @@ impl Items {
     /// windows are fenced.
     ///
     /// # Errors
-    /// The rank that did not send exactly one notification, or sent bytes with it that are not
-    /// frames.
+    /// Returns the rank that did not send exactly one notification, or that sent bytes with it that
+    /// are not frames.
     pub(crate) fn read_notifications(&mut self, me: usize) -> Result<(), usize> {
         if let Some(twice) = self.items.windows(2).find(|two| two[0].origin == two[1].origin) {
             return Err(twice[0].origin as usize);
@@ -233,13 +234,13 @@ impl Items {
         Ok(())
     }
 
-    /// Returns the notification that came from `origin`, if it had anything for this rank.
+    /// Returns the notification that came from `origin`, if that rank had anything for this rank.
     #[inline]
     pub(crate) fn notification(&self, origin: usize) -> Option<&Notification> {
         self.said(origin).map(|(_, notification, _)| notification)
     }
 
-    /// Returns the frames of this kind that came with that notification.
+    /// Returns the frames of this kind that came with the notification of `origin`.
     pub(crate) fn ridden(&self, origin: usize, kind: u32) -> impl Iterator<Item = Frame> {
         let bytes = self.said(origin).map_or(0..0, |(_, _, ridden)| ridden.clone());
         rides::frames(kind, &self.bytes[bytes]).flatten()
@@ -256,9 +257,9 @@ impl Items {
         self.notifications.iter().map(|(origin, notification, _)| (*origin as usize, notification))
     }
 
-    /// Returns what ranks other than `me` gave to this rank alone or to all, by rank, once the
-    /// census has [ended](Self::end). Each entry is the rank, whether its bytes are for all, and
-    /// the bytes.
+    /// Returns the bytes that ranks other than `me` gave to this rank alone or to all, by rank,
+    /// once the census has [ended](Self::end). Each entry is the rank, whether its bytes are for
+    /// all, and the bytes.
     pub(crate) fn given(&self, me: usize) -> impl Iterator<Item = (usize, bool, &[u8])> {
         let others = self.items.iter().filter(move |item| item.origin as usize != me);
         others.map(|item| (item.origin as usize, item.target == ALL, &self.bytes[item.bytes.clone()]))
@@ -317,8 +318,8 @@ mod tests {
     }
 
     /// Returns what each of the ranks on these hosts holds after a census in which rank `r` gives
-    /// two bytes to those whose distance `gives`, and one to all; and how often a message went from
-    /// one rank to another.
+    /// two bytes to the ranks at the distances that `gives` accepts, and one byte to all; and how
+    /// often a message went from one rank to another.
     fn run(hosts: &[usize], gives: impl Fn(usize) -> bool) -> (Vec<Items>, BTreeMap<(usize, usize), u32>) {
         let ranks = hosts.len();
         let each: Vec<Roles> = (0..ranks).map(|me| roles(hosts, me)).collect();
@@ -414,8 +415,8 @@ mod tests {
         };
         let to_speaker = [0, 2, 3, 4, 5, ALL].map(|target| (1, target));
         assert_eq!(taken(0, Leg::ToLeader, 1), to_speaker);
-        // From the third host: its items for the first one and for all. What goes on to the second
-        // has come in this round.
+        // From the third host: its items for the first host and for all. The items that go on to
+        // the second host have come in this round.
         assert_eq!(
             taken(0, Leg::Round(0), 5),
             [(5, 0), (5, 1), (5, 2), (5, 3), (5, 4), (5, ALL)]

@@ -19,7 +19,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 pub(crate) struct CensusState {
     /// The census that the program has chosen, for this world and those split from it.
     pub(crate) chosen: Option<Census>,
-    /// The chosen census, or that of the machine model.
+    /// The chosen census, or the census of the machine model.
     pub(crate) usual: Census,
     /// The census of the exchange that this rank is in, or was in last.
     pub(crate) taken: Cell<Census>,
@@ -32,7 +32,7 @@ pub(crate) struct CensusState {
     pub(crate) short: usize,
     /// The hosts of the ranks, and their leaders in a sparse census.
     pub(crate) roles: Roles,
-    /// The positions of the ranks in a reduced census, after the first one.
+    /// The positions of the ranks in a reduced census, computed for the first such census.
     halving: OnceCell<Halving>,
     /// The items of the last census.
     pub(crate) items: RefCell<Items>,

@@ -1,12 +1,12 @@
 //! [`Rides`]: short frames of operations that travel in a census, in the item for their target.
 //!
-//! A message of a census travels to that rank in any case, through ranks in between. Sending a
-//! frame by itself costs more than copying a few bytes on that path. So short frames are
-//! piggybacked, up to the length that the machine model gives
-//! ([`short`](fencepost_planner::census::short)). The number of bytes from each rank is limited
-//! too, which bounds what a rank in between copies. They are checked on arrival like any other
-//! frame. A frame is not piggybacked if operations of its epoch were sent early to that rank. The
-//! frame counts them, and through other ranks it could arrive before them.
+//! Messages of a census travel to that rank in any case, through ranks in between. Sending a frame
+//! by itself costs more than copying a few bytes on that path. So short frames are piggybacked, up
+//! to the length that the machine model gives ([`short`](fencepost_planner::census::short)). The
+//! number of bytes from each rank is limited too, which bounds the bytes that a rank in between
+//! copies. Piggybacked frames are checked on arrival like any other frame. A frame is not
+//! piggybacked if operations of its epoch were sent early to that rank. Such a frame counts those
+//! operations, and could arrive before them if it travelled through other ranks.
 
 use bytemuck::{Pod, Zeroable};
 use fencepost_transport::bytes::{Reader, Writer};
@@ -78,7 +78,7 @@ pub(crate) fn frames(kind: u32, came: &[u8]) -> impl Iterator<Item = Option<Fram
     })
 }
 
-/// Takes the first of these frames.
+/// Takes the first frame off the front of `came`.
 fn first(kind: u32, came: &mut Reader<'_>) -> Option<Frame> {
     let Head { word, extra, len } = came.take()?;
     let payload = came.bytes(len)?;

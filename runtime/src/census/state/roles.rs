@@ -74,8 +74,8 @@ impl Roles {
             .filter(|&rank| rank != self.me)
     }
 
-    /// Returns the rank to which this one, which leads or is for itself, sends in a round, and the
-    /// one from which it receives.
+    /// Returns the rank to which this rank sends in a round, and the rank from which it receives.
+    /// This rank leads a group or is for itself.
     pub(crate) fn partners(&self, round: u32) -> (usize, usize) {
         let (to, from) = partners(self.place(self.me), self.leaders(), round);
         (self.leader_of(to), self.leader_of(from))
@@ -99,7 +99,7 @@ impl Roles {
         self.groups.as_ref().map_or(rank as u32, |(groups, _)| groups[rank])
     }
 
-    /// Returns how many places `to` is above `from`, counted around the end.
+    /// Returns how many places `to` is above `from`, with wraparound after the last place.
     pub(super) fn distance(&self, from: u32, to: u32) -> u32 {
         let (from, to, places) = (self.place(from as usize), self.place(to as usize), self.leaders());
         (to + places - from) % places

@@ -102,7 +102,7 @@ mod tests {
             bytemuck::bytes_of(&head).to_vec()
         };
         for epoch in 0..100 {
-            // There are two windows; the epochs of the second go on.
+            // There are two windows; the epochs of the second window continue.
             staged.keep(0, header(epoch, 7), &payload(epoch, 1)).expect("there is memory");
             staged.keep(0, header(epoch, 7), &payload(epoch, 2)).expect("there is memory");
             staged.keep(0, header(epoch, 8), &payload(0, 3)).expect("there is memory");

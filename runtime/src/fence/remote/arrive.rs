@@ -33,10 +33,11 @@ impl Frames<'_> {
     pub(crate) fn receive(&self, endpoint: &mut Endpoint, call: &Call) -> Result<()> {
         let Self { world, windows, from, .. } = *self;
         let frame = if world.census.usual == Census::Direct {
-            // It was posted before the notification, which has been read, so it has arrived.
+            // The frame was posted before the notification, which has been read, so the frame has
+            // arrived.
             world.poll(endpoint, from)
         } else {
-            // A census comes through other ranks, and may arrive sooner.
+            // The messages of a census come through other ranks, and may arrive before the frame.
             let watch =
                 || Watch::new(world, call, windows, from, Awaited::One("frames of this epoch")).of_all();
             wait(endpoint, watch, |endpoint| world.poll(endpoint, from)).map(Some)
@@ -93,7 +94,7 @@ impl Frames<'_> {
 }
 
 /// Checks a frame and keeps it until it is applied. Returns `None` if it is not valid. Sections
-/// that it exposes are of `reached`.
+/// that the frame exposes are of windows in `reached`.
 pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, payload: &[u8]) -> Option<()> {
     let remembered = &mut *window.fence.remembered.borrow_mut();
     if !remembered.arrived[from].is_empty() {
@@ -144,8 +145,8 @@ fn take_log(window: &WindowCore, from: usize, frame: &Frame) -> Option<()> {
     Some(())
 }
 
-/// Takes in the frames that were sent early. The frame of the fence identifies which of them count;
-/// the sender discarded the others.
+/// Takes in the frames that were sent early. The frame of the fence identifies the early frames
+/// that count; the sender discarded the others.
 pub(super) fn take_early(
     world: &WorldCore,
     window: &WindowCore,
@@ -223,8 +224,9 @@ pub(crate) fn check(
     (heads && wide && used == elements && gets && description.heads.len() == records).then_some(())
 }
 
-/// Checks the described sections of `from`. They must be of windows of this fence and inside its
-/// parts, and must not exceed what a rank exposes to another rank.
+/// Checks the described sections of `from`. They must be of windows of this fence and inside the
+/// parts of `from`. Together they must not exceed the limit on the bytes that a rank exposes to
+/// another rank.
 ///
 /// If there are any, each operation must come once, in the order of the descriptions, because a
 /// copy of the sections is read in that order.
@@ -254,7 +256,7 @@ fn check_exposed(
 
 /// Returns the number of bytes that are exposed to one rank: the `before` bytes and the bytes of
 /// this section of a part of `len` elements. Returns `None` if the section may not be exposed. A
-/// section that names elements repeatedly may not fit in memory if it has to be staged.
+/// section may name elements repeatedly, and may then not fit in memory if it has to be staged.
 pub(crate) fn exposed(before: usize, section: &Datatype, len: usize, size: usize) -> Option<usize> {
     let all = before.checked_add(section.size().checked_mul(size)?)?;
     (section.size() <= len && all <= most_answered(len, size)).then_some(all)
@@ -289,8 +291,8 @@ pub(crate) fn each_arrived(window: &WindowCore, origin: usize, mut act: impl FnM
     }
 }
 
-/// Applies what came from `origin`, whose exposed sections are at the addresses that `exposed`
-/// gives.
+/// Applies the operations that came from `origin`. Its exposed sections are at the addresses that
+/// `exposed` gives.
 pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usize, exposed: Exposed<'_>) {
     let remembered = &mut *window.fence.remembered.borrow_mut();
     let Remembered { got, arrived, spare, early, applied, .. } = remembered;
@@ -348,8 +350,8 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
 
 /// Returns the memory of applied payloads to the transport.
 ///
-/// This is a separate call, since fences of ranks that all reach each other's memory have no use
-/// for it, and its loop would take registers from them.
+/// This is a separate call, because its loop would take registers from the fences of ranks that all
+/// reach each other's memory. Such fences do not need the loop.
 #[cold]
 #[inline(never)]
 pub(crate) fn recycle(window: &WindowCore, endpoint: &mut Endpoint) {

@@ -24,7 +24,7 @@ pub(crate) fn answer(
         let size = window.element.size as usize;
         for to in 0..world.size {
             if endpoint.reaches(to) {
-                continue; // it reads by itself
+                continue; // that rank reads this memory directly
             }
             remembered.frame.clear();
             let mut asked = false;

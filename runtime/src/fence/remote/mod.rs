@@ -2,9 +2,9 @@
 //! checked before they are used.
 //!
 //! A frame describes its operations (displacements, operators, datatypes) and carries their
-//! elements. It only names the elements of an exposed section, which the target reads in place.
-//! Both sides remember the description of the last epoch that each line ended, in one slot for each
-//! line. If a description is the same again, it is not sent again.
+//! elements. Of an exposed section, it contains only the description: the target reads the elements
+//! in place. Both sides remember the description of the last epoch that each line ended, in one
+//! slot for each line. A description that has not changed is not sent again.
 
 mod arrive;
 mod gets;
@@ -52,8 +52,8 @@ pub(crate) struct Sent {
     pub(crate) changed: bool,
 }
 
-/// Sends what `window` has for `to`, if anything. Gets from a rank that is reached are sent only if
-/// they are `listed`.
+/// Sends the operations that `window` has for `to`, if there are any. Gets from a rank that is
+/// reached are sent only if they are `listed`.
 pub(crate) fn send(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -66,7 +66,7 @@ pub(crate) fn send(
     // SAFETY: only its owner touches the set being filled.
     let outbox: &Outbox = unsafe { &*window.region.outbox(window.filling.set.get(), to) };
     let pending = window.filling.pending.borrow();
-    let asks = listed || !endpoint.reaches(to); // else it reads by itself
+    let asks = listed || !endpoint.reaches(to); // else this rank reads by itself
     let gets = || pending.gets.iter().filter(|get| asks && get.target() == to);
     let remembered = &mut *window.fence.remembered.borrow_mut();
     let key = std::ptr::from_ref(call.site) as usize;
@@ -120,7 +120,7 @@ pub(crate) fn send(
         world.reports.count_sent(elements.len(), 0);
     }
     world.reports.count_sent(frame.len(), described);
-    // A frame that counts early frames must arrive after them, and the census may arrive before
+    // A frame that counts early frames must arrive after them, but the census may arrive before
     // them.
     let may_ride = !lent && !left.open && world.census.taken.get() != Census::Direct && !endpoint.reaches(to);
     if may_ride && world.census.items.borrow_mut().rides.add(to, head(kind::DATA), frame, world.census.short)
@@ -153,7 +153,7 @@ unsafe fn post(
     Ok(())
 }
 
-/// Sends `to` what is in its outbox, before the fence.
+/// Sends `to` the operations in its outbox, before the fence.
 ///
 /// # Errors
 /// The frame was not posted: `to` has left, or the world has ended. The fence finds that out too,
@@ -190,8 +190,8 @@ pub(crate) fn send_early(
 }
 
 impl WindowCore {
-    /// Sends an operation that was collected for `target`, and all operations before it, if its
-    /// mode requests that and all sections before it were read.
+    /// Sends an operation that was collected for `target`, and all operations before it, if the
+    /// operation's mode requests that and all sections of earlier operations were read.
     pub(crate) fn send_eagerly(&self, target: usize, mode: Mode) {
         let world = &self.world;
         if !self.peers.far || target == world.rank {

@@ -36,7 +36,7 @@ pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut
         });
         answer(world, endpoint, &[window], word).ok()?;
         if asked {
-            // The rank that asks is this rank itself: read the answer and drop it.
+            // The gets seem to come from this rank itself: read the answer and drop it.
             let call = Call::fence(std::panic::Location::caller());
             let watch = || Watch::new(world, &call, &[], 0, Awaited::One("answers")).of_all();
             wait(endpoint, watch, |endpoint| world.poll(endpoint, 0)).ok()?;

@@ -2,8 +2,8 @@
 //! [`adaptive`](fencepost_planner::adaptive).
 //!
 //! An epoch begins at a fence or at the call of a superstep. The last few of these lines are
-//! remembered. Each rank has its own history and prediction, since its targets accept operations
-//! whenever they come.
+//! remembered. Each rank has its own history and prediction, since its targets accept operations at
+//! any time.
 
 use fencepost_planner::adaptive::{Departure, Observed, predict};
 use fencepost_planner::machine::Machine;
@@ -11,7 +11,7 @@ use fencepost_planner::machine::Machine;
 /// The number of lines that are remembered.
 const LINES: usize = 8;
 
-/// The lines at which a window's epochs began, and what followed each of them.
+/// The lines at which a window's epochs began, and the epochs that followed each line.
 #[derive(Default)]
 pub(crate) struct History {
     /// Each line, and the epochs that began there.

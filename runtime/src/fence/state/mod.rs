@@ -19,15 +19,15 @@ pub(crate) struct FenceState {
     /// Whether the operations of some rank in the last dynamic epoch differed, or may have
     /// differed, from those of the epoch before.
     pub(crate) changed: Cell<bool>,
-    /// Whether some rank described operations in that epoch, to a rank with which it exchanges
-    /// messages.
+    /// Whether some rank described operations in the last dynamic epoch, to a rank with which it
+    /// exchanges messages.
     pub(crate) described: Cell<bool>,
     /// Payloads that others may still read, with the rank that reads each, and the number of its
     /// frame.
     pub(crate) kept: RefCell<Vec<(usize, u64, Vec<u8>)>>,
     /// The number of frames posted to each rank on the port of fences.
     posts: RefCell<Vec<u64>>,
-    /// A buffer for copies of what others have exposed to this rank.
+    /// A buffer for copies of sections that others have exposed to this rank.
     pub(crate) copied: Cell<Vec<u8>>,
 }
 
@@ -54,11 +54,12 @@ impl FenceState {
 
 /// What a window keeps for its fences.
 pub(crate) struct FenceOfWindow {
-    /// The mode that operations without one of their own prefer.
+    /// The preferred mode of operations that have no mode of their own.
     pub(crate) mode: Cell<Mode>,
     /// Descriptions and frames of the ranks whose outboxes are not read in place.
     pub(crate) remembered: RefCell<Remembered>,
-    /// The history of what was sent to these ranks, by the line at which each epoch began.
+    /// The history of the operations that were sent to those ranks, by the line at which each epoch
+    /// began.
     pub(crate) history: RefCell<History>,
 }
 

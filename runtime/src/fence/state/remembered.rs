@@ -1,4 +1,4 @@
-//! [`Remembered`]: what a window remembers of the frames that it sent and received.
+//! [`Remembered`]: the data that a window remembers about the frames that it sent and received.
 
 use crate::collect::description::Description;
 use fencepost_transport::{Payload, Record};
@@ -23,13 +23,13 @@ pub(crate) struct Remembered {
     pub(crate) spare: Vec<Vec<u8>>,
     /// A buffer into which descriptions of frames that were sent early are read, one after another.
     pub(crate) early: Description,
-    /// The elements that operations in notifications of a fence touch, as one put for each, by
-    /// origin. Noted only if a check needs them.
+    /// The elements that operations in notifications of a fence touch. Each entry is an origin and
+    /// a put on one element. Noted only if a check needs them.
     pub(crate) riders: Vec<(usize, Record)>,
     /// The counts of what was sent early, for each rank.
     pub(crate) left: Vec<Left>,
-    /// The number of epochs so far, including abandoned ones. It keeps apart what was sent early in
-    /// different epochs.
+    /// The number of epochs so far, including abandoned ones. The number distinguishes operations
+    /// that were sent early in different epochs.
     pub(crate) generation: u32,
     pub(crate) frame: Vec<u8>,
 }
@@ -39,12 +39,12 @@ pub(crate) struct Remembered {
 pub(crate) struct Left {
     /// The number of frames in this epoch.
     pub(crate) frames: u32,
-    /// The number of bytes in them.
+    /// The number of bytes in these frames.
     pub(crate) bytes: u64,
-    /// The number of bytes in these frames of operations on more than one element.
+    /// The bytes that operations on more than one element have in these frames.
     pub(crate) wide: u64,
     /// Whether anything was sent early since the last fence that succeeded. If so, the target has
-    /// to be notified whether it counts.
+    /// to be notified whether those frames count.
     pub(crate) open: bool,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Sendings {
     pub(crate) description: Vec<u8>,
     /// Whether the last of these epochs had any operations.
     pub(crate) any: bool,
-    /// Whether some of them had been sent early.
+    /// Whether some operations of that epoch had been sent early.
     pub(crate) early: bool,
 }
 
@@ -93,8 +93,8 @@ impl Memory<Sendings> {
         (slot, same, changed)
     }
 
-    /// Returns the slot of this line. A line without a slot gets a new one, or that of another
-    /// line.
+    /// Returns the slot of this line. A line without a slot gets a new slot, or takes the slot of
+    /// another line.
     fn slot_of(&mut self, key: usize) -> usize {
         if let Some(slot) = self.slots.iter().position(|(other, _)| *other == key) {
             return slot;
@@ -109,7 +109,7 @@ impl Memory<Sendings> {
     }
 }
 
-/// The elements of operations that have a description.
+/// Operations that have arrived from one rank.
 pub(crate) struct Arrived {
     pub(crate) described: Described,
     pub(crate) values: Vec<u8>,
@@ -122,7 +122,7 @@ pub(crate) struct Arrived {
 pub(crate) enum Elements {
     /// This number of bytes in memory of the sender.
     InPlace(*const u8, usize),
-    /// The payload of that frame.
+    /// The payload of the separate frame.
     Payload(Payload),
 }
 
@@ -135,7 +135,7 @@ impl Elements {
     }
 }
 
-/// The place of the description of frames that arrived.
+/// The place where the description of arrived operations is found.
 pub(crate) enum Described {
     /// Remembered, in this slot.
     Slot(usize),
@@ -193,7 +193,8 @@ impl Remembered {
     }
 
     /// Forgets the descriptions that were sent, so that everything is described again in the same
-    /// epoch. Called after an exchange that did not pair, whose frames were dropped.
+    /// epoch. Called after an exchange in which ranks were in different calls, because its frames
+    /// were dropped.
     pub(crate) fn forget_descriptions(&mut self) {
         self.sent.iter_mut().for_each(|memory| memory.slots.clear());
     }

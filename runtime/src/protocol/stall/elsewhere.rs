@@ -1,4 +1,5 @@
-//! [`elsewhere`]: finds the call in which a rank is instead of this one, for the error message.
+//! [`elsewhere`]: finds the call that another rank is in, instead of this rank's call, for the
+//! error message.
 
 use crate::state::call::Call;
 use crate::state::window_core::WindowCore;
@@ -14,10 +15,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Describes the call that `peer` is in, if it is not `call` on `windows`.
 ///
-/// The description is the one in the call-site table of this process, or the one that `peer` writes
-/// down when its own wait lasts. This rank writes down its call as well, so two ranks that find
-/// each other elsewhere both find out the other's call. A rank that computes meanwhile writes
-/// nothing, so its call is not known.
+/// The description comes from the call-site table of this process. If it is not there, it is the
+/// text that `peer` writes down when its own wait lasts. This rank writes down its call as well, so
+/// two ranks that find each other elsewhere both find out the other's call. A rank that computes
+/// meanwhile writes nothing, so its call is not known.
 #[cold]
 pub(crate) fn elsewhere(
     world: &WorldCore,

@@ -46,12 +46,12 @@ pub(crate) enum Awaited<'a> {
 
 /// The queue of a lock that this rank waits in.
 pub(crate) trait LockQueue {
-    /// Returns the rank that holds the lock and does not leave it on its own, if there is one. This
-    /// rank waits for it.
+    /// Returns the rank that this rank waits for: the rank that holds the lock and does not leave
+    /// the lock on its own, if there is such a rank.
     fn holder(&self) -> Option<usize>;
 
-    /// Returns what is known of a rank that holds the lock: the line since which it holds it, and
-    /// the ranks that go before this rank.
+    /// Describes a rank that holds the lock: the line at which it took the lock, and the ranks that
+    /// are before this rank in the queue.
     fn since(&self, rank: usize) -> Option<String>;
 
     /// Called while the wait lasts, with the holder's wait number when this rank last sampled it; 0
@@ -60,15 +60,15 @@ pub(crate) trait LockQueue {
         let _ = number;
     }
 
-    /// Returns whether [`holder`](Self::holder) was found after this number of its wait was read.
-    /// It then holds the lock until that wait is over.
+    /// Returns whether [`holder`](Self::holder) was found after this rank had read this number of
+    /// the holder's wait. If so, the holder keeps the lock until that wait is over.
     fn is_found_since(&self, number: u64) -> bool {
         let _ = number;
         true // the holder is read from memory each time
     }
 
     /// Returns how much this rank has sent in this wait only to find out which rank holds the lock.
-    /// No rank waits for that.
+    /// No other rank waits for such requests.
     fn asked(&self) -> u64 {
         0
     }
@@ -83,7 +83,7 @@ pub(crate) struct Watch<'a> {
     /// Whether this rank can go on only after `peer` does something.
     is_mutual: bool,
     awaited: Awaited<'a>,
-    /// The number of the run, if it is counted by its plan and not by the world.
+    /// The number of the run, if the plan and not the world counts its runs.
     run: Option<u32>,
     /// Whether the wait is in an exchange of all ranks.
     of_all: bool,
@@ -102,15 +102,16 @@ struct Lasting {
     since: Instant,
     /// The waited time at which the wait is next reported.
     next: Option<Duration>,
-    /// The count of what this rank had sent when the wait was entered into the table; `None` if it
+    /// How much this rank had [`sent`] when the wait was entered into the table; `None` if the wait
     /// is not in the table.
     shown: Option<u64>,
     /// Whether the awaited rank had entered the same call before its wait was read.
     same_call: bool,
     /// The number of the awaited rank's wait that was read before this look.
     read: u64,
-    /// The other ranks of the wait in the table. For each of them: whether something that it sends
-    /// ends the wait, and the number of its own wait that was read before this look.
+    /// The other ranks of the wait in the table, each with a flag and a number. The flag is whether
+    /// something that the rank sends ends the wait. The number is the number of the rank's own
+    /// wait, as read before this look.
     others: Vec<(usize, bool, u64)>,
     /// The wait-for cycle or the knot that this rank is in.
     cycle: Option<Vec<Waiting>>,
@@ -156,7 +157,7 @@ impl<'a> Watch<'a> {
         self
     }
 
-    /// Marks the wait as one in an exchange of all ranks of the world.
+    /// Marks the wait as part of an exchange of all ranks of the world.
     #[inline]
     pub(crate) fn of_all(mut self) -> Self {
         self.of_all = true;
@@ -181,11 +182,11 @@ impl<'a> Watch<'a> {
         self.run.unwrap_or_else(|| self.world.calls.supersteps())
     }
 
-    /// Begins a new wait if the rank that is in the way has changed, and returns whether the wait
-    /// is still the same.
+    /// Begins a new wait if another rank now holds the lock, and returns whether the wait is still
+    /// the same.
     ///
-    /// A holder leaves a lock without sending anything to this rank, so a wait for it is over as
-    /// soon as it has left.
+    /// A holder leaves a lock without sending anything to this rank, so a wait for the holder is
+    /// over as soon as it has left the lock.
     fn follow(&mut self) -> bool {
         let Awaited::Lock(queue) = self.awaited else { return true };
         let holder = queue.holder();
@@ -206,7 +207,8 @@ impl<'a> Watch<'a> {
 
     /// Returns whether this is a wait for a census.
     ///
-    /// Other ranks may then take another census. That is found even if long waits are not reported.
+    /// In such a wait, other ranks may take another census. This rank detects that even if long
+    /// waits are not reported.
     fn is_of_a_census(&self) -> bool {
         matches!(self.awaited, Awaited::Notifications | Awaited::Led | Awaited::One(CENSUS))
     }
@@ -290,7 +292,8 @@ impl<'a> Watch<'a> {
         let Some(lasting) = &mut self.lasting else { return };
         let Some(shown) = lasting.shown else { return };
         if matches!(self.awaited, Awaited::Led) && lasting.read != 0 && lasting.same_call {
-            // The peer waits in this call, and has not sent what comes first.
+            // The peer waits in this call, and has not sent the message that it should have sent
+            // first.
             censuses_differ(self.world, endpoint, peer, "another one");
             return;
         }
@@ -299,8 +302,8 @@ impl<'a> Watch<'a> {
             return;
         }
         if sent(endpoint, self.awaited) != shown {
-            // Another rank may wait for something that this rank has sent while it looked, so a new
-            // wait begins.
+            // This rank has sent something while it looked, and another rank may wait for that, so
+            // a new wait begins.
             (lasting.shown, lasting.cycle) = (None, None);
             waits.end(rank);
             return;
@@ -344,8 +347,8 @@ impl<'a> Watch<'a> {
     /// Ends the world if the wait is for an exchange of all ranks and a rank has left before it
     /// came to the exchange.
     ///
-    /// No rank can then complete the exchange, even if this rank waits for another one. Called
-    /// after [`woke`](Self::woke).
+    /// No rank can then complete the exchange, even if this rank waits for a rank that has not
+    /// left. Called after [`woke`](Self::woke).
     #[cold]
     pub(crate) fn find_left(&self, endpoint: &mut Endpoint) {
         if !self.is_of_a_census() {
@@ -512,7 +515,7 @@ fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usi
 }
 
 /// Ends the world if a rank has sent this rank a message of a census that this rank does not take.
-/// Such a rank does not send what this rank waits for.
+/// Such a rank does not send the messages that this rank waits for.
 fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
     if world.census.may_switch() {
         return; // the message may be of the next exchange
@@ -530,7 +533,7 @@ fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
 /// Ends the world because this rank and another rank take different censuses, and returns the
 /// reason.
 ///
-/// Each waits for what the other does not send.
+/// Each of the two ranks waits for messages that the other does not send.
 #[cold]
 pub(crate) fn censuses_differ(
     world: &WorldCore,
@@ -554,7 +557,7 @@ fn described(call: &Call, windows: &[&WindowCore], about: Option<&dyn Fn() -> St
     call.describe(windows) + &about
 }
 
-/// Returns how much this end has sent so far of what a rank may wait for.
+/// Returns how much this end has sent so far that another rank may wait for.
 fn sent(endpoint: &Endpoint, awaited: Awaited<'_>) -> u64 {
     let meter = endpoint.meter();
     let asked = if let Awaited::Lock(queue) = awaited { queue.asked() } else { 0 };

@@ -1,4 +1,4 @@
-//! What a rank keeps of waits and of epochs, to report them: data, no protocol.
+//! The data that a rank keeps about waits and epochs, to report them; no protocol.
 
 pub(crate) mod explained;
 pub(crate) mod recorder;
@@ -11,7 +11,7 @@ use crate::protocol::state::traffic::Traffic;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
-/// What a rank counts and explains of its epochs.
+/// The data that a rank keeps to count and explain its epochs.
 #[derive(Default)]
 pub(crate) struct Reports {
     pub(crate) traffic: Cell<Traffic>,
@@ -20,7 +20,7 @@ pub(crate) struct Reports {
     pub(crate) explained: RefCell<Explained>,
     /// Where calls and waits are recorded, if they are.
     pub(crate) recorder: OnceCell<Rc<Recorder>>,
-    /// The number of this world in the events of frames; 0 for that of all ranks.
+    /// The number of this world in the events of frames; 0 for the world of all ranks.
     pub(crate) traced_as: Cell<u32>,
 }
 

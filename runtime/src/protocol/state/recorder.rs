@@ -1,5 +1,5 @@
 //! [`Recorder`]: how long the calls of a rank take, for its profile, and its last events, for its
-//! trace. All worlds of a rank's run share one.
+//! trace. All worlds of a rank's run share one recorder.
 
 use fencepost_planner::share::Share;
 use fencepost_planner::verify::Verified;
@@ -24,22 +24,22 @@ pub(crate) use fencepost_planner::profile::ANY;
 /// The number of schedules of a line that are kept, with their runs, to predict their time.
 const SCHEDULES: usize = 64;
 
-/// What a rank records of its run.
+/// The recorded calls and events of one rank's run.
 pub(crate) struct Recorder {
     entries: RefCell<Vec<Entry>>,
     /// The place of the entry that was found last.
     last: Cell<usize>,
-    /// The place of the call that this rank is in, if there is one. Calls inside of it are part of
-    /// it.
+    /// The place of the call that this rank is in, if there is one. Calls inside that call are part
+    /// of it.
     current: Cell<Option<usize>>,
     /// Whether that call has run a schedule.
     is_prepared: Cell<bool>,
     ring: Option<Arc<Ring>>,
-    /// The frames and bytes that were posted in worlds that were split off and are gone.
+    /// The frames and bytes that were posted in worlds that were split off and no longer exist.
     of_parts: Cell<Count>,
 }
 
-/// What a rank records of the calls of one line. Times are in ticks.
+/// The recorded data of the calls of one line. Times are in ticks.
 pub(crate) struct Entry {
     /// The name of the call, as [`Call::name`](crate::state::call::Call), and its line.
     pub(crate) name: Option<&'static str>,
@@ -139,7 +139,7 @@ impl Recorder {
     }
 
     /// Records that the superstep that this rank is in has run a schedule. `predicted` returns the
-    /// predicted time of one.
+    /// predicted time of one run of a schedule.
     pub(crate) fn ran(&self, share: &Arc<Verified<Share>>, predicted: impl FnOnce(&Verified<Share>) -> f64) {
         let Some(place) = self.current.get() else { return };
         let entry = &mut self.entries.borrow_mut()[place];
@@ -155,7 +155,7 @@ impl Recorder {
         entry.schedules.push((share.clone(), 1));
     }
 
-    /// Ends a call, or the first half of a run if the other one `follows`.
+    /// Ends a call, or the first half of a run if the second half `follows`.
     pub(crate) fn end(&self, began: Began, sent: Count, follows: bool) {
         self.current.set(None);
         let Began { at, place, sent: before } = began;
@@ -191,13 +191,14 @@ impl Recorder {
         *self.entries.borrow_mut()[place].waits.entry(rank).or_default() += took;
     }
 
-    /// Adds what was posted in a world that was split off and ends.
+    /// Adds the frames and bytes that were posted in a world that was split off and ends.
     pub(crate) fn add_part(&self, sent: Count) {
         let Count { frames, bytes } = self.of_parts.get();
         self.of_parts.set(Count { frames: frames + sent.frames, bytes: bytes + sent.bytes });
     }
 
-    /// Returns what was posted in worlds that were split off and are gone.
+    /// Returns the frames and bytes that were posted in worlds that were split off and no longer
+    /// exist.
     pub(crate) fn of_parts(&self) -> Count {
         self.of_parts.get()
     }

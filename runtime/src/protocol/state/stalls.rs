@@ -30,8 +30,8 @@ pub struct Stall {
     /// The name of the superstep, if it has one.
     #[doc(hidden)]
     pub superstep: Option<&'static str>,
-    /// The number of the superstep in its world; every fence and every collective call has one. For
-    /// a superstep that synchronises by posts and starts, it is the number of its run.
+    /// The number of the superstep in its world; every fence and every collective call has such a
+    /// number. For a superstep that synchronises by posts and starts, it is the number of its run.
     #[doc(hidden)]
     pub number: u32,
     /// The file of the call.
@@ -45,10 +45,10 @@ pub struct Stall {
     /// The kind of things that it waits for, in the plural.
     #[doc(hidden)]
     pub what: &'static str,
-    /// The number of them that were expected.
+    /// The number of expected things.
     #[doc(hidden)]
     pub expected: usize,
-    /// The number of them that have come.
+    /// The number of things that have come.
     #[doc(hidden)]
     pub came: usize,
     /// The ranks from which none has come, if that can be determined; at most 16 of them.

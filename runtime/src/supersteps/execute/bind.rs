@@ -24,8 +24,8 @@ use std::sync::Arc;
 ///
 /// The reader reports its releases, without a request, after half of this number of runs. So no
 /// rank waits for a reader that has made the same number of runs, and the amount of unread data is
-/// bounded. The number is at least 2, even if a cap on staging memory leaves one copy: the other
-/// copy is the transport's.
+/// bounded. The number is at least 2, even if a cap on staging memory leaves one copy: the
+/// transport holds the other copy.
 pub(crate) fn lead(bytes: usize) -> usize {
     let runs = 2 * UNREPORTED_BYTES / (bytes as u64).max(1);
     runs.clamp(2, 2 * UNREPORTED) as usize
@@ -46,17 +46,18 @@ pub(crate) struct Executable {
     pub(super) has_given: bool,
     /// The open data frame of each rank.
     pub(super) open: Vec<Option<Arrival>>,
-    /// The ranks that may touch this rank's windows in this run and have not reported that they are
-    /// done.
+    /// The ranks that may touch this rank's windows in this run, and have not yet reported that
+    /// they are finished.
     pub(super) exposed: Vec<usize>,
     /// Whether this program touches memory of others.
     pub(super) touches: bool,
-    /// Whether it sends messages. A transport may keep messages for a while to send them together.
+    /// Whether this program sends messages. A transport may keep messages for a while to send them
+    /// together.
     pub(super) gathers: bool,
     pub(super) runs: u64,
     /// The port of its frames: the port of all fences, or a port of its own.
     pub(super) port: Port,
-    /// The number of frames that it has posted to each rank, if its port is its own.
+    /// The number of frames that this program has posted to each rank, if it has a port of its own.
     pub(super) posts: Vec<u64>,
     /// The reason why the run cannot continue, if that was found while this rank waited for
     /// something else.
@@ -114,7 +115,8 @@ impl Bound {
     }
 
     /// Returns the last frame of this run, if there is one yet. Otherwise returns the last frame of
-    /// an earlier run. That run is as many runs earlier as a sender may be ahead.
+    /// an earlier run. The number of runs in between is the number of runs that a sender may be
+    /// ahead.
     pub(super) fn last(&mut self, run: u64) -> &mut Option<u64> {
         let runs = self.last.len() as u64;
         &mut self.last[(run % runs) as usize]
@@ -207,7 +209,7 @@ impl Executable {
         })
     }
 
-    /// Replaces the program by that of another, unverified schedule for the same calls.
+    /// Replaces the program by the program of another, unverified schedule for the same calls.
     #[cfg(test)]
     pub(crate) fn damage(&mut self, schedule: &Schedule, world: &WorldCore) -> Result<()> {
         let program = &schedule.classes[schedule.class_of[self.rank]];
@@ -219,8 +221,8 @@ impl Executable {
         Ok(())
     }
 
-    /// Returns whether its plan counts its runs separately from the world. It then has a separate
-    /// port.
+    /// Returns whether the plan counts its runs separately from the world. Such a plan has a
+    /// separate port.
     #[inline(always)]
     pub(crate) fn is_apart(&self) -> bool {
         self.port != Port::FENCE
@@ -253,7 +255,7 @@ impl Executable {
         &mut self.locals[start..start + bytes]
     }
 
-    /// Checks that these windows are what the program needs.
+    /// Checks that these windows fit the program.
     pub(crate) fn check(&self, windows: &[&WindowCore], call: &Call, world: &WorldCore) -> Result<()> {
         let program = self.program();
         if windows.len() != self.share.windows.len() {

@@ -95,7 +95,7 @@ mod tests {
     }
 
     /// Returns which of the sending steps leave their payload in place, and for which ranks. Ranks
-    /// below 3 may borrow, and the number of a buffer is that of its rank.
+    /// below 3 may borrow, and the number of a buffer is the number of its rank.
     fn found(mut steps: Vec<Step>) -> (Vec<bool>, Vec<usize>) {
         let borrowers = loans(0, &mut steps, &[], |buffer| buffer, |peer| peer < 3);
         let stay = |step: &Step| match step {

@@ -7,19 +7,20 @@
 //! can know: a rank that is in another superstep, has failed or has left.
 //!
 //! Every frame carries the word of the superstep and the rest of its hash, and every await compares
-//! both (W1). A run that fails ends the world, because ranks further away may have gone on. It
-//! returns only when no other rank can touch this rank's windows any more.
+//! both (W1). A run that fails ends the world, because ranks further away may have gone on. Such a
+//! run returns only when no other rank can touch this rank's windows any more.
 //!
 //! # Posts and starts
 //!
-//! A schedule that synchronises by posts and starts is run by its partners alone. Its frames have a
-//! separate port. Its word contains the number of the run, counted by the plan, instead of the
-//! number of the superstep in the world. The waits are those of the schedule, and they suffice for
-//! these reasons:
+//! A schedule that synchronises by posts and starts is run by its partners alone. The frames of
+//! such a schedule have a separate port. Its word contains the number of the run, counted by the
+//! plan, instead of the number of the superstep in the world. The waits are those of the schedule,
+//! and they suffice for these reasons:
 //! - W1: an entry's word contains the plan, the run and the windows, and is compared before memory
 //!   is touched. The frames of the n-th run of one rank meet those of the n-th run of the other,
 //!   since frames are first in, first out, and a run takes all its frames. If a rank does something
-//!   else, its other frames cannot reveal that. The wait for it is then a stall, and not an error.
+//!   else, frames on other ports cannot reveal that. The wait for that rank is then a stall, and
+//!   not an error.
 //! - W2, W3: these concern only steps of this rank, and dones. A run of another plan in between
 //!   does not affect them, since a run owns its windows and the other run has none of them.
 //! - W4, W5: releases and frames are counted on the port, so frames of other plans and fences do
@@ -64,7 +65,7 @@ use fencepost_planner::{Error, ErrorClass, Result, State};
 use fencepost_transport::{Cause, Channels, Endpoint, Lent, Liveness, Loss, Lost, Pause, Port};
 
 impl Executable {
-    /// Runs the program once. `windows` were checked.
+    /// Runs the program once. The caller has checked `windows`.
     pub(crate) fn run(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let began = world.begin_record(call);
         let guard = AbortOnUnwind("a prepared superstep");
@@ -99,7 +100,7 @@ impl Executable {
         result
     }
 
-    /// Runs what [`begin`](Self::begin) has left.
+    /// Runs the steps that [`begin`](Self::begin) has left.
     pub(crate) fn finish(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let began = world.begin_record(call);
         let guard = AbortOnUnwind("a prepared superstep");
@@ -233,7 +234,7 @@ impl Executable {
         self.runs.wrapping_add(1) as u32
     }
 
-    /// Runs the steps that are left. If it never `WAITS`, stops before the first step that has to
+    /// Runs the steps that are left. If `WAITS` is false, stops before the first step that has to
     /// wait.
     #[inline(always)]
     fn go<const WAITS: bool>(

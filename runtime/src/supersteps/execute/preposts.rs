@@ -1,11 +1,11 @@
-//! [`Prepost`]: a place where a payload may be put as it arrives. Unpacking it then has nothing
-//! left to do.
+//! [`Prepost`]: a place where a payload may be put as it arrives. Unpacking such a payload has
+//! nothing left to do.
 //!
-//! This pays for one long run of this rank's window. A payload may arrive while this rank still
-//! sends, so the place is offered as early as possible without an effect that a rank can notice.
-//! That is before the first step after which the program neither reads nor writes there until it
-//! unpacks the frame (W2). A program that exposes its windows offers no place, because the frames
-//! that it awaits may report that other ranks are done with the windows.
+//! A place pays if the payload is one long run of this rank's window. A payload may arrive while
+//! this rank still sends, so the place is offered as early as possible without an effect that a
+//! rank can notice. That is before the first step after which the program neither reads nor writes
+//! there until it unpacks the frame (W2). A program that exposes its windows offers no place,
+//! because the frames that it awaits may report that other ranks are done with the windows.
 
 use crate::supersteps::execute::step::{Step, Where};
 use fencepost_planner::ir::schedule::Frame;
@@ -86,8 +86,8 @@ fn run(rank: usize, part: &Where, size: usize) -> Option<(usize, Range<usize>)> 
     Some((*window, at(run.start)?..at(run.end)?))
 }
 
-/// Returns whether a step reads or writes some of these bytes of this rank's window. A cheap test,
-/// which may report too much.
+/// Returns whether a step reads or writes some of these bytes of this rank's window. This is a
+/// cheap test with false positives.
 fn touches(rank: usize, step: &Step, window: usize, bytes: &Range<usize>) -> bool {
     let meets = |part: &Where, size: usize| part.meets(size, rank, window, bytes);
     match step {

@@ -67,8 +67,8 @@ pub(super) enum Where {
 }
 
 impl Where {
-    /// Returns whether it has some of these bytes of this rank's window. A cheap test, which may
-    /// report too much.
+    /// Returns whether the part may contain some of these bytes of this rank's window. This is a
+    /// cheap test with false positives.
     pub(super) fn meets(&self, size: usize, rank: usize, window: usize, bytes: &Range<usize>) -> bool {
         match self {
             Where::Window(owner, other, datatype) => {

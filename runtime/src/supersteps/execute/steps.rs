@@ -43,7 +43,7 @@ impl<'a> Run<'a> {
 }
 
 impl Executable {
-    /// Runs the steps that are left. If this never `WAITS`, stops before the first step that has to
+    /// Runs the steps that are left. If `WAITS` is false, stops before the first step that has to
     /// wait.
     pub(super) fn steps<const WAITS: bool, const APART: bool>(
         &mut self,
@@ -137,8 +137,8 @@ impl Executable {
         }
     }
 
-    /// Waits until the reader of a buffer has released the frame that was last sent from it.
-    /// Returns whether it has.
+    /// Waits until the reader of a buffer has released the frame that was last sent from that
+    /// buffer. Returns whether the frame is released.
     #[inline(always)]
     fn reclaim<const WAITS: bool, const APART: bool>(
         &mut self,
@@ -277,7 +277,7 @@ impl Executable {
     fn stay(&mut self, endpoint: &mut Endpoint, at: usize) {
         let went_on = std::mem::replace(&mut self.progress.at, at) != at;
         if self.gathers && went_on {
-            endpoint.flush(); // other ranks need not wait until this one has done what it does next
+            endpoint.flush(); // other ranks need not wait for this rank's next work
         }
     }
 
@@ -307,7 +307,7 @@ impl Executable {
     }
 }
 
-/// Looks for something from `peer`: once, or, if this rank `WAITS`, until it has come.
+/// Calls `look` to find something from `peer`: once, or until it has come if `WAITS` is true.
 #[inline(always)]
 fn look_for<'w, const WAITS: bool, const APART: bool, R>(
     endpoint: &mut Endpoint,
@@ -319,10 +319,10 @@ fn look_for<'w, const WAITS: bool, const APART: bool, R>(
     if WAITS { wait_for::<APART, _>(endpoint, run, peer, watch, look).map(Some) } else { Ok(look(endpoint)?) }
 }
 
-/// Waits for something from `peer`, in the superstep of this word. Notices when the peer is
-/// elsewhere and will not send it, unless the superstep is `APART` from those that ranks announce.
-/// Everything that this rank has begun makes progress meanwhile. This is inlined, since a separate
-/// function costs a twentieth of a small halo.
+/// Waits for something from `peer`, in the superstep of this word. Notices when the peer is in
+/// another superstep and will not send anything for this superstep, unless the superstep is `APART`
+/// from those that ranks announce. Everything that this rank has begun makes progress meanwhile.
+/// This is inlined, since a separate function costs a twentieth of a small halo.
 #[inline(always)]
 fn wait_for<'w, const APART: bool, R>(
     endpoint: &mut Endpoint,
@@ -345,8 +345,8 @@ fn wait_for<'w, const APART: bool, R>(
             world.notice(endpoint, (!APART).then_some((word >> 32) as u32));
         }
         world.advance(endpoint);
-        // A peer that has entered a later superstep, or another one in place of this one, posts
-        // nothing more for this one.
+        // A peer that has entered a later superstep, or another superstep in place of this one,
+        // posts nothing more for this superstep.
         let at = endpoint.announced(peer);
         let elsewhere = !APART && at != word && !earlier(at, word);
         if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {

@@ -1,4 +1,4 @@
-//! [`Supersteps`]: which supersteps a rank is in, and what the rank knows of them.
+//! [`Supersteps`]: the supersteps that a rank is in, and the data about them.
 
 pub(crate) mod schedule_cache;
 
@@ -95,10 +95,10 @@ pub struct Superstep {
     pub column: u32,
     /// Whether its body has fences of its own. If not, it ends in a fence of all its windows.
     pub fences: bool,
-    /// Whether its body begins with a fence that orders nothing and is left out. NOSUCCEED of the
-    /// fence before ends there.
+    /// Whether its body begins with a fence that orders nothing and is left out. A NOSUCCEED
+    /// assertion of the preceding fence ends there.
     pub opens: bool,
-    /// The mode that operations without one of their own prefer in it.
+    /// The preferred mode of operations in the superstep that have no mode of their own.
     pub mode: Option<Mode>,
     /// How it synchronises if it is prepared.
     pub sync: Sync,
@@ -137,7 +137,7 @@ impl Superstep {
 pub struct Known(pub(crate) OnceLock<(u64, usize)>);
 
 impl Known {
-    /// Returns a value that knows nothing yet.
+    /// Returns a value without a hash and a number.
     #[must_use]
     pub const fn new() -> Self {
         Self(OnceLock::new())
@@ -148,7 +148,7 @@ impl Known {
 #[derive(Default)]
 pub(crate) struct Supersteps {
     pub(crate) running: RefCell<Stack>,
-    /// The windows with which they were entered, one after another.
+    /// The windows with which the supersteps were entered, one after another.
     pub(crate) entered: RefCell<Vec<Rc<WindowCore>>>,
     /// Whether a superstep's claim has been compared, by number.
     pub(crate) compared: RefCell<Vec<bool>>,
@@ -237,16 +237,16 @@ pub(crate) struct Running {
     pub(crate) special: Option<Special>,
     /// The next epoch of the claim.
     pub(crate) next: usize,
-    /// Whether the last exchange made in it failed: every rank knows then.
+    /// Whether the last exchange in the superstep failed. If so, every rank knows that.
     pub(crate) failed: bool,
-    /// Whether its last fence is behind it.
+    /// Whether its last fence has been executed.
     pub(crate) ended: bool,
 }
 
 /// The data of a superstep that is prepared, has a mode of its own, or is compared with its
 /// pattern.
 pub(crate) struct Special {
-    /// The modes that its windows preferred before, if it has one of its own.
+    /// The modes that its windows preferred before, if the superstep has a mode of its own.
     pub(crate) modes: Option<Few<Mode>>,
     pub(crate) claim: Option<Rc<[RecordedEpoch]>>,
     /// Its plans, if it is prepared.
@@ -254,13 +254,13 @@ pub(crate) struct Special {
 }
 
 impl Running {
-    /// Returns whether calls in it are matched with plans, or will be compared.
+    /// Returns whether calls in the superstep are matched with plans, or will be compared.
     #[inline]
     fn follows(&self) -> bool {
         self.special.as_ref().is_some_and(|special| special.matched.is_some() || special.claim.is_some())
     }
 
-    /// Returns what its calls must be, if they will be compared.
+    /// Returns the epochs with which its calls will be compared, if they will be.
     pub(crate) fn claim(&self) -> Option<&Rc<[RecordedEpoch]>> {
         self.special.as_ref()?.claim.as_ref()
     }
@@ -360,7 +360,7 @@ impl Supersteps {
         self.running.borrow().last().is_some_and(Running::follows)
     }
 
-    /// Keeps whether an exchange failed, for the superstep in which it was made.
+    /// Remembers whether an exchange failed, in the superstep in which the exchange was made.
     pub(crate) fn fenced(&self, failed: bool) {
         if let Some(running) = self.running.borrow_mut().last_mut() {
             running.failed = failed;

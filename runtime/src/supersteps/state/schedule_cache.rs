@@ -2,8 +2,8 @@
 //! others.
 //!
 //! All ranks reach a collective at about the same time and need the same schedules. The first rank
-//! makes them, and the others wait for that instead of making their own. A schedule is in the cache
-//! as long as some rank keeps it.
+//! makes these schedules, and the others wait for them instead of making their own. A schedule is
+//! in the cache as long as some rank keeps it.
 
 use fencepost_planner::collective::{Algorithm, Collective, Slots};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
