@@ -1,4 +1,4 @@
-//! [`Notify`]: the all-to-all exchange of notifications, in turn, by the whole world.
+//! [`Notify`]: the all-to-all exchange of notifications between all ranks of a world.
 //!
 //! A rank drafts a notification to every rank, itself included, publishes them together, and reads
 //! the notification of every other rank.
@@ -16,8 +16,8 @@ use crate::{Lost, Notification};
 /// The all-to-all exchange of notifications.
 #[enum_dispatch::enum_dispatch]
 pub trait Notify {
-    /// Returns the draft of this rank's notification to `to` for the next exchange. It holds what
-    /// was last written to it: the caller writes every field.
+    /// Returns the draft of this rank's notification to `to` for the next exchange. The draft still
+    /// holds what was last written to it, so the caller writes every field.
     fn draft(&mut self, to: usize) -> &mut Notification;
 
     /// Sends all drafts, each with this word. Every word is valid, even the same one twice in a

@@ -56,7 +56,7 @@ pub(super) struct Facts {
     pub(super) awaits_goodbye: bool,
 }
 
-/// The next step that a rank which ends takes for another one.
+/// The next step that an ending rank takes towards one other rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
     Connect,
@@ -67,7 +67,7 @@ pub(super) enum Next {
 }
 
 impl Facts {
-    /// Returns what a rank that ends does next for the other rank, which these facts describe.
+    /// Returns what an ending rank does next towards the other rank, which these facts describe.
     pub(super) fn next(self) -> Next {
         match self.link {
             Link::None if self.wants_connection && !self.is_gone => Next::Connect,
