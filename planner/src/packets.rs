@@ -17,7 +17,7 @@ const PACKET: u64 = 32 << 10;
 /// The longest payload that is not written by itself.
 const PACKED: u64 = PACKET / 4;
 
-/// The frame of a series after which a receiver reports what it has released.
+/// The number of the frame in a series after which a receiver reports its releases.
 const REPORTED: u32 = 8;
 
 /// The frames that a rank sends in an epoch, or those that it awaits, in program order.
@@ -25,7 +25,7 @@ const REPORTED: u32 = 8;
 pub(crate) struct Packets {
     /// The rank of the last frame.
     peer: Option<Delta>,
-    /// The number of frames of that rank that follow one another.
+    /// The number of consecutive frames of that rank so far.
     frames: u32,
     /// The bytes in the packet of the last frame.
     bytes: u64,

@@ -51,8 +51,8 @@ impl Ring {
     }
 }
 
-/// How the frames of an end are recorded: in which ring, with which kinds of events, and as frames
-/// of which world.
+/// How the frames of an end are recorded: the ring, the kinds of their events, and the number of
+/// the world.
 pub struct FrameLog {
     /// Where the events go.
     pub ring: Arc<Ring>,

@@ -235,8 +235,8 @@ impl Connection<OverMpi> for MpiConnection {
                 }
                 self.arrived.extend(self.receiving.pop_front().map(Transfer::into_memory));
             }
-            // Usually there is only one message, and looking for more takes as long as receiving
-            // it.
+            // Usually there is only one message, and looking for a second one takes as long as
+            // receiving the first one.
             if !self.arrived.is_empty() {
                 return Ok(());
             }
