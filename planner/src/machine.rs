@@ -255,8 +255,8 @@ impl Machine {
     }
 
     /// Returns the chunk, in bytes, with which a pipelined message of `bytes` bytes completes
-    /// soonest. With chunks of `c` bytes, the last one is unpacked `c` bytes after the rest, and
-    /// each chunk costs the overheads of a frame.
+    /// soonest. With chunks of `c` bytes, the last chunk takes the time of moving and unpacking `c`
+    /// bytes after the rest, and each chunk costs the overheads of a frame.
     pub(crate) fn chunk(&self, shared: bool, bytes: u64) -> u64 {
         let link = self.link(shared);
         let tail = self.moving.unpack + link.per_byte;

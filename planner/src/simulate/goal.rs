@@ -13,9 +13,9 @@
 //! for the link while the rank continues. A tag, modulo 3, is the kind of link: 0 between hosts, 1
 //! in shared memory, and 2 for a frame of a rank to itself, which has no latency.
 //!
-//! LogGOPSim differs in two rules. It has one latency, also for a frame of a rank to itself; the
-//! file names that of hosts if there are several. And it charges the receiver for the bytes, too,
-//! as time of its processor.
+//! LogGOPSim differs in two rules. It has only one latency, also for a frame of a rank to itself.
+//! The file names the latency between hosts if there are several hosts. And it charges the receiver
+//! for the bytes, too, as time of its processor.
 //!
 //! **Source** T. Hoefler, C. Siebert and A. Lumsdaine, ICPP 2009 (GOAL). T. Hoefler, T. Schneider
 //! and A. Lumsdaine, HPDC 2010 (LogGOPSim).

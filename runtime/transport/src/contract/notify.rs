@@ -3,8 +3,8 @@
 //! A rank drafts a notification to every rank, itself included, publishes them together, and reads
 //! the notification of every other rank.
 //!
-//! - A frame that a rank posts before it publishes has arrived at every rank that has read its
-//!   notification of that exchange.
+//! - A frame that a rank posts before it publishes an exchange has arrived once its receiver has
+//!   read that rank's notification of the exchange.
 //! - Each draft exists twice: a rank may publish the next exchange while other ranks still read
 //!   this one. It cannot run further ahead, since it must have read every other rank's notification
 //!   of an exchange before it publishes the next (W5).

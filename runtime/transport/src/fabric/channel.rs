@@ -82,8 +82,7 @@ pub(super) struct Inbound {
 pub(super) struct Outbound {
     /// The number of frames that were posted on ports other than [`Port::FENCE`].
     pub(super) elsewhere: u64,
-    /// The word that was last reported to the rank: the word of the superstep that this rank had
-    /// entered then.
+    /// The word of this rank's superstep, as last reported to the other rank.
     reported: u64,
     /// Whether nothing was sent to the rank since releases were last reported.
     pub(super) silent: bool,

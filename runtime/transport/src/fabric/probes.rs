@@ -257,7 +257,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Takes in the report of `from` that it knows that its wait of this number is in a cycle.
+    /// Takes in a report of `from`: its wait of this number is in a cycle.
     pub(super) fn agreed(&mut self, from: usize, number: u64) {
         let known = &mut self.probes.known[from];
         known.agreed = known.agreed.max(number);

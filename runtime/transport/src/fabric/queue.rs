@@ -258,7 +258,7 @@ impl OutboundQueue {
         if self.closed { self.posted } else { self.released }
     }
 
-    /// Counts a frame that this rank has posted to itself, the oldest one, as released.
+    /// Counts the oldest unreleased frame that this rank has posted to itself as released.
     pub(super) fn release_own(&mut self) {
         self.released += 1;
     }

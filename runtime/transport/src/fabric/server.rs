@@ -15,10 +15,10 @@
 //! written, the thread wakes and checks often until the connection has taken it.
 //!
 //! If a world has an attendant, the thread also reads at each check while the rank is in a call. A
-//! polling rank reads only what it waits for, and requests of others must not wait for that. When
-//! the thread has found the rank computing, or the rank has slept, the thread checks again soon,
-//! and ever more rarely from then on. The first request to a rank that has begun to compute waits
-//! for such a check.
+//! polling rank reads only what it waits for, and the requests of other ranks must be read
+//! meanwhile. When the thread has found the rank computing, or the rank has slept, the thread
+//! checks again soon, and ever more rarely from then on. The first request to a rank that has begun
+//! to compute waits for such a check.
 //!
 //! The rank and the thread always know which of the two reads. The rank declares under the lock
 //! that it falls asleep, and does so only if nothing has arrived since it last polled. While it

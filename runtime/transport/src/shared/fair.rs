@@ -99,8 +99,8 @@ impl<'a> FairLock<'a> {
         Self { word, slots }
     }
 
-    /// Takes a turn for `rank`, which must not have one, and enters unless another rank's hold or
-    /// wait prevents that.
+    /// Takes a turn for `rank`, which must not have a turn, and enters unless another rank's hold
+    /// or wait prevents that.
     ///
     /// # Errors
     /// Returns the turn, if it has to wait. `rank` is woken when it may [enter](Self::enter).
@@ -219,7 +219,8 @@ impl<'a> FairLock<'a> {
         }
         fence(Ordering::SeqCst); // pairs with the one of a rank that falls asleep
         let rank = self.slot(counts.entered).load(Ordering::Relaxed);
-        // 0 if the waiter has not stored its slot yet. It looks at the word after it has.
+        // A slot has 0 until a waiter has stored it. A waiter looks at the word after storing its
+        // slot.
         Next(rank.checked_sub(1).map(|rank| rank as usize))
     }
 

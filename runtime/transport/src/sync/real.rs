@@ -32,7 +32,7 @@ const SLEEP: Duration = Duration::from_secs(1);
 
 /// The fence of a rank that wakes others, between its store and its look for sleeping ranks. This
 /// fence keeps the compiler from reordering the two. If the kernel has promised
-/// [`fence_everywhere`] for this process, it leaves the processor to that fence.
+/// [`fence_everywhere`] for this process, that function keeps the processor from reordering them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WakersFence {
     promised: bool,

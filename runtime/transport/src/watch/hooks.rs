@@ -1,9 +1,9 @@
 //! The functions that a build for checking calls before the program loads. LLVM's pass `memprof`
 //! determines their names.
 //!
-//! The pass leaves functions alone whose names begin with `__memprof_`. If these functions called
-//! any other function, its loads would call them again. So they call nothing that loads from memory
-//! other than the stack, whatever the optimisation and the inlining.
+//! The pass leaves functions alone whose names begin with `__memprof_`. If one of them called any
+//! other function, the loads of that function would call the hooks again. So the hooks call nothing
+//! that loads from memory other than the stack, whatever the optimisation and the inlining.
 
 use super::pages::PAGE;
 use std::arch::asm;

@@ -7,7 +7,7 @@
 //! - In a build for checking (`--cfg fencepost_loads`), the compiler puts a call before each load
 //!   of the program, and `hooks` marks what is loaded from the `compiled` windows.
 //! - In any other build, the second mapping is `protected` while loads are watched. Each access
-//!   raises SIGSEGV and is noted if it is a load. The handler then executes this one instruction
+//!   raises SIGSEGV and is noted if it is a load. The access is then executed in a single step,
 //!   with the pages open ([`signals`]). The handlers read a [`table`] of fixed size.
 //!
 //! Protected memory has these limits:

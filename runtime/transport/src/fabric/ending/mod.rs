@@ -13,8 +13,9 @@
 //!   the connection.
 //! - **It waits only for ranks that can still answer.** A rank that has died, that sent a goodbye,
 //!   or that cannot be reached any more gets nothing. A rank cannot be reached if its listener
-//!   refuses a connection, or if a connection ended without an agreement. Its launcher will report
-//!   why. The bytes that this rank has written for it are void, whatever that report contains.
+//!   refuses a connection, or if a connection ended without an agreement. The launcher of such a
+//!   rank will report the reason. The bytes that this rank has written for such a rank are void,
+//!   whatever that report contains.
 //!
 //! A connectionless carrier cannot see that a rank has ended, and delivers nothing to one that has.
 //! With such a carrier, every rank sends a goodbye to each other rank and also waits for the
