@@ -28,15 +28,15 @@ macro_rules! parameters {
 parameters! {
     /// The cost of a message on one kind of link.
     Link {
-        /// `L`: ns from sent to seen.
+        /// `L`: ns from when a message is sent until its receiver sees it.
         latency "latency",
         /// `o`: ns of CPU for each frame, at each end.
         overhead "overhead",
         /// `g`: ns of CPU for each frame that leaves in one packet with the frame before it, at
         /// each end.
         further "further",
-        /// Additional ns for each frame with a long payload: the first lines of a buffer that its
-        /// sender holds.
+        /// Additional ns for each frame with a long payload, since its sender's cache holds the
+        /// first lines of the buffer.
         payload "payload",
         /// `G`: ns a byte, in addition to packing and unpacking.
         per_byte "per_byte",
@@ -54,20 +54,21 @@ parameters! {
         pack "pack",
         /// ns a byte unpacked.
         unpack "unpack",
-        /// The cost of a byte packed, unpacked or copied by programs whose sections fit half of
-        /// the first cache together with their buffers, as a factor.
+        /// The factor on the cost of a byte packed, unpacked or copied, in programs whose sections
+        /// and buffers together fit half of the first cache.
         short "short",
-        /// The cost of a byte packed or unpacked by programs whose sections do not fit the cache of
-        /// a core together with their buffers, as a factor: their lines are in a cache that cores
+        /// The factor on the cost of a byte packed or unpacked, in programs whose sections and
+        /// buffers together do not fit the cache of a core. Their lines are in a cache that cores
         /// share, from which another core may get them sooner.
         long "long",
-        /// ns for each run stored into or loaded from another rank's memory, whose owner holds the
-        /// lines, too.
+        /// ns for each run stored into or loaded from another rank's memory, whose lines are also
+        /// in its owner's cache.
         remote_run "remote_run",
         /// ns a byte copied directly into or out of another rank's memory, in one run.
         remote "remote",
-        /// The same in several runs, such as the rows of a plane: while a core reads one run, its
-        /// cache also loads the lines after it, which another core may be writing.
+        /// ns a byte copied in the same way in several runs, such as the rows of a plane. While a
+        /// core reads one run, its cache also loads the lines after it, which another core may be
+        /// writing.
         remote_rows "remote_rows",
     }
 }
@@ -152,8 +153,8 @@ impl Default for Machine {
 }
 
 /// The keys that texts of earlier versions do not have. They may be missing from any text. Without
-/// them, runs of a list cost what other runs do, and bytes of short sections and of rows what other
-/// bytes do.
+/// them, a run of a list costs as much as any other run, and a byte of a short section or of rows
+/// costs as much as any other byte.
 const LATER: [&str; 3] = ["moving.listed", "moving.short", "moving.remote_rows"];
 
 /// The bytes of the first cache of a core.
@@ -176,7 +177,7 @@ impl Link {
 }
 
 impl Moving {
-    /// Gives the figures of [`LATER`] the values that they have where a text leaves them out.
+    /// Sets the figures of [`LATER`] to the values that they have if a text leaves them out.
     fn without_later(&mut self) {
         (self.listed, self.short, self.remote_rows) = (0.0, 1.0, self.remote);
     }
@@ -240,7 +241,8 @@ impl Machine {
         Nanos(packed - machine.copied(Some(remote), Some(local), bytes))
     }
 
-    /// Returns the time of a message of `bytes` bytes, from sent to seen, without packing.
+    /// Returns the time of a message of `bytes` bytes, from when it is sent until it is seen,
+    /// without packing.
     pub(crate) fn message(&self, shared: bool, bytes: u64) -> Nanos {
         let link = self.link(shared);
         Nanos(link.latency + 2.0 * link.overhead + link.payload(bytes) + link.per_byte * bytes as f64)
@@ -253,8 +255,8 @@ impl Machine {
     }
 
     /// Returns the chunk, in bytes, with which a pipelined message of `bytes` bytes completes
-    /// soonest. With chunks of `c` bytes, the last one is unpacked `c` bytes after the rest, and
-    /// each chunk costs the overheads of a frame.
+    /// soonest. With chunks of `c` bytes, the last chunk takes the time of moving and unpacking `c`
+    /// bytes after the rest, and each chunk costs the overheads of a frame.
     pub(crate) fn chunk(&self, shared: bool, bytes: u64) -> u64 {
         let link = self.link(shared);
         let tail = self.moving.unpack + link.per_byte;

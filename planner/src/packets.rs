@@ -1,10 +1,10 @@
 //! [`Packets`]: which frames leave together, and so cost less than frames that leave alone.
 //!
 //! Frames of the same two ranks that follow one another are written to a connection together, in a
-//! packet. A long payload is written by itself, and so is what does not fit into a packet any more.
-//! A rank that takes many frames reports to their sender that it has released them, which is a
-//! packet as well. In shared memory frames that follow one another cost less as well, and the
-//! difference is small, so the same rules serve both.
+//! packet. A long payload is written by itself, and a frame that does not fit into a packet any
+//! more begins another one. A rank that takes many frames reports to their sender that it has
+//! released them, which is a packet as well. In shared memory frames that follow one another cost
+//! less as well, and the difference is small, so the same rules serve both.
 
 use crate::ids::Delta;
 
@@ -17,7 +17,7 @@ const PACKET: u64 = 32 << 10;
 /// The longest payload that is not written by itself.
 const PACKED: u64 = PACKET / 4;
 
-/// The frame of a series after which a receiver reports what it has released.
+/// The number of the frame in a series after which a receiver reports its releases.
 const REPORTED: u32 = 8;
 
 /// The frames that a rank sends in an epoch, or those that it awaits, in program order.
@@ -25,7 +25,7 @@ const REPORTED: u32 = 8;
 pub(crate) struct Packets {
     /// The rank of the last frame.
     peer: Option<Delta>,
-    /// The number of frames of that rank that follow one another.
+    /// The number of consecutive frames of that rank so far.
     frames: u32,
     /// The bytes in the packet of the last frame.
     bytes: u64,

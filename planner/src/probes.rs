@@ -35,7 +35,8 @@ const SECTION: usize = 8192;
 const FAR_SECTION: usize = 4 * SECTION;
 const LINES: usize = 32;
 
-/// The number of elements of a section that fits half of the first cache, with three like it.
+/// The number of elements of a section that is so short that four such sections fit half of the
+/// first cache.
 const SHORT: usize = 512;
 
 /// The rows of a plane of a field: their number, their length, and the numbers of elements from one
@@ -95,7 +96,7 @@ enum Figure {
     Listed,
     /// The cost of a byte that is copied directly into the memory of another rank, or out of it.
     DirectBytes,
-    /// The same in rows, next to those that are received.
+    /// The cost of a byte that is copied directly in rows, next to the rows that are received.
     DirectRows,
     /// The cost of each of many runs that are copied directly.
     DirectRuns,
@@ -229,8 +230,8 @@ impl Figure {
         }
     }
 
-    /// Returns the elements that this message arrives in, before they are shifted. The elements of
-    /// a list arrive in order.
+    /// Returns the elements into which this message is received, before they are shifted. The
+    /// elements of a list arrive in order.
     fn lands(self, at: usize) -> Datatype {
         if self == Figure::Listed { Datatype::run(0..LISTED) } else { self.moves(at) }
     }

@@ -50,7 +50,7 @@ pub fn number_of(count: u64, one: &str) -> String {
 /// Returns the predicted cost of `schedule` on `machine`.
 ///
 /// # Cost
-/// Grows with the classes; with hosts of several ranks, with the ranks.
+/// Grows with the number of classes or, with hosts of several ranks, with the number of ranks.
 pub fn cost(schedule: &Schedule, machine: &Machine) -> Cost {
     let mut cost = Cost { predicted: Nanos(0.0), bound: Nanos(0.0), slowest: 0, peak: schedule.peak() };
     for (rank, program) in unlike(schedule) {
@@ -84,8 +84,9 @@ pub fn cost_at_fence(schedule: &Schedule, machine: &Machine) -> (Nanos, Census) 
     (Nanos(slowest), way)
 }
 
-/// Returns the first rank of each class. With hosts of several ranks, returns the first one for
-/// each set of peers that it shares memory with, since these peers cost less than the others do.
+/// Returns the first rank of each class. With hosts of several ranks, returns the first rank of
+/// each class for each set of peers that share memory with it, since messages to these peers cost
+/// less.
 fn unlike(schedule: &Schedule) -> Vec<(u32, &Program)> {
     if !matches!(schedule.placement, Placement::Hosts { .. }) {
         return firsts(schedule).collect();
@@ -126,8 +127,8 @@ pub struct Terms {
     pub moving: Nanos,
     /// Frames that are sent and received.
     pub overhead: Nanos,
-    /// The same, if all frames to a rank left together, and all frames from one were awaited
-    /// together.
+    /// The overhead that would remain if all frames to a rank left together, and all frames from a
+    /// rank were awaited together.
     least_overhead: Nanos,
     /// Bytes on the wire, in the direction that has more.
     pub wire: Nanos,

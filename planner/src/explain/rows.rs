@@ -21,7 +21,8 @@ pub struct ExplainedPlan {
     pub name: String,
     /// The number of ranks.
     pub ranks: usize,
-    /// The number of ranks that need not run it, if it synchronises by posts and starts.
+    /// The number of ranks that need not run the superstep, if the superstep synchronises by posts
+    /// and starts.
     pub idle: Option<usize>,
     /// The predicted time of the schedule, and the bound.
     pub cost: Cost,
@@ -40,7 +41,7 @@ pub struct Member {
     pub class: ClassId,
     /// The rank.
     pub rank: u32,
-    /// The number of ranks that it is shown for, itself included.
+    /// The number of ranks for which this rank is shown, itself included.
     pub ranks: usize,
     /// Its predicted time, by cause.
     pub terms: Terms,

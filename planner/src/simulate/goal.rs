@@ -1,20 +1,21 @@
 //! [`goal`]: a simulated run as a GOAL file, the input of LogGOPSim.
 //!
-//! The operations of a rank do, in the same order, what [`simulate`](super::simulate) follows.
+//! The file has, for each rank, the operations that [`simulate`](super::simulate) follows, in the
+//! same order.
 //! - Work, moving and overheads are `calc`s, so the file is for an overhead `o` of 0.
 //! - A frame is a `send` and a `recv`. LogGOPSim charges a whole number of nanoseconds for each
 //!   byte after the first. The file gives it 1 (`-G 1`), and a frame of `n` ns on the wire has the
 //!   size `n + 1`. So a size is a time, and both kinds of links and every rounding are exact.
-//! - A release that its sender awaits is a message of size 1. It leaves by the second `nic`,
-//!   because the link may be busy with frames.
+//! - A release for which the sender of the frame waits is a message of size 1. It leaves by the
+//!   second `nic`, because the link may be busy with frames.
 //!
 //! Operations on a rank's clock form a chain of `requires`. A `send` is not in this chain: it waits
-//! for the link, and the rank goes on. A tag, modulo 3, is the kind of link: 0 between hosts, 1 in
-//! shared memory, and 2 for a frame of a rank to itself, which has no latency.
+//! for the link while the rank continues. A tag, modulo 3, is the kind of link: 0 between hosts, 1
+//! in shared memory, and 2 for a frame of a rank to itself, which has no latency.
 //!
-//! LogGOPSim differs in two rules. It has one latency, also for a frame of a rank to itself; the
-//! file names that of hosts if there are several. And it charges the receiver for the bytes, too,
-//! as time of its processor.
+//! LogGOPSim differs in two rules. It has only one latency, also for a frame of a rank to itself.
+//! The file names the latency between hosts if there are several hosts. And it charges the receiver
+//! for the bytes, too, as time of its processor.
 //!
 //! **Source** T. Hoefler, C. Siebert and A. Lumsdaine, ICPP 2009 (GOAL). T. Hoefler, T. Schneider
 //! and A. Lumsdaine, HPDC 2010 (LogGOPSim).
@@ -248,7 +249,7 @@ impl Chain<'_> {
         Ok(label)
     }
 
-    /// Writes the time that has been added up.
+    /// Writes a `calc` of the time that has been added up, if that is not 0.
     fn pass(&mut self) -> Result<()> {
         let time = std::mem::take(&mut self.calc);
         if time > 0 {
@@ -265,7 +266,7 @@ impl Chain<'_> {
         Ok(())
     }
 
-    /// Writes the sending of a frame, after that of the frame before it.
+    /// Writes the sending of a frame, which follows the sending of the frame before it.
     fn frame(&mut self, what: Arguments<'_>) -> Result<()> {
         self.pass()?;
         let label = self.operation(what)?;

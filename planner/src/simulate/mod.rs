@@ -47,7 +47,7 @@ pub struct Run<'r> {
     pub seed: u64,
 }
 
-/// What a run takes.
+/// The result of a simulation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Simulation {
     /// The time at which the last rank ends, in nanoseconds.
@@ -69,11 +69,11 @@ pub struct Waits {
     pub total: u64,
     /// The longest wait.
     pub longest: u64,
-    /// The rank that it waits for longest.
+    /// The rank that is awaited in the longest wait.
     pub awaited: u32,
-    /// The step of that wait.
+    /// The step of the longest wait.
     pub step: u64,
-    /// The epoch of that wait, within the step.
+    /// The epoch of the longest wait, within the step.
     pub epoch: u32,
 }
 
@@ -138,7 +138,7 @@ struct Epoch<'s> {
     reclaims: bool,
 }
 
-/// The costs of a kind of link, in whole nanoseconds but for bytes.
+/// The costs of a kind of link, in whole nanoseconds except for the costs of bytes.
 #[derive(Clone, Copy)]
 struct Costs {
     overhead: u64,
@@ -156,7 +156,7 @@ impl Costs {
         Self { overhead, further, payload, latency, per_byte }
     }
 
-    /// Returns the time of a rank for a frame.
+    /// Returns how long a rank is busy with a frame.
     fn frame(&self, is_further: bool, is_long: bool) -> u64 {
         let overhead = if is_further { self.further } else { self.overhead };
         overhead + if is_long { self.payload } else { 0 }
@@ -264,11 +264,11 @@ fn events(program: &Program, machine: &Machine) -> (Vec<Event>, Sends, Vec<Vec<u
     (all, sends, buffers)
 }
 
-/// The place of a rank in the run.
+/// The times of a rank in the run.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Clock {
     now: u64,
-    /// The time from which on its link is free.
+    /// The time from which its link is free.
     free: u64,
 }
 
@@ -293,7 +293,7 @@ struct State {
 /// 2^28 frames in an epoch; `PLAN` for buffers with more than two copies.
 ///
 /// # Panics
-/// If a schedule was not verified, so that a rank waits for a frame that is never sent.
+/// Panics if a schedule was not verified, so that a rank waits for a frame that is never sent.
 #[track_caller]
 pub fn simulate(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> Result<Simulation> {
     follow(schedules, machine, run, &mut None)
@@ -548,7 +548,7 @@ impl History {
         let left = |clock: &Clock| clock.free.saturating_sub(clock.now);
         let has_moved =
             |(now, before): (&Clock, &Clock)| now.now - before.now == moved && left(now) == left(before);
-        // The times of a run are where those of the run two before it were.
+        // The times of a run are stored in place of the times of the run two before it.
         let run = |step: u64| (step % 2) as usize;
         let is_released_later = |(now, before): (&[Vec<u64>; 2], &[Vec<u64>; 2])| {
             (step..step + 2).all(|step| {

@@ -16,7 +16,7 @@ pub(super) fn critical<'w>(
 }
 
 /// The walk from the end of a run back along its critical path. It simulates the last steps again,
-/// but only those ranks that are on the path or that these wait for.
+/// but only the ranks on the path and the ranks for which these wait.
 struct Walk<'w> {
     epochs: &'w [Epoch<'w>],
     links: [Costs; 2],
@@ -62,7 +62,7 @@ enum Cause {
     Release { epoch: usize, by: u32, step: u64, sender: Delta, number: u32 },
 }
 
-/// Where the way back is.
+/// The position of the walk.
 enum At {
     /// On a rank's clock, after this many events of the step.
     Clock { step: u64, rank: u32, events: usize },

@@ -16,9 +16,9 @@
 //! It covers all messages sent before: version, job, both ranks, which of them is the opener, and
 //! both nonces. So a tag of one connection, direction or message is not valid for another (no
 //! replay, no reflection). Tags are compared in constant time. All messages have a fixed length, so
-//! no claim of a stranger causes an allocation. The facts (byte order, sizes and alignments) are
-//! compared last, between authenticated ranks, so that an incompatible machine is refused with a
-//! reason.
+//! a stranger cannot cause an allocation by sending a length. The facts (byte order, sizes and
+//! alignments) are compared last, between authenticated ranks, so that an incompatible machine is
+//! refused with a reason.
 //!
 //! Both sides are state machines over bytes: they hold no socket, clock or random source. [`Seal`]
 //! is the optional tag of every record that follows.
@@ -68,7 +68,7 @@ pub fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
 /// A nonce: a number used once.
 pub type Nonce = [u8; 32];
 
-/// A rank's statements about itself, and what it knows of its job.
+/// The identity of a rank: its number, its job, and the job's secret.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// The job's secret.
@@ -237,7 +237,7 @@ impl Fields<'_> {
     }
 }
 
-/// What is known of a connection that is authenticated on both sides.
+/// A connection that both sides have authenticated: the peer, and the keys.
 #[derive(Debug)]
 pub struct Session {
     /// The peer's rank.
@@ -281,7 +281,8 @@ impl Seal {
 
     /// Returns whether this is the tag of the next record, in constant time.
     pub fn is(&mut self, record: &[u8], tag: [u8; Self::TAG]) -> bool {
-        // Both operands of the comparison in constant time are computed here.
+        // Whole hashes are compared in constant time: the expected one, and a copy of it that
+        // begins with `tag`.
         let mut whole = *self.next(record).as_bytes();
         let right = blake3::Hash::from(whole);
         whole[..Self::TAG].copy_from_slice(&tag);
@@ -344,8 +345,8 @@ pub enum Opening {
 }
 
 impl Opener {
-    /// Begins to open a connection to `peer`. Also returns what to send first. The nonce must never
-    /// have been used before.
+    /// Begins to open a connection to `peer`. Also returns the first message to send. The nonce
+    /// must never have been used before.
     pub fn new(me: Identity, peer: u32, nonce: Nonce) -> (Self, Vec<u8>) {
         let mut hello = Vec::with_capacity(HELLO + ANSWER_MESSAGE);
         hello.extend_from_slice(MAGIC);
@@ -370,7 +371,7 @@ impl Opener {
     /// Takes in at most as many bytes as [`wants`](Self::wants) returns.
     ///
     /// # Errors
-    /// Fails if the peer is not the rank that was called, or has refused.
+    /// Fails if the peer is not the rank to which the connection was opened, or has refused it.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Opening, HandshakeError> {
         let secret = &self.me.secret;
         if !self.answered {
@@ -421,7 +422,7 @@ pub enum Taking {
     More,
     /// The caller sends these bytes, and more bytes must arrive.
     Say(Vec<u8>),
-    /// This rank is authenticated, and the caller decides.
+    /// The opener is authenticated as this rank. The caller now decides whether to accept it.
     Proven(u32),
 }
 
@@ -492,8 +493,8 @@ impl Taker {
         self.mismatch.as_deref()
     }
 
-    /// Decides about the authenticated rank. Returns what to send to it, and the session. Only
-    /// `Welcome` begins a session.
+    /// Answers the authenticated rank with this verdict. Returns the message to send to that rank,
+    /// and the session. Only `Welcome` begins a session.
     pub fn decide(&self, verdict: Verdict) -> (Vec<u8>, Session) {
         let code = [verdict as u8, 0, 0, 0];
         let mut reply = code.to_vec();

@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 pub struct MemoryShortage {
     pub(crate) requested: u64,
     pub(crate) available: u64,
-    /// The limit that leaves no more.
+    /// The limit that determines `available`.
     pub(crate) limit: &'static str,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// Returns how much may be requested now, and the limit that leaves no more.
+/// Returns the number of bytes that may be requested now, and the limit that determines it.
 pub(crate) fn available(read: Read<'_>) -> (u64, &'static str) {
     let machine = read("/proc/meminfo").and_then(|text| {
         Some(kib(&text, "MemAvailable:")?.saturating_add(kib(&text, "SwapFree:").unwrap_or(0)))
@@ -79,8 +79,8 @@ pub(crate) fn available(read: Read<'_>) -> (u64, &'static str) {
     least.map_or((u64::MAX, ""), |(bytes, limit)| (bytes.saturating_sub(MARGIN), limit))
 }
 
-/// Returns whether `bytes` may be requested now, although `others` bytes that count as available
-/// are promised to others.
+/// Checks whether `bytes` may be requested now. Other promises need `others` of the bytes that
+/// count as available.
 fn suffices(bytes: u64, others: u64, read: Read<'_>) -> Result<(), MemoryShortage> {
     let (available, limit) = available(read);
     let available = available.saturating_sub(others);
@@ -99,7 +99,8 @@ impl Promise {
     /// Promises `bytes`.
     ///
     /// # Errors
-    /// Fails if `bytes` exceeds what is available, less what is promised to others and not touched.
+    /// Fails if `bytes` exceeds the available memory, less the untouched memory of the other
+    /// promises.
     pub(crate) fn new(bytes: u64) -> Result<Self, MemoryShortage> {
         let mut promised = PROMISED.lock().unwrap_or_else(PoisonError::into_inner);
         suffices(bytes, untouched(*promised, &read), &read)?;
@@ -114,8 +115,8 @@ impl Drop for Promise {
     }
 }
 
-/// Returns at least how much of the promised memory is not touched. Memory that was not promised
-/// counts as touched, too.
+/// Returns a lower bound on the promised memory that is not touched. It is only a lower bound
+/// because touched memory that was not promised is subtracted as well.
 fn untouched(promised: u64, read: Read<'_>) -> u64 {
     let touched = || {
         let status = read("/proc/self/status")?;
@@ -135,7 +136,8 @@ fn kib(text: &str, row: &str) -> Option<u64> {
     row.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Returns how much the control groups of this process leave, of either version.
+/// Returns how much memory the control groups of this process leave. Reads both versions of control
+/// groups.
 fn groups(read: Read<'_>) -> Option<u64> {
     let mine = read("/proc/self/cgroup")?;
     let left = mine.lines().filter_map(|line| {

@@ -1,5 +1,5 @@
-//! The fields of what ranks send each other, as bytes: [`Writer`] appends fields, and [`Reader`]
-//! takes them off again.
+//! The encoding of the data that ranks send each other: [`Writer`] appends fields to a buffer, and
+//! [`Reader`] takes them off again.
 //!
 //! A field is a number, an array or a `repr(C)` struct without padding, such as the head of a
 //! frame. It has the same bytes in a frame as in memory. Elements travel in the same way, and ranks

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 /// of all cores agree. Otherwise they are nanoseconds.
 ///
 /// # Cost
-/// 15 ns with the counter, and otherwise that of a system's clock.
+/// 15 ns with the counter, and otherwise the time of reading the system's clock.
 #[inline]
 pub fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -19,8 +19,8 @@ pub fn ticks() -> u64 {
     ticks_before()
 }
 
-/// Returns the time in ticks, before any store that comes later is seen by others. Loads that came
-/// before may still be on their way.
+/// Returns the time in ticks. The time is read before other threads can see any later store, but
+/// earlier loads may not have completed yet.
 #[inline]
 pub fn ticks_before() -> u64 {
     let ticks = if has_counter() { counter() } else { nanos() };
@@ -35,7 +35,8 @@ pub fn nanos() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Returns a time in ticks and the same time in nanoseconds, from the quickest of some readings.
+/// Returns a time in ticks and the same time in nanoseconds. Reads both several times and returns
+/// the quickest reading.
 pub fn both() -> (u64, u64) {
     let read = || {
         let (before, at, after) = (nanos(), ticks(), nanos());

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 static OF_RANKS: AtomicUsize = AtomicUsize::new(0);
 
 /// Sets the number of cores that the ranks of this host may use together, before this process joins
-/// a world. With 0, it is the number that this process may use. The launcher knows the number,
-/// because a rank that is bound to a core sees only that one.
+/// a world. With 0, it is the number of cores that this process may use. The launcher knows that
+/// number, because a rank that is bound to a core sees only that core.
 pub fn set_cores(cores: usize) {
     OF_RANKS.store(cores, Ordering::Relaxed);
 }

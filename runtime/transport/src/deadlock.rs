@@ -7,11 +7,11 @@
 //! records which wait of the awaited rank its owner has *seen*.
 //!
 //! Ranks of one host read each other's entries. Between hosts, or if ranks only exchange messages,
-//! they ask (`RemoteWaits`). A rank that answers has first sent everything else that it has to
-//! send. So when the answer arrives, everything that the rank sent before its wait has arrived. A
-//! rank follows a cycle entry by entry as far as it can read the entries. It then passes the waits
-//! on as a list, a `Probe`, to the first rank whose entry it cannot read. The list ends with the
-//! rank that it began with.
+//! they ask each other (`RemoteWaits`). A rank that answers has first sent everything else that it
+//! has to send. So when the answer arrives, everything that the rank sent before its wait has
+//! arrived. A rank follows a cycle entry by entry as far as it can read the entries. It then passes
+//! the waits on as a list, a `Probe`, to the first rank whose entry it cannot read. The list ends
+//! with the rank that it began with.
 //!
 //! # Why a cycle is never reported by mistake
 //!
@@ -38,7 +38,7 @@
 //! A rank may wait for *any* of several ranks: for a message from any, or for one of several
 //! requests. It may also answer ranks that it does not wait for: a receive that it has begun may
 //! take their messages. It sees the wait of each of these ranks one by one, as above, or it sees
-//! that the rank has left and that nothing more of it can be found. A *knot* is a set of ranks,
+//! that the rank has left and that nothing more can arrive from it. A *knot* is a set of ranks,
 //! each in one wait, with two properties. Each rank that a member waits for is a member too, or has
 //! left. And each member has seen the wait of each other member that it waits for or may answer.
 //!
@@ -80,13 +80,13 @@ pub const GONE: u64 = u64::MAX;
 pub struct Entry {
     /// The number of the wait that the rank is in, or 0 while it does not wait.
     wait: AtomicU64,
-    /// The wait number that it used last.
+    /// The wait number that the rank used last.
     last: AtomicU64,
-    /// The rank that it waits for, as a rank of the job.
+    /// The rank that this rank waits for, as a rank of the job.
     awaited: AtomicU64,
     /// The number of the awaited rank's wait that this rank has seen, or 0 for none.
     seen: AtomicU64,
-    /// The last of its waits that it knows to be in a cycle.
+    /// The last of the rank's waits that the rank knows to be in a cycle.
     agreed: AtomicU64,
     /// The call in which it waits.
     text: [AtomicU64; TEXT],
@@ -121,7 +121,7 @@ impl Entry {
 #[derive(Clone)]
 pub(crate) struct Table {
     entries: SharedSlice<Line<Entry>>,
-    /// The entry of each rank of the job, if it is here.
+    /// The index in `entries` of each rank's entry, by rank of the job, if the entry is here.
     slots: Arc<[Option<u32>]>,
 }
 
@@ -134,13 +134,13 @@ pub(crate) trait RemoteWaits: Send + Sync {
     /// Passes on a list, unless it was passed on just before.
     fn probe(&self, probe: Probe);
 
-    /// Returns the list that has returned to this rank in this wait.
+    /// Returns the list that has returned to this rank in its wait of this number.
     fn cycle(&self, number: u64) -> Option<Vec<Waiting>>;
 
-    /// Notifies `rank`, once, that this rank knows that this wait is in a cycle.
+    /// Notifies `rank`, once, that this rank knows that its own wait of this number is in a cycle.
     fn agree(&self, rank: usize, number: u64);
 
-    /// Returns the last of its waits that `rank` reported to be in a cycle.
+    /// Returns the number of the last wait of `rank` that `rank` has reported to be in a cycle.
     fn agreed(&self, rank: usize) -> u64;
 }
 
@@ -148,17 +148,17 @@ pub(crate) trait RemoteWaits: Send + Sync {
 /// asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Probe {
-    /// The rank that the last of them waits for.
+    /// The rank that the last of `waits` waits for.
     pub(crate) to: usize,
-    /// The wait of that rank that the last of them has seen.
+    /// The wait of that rank that the last of `waits` has seen.
     pub seen: u64,
     pub waits: Vec<Waiting>,
 }
 
 /// Where a list of waits leads. Each wait of the list has seen the next.
 pub(crate) enum Walk {
-    /// Nothing is known yet: a rank has not seen the next wait, or that wait is over, or it may be
-    /// in a knot.
+    /// Nothing is known yet. A rank of the list has not seen the next wait, or the next wait is
+    /// over, or a wait is about several ranks and may be part of a knot.
     Open,
     /// The list leads back to the first wait.
     Cycle(Vec<Waiting>),
@@ -171,7 +171,7 @@ pub(crate) enum Walk {
 pub struct Waits {
     table: Table,
     remote: Option<Arc<dyn RemoteWaits>>,
-    /// The rank of the job of each rank of the world.
+    /// For each rank of the world, its rank in the job.
     of: Arc<[u32]>,
 }
 
@@ -180,7 +180,8 @@ pub struct Waits {
 pub struct About {
     /// The rank, as a rank of the job.
     pub rank: usize,
-    /// Whether something that `rank` sends ends the wait. Otherwise the waiting rank may answer it.
+    /// Whether something that `rank` sends ends the wait. Otherwise the waiting rank may answer
+    /// `rank`.
     pub ends: bool,
     /// Which wait of that rank was seen, or 0 for none, or [`GONE`] if nothing of it can arrive.
     pub seen: u64,
@@ -191,15 +192,15 @@ pub struct About {
 pub struct Waiting {
     /// The waiting rank. Here all ranks are ranks of the job.
     pub rank: usize,
-    /// The rank that it waits for.
+    /// The rank that the waiting rank waits for.
     pub awaited: usize,
     /// The call in which it waits.
     pub text: String,
     /// The number of the wait.
     pub number: u64,
-    /// Which wait of the awaited rank it has seen, or 0 for none.
+    /// Which wait of the awaited rank the waiting rank has seen, or 0 for none.
     pub seen: u64,
-    /// The other ranks that it is about.
+    /// The other ranks that the wait is about.
     pub others: Vec<About>,
 }
 
@@ -284,13 +285,14 @@ impl Table {
             let [first, ..] = &waits[..] else { return Walk::Open };
             let last = &waits[waits.len() - 1];
             if !last.others.is_empty() {
-                return Walk::Open; // it may be in a knot
+                return Walk::Open; // the wait may be part of a knot
             }
             let (to, seen) = (last.awaited, last.seen);
             if to == first.rank {
                 return if seen == first.number { Walk::Cycle(waits) } else { Walk::Open };
             }
-            // A rank that recurs before the first is in a cycle without the first.
+            // If the list returns to a rank other than the first, that cycle does not contain the
+            // first rank.
             if seen == 0 || waits.iter().any(|other| other.rank == to) {
                 return Walk::Open;
             }
@@ -319,7 +321,7 @@ impl Waits {
     }
 
     /// Returns a table over the same entries, for a world of all ranks of a job in which only some
-    /// ranks have an entry. `slots` are the entries of the ranks.
+    /// ranks have an entry. `slots` has the index of each rank's entry, if the rank has one.
     #[cfg(feature = "testing")]
     pub fn with_slots(&self, slots: impl Iterator<Item = Option<u32>>) -> Self {
         let slots: Arc<[_]> = slots.collect();
@@ -363,8 +365,8 @@ impl Waits {
     pub fn begin_about(&self, rank: usize, awaited: usize, others: &[(usize, bool)], text: &str) -> u64 {
         let entry = self.own(rank);
         self.end(rank);
-        // Pairs with the fence in `read`: a rank that sees what follows sees that the last wait is
-        // over.
+        // Pairs with the fence in `read`: a rank that reads one of the stores that follow also
+        // reads that the previous wait is over.
         fence(Ordering::Release);
         let number = entry.last.load(Ordering::Relaxed) + 1;
         entry.last.store(number, Ordering::Relaxed);
@@ -480,7 +482,8 @@ impl Waits {
             all &= match (self.table.entry(waiting.rank), &self.remote) {
                 (Some(entry), _) => {
                     let wait = entry.wait.load(Ordering::Acquire);
-                    // A rank that is in another wait, or in none, has been ended.
+                    // If the rank is in another wait or in no wait, its wait of the cycle has been
+                    // ended.
                     wait != waiting.number || entry.agreed.load(Ordering::Acquire) == waiting.number
                 }
                 (None, Some(remote)) => {

@@ -53,7 +53,7 @@ struct HostMap {
     hosts: Vec<u32>,
     /// The intra-node rank of each rank of this host.
     intra_node: Vec<Option<usize>>,
-    /// The rank of each intra-node rank.
+    /// The rank in the whole world of each intra-node rank.
     ranks: Vec<usize>,
 }
 
@@ -138,7 +138,8 @@ impl<C: Carrier> HybridEnd<C> {
         Self { rank, intra_node: intra_node.called(rank), inter_node, host_map, counts: Counts::default() }
     }
 
-    /// Renames a loss of the intra-node world. The end of that world is the end of the whole world.
+    /// Renames a loss of the intra-node world. If that world was ended, ends the whole world as
+    /// well.
     #[cold]
     fn intra_node_lost(host_map: &HostMap, inter_node: &mut FabricEnd<C>, lost: Lost) -> Lost {
         let lost = host_map.named(lost);
@@ -148,8 +149,8 @@ impl<C: Carrier> HybridEnd<C> {
         lost
     }
 
-    /// Handles a loss between nodes. The end of the whole world also ends the intra-node world, if
-    /// that has no other cause.
+    /// Handles a loss between nodes. If the whole world was ended, ends the intra-node world as
+    /// well, unless that already has a cause.
     #[cold]
     fn inter_node_lost(host_map: &HostMap, intra_node: &mut ShmEnd, lost: Lost) -> Lost {
         if let Loss::Ended(what) = &lost.how
@@ -564,7 +565,7 @@ where
             (Created::Number(intra_node), Created::Number(inter_node)) => {
                 Ok(Created::Number(Number { world: inter_node.world, part: intra_node.part }))
             }
-            _ => Err(io::ErrorKind::Unsupported.into()), // neither is of threads
+            _ => Err(io::ErrorKind::Unsupported.into()), // neither end is one of threads
         }
     }
 

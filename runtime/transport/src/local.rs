@@ -12,8 +12,8 @@ use crate::{Bytes, Created, Done, Endpoint, Memory, Number, Port};
 /// One rank's end of a world of threads.
 pub type LocalEnd = SharedEnd<Threads>;
 
-/// The heap of one process. Also keeps memory alive that ranks have left behind there, for ranks
-/// that may still read it.
+/// The heap of one process. Also keeps alive the memory that ranks have left behind on the heap
+/// while other ranks may still read it.
 pub struct Threads {
     heap: Heap,
     wakers: Wakers,

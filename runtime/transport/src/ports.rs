@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::Port;
 
-/// The ports that a rank has closed, as runs of neighbours. Ports are numbered in the order of the
-/// windows that they belong to. So there are no more runs than windows in use, however many windows
-/// there were.
+/// The ports that a rank has closed, as runs of consecutive ports. Ports are numbered in the order
+/// of the windows that they belong to. So there are no more runs than windows in use, however many
+/// windows there were.
 #[derive(Default)]
 pub(crate) struct ClosedPorts {
-    /// The last port of each run, by its first.
+    /// The last port of each run, by the first port of the run.
     runs: BTreeMap<u32, u32>,
 }
 

@@ -36,12 +36,12 @@ impl Ring {
         self.written.store(written + 1, Ordering::Relaxed);
     }
 
-    /// Returns the number of events that were written over.
+    /// Returns the number of events that were overwritten.
     pub fn lost(&self) -> u64 {
         self.written.load(Ordering::Relaxed).saturating_sub((self.words.len() / WORDS) as u64)
     }
 
-    /// Returns the events that are there, in the order in which they were written.
+    /// Returns the events in the ring, in the order in which they were written.
     pub fn events(&self) -> impl Iterator<Item = [u64; WORDS]> {
         let mask = self.words.len() - 1;
         (self.lost()..self.written.load(Ordering::Relaxed)).map(move |number| {
@@ -51,13 +51,14 @@ impl Ring {
     }
 }
 
-/// What a frame's event records: its kind, as the ring's owner numbers it, and the world.
+/// How the frames of an end are recorded: the ring, the kinds of their events, and the number of
+/// the world.
 pub struct FrameLog {
     /// Where the events go.
     pub ring: Arc<Ring>,
     /// The kinds of events of frames that were posted, and of frames that were released.
     pub kinds: [u8; 2],
-    /// The number of the world, of 24 bits, which is in each event.
+    /// The number of the world, in 24 bits. Each event contains it.
     pub world: u32,
     /// The number of each rank of this world among all ranks that were started.
     pub ranks: Vec<u32>,
@@ -87,7 +88,7 @@ impl FrameRecorder {
         self.others.entry((peer, port)).or_default()
     }
 
-    /// Records a frame that was posted (0) at this time, or released (1).
+    /// Records that a frame was posted (`which` is 0) or released (`which` is 1) at this time.
     #[inline]
     pub(crate) fn record(&mut self, which: usize, at: u64, (peer, port): (usize, Port), bytes: usize) {
         let numbers = match port {

@@ -1,6 +1,6 @@
 //! Authentication: which peers are accepted, and what happens to strangers, replays, reflections,
-//! and bytes that no rank would send. No input causes a panic, or an allocation of a size that is
-//! only claimed. Honest ranks continue.
+//! and bytes that no rank would send. No input causes a panic, or an allocation whose size the
+//! input only claims. Honest ranks continue.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::print_stdout, reason = "says how much was tried")]

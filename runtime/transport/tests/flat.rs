@@ -17,8 +17,8 @@ static ALLOCATOR: Counting = Counting;
 
 const AHEAD: u64 = 8;
 
-/// Sends `frames` frames from each rank to the other, at most `AHEAD` ahead of the release, and
-/// takes the same number. Sometimes a rank sends a notification.
+/// Sends `frames` frames from each rank to the other, and takes the same number. At most `AHEAD` of
+/// the frames that a rank has sent are unreleased at a time. Sometimes a rank sends a notification.
 fn traffic(end: &mut Endpoint, frames: u64) {
     static PAYLOAD: [u8; 24] = [7; 24];
     let peer = 1 - end.rank();

@@ -14,8 +14,8 @@ fn granted(segment: &Segment) -> u64 {
     file.metadata().unwrap().blocks() * 512
 }
 
-/// Makes a world of `ranks` ranks. Each rank sends a frame to each of the `peers` ranks behind it,
-/// and receives their frames.
+/// Makes a world of `ranks` ranks. Each rank sends a frame to each of the `peers` ranks that follow
+/// it, and receives the frames of the ranks before it.
 fn world(ranks: usize, peers: usize) -> (Arc<Segment>, Vec<ShmEnd>) {
     let segment = Arc::new(Segment::create(ranks).unwrap());
     let end = |rank| ShmEnd::of_job(&segment, 0, rank, ranks).unwrap();

@@ -1,6 +1,6 @@
-//! Ranks that have fewer connections than other ranks. Unused connections are closed and opened
-//! again, and nothing is lost. The tests are alone in their file, since they count the descriptors
-//! of the process.
+//! Ranks that may have fewer connections than there are other ranks. Unused connections are closed
+//! and opened again, and nothing is lost. The tests are alone in their file, since they count the
+//! descriptors of the process.
 
 mod fabrics;
 mod waits;

@@ -12,9 +12,9 @@
 //! - Requests that arrive before a world has an attendant wait for it. On transports with credit,
 //!   their senders get no more credit meanwhile.
 //! - Once its rank has left, an attendant is dropped and no longer called.
-//! - A rank that reaches the memory of a peer sends it no requests, because it does everything
-//!   itself. If that work allows the peer's attendant to continue with requests that it has kept
-//!   for other ranks, the rank [nudges](crate::Liveness::nudge) the attendant.
+//! - A rank that reaches the memory of a peer sends no requests to that peer, because the rank does
+//!   everything itself. If that work allows the peer's attendant to continue with requests that it
+//!   has kept for other ranks, the rank [nudges](crate::Liveness::nudge) the attendant.
 
 use crate::{Header, Port};
 
@@ -34,9 +34,9 @@ pub trait Attendant: Send {
 
 /// The side of a transport that posts an attendant's answers.
 pub trait Answers {
-    /// Posts a frame with a copy of these bytes to `to`, in order with what this rank posts to it
-    /// on this port. An answer to a rank that is lost is dropped. Answers are not
-    /// [metered](crate::Meter).
+    /// Posts a frame with a copy of these bytes to `to`, in order with the other frames that this
+    /// rank posts to `to` on this port. An answer to a rank that is lost is dropped. Answers are
+    /// not [metered](crate::Meter).
     fn post(&mut self, to: usize, port: Port, header: Header, bytes: &[u8]);
 
     /// Ends the world because `from` has sent a request that no correct rank sends. `what` is the
@@ -45,7 +45,7 @@ pub trait Answers {
     fn refuse(&mut self, from: usize, what: &str);
 
     /// Wakes `rank`, which may be waiting for what the attendant has just stored. Does nothing
-    /// unless `rank` is this rank or reaches its memory.
+    /// unless `rank` is this rank, or a rank that reaches this rank's memory.
     fn wake(&mut self, rank: usize);
 }
 

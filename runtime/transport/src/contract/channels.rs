@@ -32,8 +32,8 @@ pub const COPIED: usize = 24;
 pub enum Lent {
     /// The transport uses no memory of this rank.
     Nothing,
-    /// The memory was not given back and never will be, because that rank's process has ended. It
-    /// was only read, for that rank, and stays at its address.
+    /// The transport will never give the memory back, because that rank's process has ended. The
+    /// transport only read the memory, for that rank, and the memory stays at its address.
     ForGood,
     /// The memory is being read or written.
     InUse,
@@ -190,8 +190,8 @@ pub trait Channels {
         None
     }
 
-    /// Returns the lines that `from` has made for this rank with its queue on this port, if there
-    /// are any. They stay until this rank has closed the port or left.
+    /// Returns the lines that belong to the queue of frames from `from` to this rank on this port,
+    /// if `from` has created them. They stay until this rank has closed the port or left.
     fn lines_of(&mut self, from: usize, port: Port) -> Option<NonNull<PairLines>> {
         let _ = (from, port);
         None
@@ -231,9 +231,9 @@ pub trait Channels {
     /// any port have arrived, and this rank has released the frames of [`Port::FENCE`].
     fn drained(&mut self, from: usize) -> bool;
 
-    /// This rank has just read the present wait of `from`. Returns whether nothing is in flight
-    /// that `from` sent to this rank before it began that wait. If so, polling finds all of it.
-    /// Returns `false` if this rank cannot know.
+    /// Called when this rank has just read the present wait of `from`. Returns whether nothing is
+    /// in flight that `from` sent to this rank before it began that wait. If so, polling finds all
+    /// of it. Returns `false` if this rank cannot know.
     fn nothing_in_flight(&mut self, from: usize) -> bool {
         let _ = from;
         false
@@ -242,6 +242,7 @@ pub trait Channels {
     /// Returns what this rank has sent so far.
     fn meter(&self) -> &Meter;
 
-    /// Records from now on, as events of a ring, which frames this rank posts and releases.
+    /// Records the frames that this rank posts and releases from now on, as events in the ring of
+    /// `log`.
     fn record(&mut self, log: FrameLog);
 }

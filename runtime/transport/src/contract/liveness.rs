@@ -69,8 +69,8 @@ pub trait Liveness {
     /// this has returned `false`, it stays `false`.
     fn is_touching(&self, peer: usize) -> bool;
 
-    /// Returns the job's wait-for table, unless the ranks are threads that share one by other
-    /// means. The world of this end has all ranks of the job.
+    /// Returns the job's wait-for table, unless the ranks are threads that share a table in another
+    /// way. The world of this end must have all ranks of the job.
     #[doc(hidden)]
     fn waits(&self) -> Option<deadlock::Waits> {
         None

@@ -1,10 +1,10 @@
-//! [`Notify`]: the all-to-all exchange of notifications, in turn, by the whole world.
+//! [`Notify`]: the all-to-all exchange of notifications between all ranks of a world.
 //!
 //! A rank drafts a notification to every rank, itself included, publishes them together, and reads
 //! the notification of every other rank.
 //!
-//! - A frame that a rank posts before it publishes has arrived at every rank that has read its
-//!   notification of that exchange.
+//! - A frame that a rank posts before it publishes an exchange has arrived once its receiver has
+//!   read that rank's notification of the exchange.
 //! - Each draft exists twice: a rank may publish the next exchange while other ranks still read
 //!   this one. It cannot run further ahead, since it must have read every other rank's notification
 //!   of an exchange before it publishes the next (W5).
@@ -16,8 +16,8 @@ use crate::{Lost, Notification};
 /// The all-to-all exchange of notifications.
 #[enum_dispatch::enum_dispatch]
 pub trait Notify {
-    /// Returns the draft of this rank's notification to `to` for the next exchange. It holds what
-    /// was last written to it: the caller writes every field.
+    /// Returns the draft of this rank's notification to `to` for the next exchange. The draft still
+    /// holds what was last written to it, so the caller writes every field.
     fn draft(&mut self, to: usize) -> &mut Notification;
 
     /// Sends all drafts, each with this word. Every word is valid, even the same one twice in a

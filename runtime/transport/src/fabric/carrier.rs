@@ -27,7 +27,8 @@ pub trait Carrier: Sized + Send + 'static {
     type Arrivals: Arrivals;
 
     /// Whether a connection needs no consent of the other side. A rank then reads what any rank has
-    /// sent, and sends a goodbye to each, because no rank could otherwise see that it has ended.
+    /// sent. It also sends a goodbye to each other rank, because the others could not see otherwise
+    /// that it has ended.
     const IS_CONNECTIONLESS: bool = false;
 
     /// Whether memory that was lent for a transfer may still be in use after the call.
@@ -61,15 +62,15 @@ pub trait Carrier: Sized + Send + 'static {
     /// Counts a use of this connection.
     fn note_use(&mut self, connection: &mut Self::Connection);
 
-    /// Finishes with the connection of `from`, which has ended, if both sides had agreed to that.
-    /// Returns whether they had.
+    /// Finishes with the connection to `from`, which has ended, if both sides had agreed to end it.
+    /// Returns whether they had agreed.
     fn has_ended_by_agreement(core: &mut Core<Self>, from: usize) -> bool;
 
     /// Returns whether there are more ranks than this rank may have connections to.
     fn is_limited(core: &Core<Self>) -> bool;
 
-    /// Does what is due by time. `stopped` is how long this process was stopped, if it was. If it
-    /// shares its cores with many others, anything may take `patience` times as long.
+    /// Does what is due by time. `stopped` is how long this process was stopped, if it was. If this
+    /// process shares its cores with many others, anything may take `patience` times as long.
     fn run_timers(core: &mut Core<Self>, now: Instant, stopped: Option<Duration>, patience: u32);
 
     /// Returns whether memory that was lent for transfers to or from `rank` is still in use, as far
@@ -171,7 +172,7 @@ pub trait Connection<C>: Send {
     ) -> io::Result<(bool, usize)>;
 
     /// Passes on what was written, and lends the payload to the connection if that is worth it.
-    /// Returns whether it did.
+    /// Returns whether the payload was lent.
     ///
     /// # Errors
     /// Fails if the connection has ended.

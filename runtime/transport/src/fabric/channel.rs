@@ -1,5 +1,5 @@
-//! [`Channel`]: one world as one rank knows it, with what has arrived from each member and what
-//! goes to it.
+//! [`Channel`]: one world as one rank knows it. For each other member, it holds what has arrived
+//! from that member and what is sent to that member.
 //!
 //! Frames of each port have a [`Queue`] of their own, which exists from the first frame until this
 //! rank closes the port. The queue of [`Port::FENCE`] always exists. Frames are sent as far as
@@ -77,12 +77,12 @@ pub(super) struct Inbound {
     left: Option<Leave>,
 }
 
-/// What goes to one rank, other than frames.
+/// What is sent to one rank, other than frames.
 #[derive(Default)]
 pub(super) struct Outbound {
     /// The number of frames that were posted on ports other than [`Port::FENCE`].
     pub(super) elsewhere: u64,
-    /// The word of the superstep that was last reported to the rank.
+    /// The word of this rank's superstep, as last reported to the other rank.
     reported: u64,
     /// Whether nothing was sent to the rank since releases were last reported.
     pub(super) silent: bool,
@@ -191,7 +191,7 @@ impl Channel {
     }
 
     /// Returns the notification of `from` for the exchange that this rank published last. Returns
-    /// `None` until it and all frames of [`Port::FENCE`] before it have arrived.
+    /// `None` until the notification and all frames of [`Port::FENCE`] before it have arrived.
     #[inline]
     pub(super) fn notification(&self, from: usize) -> Option<&Notification> {
         let Pair { inbound, fence, .. } = &self.pairs[from];
@@ -225,7 +225,8 @@ impl Channel {
         pair.fence.inbound.frames.is_empty() && pair.arrived() >= pair.inbound.posted
     }
 
-    /// Writes what piggybacks on the next item to `to`: releases and the superstep.
+    /// Writes what piggybacks on the next item to `to`: unreported releases, and the superstep of
+    /// this rank if `to` does not know it yet.
     #[inline]
     pub(super) fn piggyback(&mut self, number: u64, to: usize, out: &mut Vec<u8>) {
         self.report_releases(number, to, out);

@@ -55,7 +55,7 @@ pub struct Core<C: Carrier> {
     pub(super) calls: u64,
     /// The number of polls of the rank that found what they looked for.
     pub(super) found: u64,
-    /// The number of next polls that read nothing, since everything was read when the rank woke.
+    /// How many of the next polls need not read, because everything was read when the rank woke.
     pub(super) fresh: usize,
     pub(super) rank: RankState,
     /// Whether the rank was woken from its wait for arrivals and has not noticed yet.
@@ -80,7 +80,7 @@ pub struct Core<C: Carrier> {
     pub(super) intra_node: Vec<bool>,
     /// Whether the rank has left for good.
     pub(super) closing: bool,
-    /// Whether its process has ended inside a world.
+    /// Whether the process of this rank ends while the rank is in a world.
     pub(super) abandoned: bool,
     /// The ranks for which something was written but not flushed.
     dirty: Vec<u32>,
@@ -188,8 +188,8 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Sets the ranks of the job. Each has an opening for connections to it, and the lowest rank on
-    /// its machine.
+    /// Sets the ranks of the job. `openings` has the opening of connections to each rank, and
+    /// `machines` has the lowest rank on the machine of each rank.
     pub(super) fn set_ranks(&mut self, openings: Vec<C::Opening>, machines: Vec<usize>, now: Instant) {
         self.peers = openings.into_iter().map(|opening| Peer::new(opening, now)).collect();
         self.probes = Probes::new(Table::alone(self.me, self.peers.len()), self.peers.len());
@@ -217,7 +217,7 @@ impl<C: Carrier> Core<C> {
         self.intra_node.get(rank).is_some_and(|&intra_node| intra_node)
     }
 
-    /// Wakes the rank that sleeps on its futex, if there are events that it has not seen.
+    /// Wakes the rank of this process if it sleeps on its futex and has not seen all events.
     pub(super) fn wake_rank(&self) {
         if let (RankState::SleepsOnFutex(seen), Some(waker)) = (self.rank, &self.waker)
             && seen != self.events
@@ -466,7 +466,8 @@ impl<C: Carrier> Core<C> {
         self.flush_dirty();
     }
 
-    /// Marks that something was written to `to`. It is sent with what follows, or at the next poll.
+    /// Marks that something was written to `to`. The bytes are sent with the bytes that follow, or
+    /// at the next poll.
     pub(super) fn mark_dirty(&mut self, to: usize) {
         if !std::mem::replace(&mut self.peers[to].dirty, true) {
             self.dirty.push(to as u32);

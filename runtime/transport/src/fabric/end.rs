@@ -41,8 +41,8 @@ pub struct FabricEnd<C: Carrier> {
 }
 
 impl<C: Carrier> FabricEnd<C> {
-    /// Returns the end of `rank` of world `world` of the job, which has all of the job's `size`
-    /// ranks. A rank takes each world once.
+    /// Returns the end of `rank` in world `world` of the job. That world has all `size` ranks of
+    /// the job. A rank takes its end of each world once.
     ///
     /// # Errors
     /// Fails if the job has another size, if this process is another rank, or if it has taken that
@@ -188,8 +188,8 @@ impl<C: Carrier> FabricEnd<C> {
         Ok(())
     }
 
-    /// Polls for something from `from`, on this port if it is a frame. Returns what `found`
-    /// returns, either at once or after a read.
+    /// Polls for something from `from`. Returns what `found` returns, either at once or after a
+    /// read. `port` is the port of the frame that is looked for, if it is a frame.
     fn find<T>(
         &self,
         from: usize,

@@ -68,7 +68,8 @@ impl<C: Carrier> Core<C> {
         peer.suspected.get_or_insert((Instant::now() + self.limits.obituary, what));
     }
 
-    /// Handles a failed write to `to`. The reason may have arrived before.
+    /// Handles a failed write to `to`. First reads what has arrived from `to`, which may contain
+    /// the reason for the failure.
     pub(crate) fn write_failed(&mut self, to: usize, what: &str) {
         for _ in 0..1 << 12 {
             let heard = self.heard;

@@ -14,7 +14,7 @@ pub(crate) const PACKED: usize = 32 << 10;
 pub struct Peer<C: Carrier> {
     pub(crate) link: Option<Box<C::Connection>>,
     pub(crate) opening: C::Opening,
-    /// Whether it sends nothing more on this connection.
+    /// Whether that rank has announced that it sends nothing more on this connection.
     pub(crate) heard_rest: bool,
     /// Bytes for that rank.
     pub(crate) out: Outgoing,
@@ -22,25 +22,26 @@ pub struct Peer<C: Carrier> {
     /// worlds as finished or after their end, or that a world has ended because of a death that the
     /// launcher reports to all ranks.
     pub(crate) deferred: usize,
-    /// The error with which it left a world, unless it has since left one without an error.
+    /// The error with which that rank left a world, unless it has since left a world without an
+    /// error.
     pub(crate) failed: Option<String>,
-    /// Why it died, if it has died.
+    /// Why that rank died, if it has died.
     pub(crate) died: Option<String>,
     /// Whether its launcher has reported its death to all ranks.
     pub(crate) reported: bool,
     /// Whether its process is known to have ended.
     pub(crate) has_ended: bool,
-    /// Why it is suspected to have died, and when it is marked failed for this reason, unless its
-    /// launcher reports another reason before.
+    /// Why that rank is suspected to have died, and when it is marked failed for this reason,
+    /// unless its launcher reports another reason before.
     pub(crate) suspected: Option<(Instant, String)>,
-    /// Whether its launcher has reported that it left all its worlds as finished, and ended.
+    /// Whether its launcher has reported that this peer left all its worlds as finished, and ended.
     pub(crate) finished: bool,
-    /// Whether this rank knows only from the launcher that it has finished.
+    /// Whether this rank knows only from the launcher that the peer has finished.
     pub(crate) untold: bool,
-    /// Until when its launcher may report how it ended, once it has sent a goodbye. Without a
-    /// report it counts as successful.
+    /// Until when the peer's launcher may report how the peer ended, once the peer has sent a
+    /// goodbye. Without a report, the peer counts as successful.
     pub(crate) closing: Option<Instant>,
-    /// Whether a poll of this rank found nothing from it.
+    /// Whether a poll of this rank found nothing from the peer.
     pub(crate) awaited_by_us: bool,
     /// Whether something was written that is to be flushed.
     pub(crate) dirty: bool,
@@ -100,8 +101,8 @@ impl<C: Carrier> Peer<C> {
         self.heard_rest && self.is_resting() && !self.unsent()
     }
 
-    /// Returns whether nothing that is written for it can arrive any more, because it has died,
-    /// cannot be reached, or has sent a goodbye.
+    /// Returns whether nothing that is written for the peer can arrive any more, because the peer
+    /// has died, cannot be reached, or has sent a goodbye.
     pub(crate) fn is_gone(&self) -> bool {
         self.died.is_some() || self.suspected.is_some() || self.heard_goodbye
     }
@@ -116,13 +117,13 @@ impl<C: Carrier> Peer<C> {
         }
     }
 
-    /// Returns whether there is no connection to it, and none is being established.
+    /// Returns whether there is no connection to the peer, and none is being established.
     pub(crate) fn is_apart(&self) -> bool {
         self.link.is_none() && !self.opening.is_under_way() && !self.opening.is_due_again()
     }
 
-    /// Returns whether there is no connection to it, and nothing needs one: neither bytes that were
-    /// written nor frames that wait for credit (`waiting`).
+    /// Returns whether there is no connection to the peer, and nothing needs one: neither bytes
+    /// that were written nor frames that wait for credit (`waiting`).
     pub(crate) fn needs_nothing(&self, waiting: bool) -> bool {
         self.is_apart() && !self.wants_connection() && !waiting
     }
@@ -141,8 +142,8 @@ impl<C: Carrier> Peer<C> {
         (self.out, self.deferred, self.heard_rest) = (Outgoing::default(), 0, false);
     }
 
-    /// Returns the error with which it left its last world, if it then ended by itself, in no
-    /// world.
+    /// Returns the error with which the peer left its last world, if it then ended by itself,
+    /// outside of all worlds.
     pub(super) fn last_error(&self) -> Option<&str> {
         self.failed.as_deref().filter(|_| self.heard_goodbye)
     }

@@ -4,7 +4,7 @@
 //! There are four items, which belong to no world. The thread that holds the lock answers them: the
 //! rank, or the thread that serves.
 //!
-//! - A waiting rank *asks* the awaited rank in which wait it is.
+//! - A waiting rank *asks* the awaited rank for the wait that the awaited rank is in.
 //! - The awaited rank *answers*. The answer includes what that rank has seen itself, for ranks that
 //!   look for a knot. First it writes what is pending for the asking rank: its releases, and which
 //!   superstep it is in. If frames for that rank wait for credit, it answers that it is in no wait.
@@ -12,9 +12,9 @@
 //!   in order. So once the answer has arrived, all of that has arrived.
 //! - A *probe* is a list of waits, in which each has seen the next, and the number of a wait of the
 //!   rank that receives it. If that rank is in this wait, it appends the wait and passes the list
-//!   on, or finds that the list began with it.
-//! - A rank that knows of a cycle, and wants to end its wait, *notifies* the others. It does not
-//!   end the wait before all of them have notified it.
+//!   on. If the list began with that rank, the list is a cycle.
+//! - A rank that knows of a cycle, and wants to end its wait, *notifies* the other ranks of the
+//!   cycle. It does not end its wait before all of these ranks have notified it.
 //!
 //! None of these is repeated within [`AGAIN`], and none is sent to a rank that has not read what
 //! was written before.
@@ -33,8 +33,8 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// The most ranks in a list. Larger cycles are not found.
 const MAX_LIST: usize = 1 << 10;
 
-/// The bytes of a wait in a list: the bytes before its text, and the bytes of the text, in a short
-/// list and in a long one.
+/// The size of a wait in a list, in bytes: the fields before its text, and the longest text in a
+/// short list and in a long one.
 const HEAD: usize = 14;
 const TEXT: [usize; 2] = [384, 48];
 const SHORT: usize = 128;
@@ -45,7 +45,7 @@ const UNREAD: usize = 1 << 20;
 
 /// What a process knows of other ranks' waits.
 pub(super) struct Probes {
-    /// The entries that it reads, at least its own.
+    /// The entries that this process reads, which include its own.
     pub(super) table: Table,
     known: Vec<Known>,
     /// The list that returned, and the number of the wait that it returned to.
@@ -61,7 +61,7 @@ struct Known {
     waiting: Option<Waiting>,
     asked: Option<Instant>,
     agreed: u64,
-    /// This rank's wait in a cycle that was last reported to that rank.
+    /// The number of this rank's wait that was last reported to that rank as part of a cycle.
     notified: u64,
 }
 
@@ -142,7 +142,7 @@ impl<C: Carrier> Core<C> {
             && peer.out.bytes.len() - peer.out.sent < UNREAD
     }
 
-    /// Asks `rank` in which wait it is.
+    /// Asks `rank` for the wait that it is in.
     pub(super) fn ask(&mut self, rank: usize, now: Instant) {
         if !self.may_report(rank) || self.peers[rank].link.is_none() {
             return;
@@ -155,7 +155,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Answers `to`, which asked in which wait this rank is.
+    /// Answers `to`, which has asked for the wait that this rank is in.
     pub(super) fn answer(&mut self, to: usize) {
         if !self.may_report(to) {
             return;
@@ -223,7 +223,7 @@ impl<C: Carrier> Core<C> {
         }
         if waits[0].rank != me {
             // This rank knows its own waits better than the list does. And a list that names a rank
-            // twice is not a cycle of it.
+            // twice is not a cycle of that rank.
             if waits.iter().all(|waiting| waiting.rank != me) && own.others.is_empty() {
                 waits.push(own);
                 self.hand_on(waits);
@@ -257,7 +257,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Takes in that `from` knows that its wait of this number is in a cycle.
+    /// Takes in a report of `from`: its wait of this number is in a cycle.
     pub(super) fn agreed(&mut self, from: usize, number: u64) {
         let known = &mut self.probes.known[from];
         known.agreed = known.agreed.max(number);

@@ -53,7 +53,7 @@ pub(super) struct InboundQueue {
     preposted: VecDeque<(u64, Header, ReceiveBuffer)>,
     /// The number of frames that have arrived.
     pub(super) arrived: u64,
-    /// The least credit beyond what was released.
+    /// The granted bytes always exceed the released bytes by at least this number.
     credit: u64,
     /// How many bytes of frames this rank has released.
     taken: u64,
@@ -80,7 +80,7 @@ pub(super) struct OutboundQueue {
     granted: u64,
     /// How many bytes this rank has reported that it wants to send.
     wanted: u64,
-    /// Frames without credit.
+    /// The frames that wait for credit.
     waiting: VecDeque<Vec<u8>>,
     /// The number of frames that the receiver has released.
     released: u64,
@@ -258,7 +258,7 @@ impl OutboundQueue {
         if self.closed { self.posted } else { self.released }
     }
 
-    /// Counts the oldest frame as released, which this rank has posted to itself.
+    /// Counts the oldest unreleased frame that this rank has posted to itself as released.
     pub(super) fn release_own(&mut self) {
         self.released += 1;
     }
@@ -273,8 +273,9 @@ impl OutboundQueue {
         !self.waiting.is_empty()
     }
 
-    /// Writes the frames that may be sent, or all frames if `all`. Then writes how much is left. If
-    /// the memory of a written frame is larger than `spare`, it replaces `spare`.
+    /// Writes the frames that may be sent, or all frames if `all`. If frames are left, then reports
+    /// how many bytes this rank wants to send, unless it has already asked for more than was
+    /// granted. If the memory of a written frame is larger than `spare`, it replaces `spare`.
     pub(super) fn send_waiting(
         &mut self,
         number: u64,

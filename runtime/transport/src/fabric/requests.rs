@@ -109,7 +109,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Makes requests wait. Returns whether they did before.
+    /// Makes requests wait. Returns whether they were already waiting.
     pub(super) fn hold_requests(&mut self) -> bool {
         std::mem::replace(&mut self.requests.held, true)
     }

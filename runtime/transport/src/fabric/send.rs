@@ -201,7 +201,7 @@ impl<C: Carrier> Core<C> {
     }
 
     /// Returns whether a rank without a connection need not be notified that this rank has
-    /// finished. It finds out when it connects, or from the launcher.
+    /// finished. Such a rank finds out when it connects, or from the launcher.
     pub(super) fn defers(&self) -> bool {
         !self.limits.obituary.is_zero()
     }
@@ -240,8 +240,8 @@ impl<C: Carrier> Core<C> {
                 for (port, queue) in channel.pairs[to].queues_mut() {
                     queue.outbound.send_waiting(number, port, &mut peer.out.bytes, &mut peer.out.spare, true);
                 }
-                // It may be waiting for this rank, and may not know yet from another rank why both
-                // leave.
+                // The member may be waiting for this rank, and may not know the cause yet from
+                // another rank.
                 if let Some(Cause { rank, what }) = &ended {
                     ItemWriter(&mut peer.out.bytes, number).end(*rank as u32, what);
                 }

@@ -8,23 +8,23 @@
 //! right one. Heartbeats, time limits and pending releases are due by time, and are always the
 //! thread's work.
 //!
-//! A rank that waits and shares its core with many others runs again only after all of these. That
-//! is no reason to read in its place, since the thread would have to wait for the core as well. So
-//! a rank declares under the lock that it is about to yield, and the thread checks more rarely if
-//! more ranks share a core. If a connection does not take all that was written, the thread wakes
-//! and checks often until the connection has taken it.
+//! A rank that waits and shares its core with many others runs again only after all of these
+//! others. The thread does not read in its place meanwhile, since the thread would have to wait for
+//! the core as well. So a rank declares under the lock that it is about to yield, and the thread
+//! checks more rarely if more ranks share a core. If a connection does not take all that was
+//! written, the thread wakes and checks often until the connection has taken it.
 //!
 //! If a world has an attendant, the thread also reads at each check while the rank is in a call. A
-//! polling rank reads only what it waits for, and requests of others must not wait for that. When
-//! the thread has found the rank computing, or the rank has slept, the thread checks again soon,
-//! and ever more rarely from then on. The first request to a rank that has begun to compute waits
-//! for such a check.
+//! polling rank reads only what it waits for, and the requests of other ranks must be read
+//! meanwhile. When the thread has found the rank computing, or the rank has slept, the thread
+//! checks again soon, and ever more rarely from then on. The first request to a rank that has begun
+//! to compute waits for such a check.
 //!
-//! Neither reads in the other's place unnoticed. The rank declares under the lock that it falls
-//! asleep, and does so only if nothing has arrived since it last polled. While it sleeps, the
-//! thread reads nothing, and wakes the rank for every other event. A rank that also waits for ranks
-//! with which it shares memory sleeps on its futex, where these ranks can wake it. In that case the
-//! thread reads what arrives at once, and wakes the rank.
+//! The rank and the thread always know which of the two reads. The rank declares under the lock
+//! that it falls asleep, and does so only if nothing has arrived since it last polled. While it
+//! sleeps, the thread reads nothing, and wakes the rank for every other event. A rank that also
+//! waits for ranks with which it shares memory sleeps on its futex, where these ranks can wake it.
+//! In that case the thread reads what arrives at once, and wakes the rank.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -42,7 +42,7 @@ use crate::fabric::waker::EventWaker;
 const TICK: Duration = Duration::from_millis(2);
 
 /// How soon the thread checks after the rank has computed or slept, if other ranks may send
-/// requests. It then doubles this time up to a tick.
+/// requests. The thread then doubles this time at each check, up to [`TICK`].
 const SOON: Duration = Duration::from_micros(125);
 
 /// How often the thread does what is due by time.
@@ -182,7 +182,7 @@ impl<C: Carrier> Fabric<C> {
     /// and the lowest rank on its machine. Called once, before the first world.
     ///
     /// # Errors
-    /// Fails if the thread cannot be started, or if this rank is not among them.
+    /// Fails if the thread cannot be started, or if the lists have no entry for this rank.
     pub(crate) fn start(&mut self, openings: Vec<C::Opening>, machines: Vec<usize>) -> io::Result<()> {
         let rank = {
             let mut core = self.shared.lock();
@@ -288,13 +288,13 @@ impl<C: Carrier> Fabric<C> {
 
     /// Ends this rank's worlds and the fabric, because the process exits while the rank is in a
     /// world. The other members receive `what` as the reason. Waits as the drop of a fabric does.
-    /// Does nothing if a call of the carrier has exited.
+    /// Does nothing if the process exits inside a call of the carrier, which holds the lock.
     pub fn abandon(&self, what: &str) {
         let begun = Instant::now();
         let mut core = loop {
             match self.shared.core.try_lock() {
                 Ok(core) => break core,
-                // The thread that serves holds it for less than this time.
+                // The thread that serves holds the lock for less than this time.
                 Err(TryLockError::WouldBlock) if begun.elapsed() < TIMES => std::thread::yield_now(),
                 Err(_) => return,
             }
@@ -304,7 +304,7 @@ impl<C: Carrier> Fabric<C> {
         self.close();
     }
 
-    /// Waits until all that was written has arrived, or none of it can arrive. Then nothing more is
+    /// Waits until all that was written has arrived or can no longer arrive. Then nothing more is
     /// sent or received.
     fn close(&self) {
         let Some(server) = self.server().take() else { return };

@@ -7,14 +7,14 @@ use crate::fabric::carrier::Carrier;
 use crate::fabric::core::{Core, RankState};
 use crate::fabric::ending::Next;
 
-/// How many ranks may share a core before everything is given more time, in proportion.
+/// If at least this many ranks share a core, everything is given more time, in proportion.
 const CROWD: u32 = 16;
 
 /// The longest time between two runs of the timers in a process that was not stopped. They are due
 /// ten times a second.
 const STOPPED: Duration = Duration::from_secs(1);
 
-/// How many connections a process may have before heartbeats become rarer, in proportion.
+/// If a process has at least this many connections, heartbeats become rarer, in proportion.
 const BEATS: usize = 16;
 
 impl<C: Carrier> Core<C> {

@@ -124,7 +124,7 @@ pub struct MpiConnection {
     /// The messages that were found but are not being received yet.
     found: VecDeque<Message>,
     /// The messages that are being received, and the messages that have arrived. `read` bytes of
-    /// the first of the latter were taken in.
+    /// the first message that has arrived were taken in.
     receiving: VecDeque<Transfer<Body>>,
     arrived: VecDeque<Body>,
     read: usize,
@@ -235,8 +235,8 @@ impl Connection<OverMpi> for MpiConnection {
                 }
                 self.arrived.extend(self.receiving.pop_front().map(Transfer::into_memory));
             }
-            // Usually there is only one message, and looking for more takes as long as receiving
-            // it.
+            // Usually there is only one message, and looking for a second one takes as long as
+            // receiving the first one.
             if !self.arrived.is_empty() {
                 return Ok(());
             }
@@ -408,7 +408,8 @@ impl Carrier for OverMpi {
                     Self::connect(core, from);
                     match &mut core.peers[from].link {
                         Some(link) => link.found.push_back(message),
-                        // The rank is gone, as far as this one knows, so what it sends is dropped.
+                        // As far as this rank knows, that rank is gone, so its messages are
+                        // dropped.
                         None => core.carrier.drop_message(message),
                     }
                     core.read_from(from);
@@ -525,7 +526,7 @@ impl OverMpi {
 }
 
 impl Core<OverMpi> {
-    /// Forgets the requests of ended connections that are complete.
+    /// Forgets the complete requests of connections that have ended.
     fn test_lent(&mut self) {
         let OverMpi { messages, lent, ended, .. } = &mut self.carrier;
         if *ended || lent.is_empty() {

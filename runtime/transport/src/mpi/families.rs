@@ -116,7 +116,7 @@ const OPEN_MPI: Constants<()> = Constants {
 /// Returns the constants of Open MPI.
 ///
 /// # Errors
-/// The library has no such object.
+/// Fails if the library lacks one of the objects.
 pub(super) fn open_mpi(library: &Library) -> Result<Constants<Pointer>, libloading::Error> {
     let object = |symbol: &[u8]| -> Result<Pointer, libloading::Error> {
         // SAFETY: the object itself is neither read nor written here: its address is the handle.
@@ -134,7 +134,8 @@ pub(super) fn open_mpi(library: &Library) -> Result<Constants<Pointer>, libloadi
     })
 }
 
-/// The constants that are numbers, by the names of the headers, to be compared with these.
+/// Returns the constants that are numbers, under their names in the headers, to be compared with
+/// the headers.
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub fn numbers(family: Family) -> Vec<(&'static str, usize)> {

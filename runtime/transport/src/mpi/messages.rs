@@ -41,7 +41,8 @@ pub trait Messages: Send {
     /// Fails if MPI fails.
     fn is_complete(&mut self, request: &mut Request) -> Result<bool, String>;
 
-    /// Ends, once nothing more is sent to this rank. `in_order` is whether no rank has failed.
+    /// Ends the use of MPI. Called once nothing more is sent to this rank. `in_order` is whether no
+    /// rank has failed.
     fn end(&mut self, in_order: bool);
 
     /// Returns whether nobody waits for the end, for example because the ranks are threads of one
@@ -144,7 +145,7 @@ impl<M: Default> Transfer<M> {
         Ok(true)
     }
 
-    /// Returns whether it moves bytes to or from memory that belongs to someone else.
+    /// Returns whether the transfer moves bytes to or from memory that belongs to someone else.
     pub(super) fn is_in_place(&self) -> bool {
         self.is_in_place
     }

@@ -160,7 +160,7 @@ struct Rank {
 }
 
 impl Rank {
-    /// Returns the messages, after moving what each call of this rank moves.
+    /// Moves what each call of this rank moves, and then returns the messages.
     fn job(&self) -> MutexGuard<'_, Job> {
         let mut job = self.job.lock().unwrap_or_else(PoisonError::into_inner);
         job.advance(self.me);

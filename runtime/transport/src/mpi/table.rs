@@ -208,7 +208,7 @@ functions! {
 }
 
 impl<H: Handle> Binding<H> {
-    /// Returns what a function has filled in.
+    /// Returns the value that a function has written through its argument.
     ///
     /// # Errors
     /// Fails if the function fails, for the reason that MPI gives.

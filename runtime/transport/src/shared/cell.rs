@@ -3,8 +3,9 @@
 //! Everything short that one rank writes and another reads in memory that both reach is in such
 //! cells: the notifications of fences, the frames of queues with their short payloads, and the
 //! posts and accesses of pairs. The writer stores the value and then the number. A reader waits for
-//! the number that it expects, so it costs one line to find the value and to read it. Who may write
-//! a cell again, and when, is a rule of each protocol. Its file has the argument.
+//! the number that it expects, so finding and reading the value costs one cache line. Each protocol
+//! has a rule for which rank may write a cell again, and when. The file of the protocol has the
+//! argument.
 
 use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 
@@ -21,7 +22,8 @@ pub(crate) struct NumberedCell<T> {
 // of the number that `publish` stored with Release after the value. The next write follows the
 // readers' last look at the value, as the callers of `write` promise.
 unsafe impl<T: Copy> Sync for NumberedCell<T> {}
-// SAFETY: the values are plain data. A rank that stores an address argues for its memory.
+// SAFETY: the values are plain data. The code that stores an address in a cell argues why the
+// memory there may be accessed.
 unsafe impl<T: Copy> Send for NumberedCell<T> {}
 
 impl<T: Copy> NumberedCell<T> {

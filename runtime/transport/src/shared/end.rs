@@ -113,13 +113,13 @@ pub struct SharedEnd<G: Backend> {
     membership: Membership,
     counts: Counts,
     /// Payloads of frames that the receiver may not have released, and that the sender no longer
-    /// needs, each with the receiver, the port and its last frame.
+    /// needs, each with the receiver, the port and the number of the last frame in it.
     retained: Vec<(usize, Port, u64, Vec<Bytes>)>,
     backend: G,
 }
 
 impl<G: Backend> SharedEnd<G> {
-    /// Creates the end of `rank`. A rank has one.
+    /// Creates the end of `rank`. A rank has one end in each world.
     pub(crate) fn new(rank: usize, size: usize, tables: &WorldTables, wakers: Wakers, backend: G) -> Self {
         Self {
             rank,

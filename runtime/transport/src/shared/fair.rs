@@ -47,7 +47,7 @@ pub struct FairLock<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Position(u32);
 
-/// The rank to [wake](crate::Liveness::wake), if one waits for what was changed.
+/// The rank to [wake](crate::Liveness::wake), if a rank waits for the change.
 #[must_use = "the rank that waits sleeps on"]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Next(pub Option<usize>);
@@ -74,7 +74,7 @@ impl Counts {
         u64::from(self.turns) | u64::from(self.entered) << BITS | u64::from(self.over) << (2 * BITS)
     }
 
-    /// Returns whether the turn that enters next may hold the lock like this.
+    /// Returns whether the turn that enters next may take this hold of the lock now.
     fn admits(self, hold: Hold) -> bool {
         hold == Hold::Shared || self.over == self.entered
     }
@@ -99,8 +99,8 @@ impl<'a> FairLock<'a> {
         Self { word, slots }
     }
 
-    /// Takes a turn of `rank`, which has none, and enters unless another rank's hold or wait
-    /// prevents that.
+    /// Takes a turn for `rank`, which must not have a turn, and enters unless another rank's hold
+    /// or wait prevents that.
     ///
     /// # Errors
     /// Returns the turn, if it has to wait. `rank` is woken when it may [enter](Self::enter).
@@ -127,9 +127,9 @@ impl<'a> FairLock<'a> {
         }
     }
 
-    /// Takes a turn for an attendant, like [`take`](Self::take). Its slot gets `number`, which is
-    /// not the number of a rank. If this fails, the attendant tries to [enter](Self::enter) once,
-    /// and again whenever it is [nudged](crate::Liveness::nudge).
+    /// Takes a turn for an attendant, like [`take`](Self::take). The slot of the turn gets
+    /// `number`, which is not the number of a rank. If the turn has to wait, the attendant tries to
+    /// [enter](Self::enter) once, and again whenever it is [nudged](crate::Liveness::nudge).
     ///
     /// # Errors
     /// As for [`take`](Self::take), except that the attendant is to be nudged when the turn may
@@ -158,7 +158,8 @@ impl<'a> FairLock<'a> {
         self.word.compare_exchange(word, new, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Enters, if this turn may enter now. Then the rank that may follow at once is to be woken.
+    /// Enters, if this turn may enter now. The caller must then wake the returned rank, which may
+    /// follow at once.
     #[inline]
     pub fn enter(&self, turn: Position, hold: Hold) -> Option<Next> {
         let mut word = self.word.load(Ordering::Acquire); // the exchange in `leave`
@@ -218,7 +219,9 @@ impl<'a> FairLock<'a> {
         }
         fence(Ordering::SeqCst); // pairs with the one of a rank that falls asleep
         let rank = self.slot(counts.entered).load(Ordering::Relaxed);
-        Next(rank.checked_sub(1).map(|rank| rank as usize)) // 0: it stores its slot, then looks
+        // A slot has 0 until a waiter has stored it. A waiter looks at the word after storing its
+        // slot.
+        Next(rank.checked_sub(1).map(|rank| rank as usize))
     }
 
     fn slot(&self, turn: u32) -> &AtomicU32 {

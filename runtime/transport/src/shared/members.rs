@@ -17,7 +17,8 @@ pub struct Membership {
     ended: SharedSlice<AtomicBool>,
     why_ended: SharedSlice<LossCell>,
     gone: SharedSlice<AtomicBool>,
-    /// Which ranks have dropped their ends, and which ranks have seen that all have.
+    /// Which ranks have dropped their ends. The next field is which ranks no longer read this
+    /// table, because they have seen that all ends are dropped.
     detached: SharedSlice<AtomicBool>,
     #[cfg_attr(loom, expect(dead_code, reason = "only segments outlive worlds"))]
     swept: SharedSlice<AtomicBool>,
@@ -33,7 +34,7 @@ pub struct Membership {
 
 /// A count of failures. It changes after a rank has died or left with an error, and after a world
 /// has ended. Ranks read the count on paths that look at nothing else of other ranks. A rank that
-/// finds another count than before checks which rank has failed.
+/// finds a changed count checks which rank has failed.
 #[derive(Clone)]
 pub struct Alarms(SharedSlice<AtomicU32>);
 
@@ -206,8 +207,8 @@ impl FailedRanks {
         self.count[0].load(Ordering::Acquire) != 0 && self.why[self.of[rank] as usize].is_written()
     }
 
-    /// Returns what became of `rank`, which has not left the caller's world. If it recorded its
-    /// exit, it has never been in that world.
+    /// Returns what became of `rank`, which has not left the caller's world. If `rank` has recorded
+    /// its exit, it has never been in that world.
     fn how(&self, rank: usize) -> Option<Loss> {
         let at = self.of[rank] as usize;
         let died = self.why[at].read()?;
@@ -306,8 +307,9 @@ impl Membership {
         may
     }
 
-    /// Returns whether `rank` may be accessing memory of other ranks. It does not once it has left,
-    /// even by unwinding. Acquire: if it has ceased, its accesses happened before.
+    /// Returns whether `rank` may be accessing memory of other ranks. A rank that has left no
+    /// longer accesses any, even if it left by unwinding. Acquire: if `rank` has ceased, its
+    /// accesses happened before.
     pub(crate) fn touches(&self, rank: usize) -> bool {
         self.touching[rank].0.load(Ordering::Acquire) && !self.gone(rank)
     }

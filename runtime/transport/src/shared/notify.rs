@@ -11,14 +11,14 @@
 //! a core read the same lines, and few pages.
 //!
 //! The number of a cell is the exchange that its notification belongs to, starting at 1. The reader
-//! waits for the number of its own exchange. A cell in the row of a rank that has a cell for all is
-//! published by the number of the latter, and has none itself. The number of a cell for all
-//! is also stored after the cells in the row. There are two sets of cells, used in turn. A rank
-//! writes its cells of exchange `e + 2` over those of `e`. Before that, it has read every other
-//! rank's notification of `e + 1`, and each rank publishes that one after it has read all
-//! notifications of `e`. So nobody reads a cell that is being written (W4, W5). One set would not
-//! suffice: the first rank that has read all notifications of `e` would write over cells that other
-//! ranks still read.
+//! waits for the number of its own exchange. If a rank has a cell for all targets, the number of
+//! that cell publishes the cells in the rank's row as well, and these have no numbers of their own.
+//! So the rank stores that number after it has written the cells in its row. There are two sets of
+//! cells, used in turn. A rank writes its cells of exchange `e + 2` over those of `e`. Before that,
+//! it has read every other rank's notification of `e + 1`, and each rank publishes its notification
+//! of `e + 1` after it has read all notifications of `e`. So nobody reads a cell that is being
+//! written (W4, W5). One set would not suffice: the first rank that has read all notifications of
+//! `e` would write over cells that other ranks still read.
 
 use std::io;
 use std::ptr::NonNull;
@@ -62,7 +62,7 @@ impl NotificationTables {
 struct Origin {
     /// The exchange whose notification was read last.
     read: u64,
-    /// The first cell of its row, once it was found.
+    /// The first cell of the origin's row, once the row was found.
     row: Option<NonNull<Cell>>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct NotificationBoard<const SETS: usize = 2> {
 unsafe impl<const SETS: usize> Send for NotificationBoard<SETS> {}
 
 impl<const SETS: usize> NotificationBoard<SETS> {
-    /// Creates the board of `rank`. A rank has one.
+    /// Creates the board of `rank`. A rank has one board in each world.
     pub(crate) fn new(rank: usize, size: usize, tables: NotificationTables) -> Self {
         Self {
             rank,
@@ -136,7 +136,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         Ok(())
     }
 
-    /// Begins another exchange, of this word. This rank itself reads its draft.
+    /// Begins the next exchange, with this word. This rank reads its own notification from the
+    /// draft.
     #[inline(always)]
     fn begin(&mut self, word: u64) {
         self.exchange += 1;
@@ -166,8 +167,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         Ok(())
     }
 
-    /// Returns the notification for all targets that have none of their own, and which targets have
-    /// one.
+    /// Returns the notification for all targets without a notification of their own, and the set of
+    /// the other targets.
     fn for_all(&self) -> (Notification, Targets) {
         let said = |draft: &Notification| (draft.flags, draft.address);
         let (before, after) = (&self.drafts[..self.rank], &self.drafts[self.rank + 1..]);
@@ -178,7 +179,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
                 own.insert(to);
             }
         }
-        // Without records, their room holds the targets, and nothing else.
+        // A notification for all has no records, so the room of the records holds the set of
+        // targets.
         (Notification { count: 0, inline: own.0, ..first.copied().unwrap_or_default() }, own)
     }
 
@@ -203,14 +205,14 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         self.is_known(from) || self.look(from)
     }
 
-    /// Returns whether the notification of `from` of this exchange was found to have arrived.
+    /// Returns whether an earlier look has found the notification of `from` of this exchange.
     #[inline(always)]
     fn is_known(&self, from: usize) -> bool {
         self.origins[from].read == self.exchange && self.exchange != 0
     }
 
-    /// Looks for the notification of `from` of this exchange, and for nothing else, as long as that
-    /// pays. Returns it if it has arrived.
+    /// Looks for the notification of `from` of this exchange, and for nothing else, as often as
+    /// `backoff` allows. Returns the notification if it has arrived.
     #[inline(always)]
     pub(crate) fn await_briefly(&mut self, from: usize, backoff: Backoff) -> Option<&Notification> {
         if self.exchange == 0 || from == self.rank {
@@ -285,7 +287,7 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         Some(read(self.cell(from)?))
     }
 
-    /// Returns whether `from` has a row now. It was not known to have one.
+    /// Looks for the row of `from`, which was not found before. Returns whether it exists now.
     #[cold]
     fn find_row(&mut self, from: usize) -> bool {
         // Pairs with the store in `make_row`.
@@ -306,8 +308,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         self.tables.settled[from].0.load(Ordering::Acquire) >= self.exchange
     }
 
-    /// Returns the cell in which `origin` notifies this rank alone of this exchange, once the row
-    /// of `origin` was found.
+    /// Returns the cell of this exchange that `origin` has for this rank alone, if the row of
+    /// `origin` was found.
     #[inline]
     fn cell(&self, origin: usize) -> Option<&Cell> {
         let at = self.at(self.rank);

@@ -12,8 +12,8 @@
 //! A queue exists from its first frame on, in memory of its sender. The sender links it into the
 //! *inbox* of its reader, a list to which any rank adds at the front, and which its reader takes as
 //! a whole. So the memory of a world of p ranks grows with the number of pairs of ranks that
-//! exchange frames, and not with p squared. A reader that does not know a queue looks at its inbox,
-//! which costs one load if no queue was linked since it looked last.
+//! exchange frames, and not with p squared. A reader that does not know a queue yet looks into its
+//! own inbox, which costs one load if no queue was linked since it looked last.
 //!
 //! The sender frees a queue of a port that both ranks have closed. The reader marks the queue as
 //! closed, and does not access it afterwards.
@@ -179,7 +179,7 @@ pub(crate) struct Senders {
 }
 
 impl Senders {
-    /// Creates the posting sides of `rank`. A rank has one of each.
+    /// Creates the posting sides of `rank`. A rank has one `Senders` in each world.
     pub(crate) fn new(rank: usize, inboxes: Inboxes) -> Self {
         Self { rank, queues: Queues::new(inboxes.len()), inboxes }
     }
@@ -209,8 +209,8 @@ impl Senders {
         Ok(self.queues.get(port, to).expect("it was just made"))
     }
 
-    /// Returns the lines that belong to the queue to `to` on this port, and makes queue and lines
-    /// if they do not exist.
+    /// Returns the lines that belong to the queue to `to` on this port, and creates the queue and
+    /// the lines if they do not exist.
     ///
     /// # Errors
     /// Fails if there is no room.
@@ -264,7 +264,7 @@ pub(crate) struct Receivers {
 }
 
 impl Receivers {
-    /// Creates the reading sides of `rank`. A rank has one of each.
+    /// Creates the reading sides of `rank`. A rank has one `Receivers` in each world.
     pub(crate) fn new(rank: usize, inboxes: Inboxes) -> Self {
         Self { rank, queues: Queues::new(inboxes.len()), closed: ClosedPorts::default(), inboxes }
     }
@@ -278,8 +278,8 @@ impl Receivers {
         }
     }
 
-    /// Looks for a frame of this origin and port, and for nothing else, as long as that pays. Does
-    /// not look in a queue that is not known, or in the next ring of a queue.
+    /// Looks for a frame of this origin and port, and for nothing else, as often as `backoff`
+    /// allows. Does not look in a queue that is not known, or in the next ring of a queue.
     #[inline]
     pub(crate) fn look_out(&mut self, from: usize, port: Port, backoff: Backoff) {
         if let Some(receiver) = self.queues.get(port, from)
@@ -291,7 +291,7 @@ impl Receivers {
         }
     }
 
-    /// Returns the same as `peek`, if no queue of this origin and port is known yet.
+    /// Does the same as `peek` if no queue of this origin and port is known yet.
     #[cold]
     fn peek_new(&mut self, from: usize, port: Port) -> Option<Frame> {
         self.look();
@@ -337,7 +337,7 @@ impl Receivers {
             at = state.before.load(Ordering::Relaxed); // written before the queue was linked
             let receiver = Receiver::new(queue);
             if self.closed.contains(port) {
-                receiver.close(); // `before` was read above: its sender may free the queue
+                receiver.close(); // its sender may free the queue now, and `before` was read above
             } else {
                 self.queues.insert(port, origin, receiver);
             }
@@ -403,8 +403,8 @@ impl Sender {
         let mut last = inbox.load(Ordering::Relaxed);
         loop {
             queue[0].0.before.store(last, Ordering::Relaxed);
-            // Release: the load in `look`. The exchanges of other ranks continue the release
-            // sequence of each.
+            // Release: pairs with the exchange in `look`. Later exchanges by other ranks continue
+            // the release sequence of each one.
             match inbox.compare_exchange(last, queue.address(), Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(other) => last = other,
@@ -537,7 +537,7 @@ impl Ring {
 }
 
 impl Receiver {
-    /// Creates the reading side of a queue. A queue has one.
+    /// Creates the reading side of a queue. A queue has one reading side.
     fn new(queue: NonNull<QueueState>) -> Self {
         Self { queue, ring: None, released: 0, open: false }
     }
@@ -579,8 +579,8 @@ impl Receiver {
     /// Returns the slot of the next frame, in the ring that the reader is in.
     #[inline]
     fn slot(&self) -> Option<&Slot> {
-        // SAFETY: the sender frees a ring only when a frame of the next was released, which is
-        // after this side has moved on. What the sender leaves behind is kept until this side is
+        // SAFETY: the sender frees a ring only when a frame of the next ring was released, and this
+        // side has moved on before that. What the sender leaves behind is kept until this side is
         // gone as well.
         let head = unsafe { self.ring?.as_ref() };
         let at = (self.released - head.first) & (head.slots - 1);

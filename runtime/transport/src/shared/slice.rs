@@ -1,9 +1,9 @@
 //! [`SharedSlice`]: values that ranks share, on the heap of their process, or in memory that their
 //! processes map at the same address.
 //!
-//! Notifications, queues, wakers and the membership table consist of these only. They contain
-//! nothing that has a meaning in one process alone, such as references or locks. So their code is
-//! the same for either memory.
+//! Notifications, queues, wakers and the membership table consist of these slices only. The slices
+//! contain nothing that has a meaning in one process alone, such as references or locks. So their
+//! code is the same for either memory.
 
 use std::io;
 use std::ops::Deref;

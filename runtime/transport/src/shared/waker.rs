@@ -6,8 +6,8 @@
 //! side, between its store and its load, lets at least one see the other. Ranks wake others in each
 //! exchange and rarely sleep. So the sleeper pays for both fences, if the kernel can execute a
 //! fence in all threads of all processes that requested it. Then the waking rank pays only for one
-//! load of a line that is rarely written. Otherwise it pays for its own fence too. It pays for a
-//! lock or a system call only if a rank sleeps.
+//! load of a line that is rarely written. Otherwise the waking rank also pays for its own fence. It
+//! pays for a lock or a system call only if a rank sleeps.
 
 use std::io;
 
@@ -76,7 +76,7 @@ impl Backoff {
 
     /// Begins a wait. Looks several times in a row, with nothing in between, whether something
     /// `came`, and returns whether it has. Looks only once if ranks share cores, because the
-    /// awaited rank may need this one.
+    /// awaited rank may need this core.
     #[inline(always)]
     pub(crate) fn look_out(self, came: impl Fn() -> bool) -> bool {
         let mut left = self.looks;
@@ -128,8 +128,8 @@ impl Backoff {
 const AWAKE: u32 = 0;
 const ANNOUNCED: u32 = 1;
 
-/// How many yields a woken rank tries before it sleeps again. It may have been woken for the first
-/// of several things.
+/// How many yields a woken rank tries before it sleeps again. The rank may have been woken for the
+/// first of several events.
 const YIELDS_AFTER_WAKING: u32 = if YIELDS < 16 { YIELDS } else { 16 };
 
 /// How many yields there are between two looks for failures. Other ranks that compute may take some
@@ -140,8 +140,8 @@ const YIELDS_DUE: u32 = 16;
 #[derive(Clone)]
 pub(crate) struct Wakers {
     wakers: SharedSlice<Line<Waker>>,
-    /// The waker of each rank of this world. A rank has one in all its worlds, since it waits in
-    /// one at a time.
+    /// The waker of each rank of this world. A rank has the same waker in all its worlds, since it
+    /// waits in one world at a time.
     of: std::sync::Arc<[u32]>,
     backoff: Backoff,
     fence: WakersFence,
@@ -170,8 +170,8 @@ impl Wakers {
         Self { wakers, of, backoff: Backoff::of(running), fence: WakersFence::of_process() }
     }
 
-    /// Returns the wakers of these ranks, in a world of their own. A rank that sleeps there is also
-    /// woken for what arrives here, and the other way round.
+    /// Returns the wakers of these ranks, for a new world of these ranks alone. A rank that sleeps
+    /// in the new world is also woken for what arrives in this world, and the other way round.
     ///
     /// # Errors
     /// Fails if a member is not a rank of this world.

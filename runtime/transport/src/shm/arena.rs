@@ -141,7 +141,7 @@ impl State {
             }
             None => {}
         }
-        // The kept pages have room for the request, or separate two parts of it.
+        // The request may fit into the kept pages, or into free pages on both sides of kept pages.
         self.return_pages(mapping);
         let left = self.clean.total();
         // An allocation with less alignment is better than none.
@@ -177,8 +177,9 @@ impl Allocation {
         self.arena.mapping.at(self.offset)
     }
 
-    /// Maps the pages of these bytes a second time. Also returns where in them the bytes begin.
-    /// Nobody accesses the other contents of these pages through the second mapping.
+    /// Maps the pages of these bytes a second time. Also returns the offset in these pages at which
+    /// the bytes begin. Nobody accesses the other contents of these pages through the second
+    /// mapping.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn map_again(&self) -> io::Result<(Pages, usize)> {
         let before = self.offset % PAGE;

@@ -31,7 +31,7 @@ enum BlockMode {
 const ALIGN: u64 = 128;
 
 impl Block {
-    /// Returns how many bytes the values take that `place` places.
+    /// Returns the number of bytes of the values that `place` places.
     pub(super) fn measure<R>(place: impl FnOnce(&mut Self) -> io::Result<R>) -> io::Result<u64> {
         let base = ALIGN as *mut u8;
         let mut block = Self { base, at: 0, end: u64::MAX, mode: BlockMode::Measure, kept: Arc::new(()) };

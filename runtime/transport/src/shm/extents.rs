@@ -10,7 +10,7 @@ pub(super) struct Extents {
 }
 
 impl Extents {
-    /// Returns how much is free in total.
+    /// Returns how many numbers are free in total.
     pub(super) fn total(&self) -> u64 {
         self.total
     }

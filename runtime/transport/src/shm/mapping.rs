@@ -80,7 +80,7 @@ impl SizeLimit {
 }
 
 /// Returns the size of an arena that no limit makes smaller. It is all memory of the machine,
-/// because any rank may come to use that.
+/// because any one rank may come to use all of it.
 pub(super) fn largest_arena() -> u64 {
     budget::whole(&budget::read).next_multiple_of(LARGE_PAGE)
 }
@@ -163,7 +163,7 @@ impl Mapping {
         if bytes >= LARGE_PAGE {
             let (available, limit) = budget::available(&budget::read);
             if bytes > available {
-                // It must not count for others, whose requests may fit.
+                // This request must not count against other processes, whose requests may fit.
                 return Err(MemoryShortage { requested: bytes, available, limit });
             }
         }

@@ -1,10 +1,11 @@
 //! Processes of one machine that share a memory file, mapped at the same address by all.
 //!
-//! An address means the same to all of them, and the ranks reach one another's memory as threads
-//! do. The code of notifications, queues, the membership table and wakers is the same as for
-//! threads; only their memory is in the segment. Three things differ. No rank may read another
-//! rank's value of a Rust type that points to a heap. A payload outside the segment is copied into
-//! it. And memory is freed once other ranks cannot read it any more; nobody waits for that.
+//! An address refers to the same memory in all these processes, so the ranks reach one another's
+//! memory as threads do. The code of notifications, queues, the membership table and wakers is the
+//! same as for threads; only their memory is in the segment. Three things differ. No rank may read
+//! another rank's value of a Rust type that points to a heap. A payload outside the segment is
+//! copied into it. And memory is freed once other ranks cannot read it any more; nobody waits for
+//! that.
 
 mod arena;
 mod block;
@@ -36,7 +37,7 @@ pub struct Processes {
     segment: Arc<Segment>,
     /// This rank, as a rank of the world.
     rank: usize,
-    /// The rank of the job of each rank of the world.
+    /// For each rank of the world, its rank in the job.
     members: Arc<[u32]>,
     arena: ArenaPlacement,
     /// Payloads that were copied for each rank and port, by frame.
@@ -56,8 +57,8 @@ pub fn shm(size: usize) -> io::Result<Vec<ShmEnd>> {
 }
 
 impl ShmEnd {
-    /// Returns the end of `rank` in the job's world of this number, which has all of the job's
-    /// `size` ranks. Every rank takes each world once, and the first to take it creates it.
+    /// Returns the end of `rank` in world `world` of the job. That world has all `size` ranks of
+    /// the job. Every rank takes each world once, and the first rank that takes a world creates it.
     ///
     /// # Errors
     /// Fails if the job has another size, if this rank is too many worlds ahead of another one, or
@@ -201,8 +202,8 @@ impl Backend for Processes {
         let copies = std::mem::take(&mut self.copies).into_values().flatten();
         kept.extend(copies.map(|(_, allocation)| Arc::new(allocation) as KeepAlive));
         let (membership, rank) = (membership.clone(), self.rank);
-        // This rank no longer reads the membership table once it has declared that. The rank that
-        // created the world waits until all ranks have declared it.
+        // `sweep` declares that this rank no longer reads the membership table. The rank that
+        // created the world waits until all ranks have declared this.
         let done = move || membership.all_detached() && membership.sweep(rank);
         self.segment.keep(Box::new(done), kept);
         drop(self.segment.sweep());

@@ -280,14 +280,14 @@ impl JobTables {
 }
 
 /// The directory of the worlds of the whole job. A world reuses the slot of the world `MAX_AHEAD`
-/// before it, once all ranks have taken that one's address. The first rank to take a world claims
-/// its slot and creates the world, while the others wait. Creating a world takes memory, and some
-/// microseconds for each rank. Thousands of ranks cannot spend both at once.
+/// before it, once all ranks have taken the address of that earlier world. The first rank to take a
+/// world claims its slot and creates the world, while the others wait. Creating a world takes
+/// memory, and some microseconds for each rank. Thousands of ranks cannot spend both at once.
 pub(super) struct WorldDirectory {
     /// The address of the block of a world, which is a multiple of 128. The lowest bit is the
     /// parity of how often the slot was used. A rank finds a world of its own round or of the round
-    /// before, since no rank is further ahead. With `CLAIMED` set, the number above it is the rank
-    /// that is creating the world.
+    /// before, since no rank is further ahead. If `CLAIMED` is set, the number above that bit is
+    /// the rank that is creating the world.
     slots: SharedSlice<AtomicU64>,
     /// The number of worlds that each rank has taken, modulo 2^32. Only that rank writes here.
     taken: SharedSlice<AtomicU32>,
@@ -314,10 +314,10 @@ impl WorldDirectory {
         })
     }
 
-    /// Takes world number `world` for `rank`, the caller, which must be the next one for it.
-    /// Returns its address. If no rank has created the world, and none that is still alive is about
-    /// to, the caller creates it with `create`. If `create` fails, the rank has taken the world all
-    /// the same, and continues with the next one.
+    /// Takes world number `world`, which must be the next world of `rank`, the caller. Returns its
+    /// address. If no rank has created the world, and none that is still alive is about to, the
+    /// caller creates it with `create`. If `create` fails, the rank has taken the world all the
+    /// same, and continues with the next one.
     ///
     /// # Errors
     /// Fails if `world` is not the rank's next one, if the rank is too far ahead of another rank,

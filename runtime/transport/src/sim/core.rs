@@ -198,7 +198,7 @@ impl SimCore {
         Ok(())
     }
 
-    /// Cuts this rank off. Items in flight still arrive, and so does a part of those that would
+    /// Cuts this rank off. Items in flight still arrive, and so does a part of the items that would
     /// follow. Nothing arrives afterwards.
     fn cut_off(&mut self) {
         for to in 0..self.inbound.len() {
@@ -244,8 +244,8 @@ impl SimCore {
         self.world.config.fault.is_some() && link.item_lost(self.inbound[from].inlet.opened)
     }
 
-    /// Returns whether something may arrive on these links that does not wake this rank, so that it
-    /// has to poll them again.
+    /// Returns whether something may arrive on these links that does not wake this rank. If so, the
+    /// rank has to poll the links again.
     pub(super) fn busy(&self, polled: impl Fn(&LinkReader) -> bool) -> bool {
         let size = self.inbound.len();
         let comes = |from: usize| {

@@ -105,7 +105,7 @@ pub(crate) struct Outlet {
     pub(crate) mute: bool,
     /// The number of polls for which the link is to deliver nothing.
     pub(crate) hold: u32,
-    /// Whether the link does not know the latest of these values.
+    /// Whether the link does not have the latest values of these fields yet.
     pub(crate) changed: bool,
 }
 

@@ -15,8 +15,8 @@ use crate::{Header, Notification, Port};
 pub(crate) struct SimLink {
     /// The bytes in flight, and the bytes that follow when there is room.
     pub bytes: VecDeque<u8>,
-    /// If bytes take a while: the number of first bytes that have arrived, and for the following
-    /// bytes the times at which they arrive, with their numbers.
+    /// If there is a latency: how many bytes at the front have arrived, and when the bytes after
+    /// these arrive, as times with numbers of bytes.
     arrived: usize,
     due: VecDeque<(Instant, usize)>,
     /// Under a fault: the number of items that the sender has sent, including lost ones; whether
@@ -80,7 +80,7 @@ pub(crate) struct LinkReader {
     /// The number of polls until the bytes on the link become visible, or `None` while there are no
     /// bytes.
     delay: Option<u32>,
-    /// Whether it was polled since the last `idle`.
+    /// Whether this link was polled since the last `idle`.
     pub polled: bool,
     pub inlet: Inlet,
     pub decoder: Decoder,

@@ -2,11 +2,11 @@
 //!
 //! Every ordered pair of ranks, including a rank and itself, has a link of its own: a stream of
 //! bytes with a limited number in flight. The rest follows when there is room, whatever the sender
-//! does meanwhile: it may be waiting in another world. The reader's polls are the clock, after a
-//! latency in real time that is 0 unless set. Bytes on a link become visible after some polls of
-//! the link, in pieces that split heads and payloads anywhere. So pairs of ranks overtake one
-//! another. Delays and pieces are drawn from a generator for each link, by poll. A rank can be cut
-//! off at a chosen event, usually in the middle of an item, and any one item can suffer a
+//! does meanwhile: it may be waiting in another world. After a latency in real time, which is 0
+//! unless it is set, the reader's polls are the clock. Bytes on a link become visible after some
+//! polls of the link, in pieces that split heads and payloads anywhere. So pairs of ranks overtake
+//! one another. Delays and pieces are drawn from a generator for each link, by poll. A rank can be
+//! cut off at a chosen event, usually in the middle of an item, and any one item can suffer a
 //! [fault](crate::Fault). If the threads make the same calls in the same order, the seed reproduces
 //! the decisions of the links.
 //!

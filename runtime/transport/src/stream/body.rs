@@ -50,7 +50,7 @@ impl Body {
         self.buffer.as_ref().map_or(self.units.as_ptr().cast(), |buffer| buffer.to)
     }
 
-    /// Returns whether it is in memory of its own, and not in a receive buffer.
+    /// Returns whether the payload is in memory of its own, and not in a receive buffer.
     pub(crate) fn is_own(&self) -> bool {
         self.buffer.is_none()
     }

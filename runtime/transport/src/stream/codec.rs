@@ -77,8 +77,8 @@ pub(crate) const PROBE: usize = 1 << 16;
 /// The longest list of ranks that a wait is about, in bytes.
 pub(crate) const ABOUT: usize = 1 << 10;
 
-/// The number of released frames by which a receiver reports that it has closed the port. It means
-/// all frames, including frames that still arrive.
+/// The number of released frames by which a receiver reports that it has closed the port. With this
+/// number, all frames count as released, including frames that still arrive.
 pub(crate) const CLOSED: u64 = u64::MAX;
 
 /// An item. Frames and bytes are counted from the beginning of the world, for the pair of ranks,
@@ -123,7 +123,7 @@ pub enum Item {
     Goodbye,
     /// All items before a goodbye have arrived.
     Farewell,
-    /// Asks in which wait the receiver is.
+    /// Asks the receiver for the wait that it is in.
     Ask,
     /// The sender waits for this rank of the job, in the wait of this number. The number is 0 if
     /// the sender does not wait.
@@ -260,13 +260,13 @@ impl<O: Out> ItemWriter<'_, O> {
         self.bare(TAG_FAREWELL, 0, 0);
     }
 
-    /// Writes the question in which wait the receiver is.
+    /// Writes the request for the wait that the receiver is in.
     pub(crate) fn ask(&mut self) {
         self.bare(TAG_ASK, 0, 0);
     }
 
-    /// Writes the number of this rank's wait, the rank of the job that it awaits, and what it knows
-    /// of all ranks that the wait is about.
+    /// Writes the number of this rank's wait, the rank of the job that it awaits, and what this
+    /// rank knows of all ranks that the wait is about.
     pub(crate) fn waits(&mut self, number: u64, awaited: u32, about: &[u8], text: &str) {
         let text = cut(text, TEXT);
         let (header, len) = (Header { word: number, extra: awaited, ..Header::default() }, about.len());

@@ -102,9 +102,9 @@ impl Decoder {
         }
     }
 
-    /// Returns the receive buffer of the payload that the decoder has come to, so that all of it
-    /// may be received there, for [`feed_whole`](Self::feed_whole). Returns `None` unless the
-    /// payload has a receive buffer, has this length, and belongs to a fence.
+    /// Returns the receive buffer of the payload that comes next, so that the whole payload may be
+    /// received there, for [`feed_whole`](Self::feed_whole). Returns `None` unless the payload has
+    /// a receive buffer, has this length, and belongs to a fence.
     pub(crate) fn place(&self, len: usize) -> Option<Body> {
         let is_whole = self.have == HEAD
             && self.head.is_frame()

@@ -13,11 +13,11 @@ use std::time::Duration;
 /// core after all wastes at most this time.
 pub(crate) const SPINS: u32 = 256;
 
-/// The number of times that a wait first reads only the notification for which it waits, if every
-/// rank has a core. They last about as long as the ranks of one step are apart in time. After them
-/// each iteration reads everything that may end the wait, in some 150 instructions. Those slow down
-/// a rank on the other thread of the same core, and the wait can end later by the time of one
-/// iteration.
+/// If every rank has a core, a wait first reads only the awaited notification, this number of
+/// times. That takes about as long as the ranks of one step are apart in time. After that, each
+/// iteration reads everything that may end the wait, in some 150 instructions. These instructions
+/// slow down a rank on the other thread of the same core, and the wait can end later by the time of
+/// one iteration.
 pub(crate) const LOOKS: u32 = 64;
 
 /// The number of polls between which a waiting rank then yields its core, before it sleeps. They
@@ -30,9 +30,9 @@ pub(crate) const SLOTS: (usize, usize) = (16, 4096);
 /// The longest time that a rank sleeps at once, so that a long wait can be reported.
 const SLEEP: Duration = Duration::from_secs(1);
 
-/// The fence of a rank that wakes others, between its store and its look for sleeping ranks. It
-/// keeps the compiler from reordering the two. It leaves the processor to [`fence_everywhere`], if
-/// the kernel has promised that for this process.
+/// The fence of a rank that wakes others, between its store and its look for sleeping ranks. This
+/// fence keeps the compiler from reordering the two. If the kernel has promised
+/// [`fence_everywhere`] for this process, that function keeps the processor from reordering them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WakersFence {
     promised: bool,
@@ -63,8 +63,8 @@ pub(crate) fn fence_everywhere() {
 }
 
 /// The place where one thread sleeps and other threads wake it, also threads of other processes.
-/// The kernel identifies it by the address of the word that announces the sleep. Nothing is stored
-/// here.
+/// The kernel identifies the place by the address of the word that announces the sleep. Nothing is
+/// stored here.
 #[derive(Debug, Default)]
 pub(crate) struct Parker(());
 

@@ -2,8 +2,8 @@
 //! first. For the number of connections, and when they are closed again, see
 //! [`room`](crate::tcp::room).
 //!
-//! If both connect at once, the connection of the lower rank is used. The higher rank is notified
-//! of that, and waits for this connection.
+//! If two ranks connect to each other at once, the connection of the lower rank is used. The higher
+//! rank is notified, and waits for this connection.
 
 use std::io::ErrorKind;
 use std::net::TcpStream;

@@ -47,8 +47,8 @@ pub struct Tcp {
     /// many connections.
     few: Vec<u32>,
     incoming: Vec<Incoming>,
-    /// The ranks to which a connection is wanted as soon as there is room, in order. Some may have
-    /// one by now.
+    /// The ranks to which a connection is wanted as soon as there is room, in order. Some of these
+    /// ranks may have a connection by now.
     wanted: VecDeque<u32>,
     /// Whether connections are accepted. They are not while there is no room for a waiting
     /// connection.

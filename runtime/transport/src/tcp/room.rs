@@ -13,8 +13,8 @@
 //! opened as others are closed. Half of the allowed connections are for those that this rank opens;
 //! they wait in a queue. The other half is for those that other ranks open; they wait at the
 //! listener. The least recently used connection is closed first. Two ranks never wait for each
-//! other's room: a receiver reads what a connection was opened for whatever else it does, so every
-//! accepted connection can be closed.
+//! other's room: whatever else a receiver does, it reads the data for which a connection was
+//! opened, so every accepted connection can be closed.
 //!
 //! [`Item::Rest`]: crate::stream::Item::Rest
 
@@ -37,8 +37,8 @@ impl Core<Tcp> {
         (self.carrier.settings.connections / 2).max(1)
     }
 
-    /// Returns how many connections this rank has opened or is opening, and how many others have
-    /// here.
+    /// Returns how many connections this rank has opened or is opening, and how many connections
+    /// other ranks have opened or are opening to this rank.
     fn occupied(&self) -> [usize; 2] {
         let mut occupied = [0, self.carrier.incoming.len()];
         for peer in &self.peers {
@@ -174,13 +174,13 @@ impl Core<Tcp> {
     /// Removes the registration of the connection to `rank`.
     pub(super) fn unregister(&mut self, rank: usize) {
         if let Some(link) = self.peers[rank].link.as_ref().filter(|link| link.watched) {
-            // At the latest, it is removed when it is closed.
+            // If this fails, the socket is removed when it is closed.
             let _: std::io::Result<()> = self.carrier.readiness.remove(&link.stream);
         }
     }
 
-    /// Drops connections that have not proven themselves for a part of this time, if others wait
-    /// for their room.
+    /// Drops connections whose ranks have not proven themselves within a part of this time, if
+    /// other connections wait for room.
     pub(super) fn drop_slow(&mut self, handshake: Duration, now: Instant) {
         for i in (0..self.carrier.incoming.len()).rev() {
             let half = &self.carrier.incoming[i];
@@ -190,7 +190,8 @@ impl Core<Tcp> {
         }
     }
 
-    /// Gives the verdict on connections of ranks whose former connection is closed here by now.
+    /// Gives the verdict on connections of ranks whose former connection this rank has closed by
+    /// now.
     fn decide_proven(&mut self) {
         if self.carrier.incoming.iter().all(|half| half.proven.is_none()) {
             return;

@@ -43,7 +43,7 @@ impl Watched {
     }
 
     /// Begins to watch: loads by the program are seen from now on. The program accesses nothing
-    /// meanwhile. Returns whether they are seen.
+    /// during this call. Returns whether loads are seen.
     pub fn begin(&self) -> bool {
         // SAFETY: the room has a mark for each byte, and nobody else accesses the marks: the
         // program accesses no element meanwhile, so it sets no mark.

@@ -1,9 +1,9 @@
 //! The functions that a build for checking calls before the program loads. LLVM's pass `memprof`
 //! determines their names.
 //!
-//! The pass leaves functions alone whose names begin with `__memprof_`. A function that they call
-//! would call them again when it loads. So they call nothing that loads from memory other than the
-//! stack, whatever the optimisation and the inlining.
+//! The pass leaves functions alone whose names begin with `__memprof_`. If one of them called any
+//! other function, the loads of that function would call the hooks again. So the hooks call nothing
+//! that loads from memory other than the stack, whatever the optimisation and the inlining.
 
 use super::pages::PAGE;
 use std::arch::asm;
@@ -23,7 +23,7 @@ pub(super) static FIRST: AtomicUsize = AtomicUsize::new(NOWHERE);
 // Marks are mapped in whole pages, like the memory that they are for.
 const _: () = assert!(LEN.is_multiple_of(PAGE));
 
-/// Returns the mark of the byte at this address, if the area has it.
+/// Returns the mark of the byte at this address, if the address is in the area.
 #[inline(always)]
 fn mark(address: usize) -> Option<*mut u8> {
     let first: usize;
@@ -54,8 +54,8 @@ extern "C" fn __memprof_load(address: usize) {
     }
 }
 
-/// Does nothing, because comparing finds what the program stores. The pass calls this for atomic
-/// changes, even if it leaves other stores alone.
+/// Does nothing, because stores by the program are found by comparing contents. The pass calls this
+/// for atomic changes, even if it leaves other stores alone.
 #[unsafe(no_mangle)]
 extern "C" fn __memprof_store(_address: usize) {}
 
@@ -87,7 +87,7 @@ unsafe extern "C" fn __memprof_memset(to: *mut u8, byte: i32, len: usize) -> *mu
 #[repr(C, packed)]
 struct Word(u64);
 
-/// Returns how many of the first bytes are equal.
+/// Returns how many leading bytes are equal.
 #[inline(always)]
 unsafe fn equal(a: *const u8, b: *const u8, len: usize) -> usize {
     let mut at = 0;

@@ -7,13 +7,13 @@
 //! - In a build for checking (`--cfg fencepost_loads`), the compiler puts a call before each load
 //!   of the program, and `hooks` marks what is loaded from the `compiled` windows.
 //! - In any other build, the second mapping is `protected` while loads are watched. Each access
-//!   raises SIGSEGV, is noted if it is a load, and is made alone with the pages open ([`signals`]).
-//!   The handlers read a [`table`] of fixed size.
+//!   raises SIGSEGV and is noted if it is a load. The access is then executed in a single step,
+//!   with the pages open ([`signals`]). The handlers read a [`table`] of fixed size.
 //!
 //! Protected memory has these limits:
 //!
-//! - A system call that is given such memory fails with EFAULT, and raises no signal. Calls of this
-//!   crate that may be given it are repeated after [`open`].
+//! - A system call that is given such memory fails with EFAULT, and raises no signal. System calls
+//!   of this crate that may be given such memory are repeated after [`open`].
 //! - If an instruction repeats itself, such as one of a long copy, all its loads are noted, and its
 //!   pages stay open.
 //! - While a thread makes its access alone, other threads access the same two pages unseen.

@@ -41,7 +41,8 @@ impl Watched {
     }
 
     /// Begins to watch: loads by the program are seen from now on, unless the signals no longer
-    /// reach the handlers. The program accesses nothing meanwhile. Returns whether they are seen.
+    /// reach the handlers. The program accesses nothing during this call. Returns whether loads are
+    /// seen.
     pub fn begin(&self) -> bool {
         self.loaded.iter().for_each(|bits| bits.store(0, Ordering::Relaxed));
         let are_ours = signals::are_ours();

@@ -1,5 +1,5 @@
-//! The handlers of SIGSEGV and SIGTRAP. An access that is refused is made alone, with its pages
-//! open, by a step of the processor over one instruction.
+//! The handlers of SIGSEGV and SIGTRAP. A refused access is executed alone, with its pages open, by
+//! a single step of the processor over its instruction.
 //!
 //! The handlers call only what POSIX allows in handlers: system calls, and loads and stores of
 //! atomics.
@@ -19,7 +19,7 @@ const WRITES: i64 = 2;
 /// The processor's flag for a trap after the next instruction.
 const STEP: i64 = 1 << 8;
 
-/// The processor's flag for repeating instructions that go down.
+/// The processor's flag for repeating instructions that go from high to low addresses.
 const BACKWARD: i64 = 1 << 10;
 
 /// The handlers that were there before.
@@ -31,7 +31,7 @@ fn installed(signal: c_int) -> Option<sigaction> {
     let mut action = MaybeUninit::uninit();
     // SAFETY: it writes what is installed, and changes nothing.
     let known = unsafe { sigaction(signal, null(), action.as_mut_ptr()) };
-    // SAFETY: it was written, if so.
+    // SAFETY: if the call succeeded, it has written the action.
     (known == 0).then(|| unsafe { action.assume_init() })
 }
 
@@ -100,7 +100,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void
         let is_blocked = unsafe { libc::sigismember(&saved.uc_sigmask, libc::SIGTRAP) } != 0;
         let registers = &mut saved.uc_mcontext.gregs;
         let loads = registers[libc::REG_ERR as usize] & WRITES == 0;
-        // SAFETY: the thread was about to make an instruction.
+        // SAFETY: the thread was about to execute an instruction.
         let repeated = unsafe { repeated(registers) };
         let end = address.saturating_add(repeated.unwrap_or(1));
         match table::refused(address..end, loads, !is_blocked && repeated.is_none()) {

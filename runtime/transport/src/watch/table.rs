@@ -17,7 +17,7 @@ const MOST: usize = 1024;
 const STEPS: usize = 256;
 
 static SLOTS: [Slot; MOST] = [const { Slot::new() }; MOST];
-/// The number of slots at the front that include all that were ever taken.
+/// All slots that were ever taken are among this number of slots at the front.
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// Held while slots are taken or given back, and while some are opened for a system call. A handler
 /// never takes it.
@@ -162,8 +162,8 @@ impl Slot {
 
     /// Protects the pages.
     pub(super) fn arm(&self) {
-        // Set before protecting. If another thread opens the pages meanwhile, they stay open, or
-        // the first access of each opens it.
+        // Set before protecting. If another thread opens the pages meanwhile, each page stays open,
+        // or the first access to the page opens it.
         self.armed.store(true, Ordering::Relaxed);
         protect(self.pages(), MprotectFlags::empty());
     }
@@ -200,7 +200,7 @@ impl Slot {
 
 /// What a handler has to do about an access that was refused.
 pub(super) enum Refused {
-    /// The pages are open. Make the access alone, and then call [`stepped`].
+    /// The pages are open. The handler lets the access execute alone, and then calls [`stepped`].
     Step,
     /// The pages are open, and stay open.
     Opened,
@@ -208,8 +208,8 @@ pub(super) enum Refused {
     Elsewhere,
 }
 
-/// Handles an access of this thread to `addresses`; the first is protected. If that memory is
-/// watched, opens it, and notes the elements there if the access `loads`.
+/// Handles an access of this thread to `addresses`. The first of these addresses is protected. If
+/// that memory is watched, opens it, and notes the elements there if the access `loads`.
 pub(super) fn refused(addresses: Range<usize>, loads: bool, can_step: bool) -> Refused {
     let is_hit = |(_, slot): &(usize, &Slot)| slot.holds(addresses.start);
     let Some((at, slot)) = used().iter().enumerate().find(is_hit) else {

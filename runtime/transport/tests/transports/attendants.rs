@@ -69,7 +69,7 @@ fn answer(end: &mut Endpoint, from: usize) -> Result<(Header, Vec<u8>), Lost> {
     take_on(end, from, ANSWERS)
 }
 
-/// Computes until `all` other ranks have finished, and calls nothing of the endpoint.
+/// Computes until `all` other ranks have finished, without a call to the endpoint.
 fn compute_until(done: &AtomicUsize, all: usize) {
     while done.load(Ordering::Acquire) < all {
         spin_loop();

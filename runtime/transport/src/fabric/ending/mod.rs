@@ -13,8 +13,9 @@
 //!   the connection.
 //! - **It waits only for ranks that can still answer.** A rank that has died, that sent a goodbye,
 //!   or that cannot be reached any more gets nothing. A rank cannot be reached if its listener
-//!   refuses a connection, or if a connection ended without an agreement. Its launcher will report
-//!   why. The bytes that this rank has written for it are void, whatever that report contains.
+//!   refuses a connection, or if a connection ended without an agreement. The launcher of such a
+//!   rank will report the reason. The bytes that this rank has written for such a rank are void,
+//!   whatever that report contains.
 //!
 //! A connectionless carrier cannot see that a rank has ended, and delivers nothing to one that has.
 //! With such a carrier, every rank sends a goodbye to each other rank and also waits for the
@@ -56,7 +57,7 @@ pub(super) struct Facts {
     pub(super) awaits_goodbye: bool,
 }
 
-/// The next step that a rank which ends takes for another one.
+/// The next step that an ending rank takes towards one other rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
     Connect,
@@ -67,7 +68,7 @@ pub(super) enum Next {
 }
 
 impl Facts {
-    /// Returns what a rank that ends does next for the other rank, which these facts describe.
+    /// Returns what an ending rank does next towards the other rank, which these facts describe.
     pub(super) fn next(self) -> Next {
         match self.link {
             Link::None if self.wants_connection && !self.is_gone => Next::Connect,

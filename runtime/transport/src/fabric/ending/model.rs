@@ -43,12 +43,12 @@ struct Rank {
     /// Its process has ended, so nobody listens.
     ended: bool,
     side: Side,
-    /// The items that are written but not at the socket yet, and the number of them that need no
-    /// connection of their own.
+    /// The items that are written but not at the socket yet, and the number of these items that
+    /// need no connection of their own.
     out: Vec<Item>,
     deferred: usize,
-    /// The number of them that are still sent on this connection, once this rank has begun to close
-    /// it.
+    /// The number of items of `out` that are still sent on this connection, once this rank has
+    /// begun to close the connection.
     last: Option<usize>,
     /// The items on their way to this rank, and whether the other rank has closed the connection
     /// after them.
@@ -385,7 +385,8 @@ fn stuck(posts: [u8; 2], rules: Rules) -> (Option<Vec<String>>, usize) {
     let first = [Rank::new(posts[0], posts[1]), Rank::new(posts[1], posts[0])];
     let mut numbers = BTreeMap::from([(first.clone(), 0)]);
     let mut states = vec![first];
-    // For each state, the state and the step that it was found by, and all states that lead to it.
+    // For each state: the state and the step from which it was found, and all states that lead to
+    // it.
     let mut found_by: Vec<Option<(usize, String)>> = vec![None];
     let mut before: Vec<Vec<usize>> = vec![Vec::new()];
     let mut at = 0;

@@ -33,8 +33,9 @@ fn take(end: &mut LocalEnd) -> Frame {
     }
 }
 
-/// Sends `frames` frames, each with a payload of its own and at most `ahead` of the release. The
-/// frames that are sent ahead fill rings of one and two slots, so the queue wraps around and grows.
+/// Sends `frames` frames, each with a payload of its own. At most `ahead` frames are unreleased at
+/// a time. The frames that are sent ahead fill rings of one and two slots, so the queue wraps
+/// around and grows.
 fn stream(frames: u64, ahead: u64) {
     let payloads: Arc<Vec<Payload>> = Arc::new((0..frames).map(UnsafeCell::new).collect());
     let (mut sender, mut reader) = pair();

@@ -5,12 +5,12 @@
 //! A rank runs its program up to the first step that would wait. It reads and writes all elements
 //! that it keeps by the planner's [`Kept`], and runs the rest. Every element is a cell of loom's.
 //! So if an element is kept and the other rank touches it, loom reports a causality violation. To
-//! show this, this rank also keeps one of the elements that the other rank touches, each of them in
-//! turn.
+//! show this, further models let the rank also use one element that the other rank touches, each
+//! such element in turn.
 //!
 //! If ranks exchange messages, each rank touches only its own windows, in the order of its own
-//! program. An element too many is then not a race, but its value depends on the order of the
-//! ranks.
+//! program. Using an element too many is then not a race, but the value of that element depends on
+//! the order of the ranks.
 
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Delta, Id, Rank, WindowId};
