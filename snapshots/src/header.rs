@@ -38,7 +38,8 @@ pub(crate) struct Header {
 }
 
 /// Returns NumPy's type string of an element in the memory of a little-endian machine.
-/// An element that is not a number is a NumPy void, which is its bytes.
+/// For an element that is not a number, it is the string of a NumPy void of the same size, such as
+/// `|V24`.
 pub(crate) fn descr<T: Element>() -> String {
     let id = TypeId::of::<T>();
     macro_rules! among {
@@ -170,7 +171,7 @@ fn unknown_element(given: &str) -> String {
     )
 }
 
-/// Returns the type string of elements in the form of [`descr`], and their size.
+/// Returns the type string of `dtype`, as [`descr`] writes it, and the size of an element in bytes.
 fn element(dtype: &DType) -> Result<(String, usize), String> {
     let refused = || unknown_element(dtype.descr().trim_matches('\''));
     let DType::Plain(plain) = dtype else { return Err(refused()) };

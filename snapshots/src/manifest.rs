@@ -398,7 +398,7 @@ mod tests {
         }
     }
 
-    /// If the golden file changes, the format has changed, and files of older releases must still be
+    /// If the golden file changes, the format has changed. Files of older releases must still be
     /// read.
     #[test]
     fn the_text_of_a_manifest_is_as_documented_and_is_read_back() {

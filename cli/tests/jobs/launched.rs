@@ -208,7 +208,7 @@ pub fn process(pid: &str) -> OwnedFd {
     pidfd_open(pid, PidfdFlags::empty()).expect("it is there")
 }
 
-/// Wait until a process has ended.
+/// Waits until a process has ended.
 pub fn await_end(process: &OwnedFd) {
     let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
     let mut fds = [PollFd::new(process, PollFlags::IN)];

@@ -85,7 +85,7 @@ pub fn hosts() {
         ended(&[0], set, &["settings"])[0].expect(0);
     }
     // Ranks of a host that cannot share memory use TCP. If no other host has several ranks, all
-    // ranks do.
+    // ranks use TCP.
     for (hosts, placement) in [(&[0, 0, 1][..], "Apart"), (&[0, 0, 1, 1, 2], "Apart")] {
         for rank in limited(hosts) {
             let expected = format!("placed {placement}\nmet {}\n", hosts.len());

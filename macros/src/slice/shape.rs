@@ -59,7 +59,7 @@ pub fn lists(superstep: &Superstep) -> BTreeSet<String> {
 struct Bindings {
     /// The names that are bound to a list somewhere, by its type.
     lists: BTreeSet<String>,
-    /// The names that are bound to a value without a declared type, and the value.
+    /// For each binding without a declared type, its names and the value that they are bound to.
     values: Vec<(Vec<String>, Expr)>,
     /// The names that are bound somewhere to something that is not visibly a list.
     others: BTreeSet<String>,

@@ -59,8 +59,9 @@ struct Costs<const D: usize> {
     cells: u64,
     /// The number of cells of a band with which the steps take the least time.
     bands: [usize; D],
-    /// The time that the steps take for rows, and the time for which cells wait for memory.
+    /// The overhead of visiting rows, in addition to their cells.
     rows: Nanos,
+    /// The time for which cells wait for caches or memory.
     memory: Nanos,
 }
 

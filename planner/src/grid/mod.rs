@@ -470,8 +470,9 @@ impl<const D: usize> Block<D> {
         if self.pads && cells.is_multiple_of(UNLUCKY) { cells + PADDING } else { cells }
     }
 
-    /// Returns, in the local storage of the rank at `coords`, the `count` cells of each dimension
-    /// from cell `first` on, halo included.
+    /// Returns the cells from `first` on, `count` in each dimension, as a datatype of the local
+    /// storage of the rank at `coords`. `first` is counted from the start of the storage, so it
+    /// includes the halo.
     fn cells_at(&self, coords: [usize; D], first: [usize; D], count: [usize; D]) -> Datatype {
         let strides = self.strides_at(coords);
         let offset: usize = (0..D).map(|d| first[d] * strides[d]).sum();

@@ -128,8 +128,7 @@ mod tests {
             u.put([3]).to(peer, 2)?;
             let waits = |target| u.core().outbox(target, |outbox| outbox.records.len());
             assert_eq!(waits(peer), 2, "the first one has left");
-            // The earlier frames were not sent. The fence reports their number, so the peer refuses
-            // it, and the error names the peer.
+            // The counter claims more early frames than were sent, so the peer refuses the fence.
             u.fence().unwrap_err();
             Ok(())
         });

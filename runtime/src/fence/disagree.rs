@@ -15,7 +15,7 @@ use fencepost_transport::{Channels, Lost, Notify, Port, Topology};
 /// The fault of a rank that sent a frame of no exchange.
 const STRAY: &str = "it sent a frame that belongs to no epoch";
 /// The fault of a rank whose reason is shorter than the header of a reason.
-const SHORT: &str = "it sent a reason of too few bytes";
+const SHORT: &str = "its report of why the fence failed is too short";
 
 /// Returns the disagreement of two ranks whose numbers of calls or digests of prepared runs differ.
 #[cold]

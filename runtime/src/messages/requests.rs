@@ -152,8 +152,8 @@ pub(crate) fn cancel(
 
 /// Forgets a send or a receive, without waiting. Returns whether no rank accesses its elements any
 /// more. This is true for a receive, whose room only this rank writes, unless its elements are in
-/// transit. Elements in transit still land, because the sender waits for the confirmation of their
-/// arrival.
+/// transit. Elements in transit must still land in the room, because the sender waits until this
+/// rank confirms their arrival.
 pub(crate) fn give_up(world: &WorldCore, begun: &Begun) -> bool {
     match begun {
         _ if begun.completion().is_complete() && !begun.is_lost() => true,

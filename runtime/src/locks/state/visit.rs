@@ -359,7 +359,8 @@ impl How for Alone {
             Action::CompareAndSwap => {
                 for (place, element) in wide.remote.element_iter().enumerate() {
                     let range = place * size..(place + 1) * size;
-                    // SAFETY: an element of the part.
+                    // SAFETY: the list is within the part, so these `size` bytes are one of its
+                    // elements. As above, no other rank accesses them now.
                     let at =
                         unsafe { std::slice::from_raw_parts_mut(base.add(element as usize * size), size) };
                     found.extend_from_slice(at);

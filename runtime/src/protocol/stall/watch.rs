@@ -46,8 +46,8 @@ pub(crate) enum Awaited<'a> {
 
 /// The queue of a lock that this rank waits in.
 pub(crate) trait LockQueue {
-    /// Returns the rank that this rank waits for: the rank that holds the lock and does not leave
-    /// the lock on its own, if there is such a rank.
+    /// Returns the rank that holds the lock that this rank waits for. Returns `None` if no rank is
+    /// known to hold it, or if the lock is only ever held for a moment.
     fn holder(&self) -> Option<usize>;
 
     /// Describes a rank that holds the lock: the line at which it took the lock, and the ranks that

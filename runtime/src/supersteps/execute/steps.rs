@@ -396,7 +396,7 @@ unsafe fn pack(locals: &[u8], windows: &[&WindowCore], from: &Where, count: usiz
 /// Combines a part with elements that are in a buffer.
 ///
 /// # Safety
-/// As [`pack`]; `into` is within what was packed at `to`, and the operator takes the element.
+/// As [`pack`]; `into` is within what was packed at `to`, and `op` is defined for the element.
 #[inline(always)]
 unsafe fn combine(
     locals: &[u8],

@@ -84,7 +84,7 @@ pub(super) struct Outbound {
     pub(super) elsewhere: u64,
     /// The word of this rank's superstep, as last reported to the other rank.
     reported: u64,
-    /// Whether nothing was sent to the rank since releases were last reported.
+    /// Whether nothing was sent to the rank since this rank last released a frame of the rank.
     pub(super) silent: bool,
 }
 

@@ -50,7 +50,8 @@ pub trait Backend {
     ) -> io::Result<*const u8>;
 
     /// Frees the copies that [`make_readable`](Self::make_readable) has made for released frames.
-    /// `released` is called with the rank, the port and the number of each such frame.
+    /// Calls `released` with the rank, the port and the number of each copied frame, and frees the
+    /// copy if it returns `true`.
     fn free_copies(&mut self, released: impl FnMut(usize, Port, u64) -> bool) {
         let _ = released;
     }

@@ -100,7 +100,8 @@ impl SimConfig {
         Some((header, bytes))
     }
 
-    /// Returns a notification as tests change it.
+    /// Applies the test's change, if there is one, to a notification on `way`, and returns the
+    /// notification.
     #[cfg(feature = "testing")]
     pub(crate) fn tampered_notification(
         &self,

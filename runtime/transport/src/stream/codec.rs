@@ -222,12 +222,13 @@ impl<O: Out> ItemWriter<'_, O> {
         self.head_of(TAG_WANT, port, Header { word: bytes, ..Header::default() }, 0, 0);
     }
 
-    /// Writes which superstep was entered, after `frames` frames.
+    /// Writes the superstep that this rank has entered, and the number of frames that it has posted
+    /// to the receiver so far.
     pub(crate) fn announce(&mut self, word: u64, frames: u64) {
         self.bare(TAG_ANNOUNCE, word, frames);
     }
 
-    /// Writes how this rank has left, after `frames` frames.
+    /// Writes how this rank has left, and the number of frames that it has posted to the receiver.
     pub(crate) fn left(&mut self, how: &Leave, frames: u64) {
         let (kind, text) = match how {
             Leave::Finished => (0, ""),
