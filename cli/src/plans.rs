@@ -100,7 +100,7 @@ pub fn open(path: &Path) -> Result<Compiled, String> {
     Compiled::open(path).map_err(|error| error.message().to_owned())
 }
 
-/// What a command is about: the file of a plan, or recipes with the program that compiles them.
+/// The subject of a command: the file of a plan, or recipes with the program that compiles them.
 #[derive(Args)]
 pub struct Subject {
     /// How long the program may take until it enters a world, or off for no limit

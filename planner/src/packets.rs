@@ -38,11 +38,12 @@ impl Packets {
         let follows = self.peer.replace(peer) == Some(peer);
         (self.frames, self.bytes) = if follows { (self.frames + 1, self.bytes) } else { (1, 0) };
         let is_full = payload > PACKED || self.bytes + HEAD + payload > PACKET;
-        // Nothing is added to a packet after a long payload.
-        self.bytes = match is_full {
-            true if payload > PACKED => PACKET,
-            true => HEAD + payload,
-            false => self.bytes + HEAD + payload,
+        self.bytes = if payload > PACKED {
+            PACKET // no frame is added after a long payload
+        } else if is_full {
+            HEAD + payload
+        } else {
+            self.bytes + HEAD + payload
         };
         follows && !is_full && self.frames != REPORTED
     }

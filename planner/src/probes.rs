@@ -216,7 +216,7 @@ impl Figure {
             Figure::Packets => Datatype::run(0..PACKETS * PACKET),
             Figure::Lines => Datatype::run(0..LINES),
             Figure::Bytes | Figure::DirectBytes => Datatype::run(0..SECTION),
-            // Half of the square of each number visits every element of a power of two once.
+            // The triangular numbers visit each element once, since their number is a power of two.
             Figure::Listed => {
                 Datatype::elements((0..LISTED).map(|i| i * (i + 1) / 2 % LISTED)).expect("few elements")
             }
