@@ -346,7 +346,8 @@ fn patterns(ranks: u32, figure: Figure, to: impl Fn(u32, usize) -> Option<u32>) 
 /// Returns the machine for which each of these probes is predicted to take its measured time. All
 /// figures that the probes do not determine are those of `machine`. If times contradict one
 /// another, a figure keeps a sixteenth of its previous value. Figures that are all 0 start from
-/// those of [`Machine::default`].
+/// those of [`Machine::default`]. If no ranks share memory, the time per byte is divided between the
+/// network and moving in the same ratio as before.
 pub fn fitted(machine: &Machine, measured: &[(Probe, Nanos)]) -> Machine {
     let mut machine = *machine;
     (0..3).for_each(|_| fit(&mut machine, measured));
@@ -570,9 +571,14 @@ mod tests {
                 (probe, time)
             }).collect();
             let found = fitted(&before, &measured);
+            // If too little of the time per byte between hosts is for moving, no factor for short
+            // sections makes them as fast as they are.
+            let is_least = found.moving.short <= LEAST * before.moving.short;
             for (probe, time) in &measured {
                 let found = probe.predicted(&found).0;
-                prop_assert!((found / time.0 - 1.0).abs() < 0.01, "{probe}: {found} for {time}");
+                let is_limited = probe.figure == Figure::ShortBytes && !probe.shared && is_least;
+                let is_as_measured = (found / time.0 - 1.0).abs() < 0.01 || is_limited && found > time.0;
+                prop_assert!(is_as_measured, "{probe}: {found} for {time}");
             }
         }
     }
