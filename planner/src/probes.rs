@@ -216,7 +216,7 @@ impl Figure {
             Figure::Packets => Datatype::run(0..PACKETS * PACKET),
             Figure::Lines => Datatype::run(0..LINES),
             Figure::Bytes | Figure::DirectBytes => Datatype::run(0..SECTION),
-            // The triangular numbers visit each element once, since their number is a power of two.
+            // The triangular numbers visit each element once, as their number is a power of two.
             Figure::Listed => {
                 Datatype::elements((0..LISTED).map(|i| i * (i + 1) / 2 % LISTED)).expect("few elements")
             }
@@ -346,8 +346,8 @@ fn patterns(ranks: u32, figure: Figure, to: impl Fn(u32, usize) -> Option<u32>) 
 /// Returns the machine for which each of these probes is predicted to take its measured time. All
 /// figures that the probes do not determine are those of `machine`. If times contradict one
 /// another, a figure keeps a sixteenth of its previous value. Figures that are all 0 start from
-/// those of [`Machine::default`]. If no ranks share memory, the time per byte is divided between the
-/// network and moving in the same ratio as before.
+/// those of [`Machine::default`]. If no ranks share memory, the time per byte is divided between
+/// the network and moving in the same ratio as before.
 pub fn fitted(machine: &Machine, measured: &[(Probe, Nanos)]) -> Machine {
     let mut machine = *machine;
     (0..3).for_each(|_| fit(&mut machine, measured));
