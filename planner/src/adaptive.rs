@@ -30,6 +30,11 @@
 //! processes the list is sent; mode auto sends the list if it costs less than the intermediate
 //! copy.
 //!
+//! **Which elements follow the census** ([`follows_census`]) matters between ranks that exchange
+//! messages. Elements that come before their target knows that all ranks agree are kept there, and
+//! copied to its window later. Long elements are therefore sent after the census, which costs one
+//! latency.
+//!
 //! **Source** The numbers are those of [`Machine`], whose default documents how they were measured.
 //! The choice between a copy and a rendezvous is that of eager and rendezvous protocols: W. Gropp,
 //! E. Lusk, *A high-performance MPI implementation on a shared-memory vector supercomputer*,
@@ -170,6 +175,14 @@ pub const LISTED: usize = 64;
 /// packing. The list costs twice as much as a wait for a reader.
 pub fn listing_pays(bytes: u64, machine: &Machine) -> bool {
     machine.moving.pack * bytes as f64 > 2.0 * machine.entry_and_done().0
+}
+
+/// Returns whether it pays to send `bytes` bytes of elements after the census of a fence, to a rank
+/// that exchanges messages with this one. That saves unpacking them, and costs one latency and the
+/// overhead of one more frame at each end.
+pub fn follows_census(bytes: u64, machine: &Machine) -> bool {
+    let Machine { network, moving, .. } = machine;
+    moving.unpack * bytes as f64 > network.latency + 2.0 * network.overhead
 }
 
 /// Returns whether a get of `mode` between ranks that reach each other's memory is written to its

@@ -20,7 +20,7 @@ use fencepost::{Census, Datatype, Machine, Mode, Options, Placement, TransportKi
 use fencepost_planner::ir::pattern::{Local, Patterns, Sync};
 use fencepost_planner::units::Bytes;
 use fencepost_tests_support::cases::cases;
-use fencepost_tests_worlds::play::{Variant, play};
+use fencepost_tests_worlds::play::{Variant, play, world};
 use fencepost_tests_worlds::program::{self, Epoch, Program, RawProgram, raw_program};
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -186,12 +186,13 @@ fn agrees(
         };
         let variants = variants(&program, placements, seed, replays)?;
         let census = Census::ALL[(seed >> 19) as usize % 3];
-        let found = play(&program, &transport, census, &variants)
+        let follows = seed >> 23 & 1 == 1;
+        let found = play(&program, &world(program.ranks, &transport, census, follows), &variants)
             .map_err(|error| TestCaseError::fail(format!("{transport:?}, {census}: {error:?}\n{program}")))?;
         for (variant, found) in variants.iter().zip(&found) {
             prop_assert!(
                 *found == expected,
-                "{transport:?}, {census}, {}: {}\n{program}",
+                "{transport:?}, {census}, {}, elements follow: {follows}: {}\n{program}",
                 variant.name,
                 program::first_difference(&expected, found)
             );
@@ -315,7 +316,9 @@ fn programs_of_long_runs_do_by_messages_what_the_reference_does() {
                 prepared("prepared", &Options::default())?,
                 prepared("prepared in an odd way", &odd)?,
             ];
-            let found = play(&program, &transport, Census::ALL[(seed >> 19) as usize % 3], &variants)
+            let census = Census::ALL[seed as usize / 5 % 3];
+            let world = world(program.ranks, &transport, census, seed as usize / 15 % 2 == 1);
+            let found = play(&program, &world, &variants)
                 .map_err(|error| TestCaseError::fail(format!("{transport:?}: {error:?}\n{small}")))?;
             for (variant, found) in variants.iter().zip(&found) {
                 prop_assert!(*found == expected, "{transport:?}, {}, {odd:?}\n{small}", variant.name);

@@ -9,7 +9,7 @@ use fencepost::{
 use fencepost_planner::ids::OperationId;
 use fencepost_tests_reference as reference;
 use fencepost_tests_support::cases::cases;
-use fencepost_tests_worlds::play::{Variant, play};
+use fencepost_tests_worlds::play::{Variant, play, world};
 use fencepost_tests_worlds::program::{Outcome, Program, RawProgram, raw_program};
 use fencepost_tests_worlds::transports::transports;
 use proptest::prelude::*;
@@ -59,7 +59,9 @@ fn agrees(raw: &RawProgram, seed: u64) -> std::result::Result<(), TestCaseError>
                 .map_err(|error| TestCaseError::fail(format!("{mode}: {error}\n{program}")))?;
             variants.push(Variant { prepared: vec![Some(Arc::new(schedule))], ..relaxed(mode.to_string()) });
         }
-        let found = play(&program, &transport, Census::ALL[(seed >> 4) as usize % 3], &variants)
+        let world =
+            world(program.ranks, &transport, Census::ALL[(seed >> 4) as usize % 3], seed >> 9 & 1 == 1);
+        let found = play(&program, &world, &variants)
             .map_err(|error| TestCaseError::fail(format!("{transport:?}: {error:?}\n{program}")))?;
         for (variant, found) in variants.iter().zip(&found) {
             allowed(&program, found, &format!("{transport:?}, {}", variant.name))?;

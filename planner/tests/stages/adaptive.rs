@@ -5,7 +5,8 @@
 //! before keeping it.
 
 use fencepost_planner::adaptive::{
-    Departure, Observed, Rendezvous, Section, lands_in_place, listing_pays, predict, run_bytes,
+    Departure, Observed, Rendezvous, Section, follows_census, lands_in_place, listing_pays, predict,
+    run_bytes,
 };
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Mode;
@@ -121,6 +122,13 @@ fn a_list_of_gets_is_sent_where_it_costs_less_than_a_copy_more() {
         [0, 1600, 1601, 1 << 30].map(|bytes| listing_pays(bytes, &machine)),
         [false, false, true, true]
     );
+}
+
+#[test]
+fn elements_follow_the_census_where_a_copy_costs_more_than_a_latency() {
+    let mut machine = Machine::default();
+    (machine.network.latency, machine.network.overhead, machine.moving.unpack) = (300.0, 100.0, 0.5);
+    assert_eq!([0, 1000, 1001].map(|bytes| follows_census(bytes, &machine)), [false, false, true]);
 }
 
 #[test]

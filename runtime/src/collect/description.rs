@@ -2,6 +2,7 @@
 
 use crate::collect::limits::most_operations;
 use crate::collect::outbox::{DatatypeOperation, DatatypeSource, Outbox};
+use crate::kernel::copies::count_copied;
 use bytemuck::{CheckedBitPattern, NoUninit};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Mode;
@@ -16,9 +17,11 @@ pub(crate) struct FrameHead {
     pub(crate) slot: u8,
     /// Whether the description is the one in that slot, and is left out.
     pub(crate) same: bool,
-    /// Whether the elements of datatype operations came in the preceding frame.
+    /// Whether the elements of datatype operations are in a frame of their own: the preceding one,
+    /// unless they follow.
     pub(crate) lent: bool,
-    pub(crate) zero: u8,
+    /// Whether that frame follows the census.
+    pub(crate) follows: bool,
     pub(crate) records: u32,
     /// The length of the description in bytes.
     pub(crate) described: u64,
@@ -107,7 +110,7 @@ pub(crate) fn describe_by(
 }
 
 /// Ends a frame: appends the elements and writes the head, with the counts. The elements of
-/// datatype operations are left out if they were `lent` in the preceding frame. Returns the length
+/// datatype operations are left out if they are `lent`, in a frame of their own. Returns the length
 /// of the description in bytes.
 pub(crate) fn fill(frame: &mut Vec<u8>, outbox: &Outbox, head: FrameHead) -> usize {
     let described = frame.len() - HEAD;
@@ -115,6 +118,7 @@ pub(crate) fn fill(frame: &mut Vec<u8>, outbox: &Outbox, head: FrameHead) -> usi
     frame[..HEAD].copy_from_slice(bytemuck::bytes_of(&head));
     words(frame, outbox.records.iter().map(|record| record.value));
     if !head.lent {
+        count_copied(outbox.bytes.len());
         frame.extend_from_slice(&outbox.bytes);
     }
     described
@@ -140,7 +144,7 @@ pub(crate) fn parts(payload: &[u8]) -> Option<Parts<'_>> {
     let mut payload = Reader(payload);
     let head: FrameHead = payload.take()?;
     let description = payload.bytes(head.described)?;
-    (head.zero == 0).then_some(Parts { head, description, values: payload.0 })
+    (head.lent || !head.follows).then_some(Parts { head, description, values: payload.0 })
 }
 
 pub(crate) fn read_description(into: &mut Description, bytes: &[u8]) -> Option<()> {

@@ -8,6 +8,7 @@
 
 use crate::collect::log::Log;
 use crate::collect::operation::WindowKey;
+use crate::kernel::copies::count_copied;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Mode};
@@ -288,6 +289,7 @@ impl Outbox {
         let more = len.checked_add(gap).filter(|&more| self.bytes.reserve(more))?;
         let (before, elements) = self.bytes.append(more).split_at_mut(gap);
         before.fill(0);
+        count_copied(len);
         Some((at, elements))
     }
 

@@ -11,7 +11,8 @@
 //! [piggybacked](crate::census::state::rides) on them. If memory is reached, records are in the
 //! notification itself, or at the address that it gives. If values are shared, the reader takes
 //! other operations from the sender's outbox. Between other ranks, operations travel in frames
-//! before the notification, and the notification contains their count. If conflicts are checked, an
+//! before the notification, and the notification contains their count. Long elements of these
+//! operations [follow] the census. If conflicts are checked, an
 //! exchange of the calls comes first ([`check`]). A fence that has only records to send takes the
 //! short path of [`straight`], which is the same fence. Then, on each rank:
 //!
@@ -91,6 +92,7 @@ mod apply;
 mod asserted;
 mod checked;
 mod disagree;
+mod follow;
 mod gets;
 mod meet;
 mod notifications;
@@ -410,8 +412,10 @@ impl Fence<'_> {
             return Ok(reads);
         }
         let staged = gets && (!self.listed || reads.first || without(Wait::Entry));
-        let copied =
-            received.and_then(|()| self.touch(reads)).and_then(|()| self.take_in(word, staged, reads));
+        let copied = received
+            .and_then(|()| self.exchange_following(word, &all))
+            .and_then(|()| self.touch(reads))
+            .and_then(|()| self.take_in(word, staged, reads));
         let copied = match copied {
             Ok(copied) => copied,
             Err(error) => {
@@ -504,6 +508,9 @@ impl Fence<'_> {
         let mut flags = self.behind_it() | if failed { FAILED } else { 0 };
         if !direct {
             self.begin_rides();
+        }
+        for window in self.windows.iter().filter(|window| window.peers.far) {
+            window.fence.remembered.borrow_mut().owed.clear();
         }
         let others = self.ranks_with_drafts(flags).filter(|&to| to != me);
         for to in others.clone() {

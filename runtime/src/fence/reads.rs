@@ -33,7 +33,7 @@ use std::cell::Cell;
 
 /// The number of comparisons after which a rank stops comparing, and waits for its readers before
 /// it writes.
-const COMPARISONS: usize = 4096;
+pub(super) const COMPARISONS: usize = 4096;
 
 /// How this rank and other ranks read each other's memory in a fence.
 #[derive(Clone, Copy, Default)]
@@ -87,6 +87,13 @@ impl Fence<'_> {
             self.note_riders();
         }
         let left = Cell::new(COMPARISONS);
+        self.is_any_read(|window, read| self.written(window, read, None, &left))
+    }
+
+    /// Returns whether others read elements of this rank that pass `test`, as far as these elements
+    /// are known: sections that this rank exposes, and gets that arrived or are listed.
+    pub(super) fn is_any_read(&self, test: impl Fn(&WindowCore, &Datatype) -> bool) -> bool {
+        let me = self.world.rank;
         self.windows.iter().any(|window| {
             let set = window.filling.set.get();
             (0..self.world.size).any(|other| {
@@ -98,7 +105,7 @@ impl Fence<'_> {
                     }
                     _ => None,
                 });
-                if exposed.any(|(window, read)| self.written(window, read, &left)) {
+                if exposed.any(|(window, read)| test(window, read)) {
                     return true;
                 }
                 let Some(region) = &window.peers[other].region else {
@@ -108,8 +115,8 @@ impl Fence<'_> {
                             hit =
                                 hit || gets.iter().filter(|&&get| get != FAR).any(|&get| {
                                     let read = Datatype::run(get as usize..get as usize + 1);
-                                    self.written(window, &read, &left)
-                                }) || far.iter().any(|read| self.written(window, read, &left));
+                                    test(window, &read)
+                                }) || far.iter().any(|read| test(window, read));
                         }
                     });
                     return hit;
@@ -117,14 +124,21 @@ impl Fence<'_> {
                 // SAFETY: the other rank filled this set before its notification, which this rank
                 // has read. The other rank will not touch the set before its fence after the next.
                 let theirs = unsafe { &*region.outbox(set, me) };
-                theirs.looks.iter().any(|read| self.written(window, read, &left))
+                theirs.looks.iter().any(|read| test(window, read))
             })
         })
     }
 
     /// Returns whether any of these elements of this rank's part of `window` is written or may be
-    /// written.
-    fn written(&self, window: &WindowCore, read: &Datatype, left: &Cell<usize>) -> bool {
+    /// written, by a get or by an operation of another origin than `except`. `left` is how many
+    /// comparisons may still be made; without any, every element may be written.
+    pub(super) fn written(
+        &self,
+        window: &WindowCore,
+        read: &Datatype,
+        except: Option<usize>,
+        left: &Cell<usize>,
+    ) -> bool {
         let me = self.world.rank;
         let meets = |write: &Datatype| {
             left.set(left.get().saturating_sub(1));
@@ -144,7 +158,7 @@ impl Fence<'_> {
             })
         });
         lands
-            || (0..self.world.size).any(|origin| {
+            || (0..self.world.size).filter(|&origin| Some(origin) != except).any(|origin| {
                 let single = |head: u64| {
                     let (head, at) = (Head(head), Head(head).at() as i64);
                     head.code() != DATATYPE && read.low() <= at && at < read.high()
@@ -182,7 +196,7 @@ impl Fence<'_> {
 
     /// Notes the operations in notifications of ranks whose memory is reached and whose values are
     /// not shared.
-    fn note_riders(&mut self) {
+    pub(super) fn note_riders(&mut self) {
         let site = self.call.site;
         for (place, window) in self.windows.iter().enumerate() {
             let noted = &mut window.fence.remembered.borrow_mut().riders;

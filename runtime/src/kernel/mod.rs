@@ -21,6 +21,7 @@
 pub(crate) mod atomic;
 mod combine;
 pub(crate) mod contained;
+pub(crate) mod copies;
 pub(crate) mod element;
 mod moves;
 #[cfg(test)]

@@ -262,6 +262,7 @@ pub(super) fn access_of(
             read_description_by(description, parts.description, |bytes| numbered.datatype(bytes).ok())?;
             let exposes = |wide: &DatatypeOperation| !matches!(wide.source, DatatypeSource::Bytes(_));
             let whole = parts.head.lent
+                && !parts.head.follows
                 && !parts.head.same
                 && parts.head.slot == 0
                 && description.gets.is_empty()
@@ -270,7 +271,9 @@ pub(super) fn access_of(
             if !whole || !exact {
                 return None;
             }
-            check(window, description, records, elements)?;
+            if check(window, description, records)? != elements {
+                return None;
+            }
             let lines = bytes.all::<[u32; 3]>(lines)?;
             let lines = lines.map(|[count, file, line]| Some((count, told_line(file, line, told)?)));
             let lines = lines.collect::<Option<Vec<_>>>()?;

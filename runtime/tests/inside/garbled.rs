@@ -19,7 +19,7 @@ use fencepost_planner::census::Census;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::Mode;
-use fencepost_planner::{ErrorClass, Result};
+use fencepost_planner::{ErrorClass, Machine, Result};
 use fencepost_tests_support::cases::every_case;
 use fencepost_tests_support::random::Random;
 use fencepost_transport::{Header, InFlight, Memory, Record, SimConfig, Tamper};
@@ -30,6 +30,8 @@ const RANKS: usize = 3;
 const LEN: usize = 24;
 /// The number of elements of an operation whose frame is too long to piggyback on a census.
 const LONG: usize = 300;
+/// The number of elements of an operation whose elements follow the census, in bytes as well.
+const LONGER: usize = 1000;
 
 /// The sender and the receiver of the frames that are changed.
 const WAY: [usize; 2] = [0, 1];
@@ -39,7 +41,7 @@ const WAY: [usize; 2] = [0, 1];
 fn program(world: &World) -> Result<()> {
     let me = world.rank();
     let (mut u, mut v) = (world.window::<u64>(LEN)?, world.window::<u8>(LEN)?);
-    let (mut w, mut long) = (world.window::<[u32; 3]>(LEN)?, world.window::<u8>(LONG)?);
+    let (mut w, mut long) = (world.window::<[u32; 3]>(LEN)?, world.window::<u8>(LONGER)?);
     u.fill(me as u64 + 1);
     v.fill(me as u8 + 1);
     for step in 0..4 {
@@ -56,7 +58,8 @@ fn program(world: &World) -> Result<()> {
             v.put([9, 8]).to(to, 1..3)?;
             v.accumulate([1; 4], Op::Bxor).to(to, Datatype::run(0..2).repeat(2, 9).unwrap())?;
             w.put([[5; 3]]).to(to, 2)?;
-            long.put([7; LONG]).to(to, 0..LONG)?;
+            let count = if step == 0 { LONGER } else { LONG };
+            long.put(&[7; LONGER][..count]).to(to, 0..count)?;
             u.put(u.section(8..10)).to(to, 20..22)?;
             u.get(10..13).from(to, 0..3)?;
             v.get(Datatype::run(10..12).repeat(2, 4).unwrap())
@@ -74,7 +77,9 @@ fn ends(
     census: Census,
     tamper: impl Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
 ) -> [End; RANKS] {
-    tampered::ends(&ranks(RANKS).transport(simulated(tamper)).census(census), program)
+    let mut machine = Machine::default();
+    machine.moving.unpack = 6.0; // so that only `LONGER` bytes follow
+    tampered::ends(&ranks(RANKS).transport(simulated(tamper)).census(census).machine(machine), program)
 }
 
 fn recorded(census: Census) -> Vec<(Header, Vec<u8>)> {
@@ -184,7 +189,7 @@ fn every_frame_is_changed(census: Census, own: u32) {
     let step = if every_case() { 1 } else { 4 };
     let frames = recorded(census);
     let kinds: Vec<u32> = frames.iter().map(|(header, _)| header.kind).collect();
-    for kind in [own, kind::DATA, kind::REPLY, kind::EARLY] {
+    for kind in [own, kind::DATA, kind::ELEMENTS, kind::REPLY, kind::EARLY] {
         assert!(kinds.contains(&kind), "{kinds:?}");
     }
     let (mut random, mut errors) = (Random::new(1), 0);

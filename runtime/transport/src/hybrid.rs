@@ -287,6 +287,7 @@ impl<C: Carrier> Channels for HybridEnd<C> {
                 // SAFETY: as above; it is copied.
                 unsafe { inter_node.post(to, port, frame) }
                     .map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost))?;
+                self.counts.meter.copied = inter_node.meter().copied;
             }
         }
         self.counts.posted(before, to, port, &frame);
@@ -332,6 +333,7 @@ impl<C: Carrier> Channels for HybridEnd<C> {
         if self.host_map.intra_node[from].is_none() {
             // SAFETY: the caller makes the same promise.
             unsafe { self.inter_node.prepost(from, port, ahead, header, to) };
+            self.counts.meter.copied = self.inter_node.meter().copied;
         }
     }
 

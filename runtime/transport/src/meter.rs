@@ -24,6 +24,10 @@ pub struct Meter {
     /// The number of frames of other ranks that this rank released.
     #[doc(hidden)]
     pub releases: u64,
+    /// The number of bytes of payloads that a fabric of this rank copied: because it gathered them
+    /// or could not send them at once, or because they came before their receive buffer.
+    #[doc(hidden)]
+    pub copied: u64,
 }
 
 impl Meter {

@@ -4,8 +4,8 @@ use crate::halves;
 use crate::program::{Epoch, Outcome, Program, first_bytes, slice_of};
 use fencepost::__private::{Prepared, Superstep, adopt, enter};
 use fencepost::{
-    AnyWindow, Census, Datatype, Element, EpochKind, Mode, Order, Ticket, TransportKind, ValueAt, Window,
-    World,
+    AnyWindow, Census, Datatype, Element, EpochKind, Machine, Mode, Order, Ranks, Ticket, TransportKind,
+    ValueAt, Window, World,
 };
 use fencepost_planner::Verified;
 use fencepost_planner::element::{ElementKind, ElementType, Scalar};
@@ -190,19 +190,23 @@ macro_rules! issue_any {
     }};
 }
 
-/// Plays `program` in one world with this census, in one variant after another. Returns the results
-/// of each variant.
-pub fn play(
-    program: &Program,
-    transport: &TransportKind,
-    census: Census,
-    variants: &[Variant],
-) -> fencepost::Result<Vec<Outcome>> {
-    let ranks: Vec<Vec<Left>> =
-        fencepost::ranks(program.ranks).transport(transport.clone()).census(census).collect(|world| {
-            let mut windows = windows(program, world)?;
-            variants.iter().map(|variant| one(program, world, &mut windows, variant)).collect()
-        })?;
+/// Returns a world in which all elements of operations on more than one element follow the census,
+/// if `follows` and if ranks do not reach each other's memory.
+pub fn world(ranks: usize, transport: &TransportKind, census: Census, follows: bool) -> Ranks {
+    let mut machine = Machine::default();
+    if follows {
+        machine.moving.unpack = 1e6;
+    }
+    fencepost::ranks(ranks).transport(transport.clone()).census(census).machine(machine)
+}
+
+/// Plays `program` in this world, in one variant after another. Returns the results of each
+/// variant.
+pub fn play(program: &Program, world: &Ranks, variants: &[Variant]) -> fencepost::Result<Vec<Outcome>> {
+    let ranks: Vec<Vec<Left>> = world.collect(|world| {
+        let mut windows = windows(program, world)?;
+        variants.iter().map(|variant| one(program, world, &mut windows, variant)).collect()
+    })?;
     let mut outcomes: Vec<Outcome> = Vec::new();
     for left in ranks {
         outcomes.resize_with(variants.len(), Outcome::default);

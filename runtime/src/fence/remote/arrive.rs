@@ -6,6 +6,7 @@ use crate::collect::operands::{Exposed, Items, Operands};
 use crate::collect::outbox::{DATATYPE, DatatypeSource, Head, PUT, op_of};
 use crate::fence::state::remembered::Remembered;
 use crate::fence::state::remembered::{Arrived, Described, Elements, SLOTS};
+use crate::kernel::copies::count_copied;
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::wait;
 use crate::protocol::frames::kind;
@@ -103,7 +104,7 @@ pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, pa
     let Parts { head, description, values } = parts(payload)?;
     let (slot, records) = (usize::from(head.slot), head.records as usize);
     let lent = remembered.lent[from].take();
-    if lent.is_some() != head.lent {
+    if lent.is_some() != (head.lent && !head.follows) {
         return None;
     }
     let memory = &mut remembered.got[from];
@@ -119,14 +120,17 @@ pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, pa
         read_description(&mut memory.slots[slot].1, description)?;
     }
     let description = &memory.slots[slot].1;
-    let elements = match &lent {
-        Some(elements) => (values.len() == records.checked_mul(8)?).then_some(elements.len())?,
-        None => values.len().checked_sub(records.checked_mul(8)?)?,
-    };
-    check(window, description, records, elements)?;
+    let described = check(window, description, records)?;
+    let here = if head.lent { 0 } else { described };
+    let exact = values.len() == records.checked_mul(8)?.checked_add(here)?;
+    if !exact || lent.as_ref().is_some_and(|elements| elements.len() != described) {
+        return None;
+    }
     check_exposed(window, reached, from, description)?;
+    let lent = if head.follows { Some(Elements::Following(described)) } else { lent };
     let mut kept = remembered.spare.pop().unwrap_or_default();
     kept.extend_from_slice(values);
+    remembered.awaited.extend(head.follows.then_some(from));
     remembered.arrived[from].push(Arrived { described: Described::Slot(slot), values: kept, records, lent });
     Some(())
 }
@@ -162,7 +166,10 @@ pub(super) fn take_early(
         let Parts { head: FrameHead { slot, same, lent, records, .. }, description, values } = parts;
         let records = records as usize;
         read_description(early, description)?;
-        check(window, early, records, values.len().checked_sub(records.checked_mul(8)?)?)?;
+        let elements = check(window, early, records)?;
+        if values.len() != records.checked_mul(8)?.checked_add(elements)? {
+            return None;
+        }
         check_exposed(window, &[], from, early)?;
         if slot != 0 || same || lent || !early.gets.is_empty() {
             return None;
@@ -183,14 +190,9 @@ fn of_epoch(frames: &[u8], epoch: u32) -> impl Iterator<Item = Parts<'_>> {
 
 pub(crate) use crate::collect::limits::{MOST_TIMES, most_answered};
 
-/// Checks that all described operations are within this rank's window, and that they use exactly
-/// the bytes of elements that came in addition to the records.
-pub(crate) fn check(
-    window: &WindowCore,
-    description: &Description,
-    records: usize,
-    elements: usize,
-) -> Option<()> {
+/// Checks that all described operations are within this rank's window, and that their number is
+/// that of the records. Returns the number of bytes that they use in addition to the records.
+pub(crate) fn check(window: &WindowCore, description: &Description, records: usize) -> Option<usize> {
     let len = window.peers[window.world.rank].len;
     let size = window.element.size as usize;
     let inside = |datatype: &Datatype| datatype.low() >= 0 && datatype.high() <= len as i64;
@@ -221,7 +223,7 @@ pub(crate) fn check(
         && asked
             .and_then(|asked| asked.checked_mul(size))
             .is_some_and(|bytes| bytes <= most_answered(len, size));
-    (heads && wide && used == elements && gets && description.heads.len() == records).then_some(())
+    (heads && wide && gets && description.heads.len() == records).then_some(used)
 }
 
 /// Checks the described sections of `from`. They must be of windows of this fence and inside the
@@ -304,7 +306,9 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
             // even if the frame was released. That fence waits for this rank's next notification.
             Some(Elements::InPlace(first, len)) => unsafe { std::slice::from_raw_parts(*first, *len) },
             Some(Elements::Payload(payload)) => payload.bytes(),
+            Some(Elements::Following(_) | Elements::InWindow) => return,
         };
+        count_copied(bytes.len());
         let operands = Operands { wide: &description.wide, bytes, exposed };
         // SAFETY: this is this rank's own memory, in its own fence, and all reads of M are done.
         // Everything was checked on arrival.

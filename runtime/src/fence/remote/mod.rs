@@ -27,7 +27,7 @@ use crate::protocol::frames::{header, kind};
 use crate::state::call::Call;
 use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
-use fencepost_planner::adaptive::Departure;
+use fencepost_planner::adaptive::{Departure, follows_census};
 use fencepost_planner::census::Census;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -39,8 +39,8 @@ use fencepost_transport::{Channels, Endpoint, Frame, Header, Port, Topology};
 const IN_PLACE: usize = 2048;
 
 /// Elements for a rank that is not reached travel in a separate frame if they have at least this
-/// number of bytes. They are sent from their source and applied from the frame, without a copy at
-/// either end.
+/// number of bytes. They are sent from their source, and applied from the frame or read to their
+/// place. If they are long, they [follow](crate::fence::follow) the census.
 pub(crate) const ALONE: usize = 16 << 10;
 
 /// The result of [`send`].
@@ -107,14 +107,21 @@ pub(crate) fn send(
     // SAFETY: a section is of this rank's part of a window of this fence, in which nothing is
     // written before all frames are posted.
     let elements = unsafe { outbox.elements() };
+    let may_follow = !endpoint.reaches(to) && !endpoint.lends_to(to);
+    let follows = may_follow && follows_census(elements.len() as u64, &world.machine);
     let lent = match endpoint.reaches(to) {
         true => elements.len() >= IN_PLACE && outbox.bytes.is_reached(),
-        false => elements.len() >= ALONE,
+        false => elements.len() >= ALONE || follows,
     };
     let (epoch, early) = (remembered.generation, left.frames);
-    let frame_head = FrameHead { slot: slot as u8, same, lent, epoch, early, ..FrameHead::default() };
+    let frame_head =
+        FrameHead { slot: slot as u8, same, lent, follows, epoch, early, ..FrameHead::default() };
     let described = fill(frame, outbox, frame_head);
-    if lent {
+    let before = lent && !follows;
+    if follows {
+        remembered.owed.push(to);
+    }
+    if before {
         // SAFETY: if memory is reached, as for records above; otherwise the elements are copied.
         unsafe { post(world, endpoint, to, head(kind::ELEMENTS), elements, call) }?;
         world.reports.count_sent(elements.len(), 0);
@@ -122,14 +129,15 @@ pub(crate) fn send(
     world.reports.count_sent(frame.len(), described);
     // A frame that counts early frames must arrive after them, but the census may arrive before
     // them.
-    let may_ride = !lent && !left.open && world.census.taken.get() != Census::Direct && !endpoint.reaches(to);
+    let may_ride =
+        !before && !left.open && world.census.taken.get() != Census::Direct && !endpoint.reaches(to);
     if may_ride && world.census.items.borrow_mut().rides.add(to, head(kind::DATA), frame, world.census.short)
     {
         return Ok(Sent { frames: 1, posted: 0, changed });
     }
     // SAFETY: if values are not shared, memory of the heap is copied.
     unsafe { post(world, endpoint, to, head(kind::DATA), frame, call) }?;
-    let frames = 1 + u32::from(lent);
+    let frames = 1 + u32::from(before);
     Ok(Sent { frames, posted: frames, changed })
 }
 
@@ -138,7 +146,7 @@ pub(crate) fn send(
 /// # Safety
 /// If the transport does not copy the payload, the payload stays unchanged until `to` has released
 /// the frame.
-unsafe fn post(
+pub(super) unsafe fn post(
     world: &WorldCore,
     endpoint: &mut Endpoint,
     to: usize,

@@ -47,6 +47,7 @@ pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut
     }
     let remembered = &mut *window.fence.remembered.borrow_mut();
     remembered.arrived[0].clear();
+    remembered.awaited.clear();
     let kept = remembered.frame.capacity() + remembered.spare.iter().map(Vec::capacity).sum::<usize>();
     remembered.frame = Vec::new();
     taken.map(|()| kept)

@@ -16,6 +16,10 @@ pub(crate) struct Remembered {
     /// The elements that each rank sent in a separate frame or in place, until their operations
     /// arrive.
     pub(crate) lent: Vec<Option<Elements>>,
+    /// The ranks to which this rank sends elements after the census.
+    pub(crate) owed: Vec<usize>,
+    /// The ranks that send elements after the census, for operations that have arrived.
+    pub(crate) awaited: Vec<usize>,
     /// Applied payloads, by the ranks that sent them. Their memory goes back to the transport.
     pub(crate) applied: Vec<(usize, Payload)>,
     /// Buffers to reuse for the values of frames that fences post. Their number is the number of
@@ -118,8 +122,12 @@ pub(crate) struct Arrived {
     pub(crate) lent: Option<Elements>,
 }
 
-/// The elements of datatype operations that came in a separate frame.
+/// The elements of datatype operations that travel in a separate frame.
 pub(crate) enum Elements {
+    /// This number of bytes, in a frame that follows the census.
+    Following(usize),
+    /// The bytes are in the window already: they arrived where their operation puts them.
+    InWindow,
     /// This number of bytes in memory of the sender.
     InPlace(*const u8, usize),
     /// The payload of the separate frame.
@@ -127,9 +135,11 @@ pub(crate) enum Elements {
 }
 
 impl Elements {
+    /// Returns how many bytes are still to be applied.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::InPlace(_, len) => *len,
+            Self::Following(len) | Self::InPlace(_, len) => *len,
+            Self::InWindow => 0,
             Self::Payload(payload) => payload.bytes().len(),
         }
     }
@@ -163,6 +173,8 @@ impl Remembered {
             got: (0..ranks).map(|_| Memory::default()).collect(),
             arrived: (0..ranks).map(|_| Vec::new()).collect(),
             lent: (0..ranks).map(|_| None).collect(),
+            owed: Vec::new(),
+            awaited: Vec::new(),
             applied: Vec::new(),
             spare: Vec::new(),
             early: Description::default(),
@@ -180,6 +192,8 @@ impl Remembered {
     pub(crate) fn forget(&mut self) {
         self.forget_descriptions();
         self.lent.fill_with(|| None);
+        self.owed.clear();
+        self.awaited.clear();
         for arrived in self.arrived.iter_mut().flat_map(|arrived| arrived.drain(..)) {
             arrived.give_back(&mut self.spare);
         }

@@ -182,8 +182,10 @@ impl<C: Carrier> FabricEnd<C> {
         let mut core = self.core();
         self.may_send(&core, to)?;
         // SAFETY: the caller's promise.
-        unsafe { core.post_any((self.number, self.of(to), port), frame.header, frame.bytes(), may_stay) };
+        let copied =
+            unsafe { core.post_any((self.number, self.of(to), port), frame.header, frame.bytes(), may_stay) };
         drop(core);
+        self.counts.meter.copied += copied as u64;
         self.counts.posted(before, to, port, &frame);
         Ok(())
     }
@@ -333,7 +335,8 @@ impl<C: Carrier> Channels for FabricEnd<C> {
         // SAFETY: the caller promises the same until `release` or `cancel`, or until this end is
         // dropped. At each of these the body is recycled, moved out, or dropped.
         let buffer = unsafe { ReceiveBuffer::new(to.cast(), to.len()) };
-        self.core().prepost(self.number, self.of(from), port, ahead, header, buffer);
+        let moved = self.core().prepost(self.number, self.of(from), port, ahead, header, buffer);
+        self.counts.meter.copied += moved as u64;
     }
 
     fn coming(&mut self, from: usize, port: Port) -> Option<(Header, usize)> {

@@ -18,10 +18,11 @@ impl<C: Carrier> Core<C> {
     /// Posts a frame.
     pub(super) fn post(&mut self, number: u64, to: usize, port: Port, header: Header, payload: &[u8]) {
         // SAFETY: the payload may not stay.
-        unsafe { self.post_any((number, to, port), header, payload, false) }
+        unsafe { self.post_any((number, to, port), header, payload, false) };
     }
 
     /// Posts a frame. Lends the payload to the carrier if it `may_stay` and that is worth it.
+    /// Returns how many bytes of the payload were copied.
     ///
     /// # Safety
     /// If the payload `may_stay`, nobody writes it, and it stays at its address, until
@@ -32,7 +33,7 @@ impl<C: Carrier> Core<C> {
         header: Header,
         payload: &[u8],
         may_stay: bool,
-    ) {
+    ) -> usize {
         let me = self.me();
         let ranks = self.peers.len();
         let channel = self.channels.entry(number).or_insert_with(|| Channel::new(ranks));
@@ -47,12 +48,12 @@ impl<C: Carrier> Core<C> {
                 self.note_request(number, me);
                 self.answer_requests();
             }
-            return;
+            return payload.len();
         }
         let pair = &mut channel.pairs[to];
         pair.outbound.elsewhere += u64::from(port != Port::FENCE);
         let fits = pair.open(port).outbound.post(payload.len());
-        let mut wrote = Ok(());
+        let mut copied = Ok(payload.len());
         if fits {
             channel.piggyback(number, to, &mut peer.out.bytes);
             ItemWriter(&mut peer.out.bytes, number).frame_head(port, header, payload.len());
@@ -62,15 +63,15 @@ impl<C: Carrier> Core<C> {
             } else {
                 Ok(false)
             };
-            wrote = if !matches!(lent, Ok(false)) {
-                lent.map(drop)
+            copied = if !matches!(lent, Ok(false)) {
+                lent.map(|_| 0)
             } else if peer.takes_in_place(payload.len()) {
                 let held = self.hold_requests();
                 let wrote = self.write(to, payload);
                 self.resume_requests(held);
                 wrote
             } else {
-                peer.pack(&mut self.carrier, payload)
+                peer.pack(&mut self.carrier, payload).map(|()| payload.len())
             };
         } else {
             let mut frame = std::mem::take(&mut peer.out.spare);
@@ -81,16 +82,18 @@ impl<C: Carrier> Core<C> {
             outbound.keep(frame);
             outbound.send_waiting(number, port, &mut peer.out.bytes, &mut peer.out.spare, false);
         }
-        match wrote {
-            Ok(()) => self.mark_dirty(to),
+        match &copied {
+            Ok(_) => self.mark_dirty(to),
             Err(error) => self.write_failed(to, &error.to_string()),
         }
         self.answer_requests();
+        copied.unwrap_or_default()
     }
 
     /// Writes a payload from the sender's memory. Continues while bytes move in either direction.
     /// When none move, keeps trying for as long as copying the rest would take, and then copies it.
-    pub(super) fn write(&mut self, to: usize, payload: &[u8]) -> std::io::Result<()> {
+    /// Returns the length of the rest.
+    pub(super) fn write(&mut self, to: usize, payload: &[u8]) -> std::io::Result<usize> {
         let mut rest = payload;
         let mut written = Vec::new();
         let mut moved = Instant::now();
@@ -125,7 +128,7 @@ impl<C: Carrier> Core<C> {
         let out = &mut self.peers[to].out.bytes;
         out.extend_from_slice(rest);
         out.extend_from_slice(&written);
-        Ok(())
+        Ok(rest.len())
     }
 
     /// Publishes an exchange: writes a notification to each member.
@@ -362,7 +365,8 @@ impl<C: Carrier> Core<C> {
         self.flush_dirty();
     }
 
-    /// Pre-posts a buffer for a payload that is still to arrive from `from`.
+    /// Pre-posts a buffer for a payload that is still to arrive from `from`. Returns how many bytes
+    /// of it had arrived, and were copied to the buffer.
     pub(super) fn prepost(
         &mut self,
         number: u64,
@@ -371,14 +375,19 @@ impl<C: Carrier> Core<C> {
         ahead: u64,
         header: Header,
         buffer: ReceiveBuffer,
-    ) {
+    ) -> usize {
+        let mut moved = 0;
         if let Some(channel) = self.channels.get_mut(&number) {
             let adopt = |buffer| match &mut self.peers[from].link {
-                Some(link) => link.decoder_mut().adopt(number, port, header, buffer),
+                Some(link) => {
+                    let adopted = link.decoder_mut().adopt(number, port, header, buffer);
+                    adopted.map(|bytes| moved = bytes).err()
+                }
                 None => Some(buffer),
             };
             channel.pairs[from].open(port).inbound.prepost(ahead, header, buffer, adopt);
         }
+        moved
     }
 
     /// Cancels the buffers that were pre-posted for payloads from `from` on this port.

@@ -166,14 +166,17 @@ impl Decoder {
     }
 
     /// Reads the half-received item into this buffer, if it is a frame of this channel and port
-    /// with this header. Otherwise returns the buffer.
+    /// with this header. Returns how many bytes of its payload it copied there.
+    ///
+    /// # Errors
+    /// It is another item: returns the buffer.
     pub(crate) fn adopt(
         &mut self,
         channel: u64,
         port: Port,
         header: Header,
         buffer: ReceiveBuffer,
-    ) -> Option<ReceiveBuffer> {
+    ) -> Result<usize, ReceiveBuffer> {
         let head = &self.head;
         let fits = self.have == HEAD
             && (head.is_frame(), head.port(), head.channel) == (true, port, channel)
@@ -181,14 +184,14 @@ impl Decoder {
             && self.whole == buffer.len
             && self.body.buffer.is_none();
         if !fits {
-            return Some(buffer);
+            return Err(buffer);
         }
         let come = self.body.bytes();
         // SAFETY: as `ReceiveBuffer::new` requires; no more bytes have arrived than the whole, and
         // they are in an allocation of their own.
         unsafe { std::ptr::copy_nonoverlapping(come.as_ptr(), buffer.to, come.len()) };
         self.body.buffer = Some(buffer);
-        None
+        Ok(self.body.len)
     }
 
     /// Returns the header and payload length of the half-received frame of this channel and port,

@@ -46,7 +46,7 @@ impl Memory {
 }
 
 /// Returns a board for each rank.
-fn boards<const SETS: usize>(size: usize) -> Vec<NotificationBoard<SETS>> {
+pub(super) fn boards<const SETS: usize>(size: usize) -> Vec<NotificationBoard<SETS>> {
     let tables = NotificationTables::place(size, &mut Heap).expect("a heap has room");
     (0..size).map(|rank| NotificationBoard::new(rank, size, tables.clone())).collect()
 }

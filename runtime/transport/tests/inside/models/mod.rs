@@ -9,6 +9,7 @@
 mod census;
 mod direct;
 mod epochs;
+mod following;
 mod frames;
 mod halves;
 mod locks;
