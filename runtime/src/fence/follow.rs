@@ -5,7 +5,8 @@
 //! that all ranks agree, and then copy them to its window. So only their description travels with
 //! the census, and announces how many bytes follow. When the census is complete and all agree, the
 //! target pre-posts their place in its window as a receive buffer, and the transport reads them
-//! there. This costs one latency more and saves a copy, so [`follows_census`] decides by the length.
+//! there. This costs one latency more and saves a copy, so the length decides
+//! ([`follows_census`](fencepost_planner::adaptive::follows_census)).
 //!
 //! The target pre-posts a place only if the operation is a put to one run of elements, and if
 //! nothing else in this fence reads or writes these elements. Otherwise it keeps the elements and
@@ -371,7 +372,7 @@ mod tests {
     }
 
     /// Runs a fence in which rank 1 sends elements in this wrong way. Returns whether the error of
-    /// rank 0 says that the world has ended, and its text.
+    /// rank 0 ends the world, and the text of the error.
     fn sends_wrongly(transport: TransportKind, wrong: Wrong) -> (bool, String) {
         let said = std::sync::Mutex::new(None);
         // Rank 0 fails, and so does the run.
