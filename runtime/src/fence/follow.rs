@@ -58,23 +58,32 @@ struct Announced<'w> {
 }
 
 impl<'a> Fence<'a> {
-    /// Sends the elements that this rank has announced, and receives those that others have
-    /// announced to it. Called when the census is complete, all agree, and all frames that came
-    /// before it have been read.
+    /// Sends the elements that this rank has announced, and answers the gets of ranks that do not
+    /// reach its memory. Then receives the elements that others have announced. Called when the
+    /// census is complete, all agree, and all frames that came before it have been read.
+    ///
+    /// A rank sends all this before it waits. So a rank that lacks a note of the census, because the
+    /// note was altered, finds other frames in its place.
     ///
     /// # Errors
     /// A rank was lost, or sent something else: the world ends.
     pub(super) fn exchange_following(&mut self, word: u64, all: &Notifications) -> Result<()> {
+        if self.world.reach.is_all {
+            return Ok(());
+        }
         let follows = |window: &&WindowCore| {
             let remembered = window.fence.remembered.borrow();
             !remembered.owed.is_empty() || !remembered.awaited.is_empty()
         };
         if !self.windows.iter().any(follows) {
-            return Ok(());
+            return self.answer(word);
         }
         let announced = self.announced(all);
         self.prepost(word, &announced);
-        let exchanged = self.send_owed(word).and_then(|()| self.receive_announced(word, &announced));
+        let exchanged = self
+            .send_owed(word)
+            .and_then(|()| self.answer(word))
+            .and_then(|()| self.receive_announced(word, &announced));
         self.endpoint.flush();
         exchanged.map_err(|error| {
             let placed = announced.iter().filter(|elements| elements.place.is_some());
@@ -160,7 +169,7 @@ impl<'a> Fence<'a> {
         for (i, &Announced { window, from, len, place }) in announced.iter().enumerate() {
             let Some(place) = place else { continue };
             let ahead = announced[..i].iter().filter(|elements| elements.from == from).count() as u64;
-            let head = header(word, kind::ELEMENTS, window.key.window);
+            let head = header(word, kind::FOLLOWING, window.key.window);
             // SAFETY: the operation was checked when it came, so the place is in this rank's part,
             // which is fenced. Nobody reads or writes there in this fence. The frame is released,
             // or the buffer cancelled, before the fence ends.
@@ -177,7 +186,7 @@ impl<'a> Fence<'a> {
         for &window in self.windows {
             let mut owed = std::mem::take(&mut window.fence.remembered.borrow_mut().owed);
             owed.sort_by_key(|to| (to + size - me) % size);
-            let head = header(word, kind::ELEMENTS, window.key.window);
+            let head = header(word, kind::FOLLOWING, window.key.window);
             for &to in &owed {
                 // SAFETY: only its owner touches the set being filled. No rank writes the section
                 // before this rank has sent everything: a place that contains some of it was not
@@ -203,7 +212,7 @@ impl<'a> Fence<'a> {
             let watch = || Watch::new(world, self.call, self.windows, from, what).of_all();
             let frame = wait(self.endpoint, watch, |endpoint| world.poll(endpoint, from))
                 .map_err(|lost| world.lost(&lost, self.call))?;
-            let good = frame.header == header(word, kind::ELEMENTS, window.key.window) && frame.len == len;
+            let good = frame.header == header(word, kind::FOLLOWING, window.key.window) && frame.len == len;
             let elements = if place.is_some_and(|place| std::ptr::eq(place, frame.payload)) {
                 self.endpoint.release(from, Port::FENCE);
                 Elements::InWindow
@@ -399,7 +408,7 @@ mod tests {
             let mut endpoint = core.endpoint.borrow_mut();
             let mut fence = Fence { listed, ..Fence::new(core, &windows, &call, &mut endpoint) };
             let word = core.calls.next_word(hash as u32);
-            let head = header(word, kind::ELEMENTS, windows[0].key.window);
+            let head = header(word, kind::FOLLOWING, windows[0].key.window);
             let bytes: &[u8] = bytemuck::cast_slice(&elements);
             let more = [bytes, &[1]].concat();
             // SAFETY: the payload is copied.

@@ -12,17 +12,25 @@ use fencepost_planner::Result;
 use fencepost_transport::Topology;
 
 impl Fence<'_> {
-    /// Answers the requests of others. If this rank's gets are to be `staged`, reads their elements
-    /// from M and stages them.
-    pub(super) fn stage(&mut self, word: u64, staged: bool) -> Result<()> {
-        let me = self.world.rank;
-        if without(Wait::ReadsFirst) {
-            self.windows.iter().for_each(|window| self.apply_from(window, me, None));
-        }
+    /// Answers the gets of ranks that do not reach this rank's memory, from M.
+    pub(super) fn answer(&mut self, word: u64) -> Result<()> {
+        self.apply_too_early();
         remote::answer(self.world, self.endpoint, self.windows, word)
-            .map_err(|lost| self.world.lost(&lost, self.call))?;
-        if !staged {
-            return Ok(());
+            .map_err(|lost| self.world.lost(&lost, self.call))
+    }
+
+    /// Applies this rank's own operations on itself, if a test has taken away the wait for reads.
+    fn apply_too_early(&self) {
+        if without(Wait::ReadsFirst) {
+            self.windows.iter().for_each(|window| self.apply_from(window, self.world.rank, None));
+        }
+    }
+
+    /// Reads the elements of this rank's gets from M, and stages them.
+    pub(super) fn stage(&mut self, word: u64) -> Result<()> {
+        let me = self.world.rank;
+        if self.world.reach.is_all {
+            self.apply_too_early();
         }
         for window in self.windows {
             let pending = &mut *window.filling.pending.borrow_mut();

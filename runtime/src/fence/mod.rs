@@ -449,7 +449,7 @@ impl Fence<'_> {
         let census = self.world.census.take();
         let flags = self.publish(word, notifications, failed)?;
         if without(Wait::Entry) {
-            self.stage(word, true)?;
+            self.stage(word)?;
         }
         if census != Census::Direct {
             if let Some(all) = self.census(notifications, flags)? {
@@ -464,8 +464,8 @@ impl Fence<'_> {
     /// Reads the elements that have to be read before anything is written. Returns a copy of the
     /// exposed sections if some of them have to be read first.
     fn take_in(&mut self, word: u64, staged: bool, reads: Reads) -> Result<Option<Vec<u8>>> {
-        if (staged || !self.world.reach.is_all) && !without(Wait::Entry) {
-            self.stage(word, staged)?;
+        if staged && !without(Wait::Entry) {
+            self.stage(word)?;
         }
         if reads.first { self.copy_exposed().map(Some) } else { Ok(None) }
     }

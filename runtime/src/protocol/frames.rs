@@ -21,6 +21,8 @@ pub(crate) mod kind {
     /// The elements of the operations in the next frame, which are read where the sender collected
     /// them; `extra` is the window.
     pub(crate) const ELEMENTS: u32 = 7;
+    /// The elements of operations that came in a frame before the census; `extra` is the window.
+    pub(crate) const FOLLOWING: u32 = 31;
     /// Compiled supersteps.
     pub(crate) const ENTRY: u32 = 8;
     /// Compiled supersteps.

@@ -189,7 +189,7 @@ fn every_frame_is_changed(census: Census, own: u32) {
     let step = if every_case() { 1 } else { 4 };
     let frames = recorded(census);
     let kinds: Vec<u32> = frames.iter().map(|(header, _)| header.kind).collect();
-    for kind in [own, kind::DATA, kind::ELEMENTS, kind::REPLY, kind::EARLY] {
+    for kind in [own, kind::DATA, kind::FOLLOWING, kind::REPLY, kind::EARLY] {
         assert!(kinds.contains(&kind), "{kinds:?}");
     }
     let (mut random, mut errors) = (Random::new(1), 0);
@@ -208,7 +208,7 @@ fn every_frame_is_changed(census: Census, own: u32) {
         change_word("a bit of its word", &|bit| (1 << bit, 0, 0), 64);
         change_word("a bit of its kind", &|bit| (0, 1 << bit, 0), 32);
         change_word("a bit of its window", &|bit| (0, 0, 1 << (4 * bit)), 8);
-        for other in (1..14).chain([kind::NOTE]).skip(first).step_by(step) {
+        for other in (1..14).chain([kind::NOTE, kind::FOLLOWING]).skip(first).step_by(step) {
             errors += usize::from(told(census, nth, "its kind", move |header, _| header.kind = other));
         }
         for _ in 0..12 / step {
