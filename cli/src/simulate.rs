@@ -1,4 +1,4 @@
-//! `fencepost simulate`: many steps of a plan on ranks that need not exist.
+//! `fencepost simulate`: simulates many steps of a plan, whose ranks need not exist.
 
 use crate::plans::open;
 use crate::progress::Progress;
@@ -74,7 +74,7 @@ fn percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "give a percentage from 0 to 10000".into())
 }
 
-/// The longest work of a step.
+/// The maximum work of a step.
 const WORK_MAX: Duration = Duration::from_secs(3600);
 
 fn short_time(text: &str) -> Result<Duration, String> {

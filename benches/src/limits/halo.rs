@@ -1,4 +1,5 @@
-//! The halo of a block that is split between two threads: a row, a column, or a plane each way.
+//! The exchange of a halo between two threads that share a block: each sends a row, a column, or a
+//! plane.
 
 use super::team::{Words, team};
 use std::time::Duration;
@@ -58,12 +59,12 @@ impl Face {
         self.outer * self.inner
     }
 
-    /// Returns the elements that this thread sends, one of each cache line.
+    /// Returns the positions of the elements that this thread sends, one for each cache line.
     pub fn sent(&self, me: usize) -> impl Iterator<Item = usize> + use<> {
         self.lines(self.from[me])
     }
 
-    /// Returns the elements that come to this thread, one of each cache line.
+    /// Returns the positions of the elements that this thread receives, one for each cache line.
     pub fn came(&self, me: usize) -> impl Iterator<Item = usize> + use<> {
         self.lines(self.halo[me])
     }
@@ -77,8 +78,8 @@ impl Face {
     }
 
     /// # Safety
-    /// `from` and `to` point to blocks of this face's size, which do not overlap, and whose face no
-    /// other thread touches.
+    /// `from` and `to` point to blocks of this face's size. The blocks do not overlap, and no other
+    /// thread accesses the face in either of them.
     #[inline(always)]
     unsafe fn copy(&self, from: *const u64, to: *mut u64) {
         for i in 0..self.outer {
@@ -174,10 +175,12 @@ impl Halo {
         })
     }
 
-    /// Does what `direct` does, with new values each time, which are read where they arrive.
+    /// Does what `direct` does, with new values in each iteration, which the receiving thread
+    /// reads.
     ///
-    /// One element of each cache line is written and read, so that the lines change their owner. A
-    /// second barrier keeps the threads from writing again before the values were read.
+    /// One element of each cache line is written and read, so that the lines change their owner.
+    /// Because of a second barrier, no thread writes again before the other thread has read the
+    /// values.
     pub fn fresh(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let face = self.face; // its own copy, which no store can change
@@ -185,8 +188,8 @@ impl Halo {
             let from = block.wrapping_add(face.from[beat.me]);
             let to = self.blocks[1 - beat.me].start().wrapping_add(face.halo[1 - beat.me]);
             for k in 0..iterations {
-                // SAFETY: an edge belongs to its thread, and a halo to the other thread until the
-                // barrier.
+                // SAFETY: until the barrier, only this thread accesses its own edge and the halo of
+                // the other thread.
                 unsafe {
                     face.sent(beat.me).for_each(|at| block.add(at).write(k));
                     face.copy(from, to);
@@ -199,7 +202,8 @@ impl Halo {
         })
     }
 
-    /// Does what `fresh` does, packed, with two buffers in turn, so that one barrier is enough.
+    /// Does what `fresh` does, with packed elements. Because two buffers take turns, one barrier is
+    /// enough.
     pub fn fresh_packed(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let face = self.face; // its own copy, which no store can change

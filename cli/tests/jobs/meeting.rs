@@ -1,11 +1,11 @@
-//! Jobs of external launchers: environment variables assign the ranks, and the ranks meet at an
-//! address.
+//! Jobs of external launchers. Environment variables assign the ranks, and the ranks find each
+//! other at an address.
 
 use crate::launched::{Launched, await_end, process, rank_program, start};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
-/// A file with a secret; removed on drop.
+/// A file with a secret. It is removed on drop.
 struct SecretFile(std::path::PathBuf);
 
 impl SecretFile {
@@ -24,13 +24,13 @@ impl Drop for SecretFile {
     }
 }
 
-/// A port that was free a moment ago.
+/// Returns an address with a port that was free a moment ago.
 fn somewhere() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("its address").to_string()
 }
 
-/// Starts all ranks of a job with these variables; `{}` in a value is replaced by the rank.
+/// Starts all ranks of a job with these variables. `{}` in a value is replaced by the rank.
 fn ranks(size: usize, variables: &[(&str, &str)], words: &[&str]) -> Vec<Launched> {
     let one = |rank: usize| {
         let values: Vec<String> =
@@ -75,7 +75,7 @@ pub fn refusals() {
             "{text}: {ended:#?}"
         );
     };
-    // Without an address the ranks meet over an MPI.
+    // Without an address, the ranks find each other through an MPI library.
     let no_mpi = [("FENCEPOST_MPI", "/no/such/libmpi.so")];
     says(one(&no_mpi, &["well"]), "FENCEPOST_MPI can't be used: /no/such/libmpi.so");
     says(one(&no_mpi, &["well"]), "or FENCEPOST_RENDEZVOUS to an address");
