@@ -21,16 +21,16 @@ pub const MOST_RUNS: usize = 1 << 24;
 const MOST_STEPS: usize = 1 << 22;
 
 impl Datatype {
-    /// Returns whether some element is in both.
+    /// Returns whether some element is in both typemaps.
     #[doc(hidden)]
     #[must_use]
     pub fn overlaps(&self, other: &Datatype) -> bool {
         self.overlap(other).is_some()
     }
 
-    /// Returns the lowest element that is in both. If the two have more than [`MOST_RUNS`] runs
-    /// together and their pieces alone do not decide, returns the lowest element that is within the
-    /// bounds of both.
+    /// Returns the lowest element that is in both typemaps. If they have more than [`MOST_RUNS`]
+    /// runs together and their pieces alone do not decide, returns the lowest element that is
+    /// within the bounds of both.
     ///
     /// # Cost
     /// Grows with the pieces for runs, columns and boxes of one array; at worst, with the runs,
@@ -56,7 +56,7 @@ impl Datatype {
         by_sweep(self, other, low, high)
     }
 
-    /// Returns the range from the lowest element that is in both to one past the highest.
+    /// Returns the range from the lowest element that is in both typemaps to one past the highest.
     ///
     /// # Cost
     /// Twice that of [`overlap`](Self::overlap), and a copy of both.
@@ -73,7 +73,7 @@ impl Datatype {
         Some(low..high.unwrap_or(self.high().min(other.high())))
     }
 
-    /// Returns a datatype with element -e for each element e of it, in some order.
+    /// Returns a datatype with element -e for each element e of this datatype, in some order.
     fn upside_down(&self) -> Result<Datatype> {
         let pieces = self.pieces().iter().map(|piece| {
             let dims: SmallVec<[(usize, i64); 4]> =
@@ -83,8 +83,8 @@ impl Datatype {
         Datatype::sequence(pieces.collect::<Result<Vec<_>>>()?)
     }
 
-    /// Returns whether it visits an element twice. Returns true if it has more than [`MOST_RUNS`]
-    /// runs and its pieces alone do not decide.
+    /// Returns whether the typemap visits an element twice. Returns true if it has more than
+    /// [`MOST_RUNS`] runs and its pieces alone do not decide.
     ///
     /// # Cost
     /// Grows with the pieces for most nests and for lists that ascend; otherwise, with the runs,
@@ -117,9 +117,9 @@ impl Datatype {
         runs.windows(2).any(|pair| pair[0].0 + pair[0].1 as i64 > pair[1].0)
     }
 
-    /// Returns the range from the lowest element that it visits twice to one past the highest, if
-    /// it [`overlaps_itself`](Self::overlaps_itself). Beyond [`MOST_RUNS`] runs, returns its own
-    /// bounds.
+    /// Returns the range from the lowest element that the typemap visits twice to one past the
+    /// highest. Returns `None` unless it [`overlaps_itself`](Self::overlaps_itself). Beyond
+    /// [`MOST_RUNS`] runs, returns the bounds of the whole typemap.
     ///
     /// # Cost
     /// That of [`overlaps_itself`](Self::overlaps_itself). If that returns true, also sorts the

@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 /// Returns the grid of `ranks` ranks over an array of `global` cells for which the largest block
-/// has the smallest surface towards other ranks. It considers the grids whose blocks all have a
-/// cell and are at least as wide as their halo of `widths`. Returns `None` if there is no such
+/// has the smallest surface towards other ranks. Considers only grids in which each block has a
+/// cell and is at least as wide as the halo, which has `widths`. Returns `None` if there is no such
 /// grid.
 ///
 /// Like MPI_Dims_create, but takes the array's own extents into account. Of several grids with the
