@@ -105,7 +105,7 @@ pub enum Op {
     MaxLoc,
     /// No operation, as MPI_NO_OP: the element is unchanged. Only operations that return the
     /// previous value accept it: `fetch_and` and `get_accumulate` under a lock, for any element
-    /// type. Such operations read the element and, unlike a get, are in conflict with no
+    /// type. Such operations read the element. Unlike a get, they do not conflict with any
     /// accumulate.
     NoOp,
 }

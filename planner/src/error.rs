@@ -50,10 +50,10 @@ pub enum ErrorClass {
     File,
     /// A plan that is not for this superstep, these arguments, or this world.
     Plan,
-    /// A rank that left or died, or that sent something that no rank sends; the world ends.
+    /// A rank that left, died or sent something that no working rank sends. The world ends.
     ProcFailed,
-    /// A bug of Fencepost; the message names the pass. Or a request of this rank was altered on its
-    /// way; the other rank has refused it and has done nothing.
+    /// A bug of Fencepost, whose message names the pass. Or a request of this rank that was altered
+    /// on its way: the other rank has refused the request and has done nothing.
     Intern,
     /// An error that the user's own code returned.
     Other,

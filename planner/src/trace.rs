@@ -37,14 +37,14 @@ pub struct Trace {
     pub rank: u32,
     /// The number of ranks.
     pub ranks: u32,
-    /// The number of its host; ranks of one host have the same clock.
+    /// The number of the rank's host. Ranks of one host have the same clock.
     pub host: u32,
-    /// The name of its host, if it is known.
+    /// The name of the rank's host, if it is known.
     pub host_name: String,
     /// At most two moments, each in ticks and in nanoseconds of rank 0's clock. The list is empty
     /// on all ranks but the first of each host.
     pub clock: Vec<(u64, u64)>,
-    /// The frames and bytes that it has posted.
+    /// The numbers of frames and of bytes that the rank has posted.
     pub sent: (u64, u64),
     /// The number of events that were written over.
     pub lost: u64,
@@ -68,19 +68,19 @@ pub struct Event {
 pub enum What {
     /// The rank was in a call.
     Call {
-        /// How long, in ticks.
+        /// The duration, in ticks.
         took: u64,
         /// The number of the call in [`Trace::calls`].
         call: u32,
     },
-    /// It waited for a rank.
+    /// The rank waited for another rank.
     Wait {
-        /// How long, in ticks.
+        /// The duration, in ticks.
         took: u64,
-        /// The rank that it waited for; none if any of several would do.
+        /// The awaited rank. `None` if the rank waited for any of several ranks.
         rank: Option<u32>,
     },
-    /// It posted a frame.
+    /// The rank posted a frame.
     Sent {
         /// The receiver.
         to: u32,
@@ -89,7 +89,7 @@ pub enum What {
         /// The bytes of its payload.
         bytes: u64,
     },
-    /// It had finished with a frame.
+    /// The rank had finished with a frame.
     Received {
         /// The sender.
         from: u32,
@@ -105,7 +105,7 @@ pub struct Frame {
     pub world: u32,
     /// The port.
     pub port: u32,
-    /// Its number, from 0, on that port.
+    /// The number of the frame on that port, from 0.
     pub number: u32,
 }
 
@@ -188,7 +188,7 @@ impl FromStr for Trace {
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// `FILE`, with the line, for text that is not that of a trace, or not all of a trace.
+    /// `FILE`, with the line, unless the text is that of a complete trace.
     fn from_str(text: &str) -> Result<Self> {
         let wrong =
             |line: usize, what: &str| Error::new(ErrorClass::File, format!("line {}: {what}", line + 1));
@@ -227,8 +227,7 @@ pub fn file_name(run: u32, rank: u32) -> String {
     format!("run{run}-rank{rank}.trace")
 }
 
-/// Returns the run and the rank whose trace is in a file of this name, if it is the name of a trace
-/// file.
+/// Returns the run and the rank in the name of a trace file, or `None` if `name` is another name.
 pub fn of_file_name(name: &str) -> Option<(u32, u32)> {
     let (run, rank) = name.strip_suffix(".trace")?.strip_prefix("run")?.split_once("-rank")?;
     let numbers = (run.parse().ok()?, rank.parse().ok()?);

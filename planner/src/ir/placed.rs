@@ -10,7 +10,7 @@ use crate::units::Bytes;
 pub struct Placed<'p> {
     /// The frames.
     pub chunks: Chunks<'p>,
-    /// For each link, the byte of the buffer to that peer at which each of its frames begins.
+    /// For each link, the byte at which each of its frames begins in the buffer for the peer.
     pub at: Table<LinkId, Vec<u64>>,
     /// For each class, the buffer for each peer to which it sends frames.
     pub buffers: Table<ClassId, Vec<Option<Staging>>>,

@@ -144,9 +144,9 @@ pub struct Program {
     /// The pattern of the rank's calls. Calls are matched against it by ordinal, and loading
     /// compares it with the rank's own pattern.
     pub pattern: Pattern,
-    /// For each operation that moves something, how it travels and in which round; for `explain`.
-    /// `None` if it has no target or no elements, or if later puts, of this rank or another,
-    /// replace all of them.
+    /// For `explain`: the way in which each operation travels, and its round. `None` if the
+    /// operation has no target or no elements, or if later puts, of this rank or another, replace
+    /// all of its elements.
     pub routes: Table<OperationId, Option<Routing>>,
     /// The smallest length that each window needs on this rank, for its own sections and for the
     /// accesses of other ranks.
@@ -213,7 +213,7 @@ impl Part {
         }
     }
 
-    /// Returns whether it is empty.
+    /// Returns whether the part has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -241,8 +241,8 @@ pub enum Instruction {
         /// The rank that receives the frame.
         peer: Delta,
     },
-    /// Waits until `peer` has released every frame that was sent from `buffer`'s copy of this run
-    /// in an earlier run (W4). Omitted if the two ranks synchronise both ways in every run.
+    /// Waits until `peer` has released every frame that earlier runs sent from the copy of `buffer`
+    /// that this run uses (W4). Omitted if the two ranks synchronise both ways in every run.
     Reclaim {
         /// The buffer.
         buffer: BufferId,
@@ -262,8 +262,7 @@ pub enum Instruction {
     Combine {
         /// The source: this rank's own window or operation.
         from: Part,
-        /// The target elements, as many as in `from`, numbered from byte `at` on. A run is
-        /// contiguous.
+        /// The target elements, as many as in `from`. Element 0 begins at byte `at` of the buffer.
         into: Datatype,
         /// The operator. The order in which it is applied cannot be observed.
         op: Op,

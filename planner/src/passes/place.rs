@@ -6,7 +6,7 @@
 //! ```
 //!
 //! All frames to one peer are in one buffer, one after another. Two copies, used in turn, are
-//! enough if the peer sends a frame back in every run: it sends the frame of a run after it has
+//! enough if the peer sends a frame back in every run, because the peer sends it after it has
 //! released all frames of the run before. If the peer sends nothing, the sender awaits the release
 //! of a copy before it writes to the copy again (W4).
 //!
@@ -16,7 +16,7 @@
 //!
 //! **Requires** nothing.
 //! **Ensures** that frames begin at multiples of 16 bytes and do not overlap. The peak is known. It
-//! exceeds [`Options::cap`] only if one copy of each buffer does.
+//! exceeds [`Options::cap`] only if a single copy of each buffer exceeds the cap.
 //! **Cost** proportional to the links and classes.
 
 use crate::ids::{ClassId, Delta, LinkId};

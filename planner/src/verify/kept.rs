@@ -102,7 +102,7 @@ impl Named {
         Some(Self { written: merged(written.collect()), touched: merged(touched.collect()) })
     }
 
-    /// Returns the first of these elements that is kept.
+    /// Returns the first of `elements` that is kept.
     fn lacks(&self, elements: &Datatype, writes: bool) -> Option<i64> {
         let named = if writes { &self.written } else { &self.touched };
         let kept = |(low, len): (i64, usize)| {

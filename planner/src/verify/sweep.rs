@@ -66,7 +66,7 @@ impl Access {
     }
 }
 
-/// Contiguous elements of an access, contiguous at their source too.
+/// Elements of an access that are contiguous both here and at their source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     low: i64,
@@ -403,8 +403,8 @@ impl Found {
 /// Returns whether the visits `taken` leave an element with the value that the visits `wanted`
 /// would leave. The first `gets` of `wanted` are gets.
 ///
-/// A visit before the last move of `wanted` cannot show, so it may be missing, but no other visit
-/// may be added.
+/// A visit before the last move of `wanted` cannot be seen, so `taken` may lack it. `taken` must
+/// not have any visit that `wanted` lacks.
 fn agree(wanted: &[Visit], taken: &[Visit], gets: usize, kind: ElementType, order: Order) -> bool {
     if canonical(wanted, taken, kind) {
         return true;
@@ -454,7 +454,7 @@ fn needed<'w>(wanted: &'w [Visit], taken: &[Visit], gets: usize, order: Order) -
     let shows = match order {
         Order::Canonical => wanted.iter().rposition(is_move).unwrap_or(0),
         Order::Relaxed if !wanted[gets..].iter().any(is_move) => gets.saturating_sub(1),
-        // A move that was made may have hidden everything but itself.
+        // A move that was made may have hidden all other visits.
         Order::Relaxed if wanted[gets..].iter().any(|visit| is_move(visit) && taken.contains(visit)) => {
             wanted.len()
         }
