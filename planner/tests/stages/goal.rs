@@ -26,7 +26,7 @@ struct Operation {
     /// The operations that require this operation, and whether the start of this operation is
     /// enough.
     followers: Vec<(usize, bool)>,
-    /// The time from which on it may start.
+    /// The earliest time at which it may start.
     ready: u64,
 }
 
@@ -88,7 +88,7 @@ fn read(text: &str) -> File {
     File { ranks, latency }
 }
 
-/// Follows a file by the LogGP model, with overheads of 0 and 1 ns for each byte after the first.
+/// Follows a file by the LogGP model. Overheads are 0, and each byte after the first takes 1 ns.
 /// Returns the end of the last operation that takes time on a rank's clock.
 fn follow(File { mut ranks, latency }: File) -> u64 {
     // The time, the rank and the operation. Operations of one rank that start together are in the
@@ -98,7 +98,7 @@ fn follow(File { mut ranks, latency }: File) -> u64 {
         let free = operations.iter().enumerate().filter(|(_, operation)| operation.awaits == 0);
         queue.extend(free.map(|(at, _)| Reverse((0, rank, at))));
     }
-    // Of each sender, receiver and tag: arrivals without a receive, and receives without a message.
+    // By sender, receiver and tag: arrivals without a receive, and receives without a message.
     let mut arrived: HashMap<(usize, usize, u64), VecDeque<u64>> = HashMap::new();
     let mut posted: HashMap<(usize, usize, u64), VecDeque<(usize, u64)>> = HashMap::new();
     let (mut busy, mut processors) = (HashMap::new(), vec![0; ranks.len()]);
@@ -172,7 +172,7 @@ fn written(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> String 
     String::from_utf8(text).unwrap()
 }
 
-/// Compares a run with that of its file, and returns the file.
+/// Compares a simulated run with the run of its file, and returns the text of the file.
 fn compare(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> String {
     let text = written(schedules, machine, run);
     assert_eq!(follow(read(&text)), simulate(schedules, machine, run).unwrap().end, "{text}");

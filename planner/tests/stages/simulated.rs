@@ -33,8 +33,8 @@ struct Follower {
     inbox: HashMap<u32, VecDeque<(u64, Option<Of>)>>,
     /// The frame that came last from each rank.
     open: HashMap<u32, Of>,
-    /// The frames that were sent and awaited last in this epoch: those of one rank that follow one
-    /// another, and the bytes of those in the last packet.
+    /// The last series of frames that were sent, and the last series that were awaited, in this
+    /// epoch.
     last: [Series; 2],
     /// For each buffer, epoch and step: the number of frames that were sent and not released, and
     /// the time of the last release.

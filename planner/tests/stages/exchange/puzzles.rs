@@ -148,8 +148,8 @@ fn mpi_2_2_example_11_15_a_load_from_a_posted_window_is_refused_unless_it_is_len
     }
 }
 
-/// Returns the first puzzle of MPICH2's design notes, by either reading of its table. All ranks
-/// that put to rank 3 name element 0.
+/// Returns the first puzzle of MPICH2's design notes. The table of the puzzle may be read by
+/// columns or by rows. All ranks that put to rank 3 name element 0.
 fn first_puzzle(by_columns: bool) -> [Program; 4] {
     let mut ranks = programs::<4>();
     for rank in &mut ranks {
