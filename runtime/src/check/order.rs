@@ -1,10 +1,11 @@
-//! Collectives that order less than a barrier in MPI, for checks in which only MPI's order counts
-//! (planner/README.md, 37).
+//! Collectives that order fewer calls in MPI than a barrier does, for checks in which only MPI's
+//! order counts (planner/README.md, 37).
 //!
-//! Each such collective begins with one more exchange. In this exchange, a rank whose earlier calls
-//! are ordered sends the times that are over to the ranks whose later calls come after these
-//! earlier calls. The other exchanges of the collective order nothing. A rank whose arguments are
-//! wrong fails in the first exchange, as without the extra exchange.
+//! Each such collective begins with one more exchange. If the collective orders the earlier calls
+//! of a rank before the later calls of another rank, the first rank sends the other rank the times
+//! that are over in this exchange. The other exchanges of the collective order nothing. A rank
+//! whose arguments are wrong fails in the first exchange of the collective, whether this is the
+//! extra exchange or not.
 
 use super::stores::is_asked;
 use crate::state::call::Call;
@@ -12,7 +13,7 @@ use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_transport::bytes::Reader;
 
-/// Part of the hash of the exchange in which clocks travel.
+/// Part of the hash of the exchange in which ranks send their clocks.
 const ORDERED: u64 = 0xc4ec_4ed0_0bde_0000;
 
 /// The order that MPI gives a collective: which ranks' earlier calls come before which ranks' later
@@ -42,8 +43,8 @@ impl Orders {
     }
 }
 
-/// Returns the call of the exchange with which a collective of this order begins, if only MPI's
-/// order counts and this order is not [`Orders::All`].
+/// Returns the call of the extra exchange with which a collective of this order begins. Returns
+/// `None` if more than MPI's order counts, or if the order is [`Orders::All`].
 pub(crate) fn first(world: &WorldCore, orders: Orders, call: &Call) -> Option<Call> {
     let is_first = orders != Orders::All && world.checks.is_on() && is_asked(world);
     is_first.then_some(Call { hash: call.hash ^ ORDERED, ..*call })

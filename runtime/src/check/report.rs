@@ -254,7 +254,8 @@ fn append_lines(world: &WorldCore, lines: impl FnOnce() -> String) {
     }
 }
 
-/// Appends a line with the source line from which on a rank may miss conflicts of a window.
+/// Appends a line of JSON which reports that this rank may miss conflicts of a window after the
+/// call at this source line.
 pub(super) fn append_blind(world: &WorldCore, window: u32, site: &Location<'_>) {
     let (rank, file, line, column) = (world.rank, quoted(site.file()), site.line(), site.column());
     let text = format!(

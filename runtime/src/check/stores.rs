@@ -30,7 +30,7 @@ pub(super) fn is_asked(world: &WorldCore) -> bool {
 pub(super) struct Local<'w> {
     pub(super) window: &'w WindowCore,
     /// The elements that this rank has stored and the elements that it has loaded, both ascending.
-    /// The kind is the kind of operation as which these accesses count.
+    /// Stores count as puts, and loads as gets.
     pub(super) runs: [(Kind, Vec<Range<usize>>); 2],
     pub(super) site: Site,
 }
@@ -87,12 +87,12 @@ pub(crate) fn posted(window: &WindowCore, site: &'static Location<'static>) {
     }
 }
 
-/// Adds the conflicts at the end of an exposure of this window. These are conflicts between the
-/// calls in `messages`, the messages of the sources, and the stores of this rank during the
-/// exposure.
+/// Adds the conflicts between the stores of this rank during an exposure of this window and the
+/// calls of the sources. `messages` are the messages of the sources, which list the calls. Called
+/// at the end of the exposure.
 ///
 /// # Errors
-/// The rank whose message is not valid.
+/// The error is the rank whose message is not valid.
 pub(crate) fn exposed(
     window: &WindowCore,
     messages: &[(usize, Vec<u8>)],
@@ -115,8 +115,8 @@ fn keep(window: &WindowCore) {
     kept.extend_from_slice(part(window));
 }
 
-/// Returns the elements that this rank has loaded, except the first `known` runs of kept elements,
-/// as ascending runs.
+/// Returns the elements that this rank has loaded, as ascending runs. Leaves out the first `known`
+/// runs that [`forget_loads`] has kept.
 pub(super) fn loaded_since(window: &WindowCore, known: usize) -> Vec<Range<usize>> {
     let mut all = window.region.loaded();
     all.extend_from_slice(&window.checked.loaded.borrow()[known..]);

@@ -1,4 +1,4 @@
-//! Datatypes by number: a datatype travels to a rank that does not reach the sender's memory once
+//! Numbers for datatypes. A datatype is sent to a rank that does not reach the sender's memory once
 //! in full, and afterwards as a number.
 //!
 //! The sender assigns the numbers, 256 for each receiver and stream of frames. If it needs another
@@ -23,13 +23,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The most datatypes that have a number.
+/// The maximum number of datatypes that have a number.
 const NUMBERS: usize = 256;
 /// The maximum number of bytes of these datatypes that a receiver keeps for a sender.
 const KEPT: usize = 1 << 20;
 /// The minimum number of bytes of a datatype with a number. The number itself takes two bytes.
 const LEAST: usize = 8;
-/// The most bytes of a datatype with a number.
+/// The maximum number of bytes of a datatype with a number.
 const MOST: usize = KEPT / 4;
 
 const PLAIN: u8 = 0;
@@ -46,7 +46,7 @@ pub(crate) struct Named {
     forms: Vec<Option<Used>>,
     bytes: usize,
     uses: u64,
-    /// Whether the receiver is to forget all numbers.
+    /// Whether the receiver must forget all numbers.
     begins_again: bool,
 }
 
@@ -67,7 +67,7 @@ pub(crate) type Read = (Arc<[u8]>, usize);
 /// Why a datatype cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unread {
-    /// Its number is not known here.
+    /// The receiver does not know the number of the datatype.
     Missing,
     /// No correct rank writes it.
     Invalid,
@@ -306,7 +306,7 @@ mod tests {
             bytes[at] = dice.bits() as u8;
             drop(numbered.read(&mut &bytes[..]));
         }
-        // More than is kept, each under another number.
+        // More datatypes than are kept, each under another number.
         let large = irregular(2, 60_000);
         assert!(large.len() > KEPT / 16);
         let refused = (0..=255).any(|number| {

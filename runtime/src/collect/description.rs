@@ -17,10 +17,10 @@ pub(crate) struct FrameHead {
     pub(crate) slot: u8,
     /// Whether the description is the one in that slot, and is left out.
     pub(crate) same: bool,
-    /// Whether the elements of datatype operations are in a frame of their own: the preceding one,
-    /// unless they follow.
+    /// Whether the elements of datatype operations are in a separate frame. That frame is the
+    /// preceding one, unless `follows` is set.
     pub(crate) lent: bool,
-    /// Whether that frame follows the census.
+    /// Whether the separate frame follows the census.
     pub(crate) follows: bool,
     pub(crate) records: u32,
     /// The length of the description in bytes.
@@ -37,9 +37,9 @@ pub(crate) const HEAD: usize = size_of::<FrameHead>();
 /// A word of `gets` for a get of more than one element.
 pub(crate) const FAR: u64 = u64::MAX;
 
-/// The bit of an operation's code for elements that are a section of the sender's memory. With this
-/// bit, the number of the window replaces the place of the elements in the frame. The section
-/// follows the elements of the target.
+/// The bit of an operation's code that is set if its elements are a section of the sender's memory.
+/// With this bit, the number of the window replaces the place of the elements in the frame. The
+/// section follows the elements of the target.
 const EXPOSED: u8 = 1 << 7;
 
 /// Operations without their elements.
@@ -109,9 +109,9 @@ pub(crate) fn describe_by(
     Ok(())
 }
 
-/// Ends a frame: appends the elements and writes the head, with the counts. The elements of
-/// datatype operations are left out if they are `lent`, in a frame of their own. Returns the length
-/// of the description in bytes.
+/// Ends a frame: appends the elements and writes the head with the counts. If `head.lent` is set,
+/// leaves out the elements of datatype operations, which are in a separate frame. Returns the
+/// length of the description in bytes.
 pub(crate) fn fill(frame: &mut Vec<u8>, outbox: &Outbox, head: FrameHead) -> usize {
     let described = frame.len() - HEAD;
     let head = FrameHead { records: outbox.records.len() as u32, described: described as u64, ..head };

@@ -34,11 +34,12 @@ impl Operands<'_> {
 pub(crate) enum Exposed<'a> {
     /// No section is exposed.
     Nothing,
-    /// In their own place: in the origin's part of the window with this number.
+    /// In place, in the origin's part of a window. The function returns the address of that part
+    /// for the number of the window.
     InPlace(&'a dyn Fn(u32) -> *const u8),
     /// Copied one after another, from this address on, in the order in which they are applied.
     Copied(&'a Cell<*const u8>),
 }
 
-/// Applies operations to a window's memory, length and element type.
+/// A function that applies operations to a window with this memory, length and element type.
 pub(crate) type Apply = unsafe fn(*mut u8, usize, ElementType, Items<'_>, &Operands<'_>);

@@ -30,8 +30,8 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// Returns the action that has the same effect on elements: a fetch that changes nothing is a
-    /// get.
+    /// Returns the action that is carried out: a get instead of a fetch that changes nothing, and
+    /// otherwise this action.
     #[inline]
     pub(crate) fn carried_out(self) -> Self {
         if self == Action::Fetch(Op::NoOp) { Action::Get } else { self }

@@ -24,7 +24,8 @@ use fencepost_planner::collective::{Algorithm, Collective, Operation, block};
 use fencepost_planner::element::Op;
 use std::ops::Range;
 
-/// A window for elements that are shown to other ranks, and which half is next.
+/// A window for elements that are shown to other ranks. `is_second` is whether the next call writes
+/// to its second half.
 pub(super) struct Shown<T: Element> {
     window: Window<T>,
     is_second: bool,
@@ -45,7 +46,7 @@ impl<T: Element> Shown<T> {
         self.window.len() / 2
     }
 
-    /// Returns where the next half begins, and where the other one does.
+    /// Returns where the half that the next call writes to begins, and where the other half begins.
     fn halves(&self) -> [usize; 2] {
         if self.is_second { [self.room(), 0] } else { [0, self.room()] }
     }

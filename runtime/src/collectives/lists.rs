@@ -109,7 +109,7 @@ struct Announced {
     longest: usize,
     /// Whether all lists of the world have one length.
     all_equal: bool,
-    /// Whether every rank has the plan for lists that all have the length of its longest list.
+    /// Whether every rank has a plan for lists that all have the length of the rank's longest list.
     all_have_plan: bool,
     /// The lengths of the lists for this rank.
     lens: Vec<usize>,
@@ -150,8 +150,8 @@ impl<'a> Lists<'a> {
 
 /// Exchanges the lengths of lists, and the short lists.
 ///
-/// Calls `take` with one list of each rank, by rank: its number of elements and their bytes. There
-/// are no bytes if the list did not travel with the exchange.
+/// Calls `take` for one list of each rank, by rank, with the number of its elements and with their
+/// bytes. There are no bytes if the list did not travel with the exchange.
 fn announce(
     world: &World,
     call: &Call,

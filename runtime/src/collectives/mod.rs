@@ -10,13 +10,14 @@
 //! # One call
 //!
 //! Each call begins with an *exchange*, direct, sparse or reduced
-//! ([`Census`](fencepost_planner::census::Census)). It carries the collective that the rank is in,
-//! with its root, operator, length and element type. So if ranks are in different calls, all ranks
-//! find that out at the call. Then nothing is applied, and the world goes on.
+//! ([`Census`](fencepost_planner::census::Census)). The exchange carries the collective that each
+//! rank is in, with the root, the operator, the length and the element type. So if ranks are in
+//! different calls, all ranks find that out at the call. Then nothing is applied, and the world
+//! goes on.
 //! 1. Short arrays travel with the exchange. If all memory is reached, up to 32 bytes go in the
 //!    notifications themselves ([`told`]). Otherwise they go as the puts of a dynamic epoch whose
-//!    fence is the notifications ([`ride`](fixed)), in the messages of a sparse census, or as notes
-//!    of a reduced census. They are combined in the same order in all cases.
+//!    fence is the exchange ([`ride`](fixed)), in the messages of a sparse census, or as notes of a
+//!    reduced census. They are combined in the same order in all cases.
 //! 2. If all memory is reached, ranks write their elements into windows before the exchange, and
 //!    read each other's windows after it ([`in_place`]). This holds for broadcasts and allreduces
 //!    of up to 8 MiB, and for all other collectives of up to 16 KiB.
@@ -26,12 +27,12 @@
 //!    schedule's digest is in the word of each frame. Ranks of one process plan only once
 //!    ([`schedule cache`]).
 //! 4. Arrays whose lengths differ by rank are announced in the exchange, short ones with their
-//!    elements ([`lists`]). Then arrays of equal lengths take the path of 3, after another exchange
-//!    if some rank has yet to plan it. Other arrays are put in dynamic epochs.
+//!    elements ([`lists`]). Then arrays of equal lengths are moved as in 3, after another exchange
+//!    if some rank has no plan yet. Other arrays are put in dynamic epochs.
 //!
 //! A result is written to the caller's elements only when all of it has arrived: a call that fails
-//! leaves them as they were. A rank that leaves after the exchange, in the middle of 3, ends the
-//! world. Other ranks may already have their result.
+//! leaves these elements unchanged. A rank that leaves after the exchange, in the middle of 3, ends
+//! the world. Other ranks may already have their result.
 
 mod blocks;
 mod cache;
@@ -66,11 +67,11 @@ impl World {
     /// lengths or element types. Otherwise as [`World::barrier`].
     ///
     /// # Cost
-    /// Short arrays travel with the exchange. If all memory is reached, for up to 8 MiB, the root
-    /// writes n bytes before the exchange and the others read them after it. Each rank keeps 2 n
-    /// bytes for that. Other arrays take log2 p rounds of n bytes down a binomial tree, or two
-    /// rounds of about n bytes for each rank. A second call with the same root, length and type
-    /// neither plans nor allocates.
+    /// Short arrays travel with the exchange. If all memory is reached, the root writes arrays of
+    /// up to 8 MiB to its memory before the exchange, and the other ranks read them after it. Each
+    /// rank keeps 2 n bytes for that. Other arrays take log2 p rounds of n bytes down a binomial
+    /// tree, or two rounds of about n bytes for each rank. A second call with the same root, length
+    /// and type neither plans nor allocates.
     #[doc(alias = "MPI_Bcast")]
     #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, elements: &mut [T]) -> Result<()> {
@@ -81,8 +82,8 @@ impl World {
         })
     }
 
-    /// Sends `root`'s `elements` to all ranks, which need not know their number: their own elements
-    /// are replaced.
+    /// Sends `root`'s `elements` to all ranks, and replaces their own elements. The other ranks
+    /// need not know the number of elements.
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;
@@ -133,8 +134,8 @@ impl World {
     /// Combines the `elements` of all ranks, element by element; only `root` gets the result.
     ///
     /// # Errors
-    /// `OP` for an operator that the element type does not have. Otherwise as
-    /// [`broadcast`](Self::broadcast), also if operators differ.
+    /// `OP` for an operator that the element type does not have. `RMA_SYNC` also if ranks give
+    /// different operators. Otherwise as [`broadcast`](Self::broadcast).
     ///
     /// # Cost
     /// Short arrays travel with the exchange, (p - 1) n bytes to the root. Others take log2 p
@@ -201,7 +202,7 @@ impl World {
         Ok(elements[0])
     }
 
-    /// Combines the `elements` of ranks 0 to this one, left to right, in place.
+    /// Combines the `elements` of all ranks from rank 0 to this rank, left to right, in place.
     ///
     /// # Errors
     /// As [`reduce`](Self::reduce).
@@ -361,7 +362,8 @@ impl World {
         })
     }
 
-    /// Begins a trace: an allreduce of the largest numbers, in a call of its own.
+    /// Begins a trace: replaces `numbers` by the largest of all ranks, in a separate collective
+    /// call.
     #[track_caller]
     pub(crate) fn begin_trace(&self, numbers: &mut [u64; 2]) -> Result<()> {
         let name = "the beginning of a trace (FENCEPOST_TRACE)";
@@ -460,7 +462,7 @@ fn mixed(hash: u64, part: u64) -> u64 {
     (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
 
-/// Returns a function that writes `elements` where there is room.
+/// Returns a function that copies `elements` to a slice of the same length.
 fn from<T: Element>(elements: &[T]) -> impl FnMut(&mut [T]) {
     move |to| to.copy_from_slice(elements)
 }

@@ -45,8 +45,8 @@ impl Fence<'_> {
                         self.apply_from(window, origin, staged);
                         continue;
                     };
-                    // SAFETY: the notification is of this exchange, and of a rank whose memory is
-                    // reached, as for `rides`.
+                    // SAFETY: the notification belongs to this exchange, and comes from a rank
+                    // whose memory is reached, as `rides` requires.
                     let records = unsafe { riders(notification, place) };
                     if !records.is_empty() {
                         // SAFETY: this is this rank's own memory, in its own fence, and all reads
@@ -110,7 +110,7 @@ impl WindowCore {
     }
 }
 
-/// The number of records by which the prefetch is ahead: some cache lines.
+/// The number of records by which the prefetch is ahead. They take some cache lines.
 const AHEAD: usize = 32;
 
 /// Returns the function that applies operations to a window of elements of this type.
@@ -156,7 +156,7 @@ unsafe fn apply<V: Values>(
         // SAFETY: `at < len`.
         let to = unsafe { base.add(at * size_of::<V>()) };
         match op_of(code) {
-            // SAFETY: `to` is one element; the first bytes of the value are its bytes.
+            // SAFETY: `to` is one element; the first bytes of the value are the element's bytes.
             None => unsafe {
                 std::ptr::copy_nonoverlapping(std::ptr::from_ref(&value).cast(), to, size_of::<V>())
             },
@@ -237,8 +237,8 @@ unsafe fn lines_of_one_kind<V: Values>(
     let mine = mine.flatten();
     match op_of(code) {
         None | Some(Op::Replace) => mine.for_each(|(to, value)| {
-            // SAFETY: `to` is one element of the window; the first bytes of the value are its
-            // bytes.
+            // SAFETY: `to` is one element of the window; the first bytes of the value are the
+            // element's bytes.
             unsafe { move_one((&raw const value).cast(), to, size_of::<V>()) }
         }),
         // SAFETY: as above, and the operator was checked at the call or on arrival.

@@ -4,8 +4,9 @@
 //! elements were sent before the notification, their target would have to keep them until it knows
 //! that all ranks agree, and then copy them to its window. So only their description travels with
 //! the census, and announces how many bytes follow. When the census is complete and all agree, the
-//! target pre-posts their place in its window as a receive buffer, and the transport reads them
-//! there. This costs one latency more and saves a copy, so [`follows_census`] decides by the length.
+//! target pre-posts the place of the elements in its window as a receive buffer, and the transport
+//! reads the elements into this buffer. This costs one latency more and saves a copy, so
+//! [`follows_census`] decides by the length.
 //!
 //! The target pre-posts a place only if the operation is a put to one run of elements, and if
 //! nothing else in this fence reads or writes these elements. Otherwise it keeps the elements and
@@ -18,16 +19,16 @@
 //! - W2: a pre-posted place contains no element of M that is still to be read: neither by a get,
 //!   nor as a section that this rank has exposed or still has to send. This rank sends all its
 //!   elements before it applies anything.
-//! - W3: the target leaves when all announced elements have arrived. A post copies what it does not
-//!   send at once, so the source belongs to the program again when its rank leaves.
-//! - W4: for the same reason an outbox may be filled again. A receive buffer is filled or cancelled
-//!   before the fence ends.
+//! - W3: the target leaves when all announced elements have arrived. A post copies the bytes that
+//!   it does not send at once. So when a rank leaves, its program may use the sources again.
+//! - W4: for the same reason, a rank that has left may fill its outboxes again. A receive buffer is
+//!   filled or cancelled before the fence ends.
 //! - W5: frames of one rank arrive in order. So all elements of a fence come before its sender's
 //!   frames of the next exchange, and their header has the word of their exchange.
 //! - W6: the target awaits each announced frame with its number of bytes, and refuses any other
 //!   frame in its place. Nothing stays in the channel.
 //!
-//! A rank that is lost in between ends the world. The windows into which something was being read
+//! If a rank is lost in between, the world ends. The windows into which elements were being read
 //! are mixed then.
 
 use crate::collect::outbox::{DATATYPE, DatatypeSource, Head, PUT};
@@ -82,7 +83,7 @@ impl<'a> Fence<'a> {
         })
     }
 
-    /// Returns what others have announced to this rank, in the order of windows.
+    /// Returns the elements that others have announced to this rank, in the order of windows.
     fn announced(&mut self, all: &Notifications) -> Vec<Announced<'a>> {
         if !self.world.reach.shares_all {
             self.note_riders();
@@ -103,8 +104,8 @@ impl<'a> Fence<'a> {
         announced
     }
 
-    /// Returns the address to which the elements that follow from `from` may be read at once, if
-    /// nothing else in this fence reads or writes there.
+    /// Returns the address in the window to which the elements that follow from `from` may be read
+    /// directly. Returns `None` if something else in this fence reads or writes there.
     fn place(
         &self,
         window: &WindowCore,
@@ -169,8 +170,8 @@ impl<'a> Fence<'a> {
         }
     }
 
-    /// Sends the elements that this rank has announced. The first go to the next higher rank, so
-    /// that not all ranks begin with the same one.
+    /// Sends the elements that this rank has announced. Begins with the next higher rank, so that
+    /// not all ranks send to the same rank first.
     fn send_owed(&mut self, word: u64) -> Result<()> {
         let (me, size) = (self.world.rank, self.world.size);
         for &window in self.windows {
@@ -253,8 +254,8 @@ mod tests {
     }
 
     /// Runs an epoch of two ranks over TCP in which each rank puts elements `from` of its part to
-    /// elements `to` of the other's, and does what `also` does. Returns the parts, and how many
-    /// bytes both ranks copied: between calls and windows, and in the transport.
+    /// elements `to` of the other's, and calls `also`. Returns the parts, and how many bytes both
+    /// ranks copied: between calls and windows, and in the transport.
     fn exchanged(
         len: usize,
         (from, to): (Range<usize>, Range<usize>),
@@ -283,9 +284,9 @@ mod tests {
         Ok(())
     }
 
-    /// A long section is copied at most once: by its sender, as far as the socket does not take it.
-    /// The little that is sent with its description is copied by its receiver, if it comes before
-    /// the receive buffer.
+    /// A long section is copied at most once. Its sender copies the bytes that the socket does not
+    /// take at once. Its receiver copies the few bytes that come before the receive buffer is
+    /// posted.
     #[test]
     fn a_long_section_is_read_to_its_place() {
         const LITTLE: u64 = 64 << 10;
@@ -341,7 +342,8 @@ mod tests {
         check("an operation of the same rank", (low, high), sum, summed);
     }
 
-    /// Without W2, the place that a rank still sends is overwritten by what it receives.
+    /// Without W2, elements that a rank still has to send are overwritten by elements that it
+    /// receives.
     #[test]
     fn a_place_that_is_still_sent_must_not_be_written() {
         let len = 1 << 19;
@@ -359,7 +361,7 @@ mod tests {
         assert!((0..50).any(is_wrong), "the wait is not needed");
     }
 
-    /// What a rank does that does not send elements as it announced them.
+    /// The mistake of a rank that does not send elements as it announced them.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     enum Wrong {
         Lost,
@@ -370,8 +372,8 @@ mod tests {
         Other,
     }
 
-    /// Runs a fence in which rank 1 sends elements in this wrong way. Returns whether the error of
-    /// rank 0 says that the world has ended, and its text.
+    /// Runs a fence in which rank 1 makes this mistake. Returns whether the error of rank 0 reports
+    /// the end of the world, and the text of the error.
     fn sends_wrongly(transport: TransportKind, wrong: Wrong) -> (bool, String) {
         let said = std::sync::Mutex::new(None);
         // Rank 0 fails, and so does the run.

@@ -70,8 +70,8 @@ impl Fence<'_> {
             .map_err(|lost| self.world.lost(&lost, self.call))
     }
 
-    /// Lands gets in program order. Within a window their list is in this order; across windows the
-    /// numbers of their streaks give it.
+    /// Lands gets in program order. The list of each window is in this order. The numbers of the
+    /// streaks give the order of gets of different windows.
     ///
     /// `staged` is whether the gets were staged. If not, each get is read in place, and other ranks
     /// read only elements of this rank that no operation writes.

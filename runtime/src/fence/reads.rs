@@ -1,15 +1,15 @@
 //! Finds which ranks read whose memory in a fence, and which writes have to wait for these reads.
 //!
 //! A rank reads another's windows for its own gets, and for the sections that others exposed to it
-//! instead of copying them. The notification for the rank that is read, or for the rank to which a
-//! section is exposed, announces this. A rank that is read waits until its readers have settled
-//! (W3). Only this rank writes its own memory, so it can find out by itself whether it must also
-//! wait before it writes (W2). It checks whether a get that lands there, or a put of another rank,
-//! touches an element that is read. Usually none does, and each element is copied once, from its
-//! source to its destination. If some get or put does, the rank first stages the elements that it
-//! reads of others, notifies the others that it has finished with their memory, and waits for its
-//! readers. Each rank sends these notifications before it waits, so ranks do not wait for each
-//! other in a cycle.
+//! instead of copying them. Such a read is announced in the notification for the rank that is read,
+//! or for the rank to which the section is exposed. A rank that is read waits until its readers
+//! have settled (W3). No other rank writes its memory, so it can find out by itself whether it must
+//! also wait before it writes (W2). It checks whether a get that lands in its memory, or a put of
+//! another rank, touches an element that is read. Usually none does, and each element is copied
+//! once, from its source to its destination. If some get or put does, the rank first stages the
+//! elements that it reads of others, notifies the others that it has finished with their memory,
+//! and waits for its readers. Each rank sends these notifications before it waits, so ranks do not
+//! wait for each other in a cycle.
 
 use crate::census::flags::{EXPOSES, READS};
 use crate::census::messages::post;
@@ -130,8 +130,8 @@ impl Fence<'_> {
     }
 
     /// Returns whether any of these elements of this rank's part of `window` is written or may be
-    /// written, by a get or by an operation of another origin than `except`. `left` is how many
-    /// comparisons may still be made; without any, every element may be written.
+    /// written, by a get or by an operation of another origin than `except`. `left` is the number
+    /// of comparisons that may still be made. If none is left, any element may be written.
     pub(super) fn written(
         &self,
         window: &WindowCore,
@@ -305,8 +305,8 @@ impl Fence<'_> {
         Err(self.world.lost(&lost, self.call).leaving(State::Mixed))
     }
 
-    /// Notifies others that this rank has finished reading, then waits until the readers of its
-    /// memory have finished. A reader that is lost does not read any more.
+    /// Notifies others that this rank has finished reading, then waits until the readers of this
+    /// rank's memory have finished. A reader that is lost does not read any more.
     pub(super) fn settle(&mut self, reads: Reads) -> Result<()> {
         if without(Wait::Leaving) {
             return Ok(());
@@ -355,7 +355,7 @@ impl Fence<'_> {
 }
 
 impl Fence<'_> {
-    /// Notifies the ranks whose memory this rank has read, after a census, that it has finished.
+    /// After a census, notifies each rank whose memory this rank has read that the reads are over.
     fn tell_read(&mut self) -> Result<(), Lost> {
         for to in (0..self.world.size).filter(|&to| to != self.world.rank) {
             let asked = self.endpoint.draft(to).flags & READS != 0;
@@ -368,8 +368,8 @@ impl Fence<'_> {
     }
 }
 
-/// Returns whether `from` has notified this rank, after a census, that it has finished reading its
-/// memory.
+/// Returns whether `from` has notified this rank, after a census, that `from` has finished reading
+/// this rank's memory.
 fn take_read(world: &WorldCore, endpoint: &mut Endpoint, from: usize) -> Result<bool, Lost> {
     let Some(frame) = world.poll(endpoint, from)? else { return Ok(false) };
     let good = frame.header == world.stamped(kind::SETTLED) && frame.len == 0;
@@ -441,7 +441,7 @@ mod tests {
         assert_eq!((stall.file, stall.number), (file!(), 2), "{stall}");
     }
     /// Rank 2 leaves without a notification for rank 0. Rank 0 cannot exclude that rank 1 has all
-    /// notifications and reads its memory.
+    /// notifications and reads the memory of rank 0.
     #[test]
     fn a_rank_that_misses_a_notification_returns_when_nobody_reads_its_memory() {
         for transport in [TransportKind::Local, TransportKind::ShmThreads] {

@@ -82,8 +82,8 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
     Ok(list(world, windows, endpoint))
 }
 
-/// Returns the window whose elements are sources of records in `window`, if there are any. The
-/// elements are read now.
+/// Returns the window whose elements are sources of records in `window`, if there are such records.
+/// The caller reads the elements.
 fn sources_of_records<'w>(
     world: &WorldCore,
     windows: &[&'w WindowCore],
@@ -119,7 +119,8 @@ fn tickets(pending: &Pending, size: usize) -> bool {
     })
 }
 
-/// Checks that each rank whose memory is not reached will answer all gets from it.
+/// Checks that the gets from each rank whose memory is not reached stay within the limit up to
+/// which that rank answers.
 fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()> {
     let (world, size) = (&window.world, window.element.size as usize);
     let endpoint = world.endpoint.borrow();
@@ -137,7 +138,7 @@ fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()>
     Ok(())
 }
 
-/// Decides about all sections that other ranks can read in place.
+/// Decides for all sections that other ranks can read in place which of them are exposed.
 fn rendezvous(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> Rendezvous {
     let sections = windows.iter().flat_map(|window| {
         let targets = (0..endpoint.size()).filter(|&to| to != endpoint.rank() && endpoint.reaches(to));

@@ -4,8 +4,9 @@
 //! regions that the epoch touches, in ascending order, visits the elements, and leaves the locks.
 //! An epoch that is flushed takes all regions of its target at the first flush that carries
 //! something out, and holds these regions until the epoch ends. So every exclusive epoch comes
-//! either before or after all its operations. After that flush, the epoch takes no further lock. So
-//! ranks wait for each other in a circle only if a program makes them hold two parts.
+//! either before or after all operations of the flushed epoch. After that flush, the epoch takes no
+//! further lock. So ranks wait for each other in a circle only if a program makes them hold two
+//! parts.
 //!
 //! Whether an epoch is held or collected depends only on its own calls, not on earlier epochs. An
 //! epoch that is not flushed is collected. To hold such an epoch would take one more request if the
@@ -13,8 +14,8 @@
 //! that is flushed must be held from its first flush on. That flush takes the locks and carries out
 //! the operations in one request. To request the locks earlier would take one more request, and
 //! other ranks would only wait earlier. Long epochs are faster in pieces
-//! (`benches/log/locks_and_posts.md` has the factors). A program makes pieces by flushes, since no
-//! operation waits here.
+//! (`benches/log/locks_and_posts.md` has the factors). A program divides an epoch by flushes, since
+//! no operation waits here.
 //!
 //! Exclusive epochs, which are alone in their regions, visit elements as a fence does. Shared
 //! epochs visit *atomic* elements (of 1, 2, 4 or 8 bytes) by atomic operations, and other elements
@@ -70,14 +71,13 @@ pub(crate) struct LockCore {
     found: Cell<Vec<u8>>,
     /// The calls that are checked for conflicts, by target; empty without a check.
     watched: Watched,
-    /// The alarms of the world. The alarms are here so that the fast path finds them without
-    /// another lookup.
+    /// The number of alarms when this rank last saw that none of them was of a rank of the world.
     alarms: Alarms,
-    /// None of the first alarms up to this count was of a rank of the world.
+    /// The number of alarms that this rank has examined. None of them was of a rank of the world.
     heeded: Cell<u32>,
 }
 
-/// Attaches an attendant to this rank, which serves requests.
+/// Attaches an attendant to this rank. The attendant serves requests of other ranks.
 fn attend(world: &WorldCore) -> Arc<Service> {
     let service = Arc::new(Service::default());
     let attends = || Attends(service.clone());
@@ -313,7 +313,7 @@ impl LockCore {
     }
 
     /// [Carries out](Self::carry_out) the collected operations, on behalf of the call `name`, and
-    /// reports the error.
+    /// reports an error to the window's handler.
     #[inline(never)]
     #[track_caller]
     pub(crate) fn finish(&self, target: usize, ends: bool, name: &'static str) -> Result<()> {
@@ -391,7 +391,7 @@ impl LockCore {
     }
 
     /// Requests that the attendant of `target` carries out the collected operations, and fills
-    /// tickets.
+    /// tickets with the elements in the answers.
     fn ask(&self, target: usize, epoch: &mut Epoch, open: Open, ends: bool, call: &Call) -> Result<()> {
         let asking = self.asking(target, call);
         let parts = divide(&epoch.visits, self.data.element.size as usize);
@@ -596,8 +596,7 @@ impl LockCore {
         self.wake_others();
     }
 
-    /// Returns whether this rank is in a call of the world that has called a function of the
-    /// program.
+    /// Returns whether a call of the world is running a function of the program on this rank.
     pub(crate) fn is_in_call(&self) -> bool {
         self.data.world.endpoint.try_borrow_mut().is_err()
     }

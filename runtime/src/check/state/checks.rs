@@ -1,5 +1,5 @@
-//! [`Check`]: the extent of a world's search for mistakes while it runs, and the mistakes that its
-//! ranks have reported to each other.
+//! [`Check`]: the mistakes that a world looks for while it runs, and the mistakes that its ranks
+//! have reported to each other.
 
 use crate::check::state::clock::Clock;
 use fencepost_planner::conflicts::Conflict;
@@ -14,7 +14,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The extent of a world's search for mistakes of its program while it runs; see
+/// The mistakes of its program that a world looks for while it runs; see
 /// [`Ranks::check`](crate::Ranks::check).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Check {
@@ -26,12 +26,12 @@ pub enum Check {
     Calls,
     /// As `Calls`. In addition, conflicts of operations end in an error that names both lines.
     Conflicts,
-    /// As `Conflicts`. In addition, stores that are defined here and not in MPI end in the same
+    /// As `Conflicts`. In addition, stores that Fencepost defines and MPI does not end in the same
     /// error. These are stores of a rank into its part in the epoch of a fence in which other ranks
     /// access the part, stores into elements that a post of a window does not expose, and stores
     /// before a run of a prepared superstep in which other ranks access the part. Each call that
-    /// gives the program a window, and each post of a part of a window, copies this rank's part.
-    /// Stores into the section of an operation between its call and its fence end in the same
+    /// returns a window to the program, and each post of a part of a window, copies this rank's
+    /// part. Stores into the section of an operation between its call and its fence end in the same
     /// error, too. Each call with such a section copies the section. Between epochs of locks, a
     /// collective with a root, or a scan, orders only the calls that it orders in MPI, and has one
     /// more exchange. A standard send waits until its message is taken, as a synchronous send does,
@@ -58,7 +58,7 @@ impl Check {
         cfg!(feature = "check") && self >= Check::Conflicts
     }
 
-    /// Returns whether standard sends are complete only when their messages were taken.
+    /// Returns whether standard sends are complete only after their messages were taken.
     pub(crate) fn lets_sends_wait(self) -> bool {
         cfg!(feature = "check") && self == Check::Mpi
     }
@@ -124,8 +124,7 @@ impl Checking {
     }
 }
 
-/// The number of bytes in which operations under locks are kept for each part of a window, unless
-/// set.
+/// The default of [`Checking::memory`].
 const MEMORY: usize = 1 << 20;
 
 impl Default for Checking {
@@ -205,7 +204,7 @@ impl Checks {
         self.operations.replace(self.operations.get() + 1)
     }
 
-    /// Returns a line of this rank, in the form that is sent to other ranks.
+    /// Returns a source line of this rank, in the form that is sent to other ranks.
     pub(crate) fn site(&self, site: &'static Location<'static>) -> Site {
         /// The maximum number of lines that are kept for later calls.
         const LINES: usize = 64;
@@ -221,7 +220,7 @@ impl Checks {
         kept
     }
 
-    /// Begins the end of an epoch in which this rank has `found` these conflicts.
+    /// Prepares for the end of an epoch in which this rank has `found` these conflicts.
     pub(crate) fn begin(&self, found: Vec<u8>) {
         *self.found.borrow_mut() = found;
         self.heard.borrow_mut().clear();

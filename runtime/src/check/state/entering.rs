@@ -79,21 +79,21 @@ pub(crate) struct Called {
     pub(crate) kind: Kind,
     pub(crate) elements: Datatype,
     pub(crate) site: Site,
-    /// Its number among those of its origin.
+    /// The number of the operation among the operations of its origin.
     pub(crate) number: usize,
     /// The row of [`Entering::known`] with the times that were known when the operation was called.
     pub(crate) known: usize,
-    /// Whether the operation returns the elements that it finds, and is not a get.
+    /// Whether the operation returns the elements that it finds. `false` for a get.
     pub(crate) fetches: bool,
 }
 
-/// An operation on one element that finds nothing.
+/// An operation on one element that returns no elements.
 #[derive(Clone, Copy)]
 pub(crate) struct ShortCall {
     pub(crate) kind: Kind,
     pub(crate) at: usize,
     pub(crate) site: &'static Location<'static>,
-    /// Its number among those of its origin.
+    /// The number of the operation among the operations of its origin.
     pub(crate) number: usize,
 }
 

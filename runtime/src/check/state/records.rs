@@ -6,7 +6,7 @@ use crate::collect::outbox::{DATATYPE, ELEMENT, Head, PUT, RUN, Run, op_of};
 use fencepost_planner::ir::pattern::Kind;
 use fencepost_transport::Record;
 
-/// The number of bits of a record's head below those of its line.
+/// The number of bits of a record's head below the bits of the source line.
 const LINE: u32 = 46;
 
 /// Returns the kind of an operation whose record has this code.
