@@ -447,7 +447,7 @@ pub fn memory_limits() {
     }
 }
 
-/// Memory of a window that nobody touches takes none of the machine's.
+/// The memory of a window takes no memory of the machine until it is touched.
 pub fn untouched_memory() {
     const BYTES: u64 = 512 << 20;
     let bytes = BYTES.to_string();
@@ -482,7 +482,7 @@ pub fn window(bytes: usize, touches: bool) -> Result<()> {
     })
 }
 
-/// A window that exceeds the limit on the size of files names that limit.
+/// If a window exceeds the limit on the size of files, the error names that limit.
 pub fn file_sizes() {
     let script = r#"ulimit -f 32768 && exec "$@""#;
     let program = rank_program();
@@ -507,7 +507,7 @@ pub fn file_sizes() {
     assert!(ended.expect(1).out.contains("`ulimit -f`"), "{ended:#?}");
 }
 
-/// Lines of errors that ranks write in pieces stay whole.
+/// If ranks write lines of errors in pieces, the launcher forwards whole lines.
 pub fn errors_in_pieces() {
     for transport in ALL {
         let ended = crate::launched::run(&options(transport, "9"), &["pieces"]).end();
@@ -538,7 +538,7 @@ pub fn pieces() -> Result<()> {
     })
 }
 
-/// A system that refuses a call is named as the cause, with the call.
+/// If the system refuses a call, the error says so and names the call.
 pub fn refused_calls() {
     let mut harmless = Command::new("true");
     // SAFETY: system calls alone.
@@ -565,7 +565,7 @@ pub fn refused_calls() {
     }
 }
 
-/// From now on the system refuses this call of this process and its children.
+/// Makes the system refuse this call from now on, to this process and its children.
 fn refuse(call: libc::c_long, errno: libc::c_int) -> std::io::Result<()> {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let mut steps = [
@@ -575,7 +575,7 @@ fn refuse(call: libc::c_long, errno: libc::c_int) -> std::io::Result<()> {
         step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
-    // SAFETY: the filter lives during the call, which copies it.
+    // SAFETY: the filter lives during the call, and the call copies it.
     let installed = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
@@ -583,7 +583,7 @@ fn refuse(call: libc::c_long, errno: libc::c_int) -> std::io::Result<()> {
     if installed { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// What users of mpirun type.
+/// Options in the forms that users of mpirun type are accepted.
 pub fn forms() {
     let file = std::env::temp_dir().join(format!("fencepost-hosts-{}", std::process::id()));
     std::fs::write(&file, "localhost slots=2\n").expect("a folder for temporary files");
@@ -643,7 +643,7 @@ pub fn pinned() {
         let said = format!("of {all} cores 1 is mine\n");
         assert_eq!(ended.expect(0).out.matches(&said).count(), ranks_on(transport), "{ended:#?}");
     }
-    // Pretended hosts are one machine, so each rank gets a core of its own as long as there are
+    // Pretended hosts are one machine, so each rank gets a core of its own if there are enough
     // cores.
     let options = ["--pin", "--pretend-hosts", "2", "-n", "4"];
     let mut job = crate::launched::run(&options, &["cores"]);

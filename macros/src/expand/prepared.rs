@@ -27,7 +27,7 @@ pub(super) enum Halves {
 }
 
 impl Halves {
-    /// Returns the halves of a superstep that can be described.
+    /// Returns the halves of a superstep whose pattern is available.
     pub(super) fn of(superstep: &Superstep, body: &Body, slice: &Slice) -> Self {
         if slice.replays && !slice.generic {
             Self::Replayed
@@ -141,8 +141,8 @@ fn place_of(written: Written<'_>) -> usize {
     }
 }
 
-/// Returns the parameters that are windows or lists of them: index, name and type without its
-/// `&mut`.
+/// Returns the parameters that are windows or lists of windows: the index, the name, and the type
+/// without `&mut`.
 fn window_params(superstep: &Superstep) -> impl Iterator<Item = (usize, &Ident, TokenStream)> {
     let facade = &superstep.facade;
     superstep.written().filter_map(move |written| match written {
@@ -174,8 +174,8 @@ fn replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     }
 }
 
-/// Returns `replay` of a superstep whose body does anything else: using it is a compile error that
-/// explains this.
+/// Returns `replay` of a superstep whose body must run. Using this `replay` is a compile error that
+/// explains why.
 fn no_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     let (facade, clause) = (&superstep.facade, &superstep.sig.generics.where_clause);
     let inputs = window_params(superstep).skip(1).map(|(_, _, ty)| quote!(, _: &mut #ty));
@@ -191,8 +191,8 @@ fn no_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream 
     }
 }
 
-/// Returns the windows that `begin` takes, and their type: a single one unchanged, several as a
-/// tuple.
+/// Returns the windows that `begin` takes, and their type. A single window is unchanged, and
+/// several windows are a tuple.
 fn taken(superstep: &Superstep, names: &[Ident]) -> (TokenStream, TokenStream) {
     let types: Vec<_> = window_params(superstep).map(|(_, _, ty)| ty).collect();
     match (names, &types[..]) {
