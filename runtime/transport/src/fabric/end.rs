@@ -59,7 +59,7 @@ impl<C: Carrier> FabricEnd<C> {
     }
 
     fn new(fabric: &Arc<Fabric<C>>, number: u64, members: Vec<u32>, rank: usize) -> io::Result<Self> {
-        // Ranks at one address share its cores.
+        // Ranks on one machine share its cores.
         let (local_ranks, remote_members, alarms) = {
             let mut core = fabric.shared().lock();
             let (me, ranks) = (core.me() as u32, core.peers.len());
@@ -190,8 +190,9 @@ impl<C: Carrier> FabricEnd<C> {
         Ok(())
     }
 
-    /// Polls for something from `from`. Returns what `found` returns, either at once or after a
-    /// read. `port` is the port of the frame that is looked for, if it is a frame.
+    /// Polls for something from `from`. Calls `found` at once, and if it finds nothing, again after
+    /// a read. Returns what it has found. If the caller looks for a frame, `port` is the port of
+    /// the frame.
     fn find<T>(
         &self,
         from: usize,
@@ -333,7 +334,7 @@ impl<C: Carrier> Channels for FabricEnd<C> {
 
     unsafe fn prepost(&mut self, from: usize, port: Port, ahead: u64, header: Header, to: *mut [u8]) {
         // SAFETY: the caller promises the same until `release` or `cancel`, or until this end is
-        // dropped. At each of these the body is recycled, moved out, or dropped.
+        // dropped. In each of these cases the body is recycled, moved out, or dropped.
         let buffer = unsafe { ReceiveBuffer::new(to.cast(), to.len()) };
         let moved = self.core().prepost(self.number, self.of(from), port, ahead, header, buffer);
         self.counts.meter.copied += moved as u64;
@@ -475,7 +476,7 @@ impl<C: Carrier> Liveness for FabricEnd<C> {
     fn left_at(&self, peer: usize) -> Option<u64> {
         let (core, of) = (self.core(), self.of(peer));
         let channel = core.channels.get(&self.number)?;
-        // The peer's announcement came before this, on the same connection.
+        // The peer's announcement arrived before its report that it left, on the same connection.
         channel.has_left(of).then(|| channel.pairs[of].inbound.announced)
     }
 

@@ -1,4 +1,4 @@
-//! What becomes of a lost rank, and which errors ranks that wait for it receive.
+//! How lost ranks are handled, and which errors the ranks that wait for them receive.
 
 use std::time::Instant;
 
@@ -149,12 +149,12 @@ impl<C: Carrier> Core<C> {
             Some(Loss::Left(Leave::Failed(format!("it ended without having been in this world{why}"))))
         };
         match (peer.last_error(), &peer.died) {
-            // The error of its last world is the reason that it did not join this one.
+            // The error of the rank's last world is the reason why it did not join this world.
             (Some(why), _) => absent(&format!(": {why}")),
             (_, Some(what)) => Some(Loss::Died(what.clone())),
             _ if !peer.heard_goodbye => None,
             _ if peer.untold => Some(Loss::Left(Leave::Finished)),
-            // Its launcher knows how it ended, and is about to report it.
+            // The launcher knows how the rank ended, and may still report it.
             _ if peer.closing.is_some() => None,
             _ => absent(""),
         }

@@ -13,11 +13,11 @@
 //!   overtakes them ([`channel`]).
 //! - Releases and announcements piggyback on other items. A rank that sends nothing else still
 //!   reports releases now and then ([`UNREPORTED`](crate::UNREPORTED)), so that no sender waits for
-//!   its receiver to finish computing. If another rank waits for it, it also reports to that rank
-//!   the superstep that it is in.
-//! - Memory of large messages is kept for the next ones. Each pair of ranks keeps at most 32 MiB at
-//!   either end of each direction, until the connection closes. A receiver that does not poll holds
-//!   at most 16 MiB for each pair, and 4 MiB more for each port in use other than the port of
+//!   its receiver to finish computing. A rank also reports its superstep to each rank that waits
+//!   for it.
+//! - Memory of large messages is kept for later messages. For each pair of ranks and direction,
+//!   each end keeps at most 32 MiB, until the connection closes. A receiver that does not poll
+//!   holds at most 16 MiB for each pair, and 4 MiB more for each port in use other than the port of
 //!   fences.
 //! - A rank that has waited for long asks the awaited rank for its wait. In this way ranks detect
 //!   that they wait for one another ([`probes`]).
