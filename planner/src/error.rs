@@ -1,5 +1,5 @@
-//! The one error type of Fencepost. Its class is a class of MPI; its message states what was given,
-//! what was allowed, and where.
+//! The one error type of Fencepost. Its class is a class of MPI, or one of Fencepost's own. Its
+//! message states what was given, what was allowed, and where.
 
 use std::fmt;
 use std::panic::Location;
@@ -139,7 +139,7 @@ pub struct FailedRank {
     pub of_all: usize,
     /// The rank in the world that has ended.
     pub of_world: usize,
-    /// A description of how it failed.
+    /// A description of how the rank failed.
     pub what: String,
 }
 

@@ -17,7 +17,7 @@ macro_rules! parameters {
         }
 
         impl $name {
-            /// Returns the keys of its numbers in a file, with a reference to each number.
+            /// Returns the keys of the numbers in a file, each with a reference to its number.
             fn fields(&mut self) -> Vec<(&'static str, &mut f64)> {
                 vec![$(($key, &mut self.$field)),*]
             }
@@ -88,10 +88,10 @@ parameters! {
     }
 }
 
-/// The cost of communication and of memory. `Display` writes it as lines `key = value`, and `parse`
-/// reads such a text, in which each key occurs exactly once and `#` begins a comment. Keys that
-/// earlier versions do not have may be missing. The values are nanoseconds, and bytes for the sizes
-/// of caches. `World::measure_machine` measures the machine on which it runs.
+/// The cost of communication and of memory. `Display` writes lines `key = value`, and `parse` reads
+/// them. In a text, each key occurs exactly once, and `#` begins a comment. Keys that earlier
+/// versions do not have may be missing. The values are times in nanoseconds, factors, and sizes of
+/// caches in bytes. `World::measure_machine` measures the machine on which it runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Machine {
     /// The link between ranks that share memory.
@@ -113,11 +113,11 @@ impl Default for Machine {
     ///
     /// The figures of shared memory and of moving are fitted by hand to row and column halos of 16
     /// to 512 elements, and to sections of 64 bytes to 1 MiB. The example `modes` times these
-    /// between two threads, packed and direct, with values that are new in each exchange and are
-    /// read after it. With such values, a copy directly from the memory of another rank costs
-    /// nearly as much as packing and unpacking together: most of either cost is that each line
-    /// changes its owner. The tables are in `benches/log/sections.md`, and the bench `auto`
-    /// measures whether the resulting choices are good ones.
+    /// between two threads, packed and direct. The values are new in each exchange, and are read
+    /// after it. With such values, a copy directly from the memory of another rank costs nearly as
+    /// much as packing and unpacking together, since most of the cost is that each line changes its
+    /// owner. The tables are in `benches/log/sections.md`, and the bench `auto` measures whether
+    /// the resulting choices are good ones.
     ///
     /// The figures of the network were not measured through Fencepost's transport. Programs that
     /// were written by hand measured them on the same kind of machine: half of a round trip on
@@ -249,8 +249,8 @@ impl Machine {
         Nanos(link.latency + 2.0 * link.overhead + link.payload(bytes) + link.per_byte * bytes as f64)
     }
 
-    /// Returns the time of the two frames of a direct copy: an entry before it, and a done after
-    /// it.
+    /// Returns the time of the two frames of a direct copy: an entry before the copy, and a done
+    /// after it.
     pub(crate) fn entry_and_done(&self) -> Nanos {
         self.message(true, 0) * 2.0
     }

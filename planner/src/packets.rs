@@ -23,9 +23,9 @@ const REPORTED: u32 = 8;
 /// The frames that a rank sends in an epoch, or those that it awaits, in program order.
 #[derive(Default)]
 pub(crate) struct Packets {
-    /// The rank of the last frame.
+    /// The peer of the last frame.
     peer: Option<Delta>,
-    /// The number of consecutive frames of that rank so far.
+    /// The number of consecutive frames of that peer so far.
     frames: u32,
     /// The bytes in the packet of the last frame.
     bytes: u64,

@@ -1,5 +1,5 @@
-//! [`probes`]: exchanges whose times reveal what a machine costs. [`fitted`]: the machine that
-//! predicts those times.
+//! [`probes`]: exchanges whose times determine the figures of a machine. [`fitted`]: the machine
+//! that predicts those times.
 //!
 //! Each probe determines one figure of [`Machine`], or several that stay in proportion. The rest of
 //! the probe's time depends on figures that other probes determine, so there is a machine that
@@ -7,8 +7,8 @@
 //! time depends on figures that are found later, so the whole search runs three times. Figures that
 //! no probe determines, such as the network's if all ranks share memory, are left unchanged.
 //!
-//! All probes send both ways between ranks. If nothing flowed back, a sender would run ahead, and
-//! the probe would time the rate of messages instead.
+//! In all probes, ranks send to each other in both directions. If nothing flowed back, a sender
+//! would run ahead, and the probe would time the rate of messages instead.
 //!
 //! **Source** A. Alexandrov et al., SPAA 1995, for the figures, and T. Hoefler et al., HPCC 2006,
 //! for distinguishing `o` from `L` by several messages at one time. Different here: the figures are

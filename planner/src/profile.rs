@@ -106,11 +106,11 @@ pub struct OfCall {
     pub call: String,
     /// The number of runs of the call on the rank that ran it most often.
     pub runs: u64,
-    /// The mean time of a run on the rank where it is least, and that rank.
+    /// The least mean time of a run on one rank, and that rank.
     pub least: (f64, usize),
     /// The mean time of a run over all ranks.
     pub mean: f64,
-    /// The mean time of a run on the rank where it is greatest, and that rank.
+    /// The greatest mean time of a run on one rank, and that rank.
     pub most: (f64, usize),
     /// The time of the slowest run, and its rank.
     pub slowest: (u64, usize),

@@ -26,12 +26,12 @@ use std::str::FromStr;
 /// The first line of a file.
 const FIRST: &str = "fencepost trace 1";
 
-/// The events of one rank. Times are in ticks of the clock of its host.
+/// The events of one rank. Times are in ticks of the clock of the rank's host.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Trace {
     /// The identity of the execution of the program, which all ranks have in common.
     pub run: u64,
-    /// The number of the run among the runs of its program, from 1.
+    /// The number of the run among the runs of the program, from 1.
     pub number: u32,
     /// The rank.
     pub rank: u32,
@@ -46,7 +46,7 @@ pub struct Trace {
     pub clock: Vec<(u64, u64)>,
     /// The numbers of frames and of bytes that the rank has posted.
     pub sent: (u64, u64),
-    /// The number of events that were written over.
+    /// The number of events that were overwritten.
     pub lost: u64,
     /// The calls, by number.
     pub calls: Vec<String>,
@@ -57,7 +57,7 @@ pub struct Trace {
 /// An event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// When it began, in ticks.
+    /// The time at which the event began, in ticks.
     pub at: u64,
     /// What happened.
     pub what: What,
@@ -114,7 +114,7 @@ pub struct Frame {
 pub struct Clock {
     at: (u64, u64),
     per_tick: f64,
-    /// By how much the clock was set forward, in nanoseconds.
+    /// The nanoseconds by which the clock was set forward.
     forward: f64,
 }
 

@@ -21,8 +21,9 @@
 //! error of class `Type`.
 //!
 //! A short description suffices for a datatype of any number of runs. A computation that has to
-//! visit runs one by one visits at most [`MOST_RUNS`] of them. Beyond that, [`Datatype::overlaps`]
-//! and [`Datatype::overlaps_itself`] return true unless the pieces alone show the contrary.
+//! visit runs one by one visits at most [`MOST_RUNS`] of them. If there are more,
+//! [`Datatype::overlaps`] and [`Datatype::overlaps_itself`] return true unless the pieces alone
+//! show that nothing overlaps.
 
 mod build;
 mod canonical;

@@ -12,7 +12,7 @@ use super::form::{Datatype, Piece};
 use super::{MOST_PIECES, pairs};
 use crate::error::Result;
 
-/// Returns both typemaps under the one stable permutation that makes the elements of `target`
+/// Returns both typemaps, reordered by the stable permutation that makes the elements of `target`
 /// ascend. Elements that are equal in `target` keep their order.
 ///
 /// The two typemaps should have equal sizes. If they do not, the elements that only the longer one
@@ -160,8 +160,7 @@ impl Datatype {
         self.pieces().iter().all(|piece| {
             let follows = piece.offset >= least;
             least = piece.end() - 1 + step;
-            // The distance from the first element to the last one of everything inside the
-            // dimension.
+            // The distance from the first to the last element of the part inside this dimension.
             let mut within = piece.run as i64 - 1;
             follows
                 && piece.dims.iter().rev().all(|dim| {

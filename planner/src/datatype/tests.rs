@@ -296,7 +296,7 @@ fn touched_elements_are_found_without_a_look_at_each_visit() {
     )
     .unwrap();
     assert_eq!(many.touched_runs().count(), 1000);
-    // There is not enough memory for all of these.
+    // There is not enough memory for all of these runs.
     let far = often(&[(3, 0), (1 << 40, 2)], 1);
     drop(far.touched_runs());
     assert!(far.ascending_runs().is_err());
@@ -442,7 +442,7 @@ fn damaged_wire_forms_are_errors_or_other_canonical_datatypes() {
             read[usize::from(decoded.is_ok())] += 1;
             if let Ok(other) = decoded {
                 assert!(is_canonical(other.pieces()));
-                // One byte string for each typemap.
+                // Each typemap has one byte string.
                 let mut again = Vec::new();
                 other.encode(&mut again);
                 assert_eq!(again, damaged[..damaged.len() - rest.len()]);
@@ -523,7 +523,7 @@ fn huge_nests_stay_nests() {
     let columns = Datatype::nest(7, &[(n, 1 << 12), (3, 5)], 2).unwrap();
     assert_eq!(columns.pieces().len(), 1);
     assert_eq!(columns.size(), 6 * n);
-    // Starting and ending within a row leaves the cut rows and the rest.
+    // A slice that begins and ends within rows consists of the cut rows and the rest.
     let slice = columns.slice(1, 6 * n - 2).unwrap();
     assert_eq!(slice.size(), 6 * n - 2);
     assert!(slice.pieces().len() <= 5, "{slice}");

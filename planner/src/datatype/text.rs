@@ -1,5 +1,5 @@
-//! The text of a datatype: a run is `3..7`, a nest `3+[8 by 100][2 by 10]x4`, several of them
-//! `0..2, 9+[2 by 5]x1`, and no elements `none`.
+//! The text of a datatype: a run is `3..7`, a nest `3+[8 by 100][2 by 10]x4`, several pieces are
+//! `0..2, 9+[2 by 5]x1`, and no elements are `none`.
 
 use super::canonical;
 use super::form::Datatype;

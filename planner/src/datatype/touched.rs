@@ -87,7 +87,7 @@ fn ascending(piece: &Piece) -> Result<Vec<Range<i64>>, TryReserveError> {
     Ok(all)
 }
 
-/// Sorts the runs and joins those that overlap or touch, without more memory.
+/// Sorts the runs and joins those that overlap or touch, without allocating.
 fn merge(runs: &mut Vec<Range<i64>>) {
     runs.sort_unstable_by_key(|run| run.start);
     runs.dedup_by(|next, last| {

@@ -140,7 +140,7 @@ impl Terms {
         let mut terms = Self::default();
         let (mut out, mut into, mut farthest) = (0.0, 0.0, 0.0_f64);
         let (mut sent, mut awaited) = (Packets::default(), Packets::default());
-        // The ranks, with the direction of their frames: true for those that are sent.
+        // The peers so far, each with a direction: true if frames are sent to the peer.
         let mut met = BTreeSet::new();
         let mut direct = false;
         let link = |peer: Delta| {

@@ -347,7 +347,7 @@ impl fmt::Display for ExplainedPlan {
     }
 }
 
-/// Writes a rank as its own explanation, each line of it indented.
+/// Writes the explanation of a rank, with each line indented.
 impl fmt::Display for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Sent { messages, bytes, rounds } = self.sent;

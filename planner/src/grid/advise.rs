@@ -2,8 +2,8 @@
 //!
 //! A deeper halo is exchanged less often, but each step except the last also computes cells of the
 //! halo. [`cost`] predicts the time of the exchange from its compiled schedule, as for every other
-//! superstep. The computed cells are counted. If the data that a band needs for all steps fits in a
-//! cache, and the steps are visited band by band, they wait for memory only once together.
+//! superstep. The cells that all steps compute are counted. Steps that are visited band by band
+//! wait for memory only once together, if the data that a band needs for all steps fits in a cache.
 //!
 //! **Source** C. Ding, Y. He, SC 2001, on exchanging a wider halo less often in codes that solve
 //! PDEs. Different here: the time of an exchange is that of a compiled schedule, not a linear
@@ -264,7 +264,7 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns the largest number of cells that a rank computes in all of `steps` steps, and the
-    /// number of their rows.
+    /// number of rows of these cells.
     fn work(&self, steps: usize) -> (u64, u64) {
         // For each dimension separately: the number of own cells of a block, and the number of its
         // sides that have another block behind them.

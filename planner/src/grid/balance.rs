@@ -40,7 +40,7 @@ struct Search<const D: usize> {
 
 impl<const D: usize> Search<D> {
     /// Tries the grid whose blocks are nearest to cubes, dimension by dimension, so that most other
-    /// grids are hopeless from the beginning.
+    /// grids can be rejected early.
     fn ideal_first(&mut self, ranks: u32) {
         let mut left = ranks;
         for dimension in 0..D {

@@ -62,7 +62,7 @@ const CELLS_MAX: usize = isize::MAX as usize / 8;
 /// ```
 ///
 /// A program with conditions at the edges of the array, or with operations on single cells, asks
-/// the block where it is:
+/// the block for its position:
 ///
 /// ```
 /// # use fencepost_planner as fencepost;
@@ -128,15 +128,15 @@ impl<const D: usize> Block<D> {
     ///
     /// The process grid is the one in which the largest block has the smallest surface, unless
     /// [`grid`](Self::grid) sets another. If a halo is wider than the smallest block of that grid,
-    /// the best grid without such a block is chosen instead.
+    /// only grids are considered in which all blocks are at least as wide as the halo.
     ///
     /// # Errors
     /// RANK if `rank` is not one of `ranks`; DIMS if no grid gives each rank a cell.
     ///
     /// # Cost
     /// Compares the ways to write `ranks` as a product. This takes well below a microsecond for
-    /// most numbers of ranks, and some tens of microseconds for 3D blocks of ranks with a hundred
-    /// divisors. [`of`](Self::of) on an existing block has none of this cost.
+    /// most numbers of ranks. For 3D blocks and a number of ranks with a hundred divisors, it takes
+    /// some tens of microseconds. [`of`](Self::of) on an existing block avoids this cost.
     pub fn at(rank: usize, ranks: usize, global: [usize; D]) -> Result<Self> {
         const { assert!(D >= 1 && D <= 3, "a Block has 1, 2 or 3 dimensions") };
         if rank >= ranks {
@@ -342,7 +342,7 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns the distance from one cell to the next along each dimension, in elements of local
-    /// storage. The last one is 1.
+    /// storage. The distance along the last dimension is 1.
     pub fn strides(&self) -> [usize; D] {
         self.strides_at(self.coords)
     }
@@ -472,9 +472,9 @@ impl<const D: usize> Block<D> {
         if self.pads && cells.is_multiple_of(UNLUCKY) { cells + PADDING } else { cells }
     }
 
-    /// Returns the cells from `first` on, `count` in each dimension, as a datatype of the local
-    /// storage of the rank at `coords`. `first` is counted from the start of the storage, so it
-    /// includes the halo.
+    /// Returns the cells from `first` on, `count` of them in each dimension, as a datatype of the
+    /// local storage of the rank at `coords`. `first` is counted from the start of the storage, so
+    /// the halo is included.
     fn cells_at(&self, coords: [usize; D], first: [usize; D], count: [usize; D]) -> Datatype {
         let strides = self.strides_at(coords);
         let offset: usize = (0..D).map(|d| first[d] * strides[d]).sum();

@@ -133,8 +133,8 @@ impl<const D: usize> Row<D> {
         &mut cells[self.at..][..self.len]
     }
 
-    /// Returns the cells that are `offset` away from the row's cells: element `j` of `at(u, [-1,
-    /// 0])` is above cell `j` of the row.
+    /// Returns the cells that are `offset` away from the row's cells: element `j` of
+    /// `at(u, [-1, 0])` is above cell `j` of the row.
     #[inline(always)]
     #[track_caller]
     pub fn at<'a, T>(&self, cells: &'a [T], offset: [isize; D]) -> &'a [T] {
@@ -217,7 +217,7 @@ impl<const D: usize> Row<D> {
     /// Returns the index of the cell that is `offset` away from the row's first cell.
     #[inline(always)]
     fn first_at(&self, offset: [isize; D]) -> usize {
-        // The last stride is the constant 1 here, so that no offset in that dimension needs a
+        // Uses the constant 1 as the last stride, so that no offset in that dimension needs a
         // register.
         let shift = (0..D - 1).fold(offset[D - 1], |sum, d| sum + offset[d] * self.strides[d] as isize);
         self.at.wrapping_add_signed(shift)
@@ -442,7 +442,8 @@ impl<const D: usize> Rows<D> {
         Self::of(Row::anywhere(block, reach), cells)
     }
 
-    /// Does the same as [`new`](Self::new), but takes the block and the reach from one of its rows.
+    /// Does the same as [`new`](Self::new), but takes the block and the reach from a row of the
+    /// block.
     #[inline]
     pub(super) fn of(row: Row<D>, cells: [Range<isize>; D]) -> Self {
         let Row { strides, widths, .. } = row;

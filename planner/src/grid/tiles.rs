@@ -13,10 +13,10 @@
 //! compute cell `i`, step `s` reads cells within one reach of `i`, which step `s - 1` has written.
 //! The place of such a cell is at most `i + (s - 1) * shift + reach`, so it is not beyond the place
 //! of `i` in any dimension. The cell is therefore in this band, in which step `s - 1` ran before
-//! step `s`, or in an earlier band. Step `s` also overwrites cell `i` of an older step. Step `s -
-//! 1` has read that cell, to compute cells within one reach of `i`, and no later step reads it. The
-//! places of those cells have the same bound. So the argument holds for any size of the bands, and
-//! for two alternating fields as well as for more.
+//! step `s`, or in an earlier band. Step `s` also overwrites an older value of cell `i`. Only step
+//! `s - 1` and earlier steps have read that value, to compute cells within one reach of `i`. The
+//! same bound holds for the places of those cells. So the argument holds for any size of the bands,
+//! and for two alternating fields as well as for more.
 //!
 //! The shift is the reach, but along rows it is rounded up to a multiple of [`ALIGNED`] cells.
 //! Bands then cut rows at the boundaries of vectors, in all steps.

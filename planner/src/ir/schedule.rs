@@ -141,8 +141,8 @@ impl Placement {
 /// One rank's part of a schedule: the same for all ranks of its class.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Program {
-    /// The pattern of the rank's calls. Calls are matched against it by ordinal, and loading
-    /// compares it with the rank's own pattern.
+    /// The pattern of the rank's calls. Calls are matched with the pattern by their position, and
+    /// loading a plan compares the pattern with the rank's own.
     pub pattern: Pattern,
     /// For `explain`: the way in which each operation travels, and its round. `None` if the
     /// operation has no target or no elements, or if later puts, of this rank or another, replace
@@ -164,14 +164,14 @@ pub struct Routing {
     pub mode: Mode,
     /// Whether another mode was requested, but is not safe or not possible.
     pub instead: bool,
-    /// The round in which its message is issued.
+    /// The round in which the operation's message is issued.
     pub round: RoundId,
 }
 
 /// A buffer from which messages to one peer are sent.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Buffer {
-    /// The rank that its frames are sent to.
+    /// The rank to which frames are sent from this buffer.
     pub peer: Delta,
     /// Bytes of one copy.
     pub bytes: u64,
@@ -197,7 +197,7 @@ pub enum Part {
     Operation {
         /// The operation.
         operation: OperationId,
-        /// The index of its first element.
+        /// The index of the first element.
         first: usize,
         /// The number of elements.
         count: usize,
@@ -255,7 +255,7 @@ pub enum Instruction {
         element: u32,
         /// The buffer that receives the elements.
         buffer: BufferId,
-        /// The first byte.
+        /// The first byte of the elements in the buffer.
         at: u64,
     },
     /// Combines elements into packed elements of a buffer that have not been sent in this run.
@@ -270,21 +270,21 @@ pub enum Instruction {
         element: ElementType,
         /// The buffer with the packed elements.
         buffer: BufferId,
-        /// The first byte.
+        /// The first byte of element 0 in the buffer.
         at: u64,
     },
     /// Sends a data frame of `bytes` bytes of `buffer` from byte `at` to the buffer's peer.
     Send {
         /// The buffer.
         buffer: BufferId,
-        /// The first byte.
+        /// The first byte of the frame in the buffer.
         at: u64,
         /// The number of bytes.
         bytes: u64,
         /// The round of issue.
         round: RoundId,
     },
-    /// Takes the next frame from `peer`, which must be a `frame` of the same superstep.
+    /// Takes the next frame from `peer`. It must be of kind `frame`, and of the same superstep.
     Await {
         /// The rank that sends the frame.
         peer: Delta,
@@ -307,7 +307,7 @@ pub enum Instruction {
     Unpack {
         /// The rank that has sent the frame.
         peer: Delta,
-        /// The first byte.
+        /// The first byte of the elements in the frame.
         at: u64,
         /// The target: this rank's own window or operation.
         to: Part,
@@ -316,7 +316,7 @@ pub enum Instruction {
         /// The type of the elements.
         element: ElementType,
     },
-    /// Releases the open data frame of `peer`: its buffer may be written again (W4).
+    /// Releases the open data frame of `peer`: `peer` may write the frame's buffer again (W4).
     Release {
         /// The rank that has sent the frame.
         peer: Delta,

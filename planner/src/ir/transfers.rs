@@ -39,7 +39,7 @@ pub struct Fold {
     /// The elements.
     pub source: Side,
     /// For each element of `source`, the element of the transfer into which it is combined. The
-    /// elements of the transfer are numbered from 0, in its order.
+    /// elements of the transfer are numbered from 0, in the transfer's order.
     pub into: Datatype,
 }
 

@@ -15,9 +15,9 @@
 //! **Requires** nothing. **Ensures** that the order of writes to one element is kept: transfers are
 //! grouped by window, and keep their order within a group. If [`Options::coalesce`] is off, nothing
 //! changes. A transfer for which aggressive mode was requested stays separate. If leaving out
-//! hidden elements would break a buffer into small pieces, some of them are sent nevertheless.
+//! elements would break a buffer into small pieces, some of these elements are sent nevertheless.
 //! **Cost** proportional to the size of the datatypes of each distinct link, and of everything that
-//! reaches each class of ranks; ranks x peers small steps if something is hidden.
+//! reaches each class of ranks; ranks x peers small steps if elements are left out.
 
 use super::normalise::ascending;
 use super::writers::one_writer;

@@ -163,7 +163,7 @@ impl Grid {
     }
 
     /// Returns the direction from `here` to `rank`. A direction is a shift of the wrapped grid,
-    /// represented by the rank that it moves rank 0 to.
+    /// represented by the rank to which it moves rank 0.
     fn toward(&self, here: Coordinates, rank: usize) -> usize {
         let there = self.coordinates(rank);
         let mut direction = 0;

@@ -18,8 +18,8 @@
 //! **Requires** nothing.
 //! **Ensures** that the messages of a link carry answers before everything else. Writes of one rank
 //! to one element stay in program order, whichever messages they are in.
-//! **Cost** for each class, the pairs of its accesses whose bounds meet; ranks x peers small steps
-//! if something may be direct.
+//! **Cost** proportional to the pairs of accesses of a class whose bounds overlap, for each class;
+//! ranks x peers small steps if a transfer may be direct.
 //! **Source** the shared-memory figures behind the choice by blocks are in
 //! `benches/log/sections.md`.
 
@@ -233,8 +233,8 @@ struct Router<'a> {
 }
 
 impl Router<'_> {
-    /// Returns the class for peers of the classes `others`. `others` is empty if the peers' classes
-    /// make no difference.
+    /// Returns the class of the ranks of `class` whose peers have the classes `others`. `others` is
+    /// empty if the peers' classes make no difference.
     fn class(&mut self, class: ClassId, others: &[u32]) -> RankClass {
         let mut routed = self.peers.classes[class].clone();
         for (place, peer) in routed.peers.iter_mut().enumerate() {
@@ -334,8 +334,8 @@ fn messages(packed: Vec<Transfer>, mode: impl Fn(&Transfer) -> Mode, ordered: bo
     groups.into_iter().map(message).collect()
 }
 
-/// Groups the transfers from `from` on by mode. Each aggressive transfer forms a group of its own
-/// and leaves first.
+/// Groups transfers by mode. `from` is the number of the first one. Each aggressive transfer forms
+/// a group of its own and leaves first.
 fn group(modes: &[Mode], from: usize) -> Vec<(Mode, Vec<usize>)> {
     let of = |wanted: Mode| {
         modes.iter().enumerate().filter(move |&(_, &mode)| mode == wanted).map(move |(at, _)| from + at)

@@ -10,8 +10,8 @@
 //!   second `nic`, because the link may be busy with frames.
 //!
 //! Operations on a rank's clock form a chain of `requires`. A `send` is not in this chain: it waits
-//! for the link while the rank continues. A tag, modulo 3, is the kind of link: 0 between hosts, 1
-//! in shared memory, and 2 for a frame of a rank to itself, which has no latency.
+//! for the link while the rank continues. The remainder of a tag by 3 is the kind of link: 0
+//! between hosts, 1 in shared memory, and 2 for a frame of a rank to itself, which has no latency.
 //!
 //! LogGOPSim differs in two rules. First, it has only one latency, which also applies to a frame of
 //! a rank to itself. The file names the latency between hosts if there are several hosts. Second,
@@ -111,7 +111,8 @@ struct Sent {
 struct Part<'s> {
     epoch: Epoch<'s>,
     frames: Table<ClassId, Vec<Sent>>,
-    /// The frames that each class releases: their sender, and their number among its frames.
+    /// The frames that each class releases: the sender, and the number of the frame among the
+    /// sender's.
     releases: Table<ClassId, HashSet<(Delta, u32)>>,
 }
 
@@ -259,7 +260,7 @@ impl Chain<'_> {
         Ok(())
     }
 
-    /// Writes an operation that ends on the rank's clock.
+    /// Writes an operation for which the rank's clock waits.
     fn clock(&mut self, what: Arguments<'_>) -> Result<()> {
         self.pass()?;
         self.last = Some(self.operation(what)?);

@@ -65,7 +65,7 @@ pub struct Simulation {
 /// The waits of a rank in the steps that were followed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Waits {
-    /// The time that it waits, in nanoseconds.
+    /// The time that the rank waits, in nanoseconds.
     pub total: u64,
     /// The longest wait.
     pub longest: u64,
@@ -294,7 +294,8 @@ struct State {
 /// 2^28 frames in an epoch; `PLAN` for buffers with more than two copies.
 ///
 /// # Panics
-/// Panics if a schedule was not verified, so that a rank waits for a frame that is never sent.
+/// Panics if a rank waits for a frame that is never sent, which is possible only if a schedule was
+/// not verified.
 #[track_caller]
 pub fn simulate(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> Result<Simulation> {
     follow(schedules, machine, run, &mut None)
@@ -688,7 +689,7 @@ fn send(clock: &mut Clock, link: &Costs, to: Delta, bytes: u64, is_further: bool
     clock.free + if to == Delta::SELF { 0 } else { link.latency }
 }
 
-/// Returns the costs of the link between a rank and another one, and the number of its kind.
+/// Returns the costs of the link between a rank and another one, and the number of the link's kind.
 fn link_of(placement: Placement, links: &[Costs; 2], rank: u32, to: Delta) -> (&Costs, usize) {
     let other = (i64::from(rank) + to.0) as u32;
     let kind = usize::from(!placement.share(rank, other));

@@ -146,7 +146,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the frame that was on the link before the one at a place of a log.
+    /// Returns the frame that was on the link before the frame at a place of a log.
     fn frame_before(&mut self, mut step: u64, rank: u32, place: usize) -> Option<At> {
         let is_sent = |logged: &Logged| matches!(logged.event, Event::Send { .. });
         let mut end = place;

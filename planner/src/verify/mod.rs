@@ -18,7 +18,8 @@
 //!   combined into packed bytes before these are sent, by an operator whose order of application
 //!   cannot be observed. The result is unpacked in one piece by the same operator.
 //! - If two ranks access one element of a third, the third rank's own instructions order the
-//!   accesses: it awaits the done of one of the two before it exposes itself to the other.
+//!   accesses: the third rank awaits the done of one of the two before it exposes itself to the
+//!   other.
 //! - A buffer is freed by a `Reclaim`, or by a frame from the same peer that reads the buffer.
 //! - Accesses to one rank's memory have at most [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs and
 //!   take at most 2^24 visits. This does not apply if each requested movement is made by one write,

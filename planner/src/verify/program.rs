@@ -400,8 +400,8 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    /// Checks the bytes from the first to the last one that values are combined into: all of them
-    /// are packed, in elements of that size, and none of them is sent yet.
+    /// Checks the range of bytes into which values are combined: all of them are packed, in
+    /// elements of that size, and none of them is sent yet.
     fn fold(&mut self, at: usize, buffer: BufferId, byte: u64, into: &Datatype, size: u32) -> Check {
         if into.is_empty() {
             return Ok(());
@@ -487,7 +487,7 @@ fn size(operation: &Operation) -> usize {
     operation.remote.size()
 }
 
-/// Returns the owner of the elements.
+/// Returns the owner of the part's elements.
 pub(super) fn owner(part: &Part) -> Delta {
     match part {
         Part::Window { owner, .. } => *owner,

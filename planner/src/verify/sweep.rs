@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// The most visits of runs. Runs that overlap are visited several times.
 const MOST_VISITS: usize = 1 << 24;
 
-/// The memory of a rank that holds elements.
+/// A memory of a rank: one of its windows, or the buffer of one of its operations.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Space {
     Window(WindowId),
@@ -435,7 +435,7 @@ fn canonical(wanted: &[Visit], taken: &[Visit], kind: ElementType) -> bool {
     }
 }
 
-/// Returns the visits in a normalised order. Two lists then are equal if they differ only in the
+/// Returns the visits in a normalised order. Two lists are then equal if they differ only in the
 /// order of neighbouring visits whose result does not depend on this order.
 fn commuted(visits: &[Visit], kind: ElementType) -> Vec<Visit> {
     let mut visits = visits.to_vec();

@@ -26,7 +26,7 @@ struct Operation {
     /// The operations that require this operation, and whether the start of this operation is
     /// enough.
     followers: Vec<(usize, bool)>,
-    /// The earliest time at which it may start.
+    /// The earliest time at which this operation may start.
     ready: u64,
 }
 
@@ -147,8 +147,8 @@ fn follow(File { mut ranks, latency }: File) -> u64 {
     end
 }
 
-/// Releases the operations that wait for the start of operation `at`, or for its end if not
-/// `is_start`. Queues those that wait for nothing else.
+/// If `is_start`, releases the operations that wait for the start of operation `at`, and otherwise
+/// those that wait for its end. Queues those that wait for nothing else.
 fn finish(
     ranks: &mut [Vec<Operation>],
     queue: &mut BinaryHeap<Reverse<(u64, usize, usize)>>,

@@ -345,7 +345,7 @@ fn a_ring_of_direct_copies_becomes_steady() {
     compare(&[schedule.get()], &Machine::default(), 300, &[500]);
 }
 
-/// Each rank puts to the next one, and nothing flows back.
+/// Returns patterns in which each rank puts to the next one and nothing flows back.
 pub fn one_way(ranks: u32) -> fencepost_planner::ir::pattern::Patterns {
     let window = WindowId(0);
     struct Nothing;

@@ -132,7 +132,7 @@ fn mpi_2_2_example_11_14_a_store_into_a_posted_window_is_refused_and_a_put_to_on
     assert_eq!((&all[0][load], &all[1][ticket]), (&got(&[7]), &got(&[0, 8])));
 }
 
-/// MPI-2.2, example 11.15, from its post on. The elements that were put before are there.
+/// MPI-2.2, example 11.15, from its post on. The window already holds the elements that were put.
 #[test]
 fn mpi_2_2_example_11_15_a_load_from_a_posted_window_is_refused_unless_it_is_lent_to_gets_only() {
     for (lent, seen) in [(Lent::Whole, None), (Lent::Read, Some(got(&[100])))] {

@@ -227,7 +227,7 @@ impl All<'_> {
         self.ranks[rank].posts.get(&(access.window, target))?.get(number)
     }
 
-    /// Reports errors at an origin: of its operations that do not fit a post, once that post is
+    /// Records an error at the origin for operations that do not fit a post, once the post is
     /// known.
     fn tell(&mut self, rank: usize) {
         let mut told = Vec::new();
