@@ -1,4 +1,4 @@
-//! Detection of conflicts in exposures, with a check (planner/README.md, 31).
+//! Detection of conflicts in exposures, if conflicts are checked (planner/README.md, 31).
 //!
 //! A frame precedes each post and each access. A frame contains the times that its sender knows to
 //! be over ([`Clock`](crate::check::state::clock::Clock)). The frame before an access also contains
@@ -95,12 +95,12 @@ fn list_of(batch: &Collected) -> List {
 /// describes.
 ///
 /// # Errors
-/// A text with the reason, if no correct rank sends such a frame.
+/// If no correct rank sends such a frame, the error is a text with the reason.
 pub(crate) fn take_in(world: &WorldCore, frame: &Frame) -> Option<Result<Vec<u8>, &'static str>> {
     if frame.header.kind != kind::CHECK {
         return None;
     }
-    // SAFETY: the frame is readable until it is released, which is later.
+    // SAFETY: the frame is readable until it is released, which happens later.
     let mut bytes = Reader(unsafe { frame.bytes() });
     let knows = world.checks.clock.read_all(world.size, &mut bytes).filter(|_| world.checks.is_on());
     let Some(knows) = knows else {
@@ -119,7 +119,8 @@ pub(crate) fn posted(window: &WindowCore, lent: &Lent, site: &'static Location<'
     }
 }
 
-/// Records that the exposure of this window is over, and that the program has the window again.
+/// Records that the exposure of this window is over, and that the program can access the window
+/// again.
 pub(crate) fn waited(window: &WindowCore, call: &Call) {
     super::begins(window, call.site);
 }

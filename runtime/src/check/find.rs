@@ -126,7 +126,7 @@ pub(crate) fn conflicts_of(
 /// Returns the part at the front of `bytes`, and advances `bytes` to the next part.
 fn part<'b>(bytes: &mut Reader<'b>) -> Option<Part<'b>> {
     let [window, sites] = bytes.take()?;
-    // Each item takes at least 16 bytes.
+    // Each item takes at least 16 bytes, so the remaining bytes limit the count.
     let fits = |count: u64, bytes: &Reader<'_>| {
         usize::try_from(count).ok().filter(|&count| count <= bytes.0.len() / 16)
     };
@@ -200,7 +200,8 @@ struct Listed<'a> {
     site: &'a Site,
 }
 
-/// Calls `act` with all accesses to the part of `me` of `window`, by rank, then by number.
+/// Calls `act` with each access to the part that rank `me` has of `window`, in the order of ranks,
+/// then of operation numbers.
 ///
 /// # Errors
 /// The error is the rank whose message is not valid.
@@ -247,7 +248,7 @@ fn each_access(
 }
 
 /// Returns whether all operations that touch elements of the window belong to one other rank, and
-/// were compared at their calls.
+/// were compared with each other at their calls.
 fn is_of_one(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
     let number = u64::from(window.key.window);
     let all = all.iter().enumerate().flat_map(|(from, parts)| parts.iter().map(move |part| (from, part)));
@@ -271,7 +272,7 @@ fn are_few(window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
     ones.all(is_one) && entries.next().is_none()
 }
 
-/// Returns whether some accesses to elements of the window conflict or may conflict.
+/// Returns whether accesses to elements of the window may conflict.
 ///
 /// If only one rank has touched elements, and has compared its operations itself, nothing
 /// conflicts. If there are few accesses, they are compared with each other. Otherwise the elements
@@ -292,8 +293,8 @@ fn may_conflict(
         return Ok(true);
     }
     let Some(marks) = window.checked.marks_on(me, window.peers[me].len) else { return Ok(true) };
-    // So far these are the marks of this rank's calls on its own part. No such call follows in this
-    // epoch.
+    // So far `marks` has the marks of this rank's calls on its own part. No such call follows in
+    // this epoch.
     marks.renew();
     let mut fits = true;
     each_access(me, window, all, records, |Listed { touched, kind, .. }| {
@@ -320,7 +321,8 @@ pub(super) struct Touching {
     pub(super) site: Site,
 }
 
-/// Returns all accesses to the part of `me` of `window`, by rank, then by number.
+/// Returns all accesses to the part that rank `me` has of `window`, in the order of ranks, then of
+/// operation numbers.
 ///
 /// # Errors
 /// As [`each_access`].
@@ -410,7 +412,7 @@ fn compare(
             Touch { origin, operation, kind: access.kind, site: line(access.by) }
         });
         between.sort_by_key(|touch| (touch.origin, touch.operation));
-        // An operation may touch elements of the window both as its target and as its section. Both
+        // An operation may touch elements of the window both in its target and in its section. Both
         // accesses are reported as one conflict.
         let same = |other: &&mut Conflict| {
             let by = |touch: &Touch| (touch.origin, touch.operation);

@@ -88,7 +88,7 @@ pub(crate) fn begins(window: &WindowCore, site: &'static Location<'static>) {
 }
 
 /// Looks for conflicts in an exchange of all ranks, unless this rank has `failed` before. Returns
-/// the error with which this rank takes part in the fence.
+/// the error with which this rank takes part in the fence, if there is one.
 pub(crate) fn before(
     world: &WorldCore,
     windows: &[&WindowCore],

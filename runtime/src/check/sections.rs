@@ -1,6 +1,6 @@
 //! Conflicts of a rank's operations with its own stores and loads: a store into the section that an
-//! operation reads, or a load or store of the section that a get writes. Such stores and loads are
-//! found between the call and the fence that carries the operation out (planner/README.md, 37).
+//! operation reads, or a load or store of the section that a get writes. Stores and loads count
+//! between the call and the fence that carries the operation out (planner/README.md, 37).
 
 use super::announced::is_blind;
 use super::stores::{differences, forget_loads, is_asked, loaded_since, part};
@@ -16,7 +16,7 @@ use fencepost_planner::ir::pattern::Kind;
 use std::ops::Range;
 use std::panic::Location;
 
-/// The number of an operation in conflicts with its own rank's stores and loads.
+/// In conflicts with the stores and loads of its own rank, an operation has this number.
 const OWN: usize = 0;
 
 /// Notes that an operation with a section was called on this window. The section consists of these

@@ -1,6 +1,7 @@
-//! The elements that a rank has stored into its part since a call gave it the window, or while the
-//! window is posted. These elements are found by comparing the part with a copy. The module also
-//! finds the elements that the rank has loaded, if loads are watched (planner/README.md, 37).
+//! The elements that a rank has stored into its part since a call returned the window to the
+//! program, or while the window is posted. These elements are found by comparing the part with a
+//! copy. The module also finds the elements that the rank has loaded, if loads are watched
+//! (planner/README.md, 37).
 
 use super::announced::is_blind;
 use super::find;
@@ -35,8 +36,8 @@ pub(super) struct Local<'w> {
     pub(super) site: Site,
 }
 
-/// Returns the accesses of this rank to its part of each of these windows since a call gave it the
-/// window.
+/// Returns the accesses of this rank to its part of each of these windows since a call returned the
+/// window to the program.
 pub(super) fn of<'w>(world: &WorldCore, windows: &[&'w WindowCore]) -> Vec<Local<'w>> {
     let mut all = Vec::new();
     for window in windows {

@@ -69,7 +69,7 @@ pub(crate) type Read = (Arc<[u8]>, usize);
 pub(crate) enum Unread {
     /// The receiver does not know the number of the datatype.
     Missing,
-    /// No correct rank writes it.
+    /// No correct rank writes these bytes.
     Invalid,
 }
 
@@ -248,7 +248,7 @@ mod tests {
             assert_eq!(passed(&mut named, &mut numbered, &irregular(seed, 50)), 2);
         }
         // A short datatype has no number. A further datatype takes the number of the datatype that
-        // was used least recently, which is the last one here.
+        // was used least recently, which is the last datatype here.
         let mut short = Vec::new();
         Datatype::run(3..5).encode(&mut short);
         (0..2).for_each(|_| assert_eq!(passed(&mut named, &mut numbered, &short), short.len() + 1));

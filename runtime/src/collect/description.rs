@@ -15,7 +15,7 @@ use fencepost_transport::bytes::{Reader, Writer};
 pub(crate) struct FrameHead {
     /// The slot in which the receiver remembers the description.
     pub(crate) slot: u8,
-    /// Whether the description is the one in that slot, and is left out.
+    /// Whether the description is left out, because it is the one in that slot.
     pub(crate) same: bool,
     /// Whether the elements of datatype operations are in a separate frame. That frame is the
     /// preceding one, unless `follows` is set.
@@ -124,7 +124,7 @@ pub(crate) fn fill(frame: &mut Vec<u8>, outbox: &Outbox, head: FrameHead) -> usi
     described
 }
 
-/// Appends words, with room made once.
+/// Appends words, after making room for all of them.
 pub(crate) fn words(frame: &mut Vec<u8>, words: impl ExactSizeIterator<Item = u64>) {
     let at = frame.len();
     frame.resize(at + 8 * words.len(), 0);

@@ -15,7 +15,7 @@ use std::ptr::null;
 pub(crate) struct FastPath {
     /// Displacements below this bound take the fast path. 0 while the fast path is closed.
     below: Cell<usize>,
-    /// The same bound for gets, which go to the window's list of gets.
+    /// Gets of displacements below this bound take the fast path, to the window's list of gets.
     gets_below: Cell<usize>,
     /// The writer that fills the outbox's records.
     pub(crate) writer: LogWriter<Record>,

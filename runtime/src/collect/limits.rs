@@ -2,8 +2,8 @@
 //!
 //! - The number of a superstep wraps: two such numbers are compared by [`earlier`], which is
 //!   correct while they differ by less than 2^31.
-//! - The number of a window or a split does not wrap: the last one is refused
-//!   (`WorldCore::next_made`).
+//! - The number of a window or a split does not wrap: the window or the split that would get the
+//!   last number is refused (`WorldCore::next_made`).
 //! - More operations of one epoch than [`most_operations`] are refused at the fence, on all ranks,
 //!   before anything is sent.
 //! - A notification needs to report only whether there is something, and the exact number only if

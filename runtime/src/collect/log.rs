@@ -112,8 +112,8 @@ impl<R: Copy> Log<R> {
         more <= self.room - self.len || self.grow(more)
     }
 
-    /// Limits the room from here on to records of this many bytes, except for records that are
-    /// already there.
+    /// From here on, limits the room to records of this number of bytes, except for records that
+    /// are already there.
     pub(crate) fn limit(&mut self, bytes: usize) {
         self.most = bytes / size_of::<R>();
         self.room = self.room.min(self.most.max(self.len));

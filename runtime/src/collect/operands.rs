@@ -23,7 +23,7 @@ pub(crate) struct Operands<'a> {
 }
 
 impl Operands<'_> {
-    /// Returns no data, for operations that all fit in their records.
+    /// Returns empty operands, for operations that all fit in their records.
     pub(crate) fn none() -> Self {
         Self { wide: &[], bytes: &[], exposed: Exposed::Nothing }
     }

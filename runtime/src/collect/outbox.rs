@@ -167,9 +167,9 @@ pub(crate) enum DatatypeSource {
     Exposed(u32, Datatype),
 }
 
-/// The operations that one rank has collected for one target. It has separate cache lines, since
-/// the target reads one outbox while the next is filled. The fields that each fence reads come
-/// first.
+/// The operations that one rank has collected for one target. An outbox has separate cache lines,
+/// since the target reads one outbox while the next is filled. The fields that each fence reads
+/// come first.
 #[repr(C, align(128))]
 pub(crate) struct Outbox {
     /// The operations, in program order. While a [writer](crate::collect::log::LogWriter) fills

@@ -30,8 +30,7 @@ pub(crate) enum Into {
     Borrowed(*mut u8, Datatype),
 }
 
-/// A get in program order. It gets one element into the same window or a borrowed buffer, or it is
-/// a wide get.
+/// A get of one element into the same window or into a borrowed buffer, or a wide get.
 ///
 /// ```text
 /// from  bits  0..40  one element: its displacement; once it was read (`is_read`), what was read
@@ -219,7 +218,8 @@ impl Pending {
         self.is_read = true;
     }
 
-    /// Returns where each get whose word [was read](Self::read_words) lands, and the word.
+    /// Returns, for each get whose word [was read](Self::read_words), the address where it lands,
+    /// and the word.
     pub(crate) fn words(&self, base: *mut u8) -> impl Iterator<Item = (*mut u64, u64)> {
         self.gets.iter().map(move |get| (get.landing(base, 8).cast(), get.from))
     }

@@ -41,8 +41,8 @@ fn stagger(bytes: usize, number: u32) -> usize {
 struct Counts {
     /// The number of ranks that have dropped the window.
     dropped: AtomicU32,
-    /// The number of other ranks that have seen that all have dropped the window, and no longer
-    /// look here.
+    /// The number of other ranks that have seen that all have dropped the window, and that no
+    /// longer read these counts.
     seen: AtomicU32,
 }
 
@@ -332,8 +332,8 @@ impl Drop for Region {
         // SAFETY: these outboxes are made, and no other code has a reference any more.
         self.all_made().for_each(|outbox| unsafe { outbox.drop_in_place() });
         let places = std::ptr::slice_from_raw_parts_mut(self.outboxes.as_ptr(), 2 * self.ranks);
-        // SAFETY: made by `Box::into_raw` of a slice of this length in `with`, of places that may
-        // hold anything.
+        // SAFETY: `with` made the pointer by `Box::into_raw` of a slice of this length, whose
+        // places may hold anything.
         drop(unsafe { Box::from_raw(places as *mut [MaybeUninit<Outbox>]) });
     }
 }

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::rc::Rc;
 
-/// Elements of another rank, redeemed after the fence.
+/// Elements of another rank, which can be taken after the fence.
 ///
 /// ```
 /// # fencepost_runtime::ranks(2).run(|world| {
@@ -96,22 +96,22 @@ impl<T: Element> Ticket<T> {
         self.len == 0
     }
 
-    /// Returns the elements, once.
+    /// Returns the elements. They can be taken only once.
     ///
     /// They can be taken after the fence of the window or
     /// [`Access::complete`](crate::Access::complete) has returned. Under a lock they can be taken
     /// after the flush or the unlock has returned.
     ///
     /// # Errors
-    /// - `RMA_SYNC` before that call has returned, and if it has failed. After a failure the ticket
-    ///   stays empty, and the elements have to be fetched again.
+    /// - `RMA_SYNC` before that call has returned, and if that call has failed. After a failure the
+    ///   ticket stays empty, and the elements have to be fetched again.
     /// - The error of the get, if its target had not exposed the requested elements (`DISP`), or if
     ///   its access was dropped (`RMA_SYNC`).
     /// - `NO_MEM` if there is no memory for the elements: they stay in the ticket, and may be taken
     ///   later.
     /// - `ARG` if they were taken before.
     ///
-    /// A ticket for no elements returns none at any time.
+    /// A ticket for no elements returns an empty list at any time.
     #[track_caller]
     pub fn take(&self) -> Result<Vec<T>> {
         let site = Location::caller();

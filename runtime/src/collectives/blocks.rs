@@ -33,8 +33,8 @@ impl World {
     ///
     /// # Errors
     /// ARG if `block` is not this rank's block in this world. SIZE if the length of `cells` is not
-    /// the number of elements that `block` stores. NO_MEM on a rank that has no memory for its
-    /// cells, and only on the root if it has no memory for all cells. RMA_SYNC on all ranks if
+    /// the number of elements that `block` stores. NO_MEM on each rank that has no memory for its
+    /// own cells, and on the root alone if it has no memory for all cells. RMA_SYNC on all ranks if
     /// ranks give blocks of arrays of different sizes, or of different grids of ranks. Otherwise as
     /// [`World::broadcast`].
     ///

@@ -133,7 +133,7 @@ fn give<T: Element>(core: &WorldCore, call: &Call, what: &Collective, window: &m
     })
 }
 
-/// The maximum number of elements that are put one by one, if that is the fast path.
+/// The maximum number of elements that are put one by one, if single puts take the fast path.
 const FEW: usize = 4;
 
 /// Puts these elements. If memory is reached, a few small elements take the fast path, as one

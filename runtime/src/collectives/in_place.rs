@@ -141,8 +141,8 @@ pub(super) fn taken<'s, T: Element, R>(
 )]
 unsafe fn own<T: Element>(window: &WindowCore, at: Range<usize>) -> &mut [T] {
     assert!(at.end <= window.peers[window.world.rank].len);
-    // SAFETY: the elements are inside the part, they are of this type and were made; for the rest,
-    // see this function's contract.
+    // SAFETY: the elements are inside the part, they have this type and are initialised; for the
+    // rest, see this function's contract.
     unsafe { std::slice::from_raw_parts_mut(window.region.base().cast::<T>().add(at.start), at.len()) }
 }
 
@@ -153,8 +153,8 @@ unsafe fn own<T: Element>(window: &WindowCore, at: Range<usize>) -> &mut [T] {
 unsafe fn part<T: Element>(window: &WindowCore, rank: usize, at: Range<usize>) -> &[T] {
     let peer = &window.peers[rank];
     assert!(at.end <= peer.len);
-    // SAFETY: the elements are inside the part, they are of this type and were made, and the part
-    // stays until this rank has dropped the window, too; for the rest, see this function's
+    // SAFETY: the elements are inside the part, they have this type and are initialised, and the
+    // part stays until this rank has dropped the window, too; for the rest, see this function's
     // contract.
     unsafe { std::slice::from_raw_parts(peer.base.cast::<T>().add(at.start).cast_const(), at.len()) }
 }

@@ -33,8 +33,8 @@ const SHORT: usize = (SLOT - HEAD) * 8;
 /// rank needs more.
 const SLOTS: usize = 4 << 20;
 
-/// Sends `mine(rank)` to each rank to which `operation` sends anything. Returns what each rank has
-/// sent to this rank.
+/// Sends `mine(rank)` to each rank to which `operation` sends anything. Returns the list that each
+/// rank has sent to this rank.
 pub(super) fn exchange<'a, T: Element>(
     world: &World,
     call: &Call,

@@ -138,8 +138,8 @@ impl World {
     /// different operators. Otherwise as [`broadcast`](Self::broadcast).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange, (p - 1) n bytes to the root. Others take log2 p
-    /// rounds of n bytes up the tree, or two rounds of about n bytes for each rank.
+    /// Short arrays travel with the exchange, (p - 1) n bytes to the root. Longer arrays take log2
+    /// p rounds of n bytes up the tree, or two rounds of about n bytes for each rank.
     #[doc(alias = "MPI_Reduce")]
     #[track_caller]
     pub fn reduce<T: Element>(&self, root: usize, elements: &[T], op: Op) -> Result<Option<Vec<T>>> {
@@ -164,9 +164,9 @@ impl World {
     /// As [`reduce`](Self::reduce).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange, (p - 1) n bytes for each rank. Others take log2 p
-    /// rounds of n bytes (2 n for some if p is not a power of two), or two rounds of about n bytes.
-    /// A second call with the same operator, length and type neither plans nor allocates.
+    /// Short arrays travel with the exchange, (p - 1) n bytes for each rank. Longer arrays take
+    /// log2 p rounds of n bytes (2 n for some if p is not a power of two), or two rounds of about n
+    /// bytes. A second call with the same operator, length and type neither plans nor allocates.
     #[doc(alias = "MPI_Allreduce")]
     #[track_caller]
     pub fn allreduce<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
@@ -208,9 +208,10 @@ impl World {
     /// As [`reduce`](Self::reduce).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange, at most (p - 1) n bytes from or to a rank. Others
-    /// take two rounds of about n bytes, or log2 p rounds of n bytes if the order of combining
-    /// cannot affect the result. Further calls behave as those of [`allreduce`](Self::allreduce).
+    /// Short arrays travel with the exchange, at most (p - 1) n bytes from or to a rank. Longer
+    /// arrays take two rounds of about n bytes, or log2 p rounds of n bytes if the order of
+    /// combining cannot affect the result. Further calls behave as those of
+    /// [`allreduce`](Self::allreduce).
     #[doc(alias = "MPI_Scan")]
     #[track_caller]
     pub fn scan<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
@@ -296,8 +297,8 @@ impl World {
     /// as [`broadcast`](Self::broadcast).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange. Others take one round, (p - 1) n bytes to the root. A
-    /// second call with the same root, length and type neither plans nor allocates.
+    /// Short arrays travel with the exchange. Longer arrays take one round, (p - 1) n bytes to the
+    /// root. A second call with the same root, length and type neither plans nor allocates.
     #[doc(alias = "MPI_Gather")]
     #[track_caller]
     pub fn gather_into<T: Element>(&self, root: usize, elements: &[T], all: &mut [T]) -> Result<()> {
@@ -319,9 +320,9 @@ impl World {
     /// [`broadcast`](Self::broadcast).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange. Others take one round of (p - 1) n bytes, or log2 p
-    /// rounds with the same number of bytes in total. A second call with the same length and type
-    /// neither plans nor allocates.
+    /// Short arrays travel with the exchange. Longer arrays take one round of (p - 1) n bytes, or
+    /// log2 p rounds with the same number of bytes in total. A second call with the same length and
+    /// type neither plans nor allocates.
     #[doc(alias = "MPI_Allgather")]
     #[track_caller]
     pub fn allgather_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
@@ -340,8 +341,9 @@ impl World {
     /// length. Otherwise as [`broadcast`](Self::broadcast).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange. Others take one round of n bytes, less the bytes for
-    /// the rank itself. A second call with the same length and type neither plans nor allocates.
+    /// Short arrays travel with the exchange. Longer arrays take one round of n bytes, less the
+    /// bytes for the rank itself. A second call with the same length and type neither plans nor
+    /// allocates.
     #[doc(alias = "MPI_Alltoall")]
     #[track_caller]
     pub fn all_to_all_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
@@ -373,8 +375,8 @@ impl World {
         })
     }
 
-    /// Runs one collective call, whose arguments were `checked`, with the order that `orders`
-    /// gives. Reports an error to the world's handler.
+    /// Runs one collective call. `checked` is the result of checking its arguments, and `orders` is
+    /// the order that it gives to other calls. Reports an error to the world's handler.
     fn collective<R>(
         &self,
         call: &Call,

@@ -5,9 +5,9 @@
 //! failed after the exchanges of an earlier call. All ranks see which ranks are behind, since every
 //! rank reads every notification. All ranks drop the frames of the exchange, and no rank has
 //! applied anything. A rank that is behind returns its own error, if it has one. If not, it returns
-//! an error that names the rank that is ahead. Its next call has the next number. A rank that is
-//! ahead keeps its collected operations, and exchanges notifications again until all ranks are in
-//! its call.
+//! an error that names the rank that is ahead. The next call of a rank that is behind has the next
+//! number. A rank that is ahead keeps its collected operations, and exchanges notifications again
+//! until all ranks are in its call.
 
 use crate::census::flags::{CALL, RUNS};
 use crate::census::messages::has_something;

@@ -80,8 +80,9 @@ impl Fence<'_> {
         } else {
             window.peers[origin].region.as_ref().expect("a region is known where values are shared")
         };
-        // SAFETY: the origin filled this set before its notification and will not touch it before
-        // its fence after the next, which waits for this rank's next notification.
+        // SAFETY: the origin filled this set before its notification. The origin does not touch the
+        // set before its fence after the next, and that fence waits for this rank's next
+        // notification.
         let outbox = unsafe { &*region.outbox(set, me) };
         if !outbox.is_empty() {
             let in_place = |number| exposed_by(self.windows, number, origin);
@@ -97,7 +98,7 @@ impl Fence<'_> {
 }
 
 impl WindowCore {
-    /// Applies records that each contain their element.
+    /// Applies records that contain their elements.
     ///
     /// # Safety
     /// This rank is in its fence, and all reads of this part are done. Each displacement was

@@ -14,8 +14,8 @@
 //!
 //! - W1: elements are sent, and places pre-posted, after the census. By then all ranks have entered
 //!   the fence and agree. If a rank has failed or a word differs, every rank sees that: then no
-//!   elements are sent, and none are awaited. Elements that come before the target has completed
-//!   its census wait in memory of the transport.
+//!   elements are sent, and none are awaited. Elements that arrive before the target has completed
+//!   its census are kept in memory of the transport.
 //! - W2: a pre-posted place contains no element of M that is still to be read: neither by a get,
 //!   nor as a section that this rank has exposed or still has to send. This rank sends all its
 //!   elements before it applies anything.
@@ -28,8 +28,8 @@
 //! - W6: the target awaits each announced frame with its number of bytes, and refuses any other
 //!   frame in its place. Nothing stays in the channel.
 //!
-//! If a rank is lost in between, the world ends. The windows into which elements were being read
-//! are mixed then.
+//! If a rank is lost in between, the world ends. The state of the windows into which elements were
+//! being read is mixed then.
 
 use crate::collect::outbox::{DATATYPE, DatatypeSource, Head, PUT};
 use crate::fence::notifications::Notifications;
@@ -60,7 +60,7 @@ struct Announced<'w> {
 impl<'a> Fence<'a> {
     /// Sends the elements that this rank has announced, and receives those that others have
     /// announced to it. Called when the census is complete, all agree, and all frames that came
-    /// before it have been read.
+    /// before the census have been read.
     ///
     /// # Errors
     /// A rank was lost, or sent something else: the world ends.
@@ -180,8 +180,8 @@ impl<'a> Fence<'a> {
             let head = header(word, kind::ELEMENTS, window.key.window);
             for &to in &owed {
                 // SAFETY: only its owner touches the set being filled. No rank writes the section
-                // before this rank has sent everything: a place that contains some of it was not
-                // pre-posted. The transport copies what it does not send at once.
+                // before this rank has sent everything: a place that contains a part of the section
+                // was not pre-posted. The transport copies what it does not send at once.
                 unsafe {
                     let outbox = &*window.region.outbox(window.filling.set.get(), to);
                     let elements = outbox.elements();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     /// Elements that follow are applied from a copy if something else reads or writes their place:
-    /// the section that the other rank is sent, a get of either rank, or another operation.
+    /// the section that is sent to the other rank, a get of either rank, or another operation.
     #[test]
     fn elements_whose_place_is_used_otherwise_are_applied_in_order() {
         let (low, high) = (0..LONG, LONG..2 * LONG);

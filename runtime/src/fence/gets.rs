@@ -1,4 +1,5 @@
-//! Gets: requested elements are read from M, and land when no rank reads any more.
+//! Gets read the requested elements from M (planner/README.md, 1 and 4), and land when no rank
+//! reads any more.
 
 use crate::collect::pending::{Get, Into as Landing, Pending};
 use crate::fence::Fence;
@@ -93,7 +94,8 @@ impl Fence<'_> {
             }
             return;
         }
-        // For each window: the next streak, the next get, and where its elements are staged.
+        // For each window: the next streak, the next get, and the place where the elements of that
+        // get are staged.
         let mut heads: [(usize, usize, usize); 16] = Default::default();
         let mut more;
         let heads: &mut [(usize, usize, usize)] = if self.windows.len() <= 16 {

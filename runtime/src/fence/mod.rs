@@ -5,7 +5,7 @@
 //! in the fence (W1). It also contains the superstep and the windows of the fence, and how much the
 //! sender has for the receiver. With a direct census each notification is sent. With a sparse or
 //! reduced census ([`census`](crate::census)), a notification travels only if it contains more than
-//! "my rank is in this fence". It travels through ranks in between, or as a note
+//! "my rank is in this fence". Such a notification travels through ranks in between, or as a note
 //! ([`notes`](crate::census::notes)). A rank that receives no notification from another rank knows
 //! that the other rank has nothing for it. Short frames of operations are
 //! [piggybacked](crate::census::state::rides) on notifications. If memory is reached, records are
@@ -140,8 +140,8 @@ use std::panic::Location;
 /// The mask for values that go into the words of notifications. The words are below 2^61.
 const WORD: u64 = (1 << 60) - 1;
 
-/// Skips a fence of these windows that orders no operation. Afterwards the program can access the
-/// windows, as after any fence.
+/// Skips a fence of these windows, because it orders no operation. Afterwards the program can
+/// access the windows, as after any fence.
 #[inline]
 pub(crate) fn left_out(windows: &[&WindowCore], site: &'static Location<'static>) {
     windows.iter().for_each(|window| check::begins(window, site));
@@ -286,8 +286,8 @@ fn discard(windows: &[&WindowCore]) {
     });
 }
 
-/// Takes part in the exchange of this call with an error, so that every rank sees it. Returns the
-/// error.
+/// Takes part in the exchange of this call with an error, so that every rank sees the error.
+/// Returns the error.
 #[cold]
 pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, error: Error) -> Error {
     match fence(world, windows, call, Some(error)) {
@@ -456,7 +456,8 @@ impl Fence<'_> {
             if let Some(all) = self.census(notifications, flags)? {
                 return Ok((word, all));
             }
-            // All ranks know that something is wrong. Each rank notifies every other of its call.
+            // All ranks know that something is wrong. Each rank notifies every other rank of its
+            // call.
             self.endpoint.publish(notifications).map_err(|lost| self.quit(&lost))?;
         }
         Ok((word, self.read_notifications(notifications, flags)?))
@@ -471,7 +472,7 @@ impl Fence<'_> {
         if reads.first { self.copy_exposed().map(Some) } else { Ok(None) }
     }
 
-    /// Returns this exchange, for its census.
+    /// Returns the [`Exchange`] that takes the census of this fence.
     fn exchange_of(&mut self) -> Exchange<'_> {
         Exchange { world: self.world, windows: self.windows, call: self.call, endpoint: self.endpoint }
     }
@@ -534,7 +535,7 @@ impl Fence<'_> {
         Ok(flags)
     }
 
-    /// Sends `to` the bytes that it is given in frames.
+    /// Sends the bytes that this rank gives to `to` in frames.
     #[inline(always)]
     fn give_in_frames(&mut self, to: usize) -> Result<()> {
         let (gives, census) = (self.gives, self.world.census.taken.get());

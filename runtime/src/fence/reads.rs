@@ -187,8 +187,9 @@ impl Fence<'_> {
                     });
                     return hit;
                 };
-                // SAFETY: the origin filled this set before its notification and will not touch it
-                // before its fence after the next, which waits for this rank's next notification.
+                // SAFETY: the origin filled this set before its notification. The origin does not
+                // touch the set before its fence after the next, and that fence waits for this
+                // rank's next notification.
                 let outbox = unsafe { &*region.outbox(window.filling.set.get(), me) };
                 outbox.wide.iter().any(|wide| meets(&wide.remote)) || some(&outbox.records)
             })

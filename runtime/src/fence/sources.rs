@@ -119,8 +119,8 @@ fn tickets(pending: &Pending, size: usize) -> bool {
     })
 }
 
-/// Checks that the gets from each rank whose memory is not reached stay within the limit up to
-/// which that rank answers.
+/// Checks that this rank's gets from each rank whose memory is not reached do not exceed the bytes
+/// that the rank answers.
 fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()> {
     let (world, size) = (&window.world, window.element.size as usize);
     let endpoint = world.endpoint.borrow();
@@ -162,9 +162,9 @@ fn section<'a>(wide: &'a DatatypeOperation, window: &WindowCore) -> Option<Secti
 /// Copies sections into the outbox's arena, or exposes them in place, as `decided`. `decided` is
 /// `None` if the target cannot read sections in place.
 ///
-/// If such a target has only one section, that section is sent from the window without a copy here.
-/// The bytes exposed to one target have the same limit as gets from one rank, since the target may
-/// have to stage all of them.
+/// If only one section is for such a target, that section is sent from the window without a copy
+/// here. The bytes exposed to one target have the same limit as gets from one rank, since the
+/// target may have to stage all of them.
 fn read_sections(
     outbox: &mut Outbox,
     (windows, target): (&[&WindowCore], usize),
@@ -216,7 +216,7 @@ fn read_sections(
 }
 
 /// Lists the elements of this rank's gets for their targets, if there are only a few gets, all of
-/// them may be direct, and none is from this rank. Returns whether it listed them.
+/// them may be direct, and none is from this rank. Returns whether the elements were listed.
 fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool {
     let count: usize = windows.iter().map(|window| window.filling.pending.borrow().gets.len()).sum();
     if count == 0 || count > LISTED {

@@ -28,8 +28,8 @@ use fencepost_planner::Result;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_transport::{Endpoint, Liveness, Lost, Notify, Record};
 
-/// Returns whether a fence of these windows may take the short path. Their operations are not
-/// counted yet.
+/// Returns whether a fence of these windows may take the short path. The operations of the windows
+/// are not counted yet.
 #[inline(always)]
 fn are_straight(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> bool {
     world.is_straight()

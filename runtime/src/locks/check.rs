@@ -1,8 +1,8 @@
 //! Detection of conflicts between epochs of locks, if conflicts are checked (planner/README.md, 32
 //! to 34).
 //!
-//! Each operation is kept with its line, and with the times that this rank knew to be over at the
-//! call. After the locks of an epoch were taken, and before the epoch is carried out, its
+//! Each operation is kept with its source line, and with the times that this rank knew to be over
+//! at the call. After the locks of an epoch were taken, and before the epoch is carried out, its
 //! operations are compared with the [logs](crate::check::state::logs) of the part. The rank or the
 //! attendant that reaches the logs makes the comparison.
 
@@ -274,8 +274,8 @@ impl LockCore {
         check::found(&self.data, &findings.conflicts, check::Under::Locks, call)
     }
 
-    /// Writes into the logs that this rank is about to leave all regions of `target`. This rank
-    /// must reach `target` and hold these regions.
+    /// Publishes this rank's times in the logs, before this rank leaves all regions of `target`.
+    /// This rank must reach `target` and hold these regions.
     pub(super) fn leaving(&self, target: usize, open: Open) {
         if self.is_checked()
             && let Some(logs) = self.targets[target].words.logs()

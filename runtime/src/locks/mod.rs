@@ -22,10 +22,10 @@
 //! under a second lock of their region. The type of the elements determines the method, so all
 //! ranks use the same method.
 //!
-//! A rank that acquires a lock sees all writes that were made under the lock before. So an epoch
-//! that is over happens before everything that its origin does afterwards. By the notifications of
-//! a fence or a barrier, the epoch also happens before everything that other ranks do after that
-//! fence or barrier.
+//! A rank that acquires a lock sees all earlier writes under that lock. So an epoch that is over
+//! happens before everything that its origin does afterwards. By the notifications of a fence or a
+//! barrier, the epoch also happens before everything that other ranks do after that fence or
+//! barrier.
 
 mod check;
 mod remote;
@@ -71,9 +71,10 @@ pub(crate) struct LockCore {
     found: Cell<Vec<u8>>,
     /// The calls that are checked for conflicts, by target; empty without a check.
     watched: Watched,
-    /// The number of alarms when this rank last saw that none of them was of a rank of the world.
+    /// The alarms of the world. The alarms are here so that the fast path finds them without
+    /// another lookup.
     alarms: Alarms,
-    /// The number of alarms that this rank has examined. None of them was of a rank of the world.
+    /// The number of alarms when this rank last saw that none of them was of a rank of the world.
     heeded: Cell<u32>,
 }
 
@@ -433,7 +434,8 @@ impl LockCore {
     /// conflicts.
     ///
     /// # Errors
-    /// `RMA_CONFLICT`: nothing of the request was carried out. Otherwise as [`Asking::ask`].
+    /// `RMA_CONFLICT` if there are conflicts. Then nothing of the request was carried out.
+    /// Otherwise as [`Asking::ask`].
     fn ask_checked(
         &self,
         asking: &Asking<'_>,
@@ -457,7 +459,7 @@ impl LockCore {
             return Err(asking.refuse("it did not answer an epoch of a lock with what conflicts"));
         };
         self.learn(&learnt, asking.call)?;
-        // The times that the fetches of the request have observed come last.
+        // The answer ends with the times that the fetches of the request have observed.
         let ranks = self.data.world.size;
         let times = rest.last_bytes(8 * ranks);
         found.extend_from_slice(rest.0);

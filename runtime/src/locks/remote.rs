@@ -72,7 +72,7 @@ struct Queue {
     asks: Cell<Option<u64>>,
     /// The time of the last question.
     asked_at: Cell<Option<Instant>>,
-    /// The number of questions sent and of answers released.
+    /// The number of questions sent plus the number of answers released.
     asked: Cell<u64>,
     /// The attendant's description of the holder.
     text: RefCell<String>,

@@ -24,18 +24,20 @@ pub enum Check {
     /// The calls of each superstep are compared with its pattern each time, and not only the first
     /// time on each rank.
     Calls,
-    /// As `Calls`. In addition, conflicts of operations end in an error that names both lines.
+    /// As `Calls`. In addition, conflicts of operations cause an error that names both source
+    /// lines.
     Conflicts,
-    /// As `Conflicts`. In addition, stores that Fencepost defines and MPI does not end in the same
-    /// error. These are stores of a rank into its part in the epoch of a fence in which other ranks
-    /// access the part, stores into elements that a post of a window does not expose, and stores
-    /// before a run of a prepared superstep in which other ranks access the part. Each call that
-    /// returns a window to the program, and each post of a part of a window, copies this rank's
-    /// part. Stores into the section of an operation between its call and its fence end in the same
-    /// error, too. Each call with such a section copies the section. Between epochs of locks, a
-    /// collective with a root, or a scan, orders only the calls that it orders in MPI, and has one
-    /// more exchange. A standard send waits until its message is taken, as a synchronous send does,
-    /// so the checker finds ranks that would wait for each other without a buffer.
+    /// As `Conflicts`. In addition, stores whose result is defined in Fencepost, but not in MPI,
+    /// cause the same error. There are three kinds of such stores. A rank stores into its part in
+    /// an epoch of a fence in which other ranks access the part. A rank stores into elements that a
+    /// post of its window does not expose. A rank stores into its part before a run of a prepared
+    /// superstep in which other ranks access the part. Each call that returns a window to the
+    /// program, and each post of a part of a window, copies this rank's part. Stores into the
+    /// section of an operation between its call and its fence also cause the error. Each call with
+    /// such a section copies the section. Collectives with a root, and scans, have one more
+    /// exchange. Between epochs of locks, they order only the calls that they order in MPI. A
+    /// standard send waits until its message is taken, as a synchronous send does. So the checker
+    /// finds ranks that would wait for each other if sends had no buffer.
     Mpi,
 }
 
@@ -150,9 +152,9 @@ pub(crate) struct Checks {
     /// The conflicts that this rank has found in such epochs and has not yet reported to other
     /// ranks, each with the kind of synchronisation of its operations.
     pub(crate) unannounced: RefCell<Vec<(Conflict, Under)>>,
-    /// Lines of this rank, in the form that is sent to other ranks.
+    /// Source lines of this rank, in the form that is sent to other ranks.
     sites: RefCell<Vec<(&'static Location<'static>, Site)>>,
-    /// The causes, by their [bits](Blind::bit), for which this rank has reported that it may miss
+    /// The [bits](Blind::bit) of the causes for which this rank has reported that it may miss
     /// conflicts.
     pub(crate) blind: Cell<u8>,
 }

@@ -29,7 +29,7 @@ struct Times {
 
 /// A world that was split off.
 struct Part {
-    /// The rank in the job of each of its ranks.
+    /// The rank in the job of each rank of the split-off world.
     ranks: Vec<usize>,
     /// The number of ranks of the job.
     job: usize,
@@ -53,7 +53,7 @@ pub(crate) fn after_exchange(number: u32) -> u64 {
     u64::from(number) << 32
 }
 
-/// Sets each time of `into` to the later of the two times of its rank.
+/// Raises each time of `into` to the time that `more` has for the same rank, if that time is later.
 pub(crate) fn merge(into: &mut [u64], more: &[u64]) {
     into.iter_mut().zip(more).for_each(|(time, more)| *time = (*time).max(*more));
 }

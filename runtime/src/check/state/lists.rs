@@ -52,7 +52,7 @@ const SITES: usize = 1 << (64 - SITE);
 pub(crate) struct List {
     entries: Vec<u64>,
     sites: Vec<Line>,
-    /// The place of the line that was added last, since the next call usually has the same line.
+    /// The place of the source line that was added last. The next call usually has the same line.
     last: usize,
     /// The wire forms of datatypes.
     types: Vec<u8>,
@@ -283,7 +283,7 @@ impl Checked {
     ///
     /// The section is in the window itself, on rank `me`, or in another window with the given
     /// number. The operation has `own` records, which are still to be written. `records` returns
-    /// the number of records before them, for a target whose records stay unchanged.
+    /// the number of records that precede them, for a target whose records stay unchanged.
     pub(crate) fn add(
         &self,
         (kind, target, touched): (Kind, usize, Touched<'_>),

@@ -1,8 +1,8 @@
 //! [`Logs`]: the operations of ranks on one part under shared locks, kept if conflicts are checked
 //! (planner/README.md, 32).
 //!
-//! The logs follow the words of the part's locks, in memory of its owner. Each rank has a log
-//! there, which only that rank writes, so the log needs no lock. (For a rank that does not reach
+//! The logs follow the words of the part's locks in memory of the part's owner. Each rank has a log
+//! there. Only that rank writes the log, so the log needs no lock. (For a rank that does not reach
 //! the part, the attendant of the part writes the log.) A rank first writes the operations that it
 //! is about to carry out, then reads the other logs. Of two ranks that do so at the same time, at
 //! least one finds the operations of the other. If both find each other, they find the same
@@ -13,12 +13,12 @@
 //! part. A rank that acquires a lock takes over the times that earlier exclusive epochs knew when
 //! they left the lock. An exclusive epoch also takes over the times that shared epochs knew.
 //!
-//! A fetch finds in the logs the accumulates into its elements that other ranks are carrying out or
-//! have carried out. Everything that was over when these accumulates were called is over for calls
-//! after the fetch. An accumulate is logged before it is carried out, and the logs are read after
-//! the fetch was carried out, so no order is missed. A log may name an accumulate whose effect the
-//! fetch did not find in its element. In that case a conflict can be missed. The origins of
-//! accumulates also know times of third ranks. One clock of the part keeps these times.
+//! In the logs, a fetch finds the accumulates of other ranks into its elements, whether they are
+//! over or still being carried out. Everything that was over when these accumulates were called is
+//! over for calls after the fetch. An accumulate is logged before it is carried out, and the logs
+//! are read after the fetch was carried out, so no order is missed. A log may name an accumulate
+//! whose effect the fetch did not find in its element. In that case a conflict can be missed. The
+//! origins of accumulates also know times of third ranks. One clock of the part keeps these times.
 //!
 //! ```text
 //! the clocks of exclusive epochs, of shared ones, and of what origins of accumulates knew: a word
@@ -53,7 +53,7 @@ const NAMES: usize = 8;
 const NAME: usize = 16;
 /// The number of words of a log before its entries.
 const HEAD: usize = LINE + NAMES * NAME;
-/// The words of the first line of a log, by index.
+/// The indices of the words in the first cache line of a log.
 const COUNT: usize = 0;
 const FIRST: usize = 1;
 const FORGOTTEN: usize = 2;
@@ -126,7 +126,7 @@ impl Runs {
         Self { low: run.start, run: run.end - run.start, count: 1, step: 0 }
     }
 
-    /// Returns the run of this number.
+    /// Returns the run with this number.
     fn nth(&self, number: u64) -> Range<u64> {
         let first = self.low + number * self.step;
         first..first + self.run
@@ -252,8 +252,8 @@ impl Logs {
         log.saturating_sub(HEAD) / LINE
     }
 
-    /// Returns the number of words that logs need at least: the words of the clocks and of the
-    /// heads of the logs.
+    /// Returns the minimum number of words of logs: the words of the clocks and of the heads of the
+    /// logs.
     pub(crate) fn least(ranks: usize) -> usize {
         CLOCKS * ranks.next_multiple_of(LINE) + ranks * HEAD
     }
@@ -547,8 +547,8 @@ impl Logs {
         over
     }
 
-    /// Returns the numbers of the entries of a rank that are not over: the entries whose times are
-    /// not before `over`.
+    /// Returns the numbers of the entries of a rank that are not known to be over: the entries
+    /// whose times are not before `over`.
     fn since(&self, rank: usize, over: u64) -> Range<u64> {
         if self.entries == 0 {
             return 0..0;
@@ -817,7 +817,7 @@ mod tests {
         assert_eq!((a.origin, &a.site, b.origin, &b.site), (0, &site(7), 2, &site(9)));
         assert_eq!((found[0].elements.clone(), found[0].window, found[0].rank), (5..6, 3, 1));
         assert_eq!(found[1].elements, 4..5);
-        // A rank that knows that the first operation is over finds the other operation.
+        // A rank that knows that the first operation is over finds only the other operation.
         let later = logs.enter(2, &one(Kind::Get, Datatype::run(4..6), 9, 0, [5, 0, 0]), (3, 1)).conflicts;
         assert_eq!(later.len(), 1);
         assert_eq!(later[0].between[0].origin, 1);

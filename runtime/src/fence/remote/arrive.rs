@@ -293,8 +293,8 @@ pub(crate) fn each_arrived(window: &WindowCore, origin: usize, mut act: impl FnM
     }
 }
 
-/// Applies the operations that came from `origin`. Its exposed sections are at the addresses that
-/// `exposed` gives.
+/// Applies the operations that came from `origin`. The exposed sections of `origin` are at the
+/// addresses that `exposed` gives.
 pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usize, exposed: Exposed<'_>) {
     let remembered = &mut *window.fence.remembered.borrow_mut();
     let Remembered { got, arrived, spare, early, applied, .. } = remembered;

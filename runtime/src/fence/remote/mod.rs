@@ -101,14 +101,13 @@ pub(crate) fn send(
         frame.put(if get.wide().is_none() { get.at() as u64 } else { FAR });
     }
     gets().filter(|get| get.wide().is_some()).for_each(|get| pending.remote(get).encode(frame));
-    // The description is omitted if the last epoch that ended at this source line had the same
-    // description.
+    // The description is omitted if it is the description that was last sent for this source line.
     let (slot, same, changed) = remembered.sent[to].sends(key, &frame[HEAD..], left.frames > 0);
     if same {
         frame.truncate(HEAD);
     }
-    // SAFETY: a section is of this rank's part of a window of this fence, in which nothing is
-    // written before all frames are posted.
+    // SAFETY: a section is in this rank's part of a window of this fence. Nothing is written to the
+    // part before all frames are posted.
     let elements = unsafe { outbox.elements() };
     let may_follow = !endpoint.reaches(to) && !endpoint.lends_to(to);
     let follows = may_follow && follows_census(elements.len() as u64, &world.machine);

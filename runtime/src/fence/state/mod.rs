@@ -58,8 +58,8 @@ pub(crate) struct FenceOfWindow {
     pub(crate) mode: Cell<Mode>,
     /// Descriptions and frames of the ranks whose outboxes are not read in place.
     pub(crate) remembered: RefCell<Remembered>,
-    /// The history of the operations that were sent to those ranks, by the line at which each epoch
-    /// began.
+    /// The history of the operations that were sent to the ranks whose outboxes are not read in
+    /// place, by the line at which each epoch began.
     pub(crate) history: RefCell<History>,
 }
 

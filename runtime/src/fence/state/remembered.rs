@@ -41,7 +41,7 @@ pub(crate) struct Remembered {
 /// The counts of the frames that were sent early to a rank.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Left {
-    /// The number of frames in this epoch.
+    /// The number of frames that were sent early in this epoch.
     pub(crate) frames: u32,
     /// The number of bytes in these frames.
     pub(crate) bytes: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Left {
 
 #[derive(Default)]
 pub(crate) struct Sendings {
-    /// The last description.
+    /// The last description that was sent.
     pub(crate) description: Vec<u8>,
     /// Whether the last epoch that ended at this line had any operations.
     pub(crate) any: bool,
@@ -207,8 +207,8 @@ impl Remembered {
     }
 
     /// Forgets the descriptions that were sent, so that everything is described again in the same
-    /// epoch. Called after an exchange in which ranks were in different calls, because its frames
-    /// were dropped.
+    /// epoch. Called after an exchange in which ranks were in different calls, because the frames
+    /// of that exchange were dropped.
     pub(crate) fn forget_descriptions(&mut self) {
         self.sent.iter_mut().for_each(|memory| memory.slots.clear());
     }

@@ -5,11 +5,11 @@ use std::fmt;
 /// The promises of a program about a window that has locks:
 /// `world.lock_window_with(len, Hints::new().sole_origin())?`.
 ///
-/// A program makes only the promises that are stated by the methods that it calls. An untrue hint
-/// never costs memory safety. Each method states its gain in time or memory, and the consequence of
-/// an untrue hint. All ranks give the same [`sole_origin`](Self::sole_origin),
-/// [`disjoint`](Self::disjoint) and [`regions`](Self::regions); otherwise the window is not made
-/// (`ARG`, on all ranks). The [`memory`](Self::memory) may differ between ranks.
+/// A program makes only the promises of the methods that it calls. An untrue hint never costs
+/// memory safety. Each method states its gain in time or memory, and the consequence of an untrue
+/// hint. All ranks give the same [`sole_origin`](Self::sole_origin), [`disjoint`](Self::disjoint)
+/// and [`regions`](Self::regions); otherwise the window is not made (`ARG`, on all ranks). The
+/// [`memory`](Self::memory) may differ between ranks.
 ///
 /// There is no hint for a window without locks (MPI's `no_locks`), since a window has no locks
 /// before it is changed over to locks.
@@ -51,7 +51,8 @@ impl Hints {
         Self { is_sole: false, is_disjoint: false, regions: 0, memory: None }
     }
 
-    /// Promises that, while the window is changed over to locks, only one rank accesses each part.
+    /// Promises that only one rank accesses each part, from the time when the window is changed
+    /// over to locks until it is changed back.
     ///
     /// Different parts may have different origins. The owner's [`local`](crate::LockWindow::local)
     /// and [`local_mut`](crate::LockWindow::local_mut) count as accesses. With this promise, no

@@ -72,7 +72,7 @@ pub(crate) struct Request {
     pub(crate) wide: Vec<u8>,
     /// The length of each wide operation's datatype, at the origin.
     pub(crate) forms: Vec<usize>,
-    /// The line since which the lock is held.
+    /// The source line that opened the epoch.
     pub(crate) site: String,
     /// An [`Entering`](crate::check::state::entering::Entering), as bytes; empty if nothing is
     /// checked.

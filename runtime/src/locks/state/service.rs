@@ -134,8 +134,8 @@ impl Service {
         self.lock().served.insert(window, served);
     }
 
-    /// Stops serving the part: when this returns, the attendant does not access the part. Returns
-    /// the answers to waiting requests.
+    /// Stops serving the part. After this call, the attendant does not access the part. Returns the
+    /// answers to waiting requests.
     pub(crate) fn forget(&self, window: u32, is_over: bool) -> Effects {
         let mut effects = Effects::default();
         let mut parts = self.lock();
