@@ -73,8 +73,8 @@ impl Delta {
         Self(i64::from(to.0) - i64::from(from.0))
     }
 
-    /// Returns the rank that this delta leads to from `from`, or `None` if there is no such rank
-    /// below `ranks`.
+    /// Returns the rank that this delta leads to from `from`, in a world of `ranks` ranks. Returns
+    /// `None` if the world has no such rank.
     pub fn from(self, from: Rank, ranks: u32) -> Option<Rank> {
         let to = i64::from(from.0).checked_add(self.0)?;
         (0..i64::from(ranks)).contains(&to).then_some(Rank(to as u32))

@@ -96,7 +96,7 @@ enum Figure {
     Listed,
     /// The cost of a byte that is copied directly into the memory of another rank, or out of it.
     DirectBytes,
-    /// The cost of a byte that is copied directly in rows, next to the rows that are received.
+    /// The cost of a byte that is copied directly in rows, if received rows are next to these rows.
     DirectRows,
     /// The cost of each of many runs that are copied directly.
     DirectRuns,
@@ -343,11 +343,11 @@ fn patterns(ranks: u32, figure: Figure, to: impl Fn(u32, usize) -> Option<u32>) 
     }
 }
 
-/// Returns the machine for which each of these probes is predicted to take its measured time. All
-/// figures that the probes do not determine are those of `machine`. If times contradict one
-/// another, a figure keeps a sixteenth of its previous value. Figures that are all 0 start from
-/// those of [`Machine::default`]. If no ranks share memory, the time per byte is divided between
-/// the network and moving in the same ratio as before.
+/// Returns the machine that predicts the measured time of each of these probes. All figures that
+/// the probes do not determine are those of `machine`. If times contradict one another, a figure
+/// keeps a sixteenth of its previous value. Figures that are all 0 start from those of
+/// [`Machine::default`]. If no ranks share memory, the time per byte is divided between the network
+/// and moving in the same ratio as before.
 pub fn fitted(machine: &Machine, measured: &[(Probe, Nanos)]) -> Machine {
     let mut machine = *machine;
     (0..3).for_each(|_| fit(&mut machine, measured));
@@ -559,7 +559,7 @@ mod tests {
     }
 
     proptest! {
-        /// Given the times of any machine, [`fitted`] finds a machine that predicts these times.
+        /// [`fitted`] finds a machine that predicts the times of any machine.
         #[test]
         fn what_is_fitted_predicts_what_was_measured(
             (ranks, placement) in worlds(),

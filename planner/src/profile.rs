@@ -18,8 +18,8 @@ pub struct Row {
     pub most: u64,
     /// The time of all runs.
     pub total: u64,
-    /// The times that the rank waited in the call, by the rank that it waited for. [`ANY`]
-    /// represents any of several ranks.
+    /// The times that the rank waited in the call, by the awaited rank. [`ANY`] represents any of
+    /// several ranks.
     pub waits: Vec<(u32, u64)>,
     /// The number of frames that the rank posted.
     pub messages: u64,
@@ -36,7 +36,7 @@ impl Row {
     }
 }
 
-/// A row as the line that a rank sends to rank 0.
+/// Writes a row as the line of text that a rank sends to rank 0.
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { call, runs, most, total, waits, messages, bytes, predicted } = self;
@@ -119,7 +119,7 @@ pub struct OfCall {
     /// The time that all ranks waited.
     pub waited: u64,
     /// The longest sum of waits of one rank for another one: the time, the rank that waited, and
-    /// the rank that it waited for.
+    /// the awaited rank.
     pub longest: Option<(u64, usize, u32)>,
     /// The number of frames that all ranks posted.
     pub messages: u64,

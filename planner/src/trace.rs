@@ -29,7 +29,7 @@ const FIRST: &str = "fencepost trace 1";
 /// The events of one rank. Times are in ticks of the clock of the rank's host.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Trace {
-    /// The identity of the execution of the program, which all ranks have in common.
+    /// The identity of the program's execution, which is the same on all ranks.
     pub run: u64,
     /// The number of the run among the runs of the program, from 1.
     pub number: u32,

@@ -6,7 +6,7 @@ use crate::error::Result;
 
 /// The maximum number of additional pieces that a part may have, compared with the whole.
 const MOST_MORE: usize = 1 << 20;
-/// The maximum number of runs among which places are picked one by one.
+/// The maximum number of runs that [`Datatype::select`] visits one by one.
 const MOST_SELECTED: usize = 1 << 22;
 
 impl Datatype {

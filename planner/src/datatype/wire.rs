@@ -2,7 +2,7 @@
 //!
 //! Numbers are encoded as in [`varint`]. The number of pieces comes first, then the pieces. Each
 //! piece consists of its displacement minus that of the piece before, the number of dimensions, the
-//! count and stride of each dimension (outermost first), and the length of a run.
+//! count and stride of each dimension (outermost first), and the length of its runs.
 
 use super::canonical::{check, is_canonical};
 use super::form::{Datatype, Dim, Piece, Pieces};

@@ -182,7 +182,8 @@ impl Terms {
             }
         }
         terms.wire = Nanos(f64::max(out, into));
-        // A direct copy waits for an entry before it, and the peer for a done after it.
+        // This rank waits for an entry before a direct copy, and the peer waits for a done after
+        // it.
         terms.latency = Nanos(farthest + if direct { machine.shared.latency } else { 0.0 });
         terms
     }

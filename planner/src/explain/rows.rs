@@ -80,11 +80,11 @@ pub struct Staging {
 pub struct Row {
     /// The number of the operation on its rank.
     pub operation: OperationId,
-    /// Whether it is a put, a get or an accumulate.
+    /// Whether the operation is a put, a get or an accumulate.
     pub kind: Kind,
     /// The bytes of its elements.
     pub bytes: Bytes,
-    /// The rank that it accesses, if there is one.
+    /// The rank that the operation accesses, if it has a target.
     pub target: Option<u32>,
     /// The line of the call; line 0 if it is not known.
     pub site: Site,

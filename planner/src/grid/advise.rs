@@ -57,7 +57,7 @@ struct Costs<const D: usize> {
     exchange: Nanos,
     /// The number of cells that all steps compute together.
     cells: u64,
-    /// The number of cells of a band with which the steps take the least time.
+    /// The size of a band, in cells, with which the steps take the least time.
     bands: [usize; D],
     /// The overhead of visiting rows, in addition to their cells.
     rows: Nanos,
@@ -136,8 +136,9 @@ impl<const D: usize> fmt::Display for Advice<D> {
 
 impl<const D: usize> Block<D> {
     /// Returns how many steps should follow one exchange, from 1 to 32, and in which bands they
-    /// should be visited, so that the model of the machine predicts the lowest cost of a step. The
-    /// halo of this block is the halo for one step. With `k` steps it has to be `k` times as wide.
+    /// should be visited. With these, the model of the machine predicts the lowest cost of a step.
+    /// The halo of this block is the halo for one step. With `k` steps it has to be `k` times as
+    /// wide.
     ///
     /// `cell` is the time to compute one cell when its fields are in a core's cache: measure it by
     /// computing the same few rows repeatedly. `exchanged` is the number of bytes of a cell that

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 /// grid.
 ///
 /// Like MPI_Dims_create, but takes the array's own extents into account. Of several grids with the
-/// same surface it returns the one with more ranks in the earlier, slower dimensions, so that
+/// same surface, this is the one with more ranks in the earlier, slower dimensions, so that
 /// exchanged cells are in long runs.
 pub(super) fn balanced<const D: usize>(
     ranks: u32,

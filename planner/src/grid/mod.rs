@@ -32,8 +32,8 @@ pub trait RankPosition {
     fn size(&self) -> usize;
 }
 
-/// Rows are padded if their length is a multiple of this number of elements. For elements of 8
-/// bytes, it is 4096 bytes.
+/// Rows are padded if their length is a multiple of this number of elements. With elements of 8
+/// bytes, the length is then a multiple of 4096 bytes.
 const UNLUCKY: usize = 512;
 /// The number of elements of padding: one cache line of 8-byte elements.
 const PADDING: usize = 8;

@@ -44,7 +44,7 @@ fn coalesce_link(mut link: Vec<Transfer>, options: &Options) -> Vec<Transfer> {
     if link.len() == 1 {
         return link;
     }
-    // The sort is stable: the order within one pair of answer and target window is kept.
+    // The sort is stable, so transfers with equal keys keep their order.
     link.sort_by_key(|transfer| (!transfer.is_answer(), window(&transfer.target), answer_source(transfer)));
     link.chunk_by(|a, b| joins(a, b, options)).flat_map(join).collect()
 }

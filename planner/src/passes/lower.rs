@@ -86,7 +86,7 @@ struct Lowering<'a> {
     buffers: &'a [Option<Staging>],
 }
 
-/// A frame of a link that is to be sent.
+/// A frame to send, and its place in a link.
 struct Sending<'a> {
     peer: usize,
     buffer: BufferId,
@@ -369,7 +369,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// How far the frames of one peer have landed.
+/// The progress of landing the frames of one peer.
 struct Landing {
     place: usize,
     next: usize,

@@ -59,7 +59,7 @@ struct Asked {
 struct Toward {
     puts: Vec<Transfer>,
     gets: Vec<Transfer>,
-    /// For each window of the target that is touched, the index after the highest element touched.
+    /// For each window of the target that is touched, the index after its highest touched element.
     reach: BTreeMap<WindowId, usize>,
 }
 

@@ -216,7 +216,7 @@ fn by_colour(routed: &Routed<'_>) -> Assignments {
 }
 
 /// Assigns a round to each edge of a bipartite multigraph, such that edges with a common sender or
-/// receiver have different rounds. It needs as many rounds as the largest number of edges of one
+/// receiver have different rounds. The number of rounds is the largest number of edges of one
 /// sender or receiver.
 ///
 /// Edges are added one by one. If the sender and the receiver have no free round in common, two

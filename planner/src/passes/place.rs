@@ -6,9 +6,9 @@
 //! ```
 //!
 //! All frames to one peer are in one buffer, one after another. Two copies, used in turn, are
-//! enough if the peer sends a frame back in every run, because the peer sends it after it has
-//! released all frames of the run before. If the peer sends nothing, the sender awaits the release
-//! of a copy before it writes to the copy again (W4).
+//! enough if the peer sends a frame back in every run. Before the peer sends that frame, it has
+//! released all frames of the previous run. If the peer sends nothing, the sender awaits the
+//! release of a copy before it writes to the copy again (W4).
 //!
 //! The cap limits all staging memory of a rank. If two copies of every buffer exceed it, the
 //! longest buffers get a single copy, whose release is awaited as well. A run then waits until the

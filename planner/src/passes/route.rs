@@ -108,9 +108,9 @@ fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> 
 enum Part {
     /// Another rank accesses the window, at any time after the packs.
     Others,
-    /// This rank copies out of its window to another's.
+    /// This rank copies from its own window into another rank's.
     Stores,
-    /// This rank copies from another's window into its own.
+    /// This rank copies from another rank's window into its own.
     Loads,
     /// This rank unpacks into its window, or copies to itself.
     Lands,

@@ -29,7 +29,7 @@ const ENTRY: usize = 32;
 /// The names of the sections, in order.
 pub(super) const SECTIONS: [&str; 7] =
     ["schedule", "classes", "files", "datatype", "programs", "made for", "made by"];
-/// The digest covers this number of sections, from the first on.
+/// The digest covers the first `OF_SCHEDULE` sections.
 const OF_SCHEDULE: usize = 5;
 
 /// One value for each section.

@@ -23,7 +23,7 @@ pub struct MadeFor {
 }
 
 impl MadeFor {
-    /// Returns the section of a plan that was made for this machine with these options, without a
+    /// Creates the record of a plan that was made for this machine with these options, without a
     /// recipe.
     pub fn new(machine: &Machine, options: &Options) -> Self {
         Self { machine: *machine, options: *options, recipe: String::new(), values: Vec::new() }

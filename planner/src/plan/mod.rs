@@ -269,7 +269,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     stored
 }
 
-/// Adds the file's name to an error that occurred after the plans of `epochs` epochs.
+/// Adds the file's name to an error that occurred after the plans of `epochs` epochs were read.
 fn located(name: &str, epochs: usize, error: Error) -> Error {
     let behind = if epochs > 0 { format!("after the plans of {epochs} epochs: ") } else { String::new() };
     Error::new(error.class(), format!("{name}: {behind}{}", error.message())).because(error)

@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a number below `limit`, which refers to a row of a table.
+    /// Reads a number that refers to a row of a table with `limit` rows.
     pub fn index(&mut self, what: &str, limit: usize) -> Result<usize> {
         let value = self.number()?;
         match usize::try_from(value) {

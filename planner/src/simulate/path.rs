@@ -43,7 +43,7 @@ struct Trace {
 #[derive(Clone, Copy)]
 struct Logged {
     event: Event,
-    /// The time when the link is free after a frame that was sent.
+    /// For a sent frame: the time from which the link is free again.
     free: u64,
     cause: Cause,
 }

@@ -8,7 +8,7 @@ use bumpalo::Bump;
 use bumpalo::collections::Vec as ArenaVec;
 use std::collections::BTreeMap;
 
-/// The number of unused bytes that are allowed next to each item that is packed or sent.
+/// The number of unused bytes that a buffer may have for each pack into it and each send from it.
 const PADDING: u64 = 64;
 
 /// The facts of one program, as seen from its own rank. Its lists are allocated in the arena of the

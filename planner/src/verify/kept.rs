@@ -19,7 +19,7 @@ use crate::kept::Kept;
 /// the rank.
 ///
 /// The schedule may also be the share of that rank. No instruction writes an element that the rank
-/// keeps for reading, and none reads or writes an element that it keeps for writing.
+/// keeps for reading, and none reads or writes an element that the rank keeps for writing.
 ///
 /// # Errors
 /// `NotKept`, with the first instruction that touches such an element.

@@ -486,8 +486,8 @@ ranks c0 c1
     );
 }
 
-/// Returns the schedule of ranks that each put some elements to the next rank. `elements` is the
-/// number of elements of each rank, and also the position to which it puts.
+/// Returns the schedule of ranks that each put some elements to the next rank. `elements` holds the
+/// number of elements of each rank, which is also the position to which they are put.
 fn puts_to_the_next(elements: &[usize], placement: Placement, machine: &Machine) -> Schedule {
     let mut text = "superstep chain\nwindow w0 f64\nshape 1\n".to_owned();
     let mut kinds: Vec<usize> = elements.to_vec();

@@ -30,7 +30,7 @@ struct Operation {
     ready: u64,
 }
 
-/// A file: the operations of each rank, and the latencies of tags by their remainders of 3.
+/// A file: the operations of each rank, and the latency for each remainder of a tag by 3.
 struct File {
     ranks: Vec<Vec<Operation>>,
     latency: [u64; 3],
@@ -208,8 +208,8 @@ proptest! {
         ranks in 2..6_u32,
     ) {
         let mut machine = Machine::default();
-        // A rank sends a release to the rank before it, which may be far away, while a frame to the
-        // next rank takes long.
+        // A release goes to the previous rank, which may be far away. A frame to the next rank
+        // takes long.
         (machine.shared.per_byte, machine.network.per_byte) = (per_byte, 0.05 * per_byte);
         (machine.shared.latency, machine.network.latency) = (100.0, latency.round());
         let ring = compile(&one_way(ranks), placement, &machine, &Options::default()).unwrap();
@@ -230,7 +230,7 @@ fn a_file_has_the_form_of_its_readers() {
         return std::fs::write(path, text).unwrap();
     }
     assert_eq!(text, expected);
-    // Frames that are sent at one time have an order.
+    // Frames that are sent at the same time are ordered by `irequires`.
     let (plane, mut machine) = (halo([2, 2], Placement::Apart), Machine::default());
     (machine.network.overhead, machine.network.further) = (0.0, 0.0);
     (machine.moving.per_run, machine.moving.pack) = (0.0, 0.0);

@@ -224,7 +224,7 @@ fn compare(schedules: &[&Schedule], machine: &Machine, steps: u64, works: &[u64]
         assert_eq!(waits, expected.iter().map(|(_, waits)| *waits).collect::<Vec<_>>());
         assert!(steps > 64 || total(&simulated.path) == end, "{:?} of {end}", simulated.path);
     }
-    // With any other latency, the path of all steps is a lower bound.
+    // With any other latency, the time of this path is a lower bound for the end.
     for change in [-1.0, 1.0].into_iter().filter(|_| simulated.followed == steps) {
         let mut other = *machine;
         (other.shared.latency, other.network.latency) =

@@ -41,7 +41,7 @@ fn names(from: &Envelope, mail: &Mail) -> bool {
 }
 
 impl Mailbox {
-    /// Gives mail to slots, the oldest of both first.
+    /// Gives mail to slots, oldest mail and oldest slots first.
     fn sort(&mut self, arriving: bool) {
         for at in 0..self.kept.len() {
             let free = |slot: &&mut Slot| slot.taken.is_none() && !slot.cancelled;
