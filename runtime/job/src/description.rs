@@ -53,7 +53,7 @@ pub struct Limits {
     /// The time from one heartbeat to the next.
     pub heartbeat: Duration,
     /// The time without a heartbeat after which the launcher kills a rank. If zero, the launcher
-    /// never does so.
+    /// kills no silent rank.
     pub silence: Duration,
 }
 

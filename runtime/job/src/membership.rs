@@ -128,8 +128,8 @@ impl Membership {
                 return false;
             }
         }
-        // Still under the lock, so that the launcher is notified in the order in which threads
-        // enter and leave.
+        // This happens under the lock, so that the launcher is notified in the order in which
+        // threads enter and leave.
         state.send(&Message::Entered);
         drop(state);
         self.await_sent();

@@ -253,8 +253,8 @@ impl Neighbours {
             if let Some((next, how @ None)) = watched.front_mut().filter(|_| !limits.silence.is_zero())
                 && let Some(stopped) = stop.killed(next, turn, limits.silence)
             {
-                // The killed rank runs no more, and is reported now: its launcher may kill other
-                // ranks as soon as the launcher notices the end.
+                // The killed rank runs no more, and is reported now: the launcher may kill other
+                // ranks as soon as it notices the end.
                 let how = how.insert(format!(
                     "rank {} of the job was stopped for {:.1} s and was killed",
                     next.rank,

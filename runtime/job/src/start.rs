@@ -24,7 +24,7 @@ pub struct Host {
     /// The address or interface at which the host's ranks listen.
     pub bind: String,
     /// The beginning of a command line that runs a program on the host. The program and its
-    /// arguments follow. If it is empty, the host is this machine.
+    /// arguments follow. If this beginning is empty, the host is this machine.
     pub remote: Vec<OsString>,
     /// Whether the host is this machine although it has a remote command.
     pub pretended: bool,

@@ -1,7 +1,7 @@
 //! [`StateMachine`]: the state of a job, and what the launcher does when a rank reports or ends.
 //!
-//! It is pure: it touches no process and reads no clock. It takes events and times, and returns
-//! commands.
+//! The state machine is pure: it touches no process and reads no clock. It takes events and times,
+//! and returns commands.
 
 use crate::control::{Ending, Message};
 use crate::description::Reach;

@@ -40,9 +40,9 @@ impl World {
     /// Every rank calls this; lengths may differ.
     ///
     /// # Errors
-    /// - `TYPE` if ranks ask for different element types, even of the same size. No rank has the
-    ///   window then.
-    /// - `NO_MEM` if some rank cannot allocate its part. No rank has the window then.
+    /// - `TYPE` if ranks ask for different element types, even of the same size. In that case no
+    ///   rank has the window.
+    /// - `NO_MEM` if some rank cannot allocate its part. In that case no rank has the window.
     /// - `NO_MEM` if the world has already made 2^32 - 1 windows and splits.
     /// - `RMA_SYNC` if another rank is in another call.
     ///

@@ -33,8 +33,8 @@ pub mod lends {
 ///
 /// Gets of the sources read *M*, the contents of the window at the post. Nothing changes *M* before
 /// the wait. The wait applies the puts and accumulates in ascending order of the sources, then in
-/// program order, so the bits are the same in every run and on every transport. Gets are served
-/// while this rank does something else.
+/// program order, so the results are the same, to the bit, in every run and on every transport.
+/// Gets are served while this rank does something else.
 ///
 /// Dropping an exposure drops its window: the elements are lost, but gets of the sources still read
 /// *M*. A leaked exposure is never waited for.

@@ -101,7 +101,8 @@ impl World {
     ///
     /// # Cost
     /// Twice the cost of [`window`](Self::window): the locks are words of a separate window. They
-    /// take 64 bytes for each rank, and as much again for a part with 16 regions, the maximum.
+    /// take 64 bytes for each rank. For a part with 16 regions, the maximum, they take as much
+    /// again.
     #[track_caller]
     pub fn lock_window<T: Element>(&self, len: usize) -> Result<LockWindow<T>> {
         self.locks_in(len, Hints::new(), &Call::named(codes::LOCK_WINDOW, "World::lock_window"))

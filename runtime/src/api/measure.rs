@@ -23,7 +23,7 @@ static PROBE: Superstep =
 const LONG: Duration = Duration::from_millis(2);
 const TIMES: usize = 7;
 
-/// The time of all loops together after which no loop is timed again.
+/// The total time of all loops after which no loop is timed again.
 const ENOUGH: Duration = Duration::from_millis(300);
 
 impl World {

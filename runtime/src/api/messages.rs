@@ -302,7 +302,7 @@ impl World {
 
     /// Attaches a buffer of `bytes` bytes for [buffered sends](Message::buffered) in this world.
     ///
-    /// Memory is allocated as the messages need it.
+    /// The memory of the buffer is allocated only when messages need it.
     ///
     /// # Errors
     /// `BUFFER` if a buffer is attached already.

@@ -104,12 +104,12 @@ const DEFAULT: Check = if cfg!(debug_assertions) { Check::Calls } else { Check::
 
 /// Returns the settings of a world of `size` ranks.
 ///
-/// `ranks(5).run(|world| ..)?` runs a program on each rank, and `ranks(5).collect(|world| ..)?`
-/// also returns a value of each.
+/// `ranks(5).run(|world| ..)?` runs a program on each rank. `ranks(5).collect(|world| ..)?` also
+/// returns the values of the programs.
 ///
 /// In a job of processes, the world consists of the ranks of the job, which must have exactly
-/// `size` ranks. Otherwise the ranks are at most 2048 threads, unless `FENCEPOST_TRANSPORT` selects
-/// something else. A program that wants threads in every case requests them:
+/// `size` ranks. Otherwise the ranks are threads (at most 2048), unless `FENCEPOST_TRANSPORT`
+/// selects something else. A program that wants threads in every case requests them:
 /// `ranks(5).transport(TransportKind::Local)`.
 pub fn ranks(size: usize) -> Ranks {
     Ranks { size: Some(size), ..Ranks::default() }
@@ -289,9 +289,9 @@ impl Ranks {
     /// With `Mpi`, a fence returns `RMA_CONFLICT` in two more cases. In the first, a rank has
     /// stored into its part since the window was made or last fenced, and another rank accesses the
     /// part in a way that MPI then leaves undefined. In the second, a rank has called an operation
-    /// on a section of its part, and has then stored into that section. In addition, a broadcast, a
-    /// scatter, a reduction to one rank, a gather and a scan order epochs of locks only as far as
-    /// MPI requires.
+    /// that uses a section of its part, and has then stored into that section. In addition, a
+    /// broadcast, a scatter, a reduction to one rank, a gather and a scan order epochs of locks
+    /// only as far as MPI requires.
     ///
     /// A superstep with a conflict is not prepared or loaded: the call returns `RMA_CONFLICT` on
     /// the ranks that know the conflict. A superstep is not checked while it runs.
@@ -323,9 +323,9 @@ impl Ranks {
     /// The default is 1 MiB. The variable is `FENCEPOST_CHECK_MEMORY`. Each rank has an equal share
     /// of this memory at each part. An operation on one run of elements takes 64 bytes of the
     /// share, and a repetition of an operation takes none. A share is reused when all ranks have
-    /// met. When its share is full, a rank may miss conflicts. It then reports the line of the call
-    /// once, on standard error and in the [report](Self::check_report). All conflicts that are
-    /// reported are real nevertheless. Ranks may choose different values.
+    /// met. A rank whose share is full may miss conflicts. It reports this once, with the line of
+    /// the first call concerned, on standard error and in the [report](Self::check_report). All
+    /// conflicts that are reported are real nevertheless. Ranks may choose different values.
     pub fn check_memory(mut self, bytes: usize) -> Self {
         self.check_memory = Some(bytes);
         self
@@ -338,9 +338,9 @@ impl Ranks {
     /// `RMA_CONFLICT`, as for a store. The default is off. The variable is
     /// `FENCEPOST_CHECK_LOADS=on|off`. Ranks may choose differently.
     ///
-    /// The elements of a window that is not made for locks are then mapped a second time, for the
-    /// program alone. A window of a [vector](crate::World::window_from) copies the vector. How
-    /// loads from that mapping are seen depends on the build.
+    /// With this setting, the elements of a window that is not made for locks are mapped a second
+    /// time, for the program alone. A window of a [vector](crate::World::window_from) copies the
+    /// vector. How loads from that mapping are seen depends on the build.
     ///
     /// **In a build for checking** the compiler inserts a call before each load:
     ///
@@ -411,9 +411,9 @@ impl Ranks {
     /// Sets whether a record of each epoch, with its actions and their reasons, is kept for
     /// [`World::explain_last`](crate::World::explain_last).
     ///
-    /// If the variable enables the records, rank 0 also prints all of its records on standard error
-    /// when its program ends, grouped by the calls that ended the epochs. The variable is
-    /// `FENCEPOST_EXPLAIN=on|off`.
+    /// The variable is `FENCEPOST_EXPLAIN=on|off`. If the variable enables the records, rank 0 also
+    /// prints all of its records on standard error when its program ends, grouped by the calls that
+    /// ended the epochs.
     pub fn explain(mut self, explain: bool) -> Self {
         self.explain = Some(explain);
         self
@@ -473,10 +473,10 @@ impl Ranks {
     /// Sets the size in bytes of the longest message that is sent together with its elements.
     ///
     /// The default is 16,384. For messages to a rank of another host, or by TCP, it is 1,048,576.
-    /// The size is never more than one rank's equal share of [`unexpected`](Self::unexpected), less
-    /// 64. A size of 0 allows only empty messages. For longer messages only the envelope is sent at
-    /// first. The elements follow when a receive has taken the message. So a
-    /// [send](crate::Message::send) of a longer message waits for its receive. [`run()`] reads
+    /// The size is always at least 64 less than one rank's equal share of
+    /// [`unexpected`](Self::unexpected). A size of 0 allows only empty messages. For longer messages
+    /// only the envelope is sent at first. The elements follow when a receive has taken the message.
+    /// So a [send](crate::Message::send) of a longer message waits for its receive. [`run()`] reads
     /// `FENCEPOST_EAGER`.
     pub fn eager(mut self, bytes: usize) -> Self {
         self.eager = Some(bytes);
@@ -651,8 +651,8 @@ impl Ranks {
             eager: either(self.eager, "FENCEPOST_EAGER", bytes)?.or(default.eager),
             unexpected: either(self.unexpected, "FENCEPOST_UNEXPECTED", bytes)?.unwrap_or(default.unexpected),
         };
-        // In a job, the environment requests recordings of the job's worlds, and not of worlds of
-        // threads.
+        // In a job, environment variables request recordings of the job's worlds only, and not of
+        // worlds of threads.
         let is_in_job = fencepost_job::joined().is_some() || std::env::var_os("FENCEPOST_JOB").is_some();
         let is_recorded = !(threads && is_in_job);
         let profile = either(self.profile.clone(), "FENCEPOST_PROFILE", ProfileTo::given)?;

@@ -125,8 +125,8 @@ impl<T: Element> Window<T> {
 
     /// Ends the epoch of this window.
     ///
-    /// Every rank calls this. When it returns, the puts, gets and accumulates on the window since
-    /// the last fence have happened in every part that this rank can see.
+    /// Every rank calls this. When the call returns, the puts, gets and accumulates on the window
+    /// since the last fence have happened in every part that this rank can see.
     ///
     /// # Errors
     /// After each of these errors, pending operations are discarded:

@@ -127,8 +127,8 @@ impl Exchange<'_> {
                 } else if let Some(theirs) = census_of(frame.header.kind) {
                     return Err(censuses_differ(world, endpoint, from, &theirs.to_string()));
                 }
-                // If only the kind of the message was altered, it was the awaited message, which
-                // will not come any more.
+                // A whole message of this census with an odd kind is the awaited message, whose
+                // kind was altered. So the awaited message will not come any more.
                 let odd = !(of_epoch && world.is_of_this_exchange(&frame.header));
                 let lost = odd && is_whole(items, &frame);
                 if of_epoch {

@@ -301,7 +301,7 @@ impl<B> RequestSet<B> {
     /// Waits until all requests are complete, completes them, and returns them in the order of
     /// their places.
     ///
-    /// Accesses and exposures are carried out as soon as possible, in any order of their places.
+    /// Accesses and exposures are carried out as soon as possible, in any order.
     ///
     /// # Errors
     /// `IN_STATUS` if some requests have failed, with the [outcome](Outcome) of each, in the order

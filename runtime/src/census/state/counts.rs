@@ -92,8 +92,7 @@ impl Halving {
         at(first)..at(first + self.half(round))
     }
 
-    /// Returns whether a message of the partner in a round can contain the contribution of this
-    /// rank.
+    /// Returns whether a message of the partner in a round can contain the contribution of `rank`.
     pub(super) fn is_heard_of(&self, round: u32, rank: u32) -> bool {
         let partner = self.me() ^ self.half(round);
         (self.roles.place(rank as usize) ^ partner) & (2 * self.half(round) - 1) == 0

@@ -52,7 +52,7 @@ struct Notified {
 /// The items of a census that a rank holds, and the items that came for it.
 #[derive(Default)]
 pub(crate) struct Items {
-    /// How many censuses this rank has begun, which is the same on all ranks of a census.
+    /// The number of censuses that this rank has begun. It is the same on all ranks of a census.
     number: u64,
     items: Vec<Item>,
     bytes: Vec<u8>,
