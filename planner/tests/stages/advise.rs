@@ -203,7 +203,8 @@ fn bands_cut_planes_that_a_core_would_read_again_from_shared_caches() {
 #[test]
 fn ranks_of_a_host_have_a_part_each_of_the_cache_that_they_share() {
     let block = Block::at(0, 8, [2048, 2048]).unwrap().halo(1).unwrap();
-    // The fields have 8 MiB each. They fit only if each rank has the cache to itself.
+    // The two fields of a rank have 8 MiB together. They fit if two ranks share the cache, but not
+    // if eight do.
     let machine = memory(262_144.0, 40.0 * 1024.0 * 1024.0);
     let time =
         |placement| block.advise(Nanos(0.3), 8, 16, placement, &machine).unwrap().predicted(1).unwrap().0;
