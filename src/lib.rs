@@ -188,8 +188,8 @@
 //! `let (u, ticket) = ask.begin(u, from)?.finish()?`.
 //!
 //! Between the two halves, a rank can read the elements that no call of the superstep writes, with
-//! [`Running::kept`]. For other elements it returns an error that names the line of the call that
-//! writes them.
+//! [`Running::kept`]. For other elements, this method returns an error that names the line of the
+//! call that writes them.
 //!
 //! # Several steps to an exchange
 //!

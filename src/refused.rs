@@ -44,7 +44,7 @@
 //!     exposed[0] = 1.0;
 //! }
 //! ```
-//! Uses a section as the source of a put of an access, which does not hold this rank's part.
+//! Puts a section through an access. An access does not hold the part of this rank.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! fn put(access: &fencepost::Access<f64>) -> Result<()> {

@@ -221,7 +221,7 @@ fn admit(text: &str) -> Result<(), String> {
             ":" => keys.push(last),
             "True" | "False" => {}
             number if number.bytes().all(|digit| digit.is_ascii_digit()) => {
-                // An extent may be 0, and strides are still products of the other extents.
+                // An extent of 0 counts as 1, since strides are products of the other extents.
                 let cells = number.parse::<u64>().ok();
                 let product = cells.and_then(|cells| count.checked_mul(cells.max(1)));
                 count = product.ok_or_else(|| {

@@ -130,10 +130,10 @@ struct Tally {
 /// a folder.
 ///
 /// # Signals
-/// When SIGUSR1 arrives at a rank or at the launcher, a snapshot is taken at an offer that follows
-/// about a second or 1024 offers later, whichever is first. All ranks wait until it is complete,
-/// and the offer returns an error. The process then ends with exit code 75. SIGTERM has the same
-/// effect if `FENCEPOST_SNAPSHOT_ON_TERM` is `on` (`fencepost run --snapshot-on-term`).
+/// When SIGUSR1 arrives at a rank or at the launcher, a snapshot is taken at one of the following
+/// offers, after at most 1024 offers and at most about a second. All ranks wait until it is
+/// complete, and the offer returns an error. The process then ends with exit code 75. SIGTERM has
+/// the same effect if `FENCEPOST_SNAPSHOT_ON_TERM` is `on` (`fencepost run --snapshot-on-term`).
 ///
 /// # Failures
 /// If a snapshot cannot be written, rank 0 reports it on standard error, older snapshots are left
@@ -310,8 +310,8 @@ impl<'w> Snapshots<'w> {
     /// All ranks return the error, and the items may then be restored in part. FILE if there are
     /// snapshots and all are damaged, if they are of another program or of a newer release, or if
     /// they have other items: another name, type, kind or shape (types that are not numbers are
-    /// compared by size only), or parts of another number of ranks. IO if a file cannot be read.
-    /// ARG for a name that is not allowed.
+    /// compared by size only), or parts that another number of ranks saved. IO if a file cannot be
+    /// read. ARG for a name that is not allowed.
     ///
     /// # Cost
     /// Each rank reads its cells and their halos once. If the ranks or their grid differ from those

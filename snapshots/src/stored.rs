@@ -20,7 +20,7 @@ pub struct Stored {
 /// Returns the snapshots of a folder, the latest first.
 ///
 /// # Errors
-/// The folder cannot be read.
+/// Fails if the folder cannot be read.
 #[track_caller]
 pub fn list(path: &Path) -> io::Result<Vec<Stored>> {
     Ok(folder::steps(path)?

@@ -59,7 +59,7 @@ const DIRECT: usize = 16 << 10;
 ///
 /// The shape of the array is that of the block's [`global`](Block::global) cells. Rust's numbers
 /// become NumPy's numbers of the same size. Any other element becomes a void of its size (`V24`),
-/// which NumPy shows as bytes. `numpy.load(path).view(dtype)` turns it into a structure.
+/// which NumPy shows as bytes. `numpy.load(path).view(dtype)` turns voids into structures.
 #[derive(Debug)]
 pub struct Field {
     path: PathBuf,

@@ -22,7 +22,7 @@ const SCATTERED: usize = 16;
 pub(super) struct Conversion<T> {
     /// Converts elements, and stores them in every `stride`-th cell, beginning with the first.
     convert: fn(elements: &[u8], cells: &mut [T], stride: usize),
-    /// Whether elements have the bytes of cells, after these are swapped if `swaps` is set.
+    /// Whether an element has the same bytes as its cell, once they are swapped if `swaps` is set.
     is_same: bool,
     /// Whether the high byte of an element is first in the file, so that the bytes have to be
     /// swapped.

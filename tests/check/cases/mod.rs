@@ -3,10 +3,10 @@
 //! name. If the call in the last marked line returns the error itself, the mark of this line ends
 //! with `at the call`.
 //!
-//! The programs of the other files follow the descriptions of RMARaceBench's MPI cases of these
-//! kinds, as far as Rust can express them. Most local conflicts of RMARaceBench would borrow a
-//! buffer twice in Rust, so they do not compile. The programs of `similar` are our own. They
-//! resemble programs with conflicts.
+//! The programs of `similar` are our own, and resemble programs with conflicts. The programs of the
+//! other files follow the descriptions of RMARaceBench's MPI cases of these kinds, as far as Rust
+//! can express them. Most local conflicts of RMARaceBench would borrow a buffer twice in Rust, so
+//! they do not compile.
 
 mod atomic;
 mod conflict;

@@ -2,7 +2,7 @@
 //!
 //! An address refers to the same memory in all these processes, so ranks access one another's
 //! memory as threads do. The code of notifications, queues, the membership table and wakers is the
-//! same as for threads; but their memory is in the segment. There are three differences. No rank
+//! same as for threads, but their memory is in the segment. There are three differences. No rank
 //! may read another rank's value of a Rust type that points to a heap. A payload outside the
 //! segment is copied into the segment. Memory is freed when other ranks cannot read it any more,
 //! and no rank waits for this.

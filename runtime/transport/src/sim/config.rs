@@ -21,7 +21,7 @@ pub struct SimConfig {
     pub short_reads: bool,
     /// The largest number of bytes in flight from one rank to another, at least 1.
     pub link_bytes: usize,
-    /// The rank that is cut off, if one is.
+    /// The rank that is cut off, or `None`.
     #[doc(hidden)]
     pub lose: Option<Lose>,
     /// A fault of one item in flight.

@@ -148,8 +148,8 @@ impl SimCore {
         if found(self) { Ok(true) } else { Err(lost) }
     }
 
-    /// Writes an item to `to`. If the world has a fault, the item is sealed, and the fault is
-    /// applied if it is of this item.
+    /// Writes an item to `to`. If the world has a fault, seals the item, and applies the fault if
+    /// this is the faulty item.
     pub(super) fn send_item(&mut self, to: usize, write: impl FnOnce(&mut ItemWriter<'_, VecDeque<u8>>)) {
         let LinkWriter { waiting, outlet, .. } = &mut self.outbound[to];
         let Some(fault) = &self.world.config.fault else { return write(&mut ItemWriter(waiting, 0)) };
@@ -247,8 +247,8 @@ impl SimCore {
         self.world.config.fault.is_some() && link.item_lost(self.inbound[from].inlet.opened)
     }
 
-    /// Returns whether there are bytes on these links for whose arrival no rank wakes this rank. If
-    /// so, this rank has to poll the links again.
+    /// Returns whether there are bytes on these links that will arrive without a wake-up. If so,
+    /// this rank has to poll the links again.
     pub(super) fn busy(&self, polled: impl Fn(&LinkReader) -> bool) -> bool {
         let size = self.inbound.len();
         let comes = |from: usize| {

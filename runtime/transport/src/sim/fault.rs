@@ -71,7 +71,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Creates a fault of item number `point` of the items that `rank` sends.
+    /// Creates a fault of item `point`, counted among the items that `rank` sends to other ranks.
     pub fn new(rank: usize, point: u64, kind: FaultKind) -> Self {
         Self { rank, point, kind, happened: Arc::new(AtomicBool::new(false)) }
     }
@@ -81,7 +81,7 @@ impl Fault {
         self.happened.load(Ordering::Relaxed)
     }
 
-    /// Returns the kind of the fault if it is of this item.
+    /// Returns the kind of the fault if this item is the faulty one.
     pub(crate) fn at(&self, rank: usize, point: u64) -> Option<FaultKind> {
         let here = (self.rank, self.point) == (rank, point);
         if here {

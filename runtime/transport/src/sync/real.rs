@@ -14,10 +14,10 @@ use std::time::Duration;
 pub(crate) const SPINS: u32 = 256;
 
 /// If every rank has a core, a wait first reads only the awaited notification, this number of
-/// times. That takes about the time by which ranks reach the same step at different moments. After
-/// that, each iteration reads everything that may end the wait, which takes some 150 instructions.
-/// These instructions slow down a rank on the other thread of the same core, and can delay the end
-/// of the wait by one iteration.
+/// times. That takes about as long as the difference between the times at which ranks reach a step.
+/// After that, each iteration reads everything that may end the wait, which takes some 150
+/// instructions. These instructions slow down a rank on the other thread of the same core, and can
+/// delay the end of the wait by one iteration.
 pub(crate) const LOOKS: u32 = 64;
 
 /// The number of polls, after those of `SPINS`, between which a waiting rank yields its core. They

@@ -205,8 +205,8 @@ impl Core<Tcp> {
         }
     }
 
-    /// Continues the handshake of an incoming connection. Returns whether it is still in its
-    /// handshake.
+    /// Continues the handshake of an incoming connection. Returns whether the handshake is
+    /// unfinished.
     fn drive_incoming(&mut self, i: usize) -> bool {
         loop {
             if let Some(from) = self.carrier.incoming[i].proven {

@@ -41,7 +41,7 @@ enum Without {
     Number,
 }
 
-/// The fault of the message of rank 0 in the first round of census 0, or of its note.
+/// The fault of one message of rank 0: its message in the first round of census 0, or its note.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
@@ -120,7 +120,7 @@ fn post(end: &mut LocalEnd, to: usize, header: Header) -> Result<(), Told> {
 }
 
 /// Returns the header of the next frame of `from`, which has no payload. If the frame is lost, the
-/// rank gives up after a few polls, as the clocks of a transport would make it do.
+/// rank gives up after a few polls, as it would by the clock of a transport.
 fn take(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<Header, Told> {
     let mut looks = 0;
     loop {

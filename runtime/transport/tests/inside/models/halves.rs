@@ -62,7 +62,8 @@ impl Superstep {
         self.kept[rank].conflict(WINDOW, &Datatype::run(element..element + 1), writes).is_none()
     }
 
-    /// Returns whether the other rank touches the element, and its access conflicts with this use.
+    /// Returns whether the other rank touches the element with an access that conflicts with this
+    /// use.
     fn races(&self, TooMany { rank, element, writes }: TooMany) -> bool {
         self.kept[rank].accesses.iter().any(|access| {
             access.origin != Rank::new(rank)
