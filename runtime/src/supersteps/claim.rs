@@ -15,7 +15,7 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-/// The pattern of a superstep, with the arguments that it is entered with.
+/// The pattern of a superstep, with the arguments with which the superstep is entered.
 pub type Claim<'c> = &'c dyn Fn(&Recording) -> Result<()>;
 
 impl Supersteps {
@@ -119,7 +119,8 @@ pub(crate) fn evaluate(superstep: &Superstep, record: impl FnOnce() -> Result<()
     })
 }
 
-/// Returns the first difference between the calls on `window` and those that `claimed` has for it.
+/// Returns the first difference between the calls on `window` and the calls that `claimed` has for
+/// this window.
 fn differs_from(
     world: &WorldCore,
     window: &WindowCore,
