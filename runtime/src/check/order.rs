@@ -20,13 +20,13 @@ const ORDERED: u64 = 0xc4ec_4ed0_0bde_0000;
 /// of certain other ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Orders {
-    /// Earlier calls of every rank before later calls of every other rank.
+    /// Earlier calls of every rank come before later calls of every other rank.
     All,
-    /// Earlier calls of this rank before later calls of the others.
+    /// Earlier calls of this rank come before later calls of the others.
     From(usize),
-    /// Earlier calls of the others before later calls of this rank.
+    /// Earlier calls of the others come before later calls of this rank.
     To(usize),
-    /// Earlier calls of each rank before later calls of the ranks above it.
+    /// Earlier calls of each rank come before later calls of the ranks above it.
     Upwards,
 }
 

@@ -19,7 +19,7 @@ pub(super) fn part(window: &WindowCore) -> &[u8] {
     let bytes = window.peers[window.world.rank].len * window.element.size as usize;
     // SAFETY: these are this rank's own elements, initialised. The rank is in a call that holds the
     // window, before the exchange that notifies others of the call or after the last exchange. So
-    // no other rank writes them.
+    // no other rank writes these elements.
     unsafe { std::slice::from_raw_parts(window.region.base(), bytes) }
 }
 

@@ -1,14 +1,14 @@
 //! Numbers for datatypes. A datatype is sent to a rank that does not reach the sender's memory once
 //! in full, and afterwards as a number.
 //!
-//! The sender assigns the numbers, 256 for each receiver and stream of frames. If it needs another
-//! number, the datatype that was used least recently loses its number. The receiver keeps the
-//! datatypes that it receives, in order. So both ranks always have the same list, and the memory
-//! for one sender is bounded. An attendant reads requests, and may have refused an earlier request
-//! without reading it. If the attendant does not know a number, it reports that, and the sender
-//! begins again without any numbers. A rank reads all posts and accesses, each once and in order,
-//! unless it ends the world or has dropped the window. So posts and accesses never contain an
-//! unknown number.
+//! The sender assigns the numbers, 256 for each receiver and stream of frames. If the sender needs
+//! another number, the datatype that was used least recently loses its number. The receiver keeps
+//! the datatypes that it receives, in order. So both ranks always have the same list, and the
+//! memory for one sender is bounded. An attendant reads requests, and may have refused an earlier
+//! request without reading it. If the attendant does not know a number, it reports that, and the
+//! sender begins again without any numbers. A rank reads all posts and accesses, each once and in
+//! order, unless it ends the world or has dropped the window. So posts and accesses never contain
+//! an unknown number.
 //!
 //! ```text
 //! 0 form              a datatype, which gets no number

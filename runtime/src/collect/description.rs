@@ -34,7 +34,7 @@ pub(crate) struct FrameHead {
 /// The length of a frame's head.
 pub(crate) const HEAD: usize = size_of::<FrameHead>();
 
-/// A word of `gets` for a get of more than one element.
+/// The value of a word of `gets` for a get of more than one element.
 pub(crate) const FAR: u64 = u64::MAX;
 
 /// The bit of an operation's code that is set if its elements are a section of the sender's memory.

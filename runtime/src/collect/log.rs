@@ -219,9 +219,9 @@ impl<R: Copy> LogWriter<R> {
     /// Fills `log` from here on, until this writer is lifted.
     ///
     /// # Safety
-    /// Until then the log is not moved, and no other code touches it.
+    /// Until the writer is lifted, the log is not moved, and no other code touches it.
     pub(crate) unsafe fn lower(&self, log: &Log<R>) {
-        // SAFETY: both are inside the log's memory or just past it.
+        // SAFETY: both pointers are inside the log's memory or just past it.
         unsafe {
             self.start.set(log.start.as_ptr());
             self.next.set(log.start.add(log.len).as_ptr());

@@ -1,11 +1,11 @@
-//! Operations as they are applied at their target.
+//! The form in which operations are applied at their target.
 
 use crate::collect::outbox::DatatypeOperation;
 use fencepost_planner::element::ElementType;
 use fencepost_transport::Record;
 use std::cell::Cell;
 
-/// Operations as they reach their target.
+/// Operations in the form in which they reach their target.
 pub(crate) enum Items<'a> {
     /// Heads and values together.
     Records(&'a [Record]),

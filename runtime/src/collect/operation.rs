@@ -437,8 +437,8 @@ impl<'c, C, S> Put<'c, C, S> {
         let one = |target, at| One { kind, target, at, site };
         let at = match &region {
             TargetRegion::At(at) => *at,
-            // This is a source of one element for a range of one element. The slow path finds
-            // errors on both sides.
+            // Here the source and the range have one element each. The slow path finds errors on
+            // both sides.
             TargetRegion::Run(run)
                 if run.end.wrapping_sub(run.start) == 1
                     && let (Some(from), Some(to)) = (source.element(), target)

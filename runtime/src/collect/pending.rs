@@ -97,7 +97,7 @@ impl Streaks {
         self.now.get() == asking
     }
 
-    /// Makes this the last get. If it begins a streak, returns the number of the streak.
+    /// Makes this the last get. If the get begins a streak, returns the number of the streak.
     pub(crate) fn take(&self, asking: Asking) -> Option<u64> {
         let is_other = self.now.replace(asking).0 >> 32 != asking.0 >> 32;
         self.count.set(self.count.get() + u64::from(is_other));
@@ -130,9 +130,9 @@ pub(crate) struct Pending {
 }
 
 impl Get {
-    /// Returns a get of the element at `at` of rank `target`, which is below [`RANKS`]. It lands in
-    /// the element `into` of the window, or at the borrowed address `into`, both of at most 62
-    /// bits.
+    /// Returns a get of the element at `at` of rank `target`, which is below [`RANKS`]. The get
+    /// lands in the element `into` of the window, or at the borrowed address `into`. Both have at
+    /// most 62 bits.
     #[inline(always)]
     pub(crate) fn new(target: usize, at: usize, into: usize, borrowed: bool) -> Self {
         debug_assert!(target < RANKS && (at as u64) < DISPLACEMENTS && into as u64 >> INTO == 0);
@@ -256,7 +256,7 @@ impl Pending {
             self.wide.clear();
         }
         self.is_read = false;
-        // The next get may be of the same streak as the last one.
+        // The next get may belong to the same streak as the last get.
         if let Some(streak) = self.streaks.pop() {
             self.streaks.clear();
             self.streaks.push(Streak { first: 0, ..streak });

@@ -48,8 +48,8 @@ struct Counts {
 
 /// One rank's part of a window.
 pub(crate) struct Region {
-    /// `None` once the memory was given away. Only its owner and the code that drops the region
-    /// touch it.
+    /// `None` once the memory was given away. Only the owner of the region and the code that drops
+    /// the region touch this field.
     memory: UnsafeCell<Option<Bytes>>,
     /// Whether the memory is that of a vector. In that case only ranks that share values reach it,
     /// and there are no `Counts`.
@@ -57,8 +57,8 @@ pub(crate) struct Region {
     /// Whether the memory must not be given away, because a transport was lent some of it for good.
     stays: AtomicBool,
     base: NonNull<u8>,
-    /// A second mapping of the elements, if loads of them are observed. Only the program of the
-    /// owner accesses them there.
+    /// A second mapping of the elements, if loads of the elements are observed. Only the owner's
+    /// program accesses the elements through this mapping.
     watched: Option<Watched>,
     /// The outboxes, as `[set][target]`. The two sets are used in turn. The pointer is raw, because
     /// other ranks read one set while the owner fills the other.

@@ -103,8 +103,8 @@ impl<T: Element> Ticket<T> {
     /// after the flush or the unlock has returned.
     ///
     /// # Errors
-    /// - `RMA_SYNC` before that call has returned, and if that call has failed. After a failure the
-    ///   ticket stays empty, and the elements have to be fetched again.
+    /// - `RMA_SYNC` before such a call has returned, and if that call has failed. After a failure
+    ///   the ticket stays empty, and the elements have to be fetched again.
     /// - The error of the get, if its target had not exposed the requested elements (`DISP`), or if
     ///   its access was dropped (`RMA_SYNC`).
     /// - `NO_MEM` if there is no memory for the elements: they stay in the ticket, and may be taken

@@ -4,8 +4,9 @@
 //! rank, whether all its lists have one length, the length of its longest list, and whether it has
 //! a plan for lists of that length. Short lists travel with the exchange. From these values all
 //! ranks conclude whether anything is left to send, and whether all lists of the world have one
-//! length. If they have, the lists are sent by a collective of that length. Otherwise they go
-//! through slots of one size, in the number of dynamic epochs that the longest list needs.
+//! length. If all lists have one length, they are sent by a collective of that length. Otherwise
+//! the lists go through slots of one size, in the number of dynamic epochs that the longest list
+//! needs.
 
 use crate::census::Give;
 use crate::collectives::bug;

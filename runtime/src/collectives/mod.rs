@@ -193,7 +193,7 @@ impl World {
     /// As [`reduce`](Self::reduce).
     ///
     /// # Cost
-    /// That of an `allreduce` of one element, which travels with the exchange.
+    /// The cost of an `allreduce` of one element, which travels with the exchange.
     #[doc(alias = "MPI_Allreduce")]
     #[track_caller]
     pub fn allreduce_one<T: Element>(&self, value: T, op: Op) -> Result<T> {
@@ -376,7 +376,7 @@ impl World {
     }
 
     /// Runs one collective call. `checked` is the result of checking its arguments, and `orders` is
-    /// the order that it gives to other calls. Reports an error to the world's handler.
+    /// the order that the collective gives to other calls. Reports an error to the world's handler.
     fn collective<R>(
         &self,
         call: &Call,

@@ -117,7 +117,7 @@ const AHEAD: usize = 32;
 /// Returns the function that applies operations to a window of elements of this type.
 ///
 /// The function is compiled here, once for each type that has operators and each size that a record
-/// holds. Otherwise every program would compile it for each type that it uses.
+/// holds. Otherwise every program would compile the function for each type that the program uses.
 pub(crate) fn apply_to(element: ElementType) -> Apply {
     struct ApplyTo;
     impl Task for ApplyTo {

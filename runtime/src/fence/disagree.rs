@@ -86,7 +86,7 @@ impl Fence<'_> {
         }
     }
 
-    /// Sends the reason of this rank to all others, if it `sends` one. Returns the bytes of the
+    /// Sends the reason of this rank to all others, if `sends` is set. Returns the bytes of the
     /// reason: the digest of the prepared supersteps that this rank has run, its machine, and the
     /// text.
     fn send_reason(&mut self, sends: bool, text: &str) -> Result<Vec<u8>, Lost> {
@@ -101,9 +101,9 @@ impl Fence<'_> {
         Ok(reason)
     }
 
-    /// Drops the frames that `from` has sent for this epoch, and takes its reason, if it sends one.
-    /// All ranks send a reason if their `words` differ; otherwise only failed ranks do. `own` is
-    /// the reason of this rank.
+    /// Drops the frames that `from` has sent for this epoch, and takes the reason of `from`, if
+    /// `from` sends one. `words` is whether the words of the exchange differ. If they do, all ranks
+    /// send a reason, and otherwise only failed ranks do. `own` is the reason of this rank.
     fn take_reason(
         &mut self,
         from: usize,

@@ -9,8 +9,8 @@
 //! [`follows_census`] decides by the length.
 //!
 //! The target pre-posts a place only if the operation is a put to one run of elements, and if
-//! nothing else in this fence reads or writes these elements. Otherwise it keeps the elements and
-//! applies them in order, like elements that came before the census.
+//! nothing else in this fence reads or writes these elements. Otherwise the target keeps the
+//! elements and applies them in order, like elements that came before the census.
 //!
 //! - W1: elements are sent, and places pre-posted, after the census. By then all ranks have entered
 //!   the fence and agree. If a rank has failed or a word differs, every rank sees that: then no
@@ -23,8 +23,9 @@
 //!   it does not send at once. So when a rank leaves, its program may use the sources again.
 //! - W4: for the same reason, a rank that has left may fill its outboxes again. A receive buffer is
 //!   filled or cancelled before the fence ends.
-//! - W5: frames of one rank arrive in order. So all elements of a fence come before its sender's
-//!   frames of the next exchange, and their header has the word of their exchange.
+//! - W5: frames of one rank arrive in order. So all elements of a fence come before the frames of
+//!   the next exchange of the same sender. The header of the elements has the word of their
+//!   exchange.
 //! - W6: the target awaits each announced frame with its number of bytes, and refuses any other
 //!   frame in its place. Nothing stays in the channel.
 //!

@@ -21,12 +21,13 @@
 //!    and their target reads them in place.
 //! 2. When the census is complete and all agree, gets read M. A get reads M directly if memory is
 //!    reached; otherwise the target answers.
-//! 3. If others read elements that are written here, this rank stages all elements that it reads of
-//!    others. Then it waits until the readers of its memory have finished (W2, W3).
+//! 3. If others read elements that are written on this rank, this rank stages all elements that it
+//!    reads from others. Then it waits until the readers of its memory have finished (W2, W3).
 //! 4. Gets land, in program order.
 //! 5. Puts and accumulates are applied by origin rank, then program order, each rank to its own
 //!    memory only (W3).
-//! 6. If others read only elements that are not written here, the rank waits for them now (W3).
+//! 6. If others read only elements that are not written on this rank, this rank waits for the
+//!    readers now (W3).
 //! 7. Outboxes and notifications exist twice and are used in turn. Before a rank fills a set again,
 //!    it completes a census that each reader of the set entered after its last read (W4, W5).
 //!
@@ -78,10 +79,10 @@
 //!
 //! If a rank has failed or a word differs, every rank sees that. Then nothing is applied anywhere,
 //! the ranks send each other descriptions of their calls, and the world goes on. (In a census by
-//! messages, each rank then first notifies every other, and the rest is the same as in a direct
-//! census. Notes are dropped with the frames before them.) All ranks also see a rank that is in
-//! another [call](crate::state::calls) of the world than the others. Ranks that are behind return
-//! an error, and ranks that are ahead take the census again ([`apart`]).
+//! messages, each rank then first notifies every other rank, and the rest is the same as in a
+//! direct census. Notes are dropped with the frames before them.) All ranks also see a rank that is
+//! in another [call](crate::state::calls) of the world than the others. Ranks that are behind
+//! return an error, and ranks that are ahead take the census again ([`apart`]).
 //!
 //! A rank that cannot complete the census ends the world, and returns when no rank touches its
 //! memory. Other ranks may have completed the census and may be reading that memory, or they may
@@ -441,8 +442,8 @@ impl Fence<'_> {
         Ok(reads)
     }
 
-    /// Sends every rank its notification, and waits for the notifications of all. Returns the word
-    /// of the exchange and the contents of all notifications.
+    /// Sends a notification to every rank, and waits for the notifications of all ranks. Returns
+    /// the word of the exchange and the contents of all notifications.
     #[inline(always)]
     fn exchange_notifications(&mut self, hash: u64, failed: bool) -> Result<(u64, Notifications)> {
         let word = self.world.calls.next_word(hash as u32);

@@ -1,15 +1,15 @@
 //! Finds which ranks read whose memory in a fence, and which writes have to wait for these reads.
 //!
-//! A rank reads another's windows for its own gets, and for the sections that others exposed to it
-//! instead of copying them. Such a read is announced in the notification for the rank that is read,
-//! or for the rank to which the section is exposed. A rank that is read waits until its readers
-//! have settled (W3). No other rank writes its memory, so it can find out by itself whether it must
-//! also wait before it writes (W2). It checks whether a get that lands in its memory, or a put of
-//! another rank, touches an element that is read. Usually none does, and each element is copied
-//! once, from its source to its destination. If some get or put does, the rank first stages the
-//! elements that it reads of others, notifies the others that it has finished with their memory,
-//! and waits for its readers. Each rank sends these notifications before it waits, so ranks do not
-//! wait for each other in a cycle.
+//! A rank reads windows of other ranks for its own gets. It also reads the sections that other
+//! ranks have exposed to it instead of copying them. Such a read is announced in the notification
+//! for the rank that is read, or for the rank to which the section is exposed. A rank that is read
+//! waits until its readers have settled (W3). Only a rank itself writes its memory. So each rank
+//! can find out by itself whether it must also wait before it writes (W2). The rank checks whether
+//! a get that lands in its memory, or a put of another rank, touches an element that is read.
+//! Usually none does, and each element is copied once, from its source to its destination. If some
+//! get or put does, the rank first stages the elements that it reads from others, notifies the
+//! others that it has finished with their memory, and waits for its readers. Each rank sends these
+//! notifications before it waits, so ranks do not wait for each other in a cycle.
 
 use crate::census::flags::{EXPOSES, READS};
 use crate::census::messages::post;
@@ -42,8 +42,8 @@ pub(super) struct Reads {
     pub(super) reads: bool,
     /// Whether others read memory of this rank.
     pub(super) read: bool,
-    /// Whether others read elements that are written here. If so, all reads must be over before
-    /// anything is written.
+    /// Whether others read elements that are written on this rank. If so, all reads must be over
+    /// before anything is written.
     pub(super) first: bool,
 }
 
@@ -260,8 +260,8 @@ impl Fence<'_> {
     }
 
     /// Calls `act` with every section that is exposed to this rank, in the order in which the
-    /// sections will be applied. The arguments are the number of the section's window, its owner,
-    /// the section, and the size of its elements.
+    /// sections will be applied. The arguments are the number of the section's window, the owner of
+    /// the section, the section, and the size of its elements.
     fn each_exposed(&self, mut act: impl FnMut(u32, usize, &Datatype, usize)) {
         let me = self.world.rank;
         for window in self.windows {

@@ -50,7 +50,7 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
                 let reached = target != world.rank && endpoint.reaches(target);
                 let decided =
                     reached.then(|| *decided.get_or_insert_with(|| rendezvous(world, windows, endpoint)));
-                // SAFETY: as above, and no other reference to it is alive.
+                // SAFETY: as above, and no other reference to the outbox is alive.
                 read_sections(unsafe { &mut *outbox }, (windows, target), call, world, decided)?;
             }
         }

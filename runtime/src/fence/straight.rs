@@ -3,11 +3,11 @@
 //!
 //! The effect is that of any other fence, with one loop over the ranks before the notifications are
 //! sent and one loop afterwards. Nothing is got, exposed or listed, and no frame is posted. A
-//! notification contains one or two records, or the address of more. The records are of one or two
-//! windows. Other ranks may send this rank anything. If they send only records in this form, and no
-//! rank reads this rank's memory, the records are applied at once (W1: all notifications are in).
-//! Otherwise, or if a notification has not come within a microsecond or two, the fence goes on with
-//! [`conclude`](Fence::conclude), as every other fence does after the notifications.
+//! notification contains one or two records, or the address of more records. The records are of one
+//! or two windows. Other ranks may send this rank anything. If they send only records in this form,
+//! and no rank reads this rank's memory, the records are applied at once (W1: all notifications are
+//! in). Otherwise, or if a notification has not come within a microsecond or two, the fence goes on
+//! with [`conclude`](Fence::conclude), as every other fence does after the notifications.
 //!
 //! The whole path is compiled as one function for each kind of end, because two ranks that are
 //! threads of one core pay for every instruction.
@@ -341,7 +341,7 @@ fn records<'w>(
     let sources = match window.filling.sources.get() {
         RecordSources::None => None,
         RecordSources::Own => Some(window),
-        // The fence refuses a section of a window that is not in it.
+        // The fence refuses a section of a window that is not in the fence.
         RecordSources::Of(key, _) => Some(find(windows, key)?),
     };
     if let Some(from) = sources {
@@ -355,8 +355,8 @@ fn records<'w>(
     (outbox.records.len() <= most_operations() && reached).then_some(&outbox.records[..])
 }
 
-/// Does the rest of the fence after this rank has [entered](enter) or failed to enter. Called if it
-/// has not [found records only](found_records_only).
+/// Does the rest of the fence after this rank has [entered](enter) or failed to enter. Called if
+/// this rank has not [found records only](found_records_only).
 #[inline(never)]
 fn go_on(fence: &mut Fence<'_>, entered: Result<Said, Lost>) -> Result<()> {
     let Said { hash, word, notifications, flags } = entered.map_err(|lost| fence.quit(&lost))?;

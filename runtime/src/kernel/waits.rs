@@ -12,10 +12,10 @@ pub(crate) enum Wait {
     Entry,
     /// W2: gets are read before this rank's own operations on itself are applied.
     ReadsFirst,
-    /// W3: a rank leaves a fence, or the call that sends a message, when all other ranks have
+    /// W3: a rank leaves a fence, or the call that sends a message, only when all other ranks have
     /// finished reading from this rank.
     Leaving,
-    /// W3: a rank leaves a fence when its own gets have arrived.
+    /// W3: a rank leaves a fence only when its own gets have arrived.
     Landing,
     /// W4: outboxes are used in turn, and memory of messages is reused only after it was read.
     Reuse,

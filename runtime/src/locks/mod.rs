@@ -22,10 +22,10 @@
 //! under a second lock of their region. The type of the elements determines the method, so all
 //! ranks use the same method.
 //!
-//! A rank that acquires a lock sees all earlier writes under that lock. So an epoch that is over
-//! happens before everything that its origin does afterwards. By the notifications of a fence or a
-//! barrier, the epoch also happens before everything that other ranks do after that fence or
-//! barrier.
+//! A rank that acquires a lock sees all earlier writes under that lock. So in terms of the memory
+//! model, an epoch that is over happens before everything that its origin does afterwards. By the
+//! notifications of a fence or a barrier, the epoch also happens before everything that other ranks
+//! do after that fence or barrier.
 
 mod check;
 mod remote;
@@ -97,8 +97,8 @@ impl LockCore {
     /// Makes the locks of the window `data`.
     ///
     /// The words of the locks are the elements of the window `words`. That window has the number of
-    /// elements that [`words`](Self::words) returns. All elements are zero, and no other code uses
-    /// them.
+    /// elements that [`words`](Self::words) returns. All elements must be zero, and no other code
+    /// may use them.
     ///
     /// # Errors
     /// `NO_MEM` if the number of the window is so large that no port numbers are left for the
@@ -257,8 +257,8 @@ impl LockCore {
         self.error(ErrorClass::NoMem, self.targets[target].collected(|epoch| epoch.no_room(target)), site)
     }
 
-    /// Collects an operation on these elements of the target, with the elements to compare with and
-    /// the operands.
+    /// Collects an operation on these elements of the target. `operands` are the elements to
+    /// compare with, and the operands.
     pub(crate) fn visit(
         &self,
         target: usize,

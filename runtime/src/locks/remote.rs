@@ -6,7 +6,7 @@
 //! holds them until the last request. An origin has one request at a time on a part, and the
 //! attendant keeps only that request. So the memory of the attendant is bounded. The attendant
 //! queues a request that has to wait, and answers after it has carried out the request. Meanwhile
-//! the origin sends nothing. Only if its wait is long, the origin asks which rank is in its way.
+//! the origin sends nothing. Only if the origin waits for long, it asks which rank is in its way.
 
 use crate::collect::datatypes::Named;
 use crate::collect::visits::{Action, Code, Visits};

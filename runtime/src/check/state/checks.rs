@@ -1,5 +1,5 @@
-//! [`Check`]: the mistakes that a world looks for while it runs, and the mistakes that its ranks
-//! have reported to each other.
+//! [`Check`]: the mistakes that a world looks for at run time, and the mistakes that its ranks have
+//! reported to each other.
 
 use crate::check::state::clock::Clock;
 use fencepost_planner::conflicts::Conflict;
@@ -14,15 +14,15 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The mistakes of its program that a world looks for while it runs; see
+/// The mistakes of a program that its world looks for at run time; see
 /// [`Ranks::check`](crate::Ranks::check).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Check {
     /// Nothing is checked.
     #[default]
     Off,
-    /// The calls of each superstep are compared with its pattern each time, and not only the first
-    /// time on each rank.
+    /// The calls of each superstep are compared with the pattern of the superstep each time, and
+    /// not only the first time on each rank.
     Calls,
     /// As `Calls`. In addition, conflicts of operations cause an error that names both source
     /// lines.

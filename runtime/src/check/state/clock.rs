@@ -2,12 +2,12 @@
 //! search for conflicts between epochs that no fence ends (planner/README.md, 32).
 //!
 //! The clock is a vector clock (Fidge, Mattern) of all ranks of the job. Exchanges of all ranks of
-//! the job reduce the data that ranks send for it. A *time* of a rank has the number of the last
-//! such exchange in its high bits. Its low bits count the operations or epochs that the rank has
-//! ended since. After an exchange every rank knows, without further data, that all times with
+//! the job reduce the data that ranks send for the clock. A *time* of a rank has the number of the
+//! last such exchange in its high bits. Its low bits count the operations or epochs that the rank
+//! has ended since. After an exchange every rank knows, without further data, that all times with
 //! smaller exchange numbers are over. The times of all ranks of the job are sent in exchanges of a
 //! world that was split off, and with messages, posts and accesses. The locks of a part keep the
-//! times of the ranks of its world.
+//! times of the ranks of the part's world.
 
 use fencepost_transport::bytes::{Reader, Writer};
 use std::cell::{Cell, OnceCell, RefCell};

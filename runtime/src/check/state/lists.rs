@@ -36,7 +36,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::Location;
 
-/// A line of this rank.
+/// A source line of this rank's program.
 pub(crate) type Line = &'static Location<'static>;
 
 const RUN: u64 = 1 << 45;
@@ -283,7 +283,7 @@ impl Checked {
     ///
     /// The section is in the window itself, on rank `me`, or in another window with the given
     /// number. The operation has `own` records, which are still to be written. `records` returns
-    /// the number of records that precede them, for a target whose records stay unchanged.
+    /// the number of records that precede these records, for a target whose records stay unchanged.
     pub(crate) fn add(
         &self,
         (kind, target, touched): (Kind, usize, Touched<'_>),
@@ -325,8 +325,8 @@ impl Checked {
         }
     }
 
-    /// Forgets the copy of this rank's elements, so that later stores are not found by comparing
-    /// with it.
+    /// Forgets the copy of this rank's elements. Later stores are not found then, since they are
+    /// found by comparing the elements with the copy.
     #[inline]
     pub(crate) fn forget_part(&self) {
         self.before.set(None);

@@ -64,8 +64,8 @@ enum Accesses {
     Marked,
 }
 
-/// The marks on a part: for each kind of access an eighth of a byte for each element, in pages of
-/// 2,048 elements.
+/// The marks on a part. Each kind of access has one bit for each element, in pages of 2,048
+/// elements.
 pub(crate) struct Marks {
     len: usize,
     planes: [OnceCell<Plane>; KINDS],
@@ -103,7 +103,7 @@ impl Marks {
         self.forget_last();
     }
 
-    /// Removes all marks, so that all accesses of this epoch can be marked.
+    /// Removes all marks. From here on, all accesses of this epoch can be marked.
     pub(crate) fn renew(&self) {
         self.epoch.set(self.epoch.get() + 1);
         self.used.set(0);
@@ -112,8 +112,8 @@ impl Marks {
 
     /// Records that the operation on the element `at` was collected.
     ///
-    /// The caller identifies the operation by a number: the element in the low bits, and above them
-    /// one value for each kind and line.
+    /// The caller identifies the operation by a number. The low bits of the number are the element,
+    /// and the bits above have one value for each kind and line.
     #[inline]
     pub(crate) fn keep_last(&self, number: u64, at: usize) {
         self.last.set(number ^ at as u64);
@@ -125,7 +125,7 @@ impl Marks {
     }
 
     /// Returns whether this is the number of an operation on the element `at` that differs from the
-    /// last one only in its element.
+    /// last operation only in its element.
     #[inline(always)]
     pub(crate) fn is_like_last(&self, number: u64, at: usize) -> bool {
         at < self.len && number ^ self.last.get() == at as u64
@@ -364,7 +364,7 @@ mod tests {
         marks.keep_last(number(3, 2), 3);
         assert!([0, 3, 7, 99].iter().all(|at| marks.is_like_last(number(*at, 2), *at)));
         assert!(!marks.is_like_last(number(7, 1), 7) && !marks.is_like_last(number(7, 3), 7));
-        // Invalid displacements, whose bits reach into those of the kind.
+        // Invalid displacements, whose bits reach into the bits of the kind.
         let none = [100, usize::MAX, usize::MAX - 3, 2 << 40 | 5, 1 << 40];
         assert!(none.iter().all(|at| !marks.is_like_last(number(*at, 2), *at)));
         marks.forget_last();

@@ -87,7 +87,7 @@ pub(crate) fn send(
         return Ok(Sent { frames: 1, posted: 1, changed: false }); // nothing was described
     }
     if endpoint.reaches(to) {
-        // SAFETY: as above, and no other reference to it is alive.
+        // SAFETY: as above, and no other reference to the outbox is alive.
         unsafe {
             (*window.region.make_outbox(window.filling.set.get(), to))
                 .describe_runs(window.element.size as usize)
@@ -129,8 +129,8 @@ pub(crate) fn send(
         world.reports.count_sent(elements.len(), 0);
     }
     world.reports.count_sent(frame.len(), described);
-    // A frame that counts early frames must arrive after them, but the census may arrive before
-    // them.
+    // A frame that counts early frames must arrive after those frames. The census may arrive before
+    // them, so it must not carry such a frame.
     let may_ride =
         !before && !left.open && world.census.taken.get() != Census::Direct && !endpoint.reaches(to);
     if may_ride && world.census.items.borrow_mut().rides.add(to, head(kind::DATA), frame, world.census.short)

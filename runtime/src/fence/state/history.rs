@@ -19,7 +19,7 @@ pub(crate) struct History {
     next: usize,
     /// The line at which this epoch began.
     now: usize,
-    /// When operations of mode auto are sent in this epoch.
+    /// The point of this epoch at which operations of mode auto are sent.
     predicted: Departure,
 }
 
@@ -49,7 +49,7 @@ impl History {
         }
     }
 
-    /// Returns when operations of mode auto are sent in this epoch.
+    /// Returns the point of this epoch at which operations of mode auto are sent.
     pub(crate) fn predicted(&self) -> Departure {
         self.predicted
     }

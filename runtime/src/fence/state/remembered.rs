@@ -58,7 +58,7 @@ pub(crate) struct Sendings {
     pub(crate) description: Vec<u8>,
     /// Whether the last epoch that ended at this line had any operations.
     pub(crate) any: bool,
-    /// Whether some operations of that epoch had been sent early.
+    /// Whether some operations of the last epoch that ended at this line had been sent early.
     pub(crate) early: bool,
 }
 

@@ -7,9 +7,9 @@ use std::fmt;
 ///
 /// A program makes only the promises of the methods that it calls. An untrue hint never costs
 /// memory safety. Each method states its gain in time or memory, and the consequence of an untrue
-/// hint. All ranks give the same [`sole_origin`](Self::sole_origin), [`disjoint`](Self::disjoint)
-/// and [`regions`](Self::regions); otherwise the window is not made (`ARG`, on all ranks). The
-/// [`memory`](Self::memory) may differ between ranks.
+/// hint. All ranks must give the same [`sole_origin`](Self::sole_origin),
+/// [`disjoint`](Self::disjoint) and [`regions`](Self::regions); otherwise the window is not made
+/// (`ARG`, on all ranks). The [`memory`](Self::memory) may differ between ranks.
 ///
 /// There is no hint for a window without locks (MPI's `no_locks`), since a window has no locks
 /// before it is changed over to locks.

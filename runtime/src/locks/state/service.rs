@@ -2,11 +2,12 @@
 //! the rank serves these parts.
 //!
 //! On behalf of the origin of a request, the attendant takes the same locks as ranks that reach the
-//! part. It never waits. The service keeps a request that has to wait, at most one for each origin
-//! and window. The request continues when a lock of the part is left. If the attendant leaves the
-//! lock, it continues the request itself. If this rank leaves the lock, this rank advances the
-//! request. If another rank of this host leaves the lock, that rank wakes the attendant. An origin
-//! that waits for long asks which rank is in its way. That question does not advance any request.
+//! part. The attendant never waits. The service keeps a request that has to wait, at most one for
+//! each origin and window. The request continues when a lock of the part is left. If the attendant
+//! leaves the lock, it continues the request itself. If this rank leaves the lock, this rank
+//! advances the request. If another rank of this host leaves the lock, that rank wakes the
+//! attendant. An origin that waits for long asks which rank is in its way. That question does not
+//! advance any request.
 
 use crate::check::state::clock;
 use crate::check::state::entering::Entering;
@@ -94,8 +95,8 @@ struct Job {
     found: usize,
     /// Whether the job now takes second locks.
     second: bool,
-    /// The regions whose locks the job still has to take. `position` is its position in the queue
-    /// of the first such region.
+    /// The regions whose locks the job still has to take. `position` is the position of the job in
+    /// the queue of the first such region.
     left: u32,
     position: Option<Position>,
 }
@@ -416,7 +417,7 @@ impl Served {
     }
 
     /// Returns the times that are over for a rank because its operations were carried out, beyond
-    /// those that its answer already contains.
+    /// the times that the answer already contains.
     fn observed(&self, from: usize, hold: Hold, done: &Entering) -> Vec<u64> {
         let logs = self.words.logs().filter(|_| hold == Hold::Shared);
         let mut over = logs.map_or_else(Vec::new, |logs| logs.observed(from, done));
