@@ -12,8 +12,8 @@ use std::panic::Location;
 
 impl WindowCore {
     /// If conflicts are checked, keeps an operation on elements of `target` and on the section of
-    /// the operation, if it has one. The `records` records of the operation are still to be
-    /// written.
+    /// the operation, if it has one. `records` is the number of records of the operation, which are
+    /// still to be written.
     #[inline]
     pub(crate) fn keep_call(
         &self,

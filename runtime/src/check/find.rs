@@ -3,9 +3,9 @@
 //!
 //! A message has a part for each window on which its sender has called an operation for its
 //! receiver, and for each window whose sections it has named. A part contains the number of the
-//! window, the source lines of its entries, and the source lines of records. For each of the latter
-//! lines, the part contains the bits of the line that records keep. The part also contains a
-//! [list](crate::check::state::lists), and whether each operation of the list was compared at its
+//! window, the source lines of its entries, and the source lines of records. A record keeps some
+//! bits of its source line, and the part contains these bits with the line. The part also contains
+//! a [list](crate::check::state::lists), and whether each operation of the list was compared at its
 //! call with all earlier operations of the sender. Numbers have eight bytes. If the receiver reads
 //! records of the sender in place, an entry of the list may represent several records. An operation
 //! is identified by its sender, and by its number among the operations of the sender on the part.

@@ -34,10 +34,11 @@ impl Operands<'_> {
 pub(crate) enum Exposed<'a> {
     /// No section is exposed.
     Nothing,
-    /// In place, in the origin's part of a window. The function returns the address of that part
-    /// for the number of the window.
+    /// The elements are in place, in the origin's part of a window. The function returns the
+    /// address of that part for the number of the window.
     InPlace(&'a dyn Fn(u32) -> *const u8),
-    /// Copied one after another, from this address on, in the order in which they are applied.
+    /// The elements are copied one after another, from this address on, in the order in which they
+    /// are applied.
     Copied(&'a Cell<*const u8>),
 }
 

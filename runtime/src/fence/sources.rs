@@ -222,7 +222,8 @@ fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool
     if count == 0 || count > LISTED {
         return false;
     }
-    // The bytes of the gets whose list is sent in frames, and whether the list is sent in any case.
+    // `sent` is the number of bytes of the gets whose list is sent in frames. `direct` is whether
+    // the list is sent in any case.
     let (mut sent, mut direct) = (0, false);
     let straight = windows.iter().all(|window| {
         let pending = window.filling.pending.borrow();

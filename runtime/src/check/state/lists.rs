@@ -283,7 +283,8 @@ impl Checked {
     ///
     /// The section is in the window itself, on rank `me`, or in another window with the given
     /// number. The operation has `own` records, which are still to be written. `records` returns
-    /// the number of records that precede these records, for a target whose records stay unchanged.
+    /// the number of records that precede the `own` records, for a target whose records stay
+    /// unchanged.
     pub(crate) fn add(
         &self,
         (kind, target, touched): (Kind, usize, Touched<'_>),
@@ -325,8 +326,7 @@ impl Checked {
         }
     }
 
-    /// Forgets the copy of this rank's elements. Later stores are not found then, since they are
-    /// found by comparing the elements with the copy.
+    /// Forgets the copy of this rank's elements. Without the copy, later stores are not found.
     #[inline]
     pub(crate) fn forget_part(&self) {
         self.before.set(None);
