@@ -1,6 +1,6 @@
 //! How much time does a check for conflicts take, with many small operations and with few?
 //!
-//! Each of two ranks calls operations on the other, in epochs that have no conflict.
+//! Each of two ranks calls operations on the other rank, in epochs without conflicts.
 
 use fencepost::Check;
 use fencepost::grid::Block;

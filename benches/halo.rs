@@ -27,7 +27,7 @@ fn faces3(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
     Ok(())
 }
 
-/// Puts the column towards the other of two ranks, with one put for each cell.
+/// Puts the column that is next to the other rank, with one put for each cell.
 #[superstep]
 fn cells(
     u: &mut Window<f64>,

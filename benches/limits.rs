@@ -2,8 +2,8 @@
 //!
 //! Build `limits.c` with `gcc -O3 -march=native -pthread`, and set its path:
 //! `FENCEPOST_BENCH_LIMITS_C=./limits cargo bench -p fencepost-benches --bench limits`. The bench
-//! then prints its figures next to its own. A limit that is slower than in C flatters Fencepost,
-//! and the comparison does not count.
+//! then prints the figures of the C program next to its own. A limit that is slower than in C
+//! flatters Fencepost, and the comparison does not count.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 

@@ -1,4 +1,4 @@
-//! How much time does a check of loads take? The loads are those of a sweep of a five-point stencil
+//! How much time does a check of loads take? The loads are made by a sweep of a five-point stencil
 //! over 64 x 64 cells of a window, between two fences.
 //!
 //! Two ranks, each with a block of its own, execute epochs in which neither accesses the other's

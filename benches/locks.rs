@@ -14,8 +14,8 @@ use std::time::Duration;
 #[derive(Default)]
 struct Line(AtomicU64);
 
-/// Each of two threads takes the other's word by a compare-and-swap, stores an element, and
-/// releases the word by another compare-and-swap.
+/// Each of two threads takes the word of the other thread by a compare-and-swap, stores an element,
+/// and releases the word by another compare-and-swap.
 fn by_hand(iterations: u64) -> Duration {
     // For each thread, its word and the element that the word protects.
     let words = [[(); 2]; 2].map(|each| each.map(|()| Line::default()));

@@ -71,7 +71,7 @@ fn messages(len: usize, iterations: u64) -> Duration {
     ours::team(2, iterations, make, |world, (mine, room), _| there_and_back(world, mine, room))
 }
 
-/// Times messages to the other rank and back. Each direction counts as one message.
+/// Times messages that go to the other rank and come back. Each direction counts as one message.
 fn one_way(len: usize, iterations: u64) -> Duration {
     messages(len, iterations.div_ceil(2))
 }

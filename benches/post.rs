@@ -4,7 +4,7 @@ use fencepost::{Group, Result, Window, World};
 use fencepost_benches::{Contest, ours};
 use std::time::Duration;
 
-/// Each of two ranks puts an element to the other, and fences.
+/// Each of two ranks puts an element to the other rank, and fences.
 fn fence(iterations: u64) -> Duration {
     let epoch = |_: &World, u: &mut Window<u64>, k: usize| {
         u.put([k as u64]).to(1 - u.rank(), k % 8)?;

@@ -40,7 +40,7 @@ fn block(u: &mut Window<f64>, next: usize, half: usize) -> Result<()> {
     u.put(0..half).to(next, half)
 }
 
-/// The number of ranks: two, so that each rank has a core of its own on a two-core machine.
+/// The number of ranks. With two, each rank has a core of its own on a two-core machine.
 const RANKS: usize = 2;
 
 /// Compiles a workload of a size.

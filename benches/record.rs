@@ -1,8 +1,8 @@
 //! What do a profile and a trace add to a prepared superstep?
 //!
-//! The same superstep runs without either, with a profile, and with a profile and a trace, in turn.
-//! On one rank, the superstep copies elements and waits for no other rank. On two ranks, each run
-//! also sends a frame in either direction.
+//! The same superstep runs without a profile, with a profile, and with a profile and a trace, in
+//! turn. On one rank, the superstep copies elements and waits for no other rank. On two ranks, each
+//! run also sends a frame in either direction.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 

@@ -1,7 +1,7 @@
 //! How long does a scattered operation take in a dynamic epoch with many such operations?
 //!
-//! Each of two ranks calls ten thousand 8-byte operations on the other, on distinct random elements
-//! of a table of 1 MiB. Eight sets of indices and values take turns.
+//! Each of two ranks calls ten thousand 8-byte operations on distinct random elements of the other
+//! rank's table, which has 1 MiB. Eight sets of indices and values take turns.
 
 use fencepost::{Mode, Op, Window};
 use fencepost_benches::draws::{Set, TABLE, draw};

@@ -120,7 +120,8 @@ fn report(options: &Options) -> Result<()> {
         let rounds = u64::from(size.next_power_of_two().trailing_zeros());
         let counts = counted(size, side)?;
         for (at_fence, prepared, neighbours) in &counts {
-            // Short frames, such as those of corners, are sent in the messages of the rounds.
+            // Short frames, such as the frames for corners, are sent within the messages of the
+            // rounds.
             let dynamic = rounds..=neighbours + rounds;
             assert!(
                 dynamic.contains(at_fence) && prepared == neighbours,

@@ -91,7 +91,8 @@ impl Contest {
         for ((side, figure), budget) in self.sides.iter().zip(figures).zip(&self.budgets) {
             let budget = budget.map_or(String::new(), |budget| format!("{budget:.2}"));
             let ratio = figure.median / figures[0].median;
-            // If others use the machine, the best rounds are more meaningful than the median ones.
+            // If other programs use the machine, the best rounds are more meaningful than the
+            // median ones.
             let best = figure.min / figures[0].min;
             let Figure { median, min, max } = figure;
             let name = &side.name;

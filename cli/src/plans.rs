@@ -239,8 +239,8 @@ impl Diff {
 #[derive(Args)]
 #[command(after_help = AFTER)]
 pub struct Plan {
-    /// Check the plans, and write nothing: exit code 1 if one is not what the program compiles now.
-    /// With the path of a program, that is the program as it was built
+    /// Check the plans, and write nothing: exit code 1 if a plan differs from the one that the
+    /// program compiles now. A program that is given by its path is not built again
     #[arg(long)]
     check: bool,
     /// The folder of plans.toml and of the plans
@@ -254,8 +254,8 @@ pub struct Plan {
     json: bool,
     #[command(flatten)]
     target: Target,
-    /// The program [default: that of the package in the current folder, built by cargo]. With
-    /// --bin or --example, its first argument. Stencils need none
+    /// The program [default: that of the package in the current folder, built by cargo]. With --bin
+    /// or --example, this is the program's first argument. Stencils need no program
     #[arg(value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
     program: Option<OsString>,
     /// The program's arguments

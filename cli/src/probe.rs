@@ -49,7 +49,7 @@ const NEAR: f64 = 1.1;
 /// The mark of an exchange that the model does not predict.
 const FAR: &str = "  (they differ by more than 10 percent)";
 
-/// An exchange: its name, and its measured and its predicted time.
+/// An exchange: its name, its measured time and its predicted time.
 type Row = (String, [Nanos; 2]);
 
 impl Probe {

@@ -70,7 +70,7 @@ pub struct Run {
     /// Pin each rank to a core of its own; ranks share cores if there are not enough
     #[arg(long)]
     pin: bool,
-    /// With core the same as --pin; with none ranks stay unpinned, which is the default
+    /// Pin ranks as --pin does (core), or leave them unpinned (none), which is the default
     #[arg(long, value_name = "WHAT", value_parser = ["core", "none"], conflicts_with = "pin")]
     bind_to: Option<String>,
     /// The command that runs a program on a host, without ever asking for a password; {host} in it

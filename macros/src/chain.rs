@@ -158,7 +158,7 @@ pub struct Chain<'a> {
     pub verb: Verb,
     pub window: usize,
     pub receiver: &'a Expr,
-    /// The source or section; `None` for a fetch.
+    /// The source or the section, or `None` for a fetch.
     pub local: Option<&'a Expr>,
     pub op: Option<&'a Expr>,
     pub modes: Vec<&'a Expr>,

@@ -94,7 +94,7 @@ fn fences_reach_all<'f>(flow: &'f [Flow], cause: Option<&'f Cause>, loops: &mut 
     Ok(())
 }
 
-/// Checks that no `return` comes before a fence, except a `return` of an error.
+/// Checks that no `return` comes before a fence, unless it returns an error.
 fn returns_leave_no_fence(flow: &[Flow], fence_follows: bool) -> Result<()> {
     for (i, step) in flow.iter().enumerate() {
         let follows = fence_follows || fenced(&flow[i + 1..]);

@@ -419,7 +419,7 @@ fn assigned_names_that_feed_targets_are_followed() {
     );
 }
 
-// Dynamic functions: each form, and the line that the reason names.
+// Dynamic functions of each form, and the line that the reason names.
 
 #[test]
 fn a_helper_that_is_handed_the_window_makes_it_dynamic() {

@@ -36,11 +36,11 @@
 //! them and copies them to its window later. To save this copy, long elements are sent after the
 //! census, at the cost of one latency.
 //!
-//! **Source** The numbers are those of [`Machine`], whose default documents how they were measured.
-//! The choice between a copy and a rendezvous is that of eager and rendezvous protocols: W. Gropp,
-//! E. Lusk, *A high-performance MPI implementation on a shared-memory vector supercomputer*,
-//! Parallel Computing 22, 1997. Different here: an epoch pays for one wait for all its sections, so
-//! one decision covers all of them, instead of a threshold for each.
+//! **Source** The figures come from [`Machine`], whose default documents how they were measured.
+//! The choice between a copy and a rendezvous is the choice between eager and rendezvous protocols:
+//! W. Gropp, E. Lusk, *A high-performance MPI implementation on a shared-memory vector
+//! supercomputer*, Parallel Computing 22, 1997. Different here: an epoch pays for one wait for all
+//! its sections, so one decision covers all of them, instead of a threshold for each.
 
 use crate::datatype::Datatype;
 use crate::ir::pattern::Mode;

@@ -13,15 +13,16 @@
 //! has it, and every rank receives it once. Ranks that have nothing for each other exchange
 //! nothing.
 //!
-//! *Reduced*: each rank that has something for another one sends it a *note*, which is a message of
-//! its own. Then the ranks add up, by recursive halving, how many notes each of them must expect.
-//! Let m be the largest power of two that is not above the number of ranks. Rank r below m first
-//! exchanges with rank r xor m / 2 the counts of that rank's half of all ranks. Then it exchanges
-//! with rank r xor m / 4 the counts of a quarter, and so on, until it has its own count. Each rank
-//! from m on sends its counts to one of the ranks below m before the rounds, and receives its own
-//! count from that rank after them. A message has a count for each rank of the part that it covers,
-//! so its length does not depend on the number of notes. Items for all ranks follow the counts,
-//! once to each rank. After the last round each rank has information from every rank, as above.
+//! *Reduced*: each rank that has something for another rank sends that rank a *note*, which is a
+//! separate message. Then the ranks add up, by recursive halving, how many notes each of them must
+//! expect. Let m be the largest power of two that is not above the number of ranks. Rank r below m
+//! first exchanges with rank r xor m / 2 the counts of that rank's half of all ranks. Then it
+//! exchanges with rank r xor m / 4 the counts of a quarter, and so on, until it has its own count.
+//! Each rank from m on sends its counts to one of the ranks below m before the rounds, and receives
+//! its own count from that rank after the rounds. A message has a count for each rank of the part
+//! that it covers, so its length does not depend on the number of notes. Items for all ranks follow
+//! the counts, once to each rank. After the last round each rank has information from every rank,
+//! as above.
 //!
 //! *Groups first*: if some ranks share memory, but not all of them, the rounds above take place
 //! between hosts. The first rank of each host is its leader. The other ranks of the host send the
@@ -72,7 +73,7 @@ pub enum Census {
     /// Each rank notifies every other rank.
     #[default]
     Direct,
-    /// log2 p rounds, in which only the items that ranks have for others travel.
+    /// log2 p rounds, in which only the items that ranks have for other ranks travel.
     Sparse,
     /// log2 p rounds, in which counts are added up. Items are sent directly to their targets.
     Reduced,

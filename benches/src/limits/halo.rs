@@ -14,7 +14,7 @@ pub struct Face {
     /// The first element that each thread sends.
     from: [usize; 2],
     /// The first element of each thread's halo. The halo is next to the elements that the thread
-    /// sends, so most of it is in the same cache lines.
+    /// sends, so most elements of the halo are in the same cache lines.
     halo: [usize; 2],
     /// The number of elements of a block.
     len: usize,
@@ -161,7 +161,7 @@ impl Halo {
         }
     }
 
-    /// Writes each thread's edge into the other's halo, and then waits at a barrier.
+    /// Writes each thread's edge into the halo of the other thread, and then waits at a barrier.
     pub fn direct(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let face = self.face; // its own copy, which no store can change
@@ -218,7 +218,7 @@ impl Halo {
                     face.pack(from, mine.start());
                 }
                 beat.wait();
-                // SAFETY: as in `packed`; the block belongs to this thread.
+                // SAFETY: as in `packed`. The block belongs to this thread.
                 unsafe {
                     face.unpack(others.start(), to);
                     look(face.came(beat.me).map(|at| block.add(at).read()));
@@ -227,8 +227,8 @@ impl Halo {
         })
     }
 
-    /// Packs each thread's edge, waits at a barrier, and unpacks the other's edge. Because two
-    /// buffers take turns, one barrier is enough.
+    /// Packs each thread's edge, waits at a barrier, and unpacks the edge of the other thread.
+    /// Because two buffers take turns, one barrier is enough.
     pub fn packed(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let face = self.face; // its own copy, which no store can change
@@ -238,12 +238,12 @@ impl Halo {
             for _ in 0..iterations {
                 let turn = (beat.beats() & 1) as usize;
                 let (mine, others) = (&self.buffers[beat.me][turn], &self.buffers[1 - beat.me][turn]);
-                // SAFETY: the block belongs to this thread; the other thread read the buffer before
-                // it came to the last barrier, which this thread has passed.
+                // SAFETY: the block belongs to this thread. The other thread read the buffer before
+                // the last barrier, which this thread has passed.
                 unsafe { face.pack(from, mine.start()) };
                 beat.wait();
-                // SAFETY: the other thread wrote the buffer before this barrier, and does so again
-                // only after the next.
+                // SAFETY: the other thread wrote the buffer before this barrier, and writes it
+                // again only after the next one.
                 unsafe { face.unpack(others.start(), to) };
             }
         })

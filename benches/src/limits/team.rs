@@ -25,8 +25,8 @@ impl Beat<'_> {
     #[inline(always)]
     pub fn wait(&mut self) {
         self.beats += 1;
-        // The Release pairs with the Acquire below: all threads that have seen this beat see what
-        // this thread wrote before.
+        // The Release pairs with the Acquire below: a thread that has read this beat sees
+        // everything that this thread wrote before.
         self.lines[self.me].0.store(self.beats, Ordering::Release);
         for line in self.lines {
             while line.0.load(Ordering::Acquire) < self.beats {

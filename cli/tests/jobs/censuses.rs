@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Every rank of each world returns an error, also if stalls are not reported. The error names two
-/// ranks with different censuses, and the variable to set. In a world of nine ranks over TCP and in
-/// one on two hosts, some ranks take part in a census through others.
+/// ranks with different censuses, and the variable to set. In a world of nine ranks over TCP, and
+/// in a world on two hosts, some ranks take part in a census only through other ranks.
 pub fn differ() {
     let jobs = [
         ("shm", "3", "10s"),

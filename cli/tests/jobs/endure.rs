@@ -7,7 +7,7 @@ use fencepost::prelude::*;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// The number of ranks; on several hosts, the number on each host.
+/// The number of ranks. On several hosts, the number of ranks on each host.
 const RANKS: usize = 2;
 /// The number of epochs within which every kind of epoch, window and part of the world occurs.
 const CYCLE: usize = 600;
@@ -133,7 +133,7 @@ pub fn rank(transport: &str, epochs: usize) -> Result<()> {
                 assert_eq!(w[0], epoch as u64);
             }
             if epoch % 200 == 0 {
-                // All ranks, those of one host, or some of each host.
+                // The members are all ranks, the ranks of one host, or some ranks of each host.
                 let colour = [0, me / 2, me % 2][epoch / 200 % 3] as u32;
                 let part = world.split(Some(colour), me as i64)?.expect("all are members");
                 part.barrier()?;

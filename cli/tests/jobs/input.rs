@@ -280,7 +280,8 @@ pub fn broken_pipes() {
     );
 }
 
-/// A host refuses a request from another version, or for a program that differs from its own.
+/// A host refuses a request from another version, or for a program that differs from the program on
+/// this host.
 pub fn unlike_hosts() {
     let program = rank_program();
     let job = Description {

@@ -1,4 +1,4 @@
-//! [`Launched`]: a running launcher, and the output of it and its ranks.
+//! [`Launched`]: a running launcher, and the output of the launcher and its ranks.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
@@ -97,7 +97,7 @@ impl Launched {
         Pid::from_child(&self.child)
     }
 
-    /// The next line of output; `None` at its end.
+    /// Returns the next line of output, or `None` at the end of the output.
     pub fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         let count = self.out.read_line(&mut line).expect("text");

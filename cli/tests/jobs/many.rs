@@ -1,5 +1,5 @@
 //! Kill points, stopped ranks and lost hosts in jobs of 64 ranks, in which each rank communicates
-//! with few others. Every surviving rank returns an error that names the lost rank.
+//! with few other ranks. Every surviving rank returns an error that names the lost rank.
 
 use crate::launched::run_with;
 use crate::points::{Fate, named, now};

@@ -39,7 +39,7 @@ fn ranks(size: usize, variables: &[(&str, &str)], words: &[&str]) -> Vec<Launche
             variables.iter().zip(&values).map(|((name, _), value)| (*name, value.as_str())).collect();
         start(&rank_program(), &[&["rank"], words].concat(), &pairs)
     };
-    // Rank 0 starts last: the other ranks wait for it.
+    // Rank 0 starts last, so the other ranks have to wait for rank 0.
     (0..size).rev().map(one).collect()
 }
 
@@ -91,7 +91,7 @@ pub fn refusals() {
         says(one(&[("FENCEPOST_RENDEZVOUS", &at), ("FENCEPOST_SECRET_FILE", &file)], &["well"]), text);
     }
     drop(short);
-    // A named pipe without a writer: the rank must not wait for it.
+    // The file is a named pipe without a writer. The rank must not wait for a writer.
     let pipe = std::env::temp_dir().join(format!("fencepost-secret-{}-pipe", std::process::id()));
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a pipe");
     let set =

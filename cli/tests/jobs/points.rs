@@ -56,8 +56,9 @@ impl Fate<'_> {
     }
 }
 
-/// Points 25 to 29 and 32: each lock held and awaited, a put under a lock, and the death of the
-/// owner of a locked part. The roles of the other ranks depend on which rank may die.
+/// Points 25 to 29 and 32. A rank dies while it holds a lock of each kind, while it waits for a
+/// lock of each kind, in a put under a lock, and when other ranks lock its part. The roles of the
+/// other ranks depend on which rank may die.
 fn locks(world: &World, fate: &Fate<'_>) -> Result<()> {
     const LEN: usize = 1 << 18;
     let (me, size) = (world.rank(), world.size());
@@ -202,7 +203,7 @@ fn messages(world: &World, fate: &Fate<'_>) -> Result<()> {
 
 /// Points 37 to 40 of an epoch with a conflict: before the exchange that looks for conflicts, in
 /// this exchange, in the handler of the rank that has found the conflict, and after the fence. At
-/// 38 one rank does not enter, so the others wait.
+/// 38, one rank does not enter the exchange, so the other ranks wait.
 fn checked(world: &World, fate: &Fate<'_>) -> Result<()> {
     let (me, victim) = (world.rank(), fate.rank);
     let mut u = world.window::<u64>(4)?;

@@ -324,7 +324,7 @@ fn panics(rank: usize) -> Result<()> {
     })
 }
 
-/// The rank on this host kills itself before it joins; all other ranks join.
+/// The rank on this host kills itself before it joins. All other ranks join.
 fn never_joins(host: &str) -> Result<()> {
     if std::env::var("FENCEPOST_TEST_HOST").is_ok_and(|here| here == host) {
         kill_process(getpid(), Signal::KILL).expect("oneself");
@@ -427,8 +427,8 @@ fn to_all(u: &mut Window<f64>, ranks: usize) -> Result<()> {
     Ok(())
 }
 
-/// Rank 1 waits for a message that rank 0 never sends. Unless `plainly` is set, it waits in the
-/// middle of a superstep.
+/// Rank 1 waits for a message that rank 0 never sends, either in a receive alone or in the middle
+/// of a superstep.
 fn waits_for_rank_0(world: &World, plainly: bool) -> Result<()> {
     if plainly {
         return if world.rank() == 1 { world.recv::<u8>(0, 7).map(drop) } else { Ok(()) };

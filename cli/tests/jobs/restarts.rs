@@ -18,7 +18,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 const FENCEPOST: &str = env!("CARGO_BIN_EXE_fencepost");
-/// Two hosts that this machine pretends to have: ranks 0 and 1 are on one, and rank 2 on the other.
+/// Two hosts that this machine pretends to have. Ranks 0 and 1 are on the first host, and rank 2 is
+/// on the second one.
 const PRETENDED: [&str; 4] = ["--pretend-hosts", "2", "-n", "3"];
 /// The folder that the ranks report for their snapshots.
 const SNAPSHOTS: &str = "out/snapshots";

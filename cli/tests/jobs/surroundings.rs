@@ -565,7 +565,7 @@ pub fn refused_calls() {
     }
 }
 
-/// Makes the system refuse this call from now on, to this process and its children.
+/// Makes the system refuse this call of this process and its children from now on.
 fn refuse(call: libc::c_long, errno: libc::c_int) -> std::io::Result<()> {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let mut steps = [

@@ -12,7 +12,7 @@ const CELLS_MAX: usize = 1 << 28;
 /// A field of `f64` in row-major order.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Grid {
-    /// The number of rows; row 0 is the northernmost of an elevation model.
+    /// The number of rows. In an elevation model, row 0 is the northernmost row.
     pub rows: usize,
     /// The number of columns.
     pub columns: usize,

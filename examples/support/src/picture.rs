@@ -38,8 +38,8 @@ const CHANGES: [(f64, Colour); 7] = [
     (1.0, hex(0x15376b)),
 ];
 /// The directions of light, in degrees clockwise from north, and their shares. Most light comes
-/// from the north-west, as is the custom on maps; some comes from the sides, so that valleys in the
-/// direction of the light do not look flat.
+/// from the north-west, as is the custom on maps. Some light comes from the sides, so that valleys
+/// in the main direction do not look flat.
 const LIGHTS: [(f64, f64); 4] = [(315.0, 0.55), (270.0, 0.2), (0.0, 0.15), (225.0, 0.1)];
 /// The height of the light in degrees above the horizon.
 const LIGHT_HEIGHT: f64 = 42.0;
@@ -84,7 +84,7 @@ pub struct Picture {
     pub width: usize,
     /// The number of rows.
     pub height: usize,
-    /// Red, green, blue; row 0 on top.
+    /// Red, green and blue of each pixel. Row 0 is the top row.
     pub rgb: Vec<u8>,
 }
 

@@ -73,8 +73,8 @@ impl<'a> Visit<'a> for Parts {
 struct Changes<'s> {
     needs: &'s BTreeMap<String, Need>,
     mutable: &'s BTreeSet<String>,
-    /// The arguments that are `&mut` themselves: a function to which such an argument is passed can
-    /// change the value behind it.
+    /// The arguments that are `&mut` themselves. If such an argument is passed to a function, the
+    /// function can change the value behind it.
     references: &'s BTreeSet<String>,
     /// Whether the visit is in a closure or a macro, which the slice does not examine.
     inside: bool,

@@ -30,7 +30,7 @@ type Sliced = Result<TokenStream, Reason>;
 pub struct Round {
     /// The statements that stay.
     pub statements: TokenStream,
-    /// The needs, including those of the statements that stay.
+    /// All needs, including the needs of the statements that stay.
     pub found: BTreeMap<String, Need>,
     /// Whether nothing was left out, and no operation has a buffer of its own.
     pub whole: bool,

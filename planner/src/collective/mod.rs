@@ -179,9 +179,9 @@ pub enum Delivery {
 /// The maximum number of bytes of elements that a rank shows. There is room for twice as many.
 const SHOWN: f64 = (8 << 20) as f64;
 
-/// The same limit for operations in which all ranks bring elements that others receive unchanged.
-/// For more bytes, storing into the memory of the receivers is faster than letting the receivers
-/// read, as measured (`benches/log/messages_and_collectives.md`).
+/// The same limit for operations in which all ranks bring elements that other ranks receive
+/// unchanged. For more bytes, storing into the memory of the receivers is faster than letting the
+/// receivers read, as measured (`benches/log/messages_and_collectives.md`).
 const SHOWN_BY_ALL: f64 = (16 << 10) as f64;
 
 /// The number of bytes of a rank's elements that fit into the words that it sends each other rank

@@ -12,7 +12,7 @@ const READS: Kind = Kind::Accumulate(Op::NoOp);
 /// Returns whether two accesses of different operations to the same element conflict
 /// (planner/README.md, 10).
 ///
-/// A section that is a source counts as read by a get. A section in which a get lands counts as
+/// A section that is a source counts as read by a get. A section into which a get stores counts as
 /// written by a put.
 #[doc(hidden)]
 pub fn conflict(a: Kind, b: Kind) -> bool {

@@ -31,8 +31,8 @@ pub struct Access<'d, B> {
 /// by window, first element and operation.
 ///
 /// # Cost
-/// Sorts the accesses. Then visits the pairs of conflicting kinds in which one access begins within
-/// the bounds of the other.
+/// Sorts the accesses. Then visits the pairs of accesses of conflicting kinds in which one access
+/// begins within the bounds of the other.
 #[doc(hidden)]
 pub fn pairs<'d, B: Copy + Ord>(
     accesses: &mut [Access<'d, B>],

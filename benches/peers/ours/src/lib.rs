@@ -200,7 +200,7 @@ fn line_pulse(me: usize, steer: bool) -> f64 {
             std::fs::File::options().read(true).write(true).open(std::env::var_os("BASE_PULSE")?).ok()?;
         // SAFETY: this is a new mapping of an existing page, which is never unmapped.
         let page = unsafe { mmap(std::ptr::null_mut(), 4096, 3, 1, file.as_raw_fd(), 0) };
-        // SAFETY: as above; words in the page are accessed only atomically.
+        // SAFETY: as above. Words in the page are accessed only atomically.
         let word = |at| unsafe { &*page.add(at).cast::<AtomicI64>() };
         (page as isize != -1).then(|| [word(0), word(256), word(512)])
     });

@@ -38,9 +38,9 @@ impl Value for f64 {
 impl Value for u64 {
     const NAME: &str = "u64";
     // Some libraries accumulate words of 8 bytes wrongly. MPICH 4.0.2 compares unsigned words as
-    // signed ones for `Min` and `Max`; so do Open MPI 4.1.4 and 5.0.11 in created windows. In these
-    // windows, Open MPI 5.0.11 leaves `a & a`, `a | a` and `a ^ a` of a target's `a` for bitwise
-    // operators.
+    // signed ones for `Min` and `Max`. Open MPI 4.1.4 and 5.0.11 do the same in created windows. In
+    // these windows, Open MPI 5.0.11 leaves `a & a`, `a | a` and `a ^ a` of a target's `a` for
+    // bitwise operators.
     const OPERATORS: &[(&str, Op)] = &[("sum", Op::Sum)];
 
     fn from_bits(bits: u64) -> Self {

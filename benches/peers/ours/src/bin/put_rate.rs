@@ -108,7 +108,7 @@ fn main() -> Result<()> {
             let ok = (0..1000).all(|i| u[rnd[i] as usize] == (left * 1_000_003 + i) as f64);
             require(world, ok, "put_rate: values")?;
         }
-        // The same for gets and accumulates.
+        // Gets and accumulates are checked in the same way.
         gets(&mut u, &rnd[..1000], &one, TABLE)?;
         let next = (rank + 1) % size;
         let ok = (0..1000).all(|i| u[TABLE + i] == (((next + size - 1) % size) * 1_000_003 + i) as f64);
