@@ -12,8 +12,8 @@ use std::cell::RefCell;
 use std::fmt::{self, Write};
 use std::panic::Location;
 
-/// The request for a plan: its number of ranks, and its values by name. `plan!` passes it to the
-/// expression that compiles the plan.
+/// The request for a plan: its number of ranks, and its values by name. `plan!` passes the request
+/// to the expression that compiles the plan.
 #[derive(Debug)]
 pub struct Ask {
     ranks: usize,
@@ -168,7 +168,7 @@ impl Registered {
         Self { name, file, line, compile }
     }
 
-    /// Returns all plans that the program registers, by name.
+    /// Returns all plans that the program registers, sorted by name.
     fn all() -> Vec<&'static Self> {
         let mut all: Vec<&Self> = inventory::iter::<Self>().collect();
         all.sort_by_key(|one| (one.name, one.file, one.line));

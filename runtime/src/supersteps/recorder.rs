@@ -1,4 +1,4 @@
-//! [`Recorder`]: takes a window's place when a superstep is described instead of run.
+//! [`Recorder`]: takes the place of a window when a superstep is recorded instead of run.
 
 use crate::collect::operation::{
     Collect, Get, Operation, Put, Section, Site, Source, SourceData, TargetRegion, WindowKey, WindowSection,
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The number that identifies the next recording, in place of a world's number. It counts down from
-/// the maximum, and the numbers of worlds count up, so no world ever has it.
+/// the maximum, and the numbers of worlds count up, so no world ever has the same number.
 static NEXT: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// The calls of one rank in one superstep, while they are recorded. The recorders of all windows
@@ -94,7 +94,7 @@ impl Recording {
     /// Returns the epochs, and whether the pattern has queried something whose answer differs
     /// between ranks.
     ///
-    /// A superstep without a fence ends in a fence of all its `windows`.
+    /// If the superstep has no `fences` of its own, it ends in a fence of all its `windows`.
     ///
     /// # Errors
     /// `RMA_SYNC` if operations are left that no fence ends.
@@ -240,10 +240,10 @@ impl<T: Element> Recorder<T> {
         Ok(ticket)
     }
 
-    /// Records a fence of this window and of `others`, which ends their epoch.
+    /// Records a fence of this window and of `others`. The fence ends the epoch of these windows.
     ///
     /// # Errors
-    /// `RMA_SYNC` for a section of a window that is not in the fence.
+    /// `RMA_SYNC` if an operation of the epoch has a section of a window that is not in the fence.
     #[track_caller]
     pub fn fence_with_others(&self, others: &[WindowId]) -> Result<()> {
         let mut windows = vec![self.calls.window];

@@ -1,9 +1,10 @@
 //! [`Running`]: a prepared superstep between its two halves.
 //!
-//! Other ranks touch the windows until the superstep is finished, so a `Running` holds them by
-//! value. Until then this rank's program may use only elements that are
-//! [`Kept`](fencepost_planner::kept::Kept). The verifier has shown this set for the schedule that
-//! runs. If a `Running` is leaked, its windows are never moved or freed, so leaking it is sound.
+//! Other ranks touch the windows until the superstep is finished, so a `Running` owns them. Until
+//! then this rank's program may use only the elements that are
+//! [`Kept`](fencepost_planner::kept::Kept). The verifier has shown, for the schedule that runs,
+//! which elements these are. If a `Running` is leaked, its windows are never moved or freed, so
+//! leaking it is sound.
 
 use crate::kernel::element::Element;
 use crate::state::call::Call;
@@ -26,13 +27,13 @@ use std::rc::Rc;
 /// A prepared superstep that this rank has begun and not finished: other ranks may be reading and
 /// writing its windows.
 ///
-/// `begin` of a prepared superstep takes its windows and returns this; [`finish`](Self::finish)
-/// waits for the other ranks, and returns the windows. If the plan has everything that the
-/// superstep needs, `begin` takes nothing else. If the superstep puts values or uses tickets, its
-/// body must run. In that case `begin` takes all parameters of the superstep's function and runs
-/// the body up to its last fence. Slices that were passed to `begin` may be used again when it
-/// returns. The type is then `Running<W, Returns<R>>`, and [`finish`](Running::finish) returns the
-/// value of the body together with the windows.
+/// `begin` of a prepared superstep takes its windows and returns a `Running`.
+/// [`finish`](Self::finish) waits for the other ranks, and returns the windows. If the plan has
+/// everything that the superstep needs, `begin` takes nothing else. If the superstep puts values or
+/// uses tickets, its body must run. In that case `begin` takes all parameters of the superstep's
+/// function and runs the body up to its last fence. Slices that were passed to `begin` may be used
+/// again when it returns. The type is then `Running<W, Returns<R>>`, and
+/// [`finish`](Running::finish) returns the value of the body together with the windows.
 ///
 /// Between the two calls this rank may compute on its other data, and on the part of the windows
 /// that it keeps: [`kept`](Self::kept), [`kept_mut`](Self::kept_mut) and [`inside`](Self::inside).
@@ -130,9 +131,9 @@ impl Run {
         let first = self.first((window, at), &elements, false, site)?;
         // SAFETY: `first` has checked that the elements are in the window, and that no call writes
         // them. The verifier has shown that no instruction of any rank writes them while the
-        // superstep runs (`keep`), and it runs as long as `self` is borrowed. Any code that writes
-        // elements of the window on this rank takes the window by `&mut`. Two windows never
-        // overlap.
+        // superstep runs (`keep`), and the superstep runs as long as `self` is borrowed. Any code
+        // that writes elements of the window on this rank takes the window by `&mut`. Two windows
+        // never overlap.
         Ok(unsafe { std::slice::from_raw_parts(first, elements.len()) })
     }
 

@@ -41,7 +41,7 @@ fn sent(rank: usize, epoch: usize, at: usize) -> u64 {
     stored(rank, epoch, at) + 500
 }
 
-/// Executes one epoch, and describes what is wrong after it.
+/// Executes one epoch. Returns a description of the elements if they are wrong.
 ///
 /// Each rank gets elements 0 to 2 of the rank on its left. It puts to elements 0, 1, 8, 9 and 10 of
 /// the rank on its right, and to its own element 2.
@@ -227,8 +227,8 @@ fn exchanges(one_set: bool, seed: u64) -> Result<(), String> {
             sim(RANKS, config).into_iter().map(|end| scope.spawn(move || rank(end))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    // A report of a wrong value is more specific than the errors of other ranks after its reader
-    // has left.
+    // A report of a wrong value is more specific than the errors that other ranks get after the
+    // rank that reports it has left.
     let read = results.iter().find(|result| result.as_ref().is_err_and(|text| text.contains("is read in")));
     read.cloned().unwrap_or_else(|| results.into_iter().collect())
 }

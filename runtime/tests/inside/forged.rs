@@ -246,7 +246,8 @@ fn counts_that_cannot_be_are_refused() {
     told([2, 3], "of a rank that has come");
 }
 
-/// No rank sends a note for an allreduce, since its contents go with the counts.
+/// No rank sends a note for an allreduce, since the contents of an allreduce are sent with the
+/// counts.
 #[test]
 fn a_count_of_notes_that_nobody_has_sent_is_told() {
     for notes in [[1, 0], [1, 2], [2, 2]] {

@@ -163,8 +163,8 @@ fn completion() {
     ]);
 }
 
-/// Returns the request of the queue that became complete next. A test can take away the wait for
-/// sends.
+/// Waits until a request of the queue is complete, and returns the one that was completed first. A
+/// test can take away the wait for sends.
 fn next(world: &World, queue: &Queue) -> usize {
     if without(Wait::Leaving) && world.rank() == 0 {
         return 0;

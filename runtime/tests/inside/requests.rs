@@ -1,5 +1,5 @@
-//! Tests that change requests to attendants, and their answers, on the way, over `sim` and over
-//! TCP.
+//! Tests that change requests to attendants, and the answers to these requests, on their way over
+//! `sim` and over TCP.
 //!
 //! Either a rank finds a fault, returns an error and names another rank, or no rank can detect the
 //! change and the program completes. No rank panics or waits forever, and nothing outside windows

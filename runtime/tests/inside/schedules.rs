@@ -10,9 +10,10 @@
 //!
 //! If ranks only exchange messages, each rank touches only its own windows, and a payload is copied
 //! when it is posted. There the waits are these:
-//! - W1: a frame is taken for this epoch only if its word belongs to this epoch. No wait keeps a
-//!   rank from touching memory before its owner has entered, since only the owner unpacks into it;
-//! - W2: packs before unpacks;
+//! - W1: a frame is taken for this epoch only if its word belongs to this epoch. Memory is not
+//!   touched before its owner has entered, and this needs no wait, since only the owner unpacks
+//!   into its memory;
+//! - W2: a rank packs before it unpacks;
 //! - W3: before a rank leaves, it unpacks and releases everything that was sent to it. It need not
 //!   wait for readers to finish, since they read a copy;
 //! - W4: a frame is read before it is released, since the next frame may take its place. Send
@@ -113,7 +114,7 @@ impl Superstep {
         let mut schedule = self.schedule.get().clone();
         for (rank, class) in schedule.class_of.clone().into_iter().enumerate() {
             if schedule.class_of[..rank].contains(&class) {
-                continue; // the schedule of the lowest rank of a class is that of the whole class
+                continue; // all ranks of a class have one schedule
             }
             damage(rank, &mut schedule.classes[class].instructions);
         }
@@ -141,8 +142,8 @@ fn call() -> Call {
     Call::named(1, "waits")
 }
 
-/// Runs the supersteps in turn, thirty runs in all, and returns by how many runs a rank was ahead
-/// of the next rank at most.
+/// Runs the supersteps in turn, thirty runs in all, and returns the largest number of runs by which
+/// a rank was ahead of the next rank.
 ///
 /// A seed determines all choices. Compares the elements of each rank after each superstep with the
 /// result of the reference.

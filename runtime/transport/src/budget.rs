@@ -5,7 +5,7 @@
 //! are used, and only if the machine, the control groups of this process and its limits leave room
 //! for them. Large requests for heap memory must fit as well, together with the heap memory that
 //! this process has promised but not touched ([`Promise`]). The system reserves nothing for such
-//! requests. So each request of several processes may fit, although together they do not.
+//! requests. So the requests of several processes may fit one by one, but not together.
 
 use std::fmt;
 use std::io;

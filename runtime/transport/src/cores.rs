@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The number that was set, or 0 if none was.
 static OF_RANKS: AtomicUsize = AtomicUsize::new(0);
 
-/// Sets the number of cores that the ranks of this host may use together, before this process joins
-/// a world. With 0, they may use as many cores as this process may use. The launcher sets the
-/// number, because a rank that is bound to a core sees only that core.
+/// Sets the number of cores that the ranks of this host may use together. Called before this
+/// process joins a world. With 0, the ranks may use as many cores as this process may use. The
+/// launcher sets the number, because a rank that is bound to a core sees only that core.
 pub fn set_cores(cores: usize) {
     OF_RANKS.store(cores, Ordering::Relaxed);
 }

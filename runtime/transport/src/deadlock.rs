@@ -139,7 +139,7 @@ pub(crate) trait RemoteWaits: Send + Sync {
     /// Returns the list that has returned to this rank in its wait of this number.
     fn cycle(&self, number: u64) -> Option<Vec<Waiting>>;
 
-    /// Notifies `rank`, once, that this rank knows that its own wait of this number is in a cycle.
+    /// Notifies `rank`, once, that this rank's own wait of this number is in a cycle.
     fn agree(&self, rank: usize, number: u64);
 
     /// Returns the number of the last wait of `rank` that `rank` has reported to be in a cycle.
@@ -364,8 +364,8 @@ impl Waits {
         self.begin_about(rank, awaited, &[], text)
     }
 
-    /// Records a wait that is also about other ranks, at most [`OTHERS`]. Each is a rank of this
-    /// world, together with whether something that this rank sends ends the wait.
+    /// Records a wait that is also about other ranks, at most [`OTHERS`]. Each has a rank of this
+    /// world, and a flag that is true if something that the rank sends ends the wait.
     pub fn begin_about(&self, rank: usize, awaited: usize, others: &[(usize, bool)], text: &str) -> u64 {
         let entry = self.own(rank);
         self.end(rank);

@@ -1,9 +1,9 @@
 //! Ranks of several hosts: ranks of one host share memory, and exchange bytes with all other ranks
 //! over a fabric.
 //!
-//! An end consists of two ends. One belongs to a world of the ranks of its host in their segment.
-//! The other belongs to the whole world over the fabric, and sends nothing to ranks of the same
-//! node. Each peer is reached through only one of the two ends, which keeps the order that the
+//! A [`HybridEnd`] consists of two ends. One belongs to a world of the ranks of its host in their
+//! segment. The other belongs to the whole world over the fabric, and sends nothing to ranks of the
+//! same node. Each peer is reached through only one of the two ends, which keeps the order that the
 //! contract requires for each pair of ranks and port. This file does the rest:
 //!
 //! - The intra-node world numbers its ranks itself, so the rank in a loss of that world is replaced
@@ -568,7 +568,7 @@ where
             (Created::Number(intra_node), Created::Number(inter_node)) => {
                 Ok(Created::Number(Number { world: inter_node.world, part: intra_node.part }))
             }
-            _ => Err(io::ErrorKind::Unsupported.into()), // neither end is one of threads
+            _ => Err(io::ErrorKind::Unsupported.into()), // neither call returns `Created::Ends`
         }
     }
 

@@ -1,5 +1,5 @@
 //! Large pages: memory of windows that is backed by pages of [`LARGE_PAGE`] bytes, if the kernel
-//! has them. A stencil over such memory has fewer TLB misses, and takes 0.7 to 0.85 of the time.
+//! has them. A stencil over such memory has fewer TLB misses, and takes 0.7 to 0.85 times as long.
 //!
 //! A kernel that has no large pages, or is configured not to provide any, backs the memory like any
 //! other memory.

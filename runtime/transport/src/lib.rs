@@ -178,7 +178,7 @@ impl Port {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Header {
     /// The epoch's number (high half) and half of a hash of superstep, schedule and windows. Every
-    /// waiting rank compares it (W1).
+    /// waiting rank compares this word (W1).
     pub word: u64,
     /// The frame's kind. Transports use it for counting only.
     pub kind: u32,

@@ -72,7 +72,8 @@ const ALIGN: usize = 64;
 /// elements of 1, 2, 4 and 8 bytes are aligned to their size.
 const ADOPTED_ALIGN: usize = 16;
 
-// SAFETY: plain memory is bound to no thread; its owner argues which thread accesses it when.
+// SAFETY: plain memory is bound to no thread. The code that owns it argues which thread accesses it
+// when.
 unsafe impl Send for Bytes {}
 // SAFETY: as above.
 unsafe impl Sync for Bytes {}

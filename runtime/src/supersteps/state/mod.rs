@@ -27,8 +27,8 @@ pub(crate) trait Plans {
     /// Checks that a run may begin.
     ///
     /// # Errors
-    /// `PROC_FAILED`, or `RMA_SYNC` if a run is begun and not finished. Nothing has changed in both
-    /// cases.
+    /// `PROC_FAILED`, or `RMA_SYNC` if a run is begun and not finished. In both cases nothing has
+    /// changed.
     fn admits(&self, call: &Call) -> Result<()>;
 
     /// Begins the body. From now on, its calls on `windows` are matched with the plans.
@@ -48,14 +48,14 @@ pub(crate) trait Plans {
         result: Result<()>,
     ) -> Result<()>;
 
-    /// Abandons a body that has not reached its last fence because of `error`. Ends the world,
-    /// unless the world has already ended.
+    /// Abandons a body that `error` has kept from reaching its last fence. Ends the world, unless
+    /// the world has already ended.
     fn abandon(&self, entered: &Held, error: &Error);
 }
 
 /// The plan of one epoch, with which calls on windows are matched.
 pub(crate) trait Planned {
-    /// Matches a call, which must be the next one of the plan.
+    /// Matches a call, which must be the next call of the plan.
     fn call(
         &self,
         window: (&WindowCore, WindowId),
@@ -157,7 +157,7 @@ pub(crate) struct Supersteps {
     pub(crate) compared: RefCell<Vec<bool>>,
     /// The plans of the next superstep that is entered, if it is prepared.
     pub(crate) bound: RefCell<Option<Rc<dyn Plans>>>,
-    /// Whether each execution is compared, not only the first.
+    /// Whether each execution is compared with its pattern. If not, only the first is.
     pub(crate) check: Cell<bool>,
     /// The line that began a superstep of all ranks, if that superstep is not finished yet. Until
     /// it is finished, no other call of all ranks is admitted.

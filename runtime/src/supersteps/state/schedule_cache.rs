@@ -1,5 +1,5 @@
-//! [`ScheduleCache`]: schedules of collectives. One rank of this process makes them for all its
-//! ranks.
+//! [`ScheduleCache`]: schedules of collectives. One rank of a process makes them for all ranks of
+//! the process.
 //!
 //! All ranks reach a collective at about the same time and need the same schedules. The first rank
 //! makes these schedules, and the others wait for them instead of making their own. A schedule is

@@ -9,8 +9,8 @@
 //! - An attendant is called under a lock of its rank's end. It never waits, and never calls an
 //!   endpoint. If it shares a lock with its rank, the rank calls no endpoint while the rank holds
 //!   that lock.
-//! - Requests that arrive before a world has an attendant wait for it. On transports with credit,
-//!   their senders get no more credit meanwhile.
+//! - Requests that arrive before a world has an attendant wait until it has one. On transports with
+//!   credit, their senders get no more credit meanwhile.
 //! - Once its rank has left, an attendant is dropped and no longer called.
 //! - A rank that reaches the memory of a peer sends no requests to that peer, because it does
 //!   everything itself in that memory. If this allows the peer's attendant to continue with

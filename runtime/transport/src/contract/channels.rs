@@ -14,13 +14,13 @@ use crate::record::FrameLog;
 use crate::{Attendant, Bytes, Frame, Header, Lost, Memory, Meter, PairLines, Payload, Port, Until};
 use std::ptr::NonNull;
 
-/// The number of released frames, of one sender on one port, that a receiver must report to the
-/// sender. Once it has released this many frames, or frames of [`UNREPORTED_BYTES`], it reports
-/// them with whatever it sends or flushes next. So once that report has arrived,
-/// [`released`](Channels::released) lags by fewer frames and fewer bytes than these limits.
+/// A receiver reports released frames to their sender once it has released this many frames of that
+/// sender on one port, or frames of [`UNREPORTED_BYTES`]. It reports them with whatever it sends or
+/// flushes next. So once that report has arrived, [`released`](Channels::released) lags by fewer
+/// frames and fewer bytes than these limits.
 pub const UNREPORTED: u64 = 8;
 
-/// The number of bytes of released frames that a receiver must report; see [`UNREPORTED`].
+/// The number of bytes of released frames at which a receiver reports them; see [`UNREPORTED`].
 pub const UNREPORTED_BYTES: u64 = 2 << 20;
 
 /// The largest payload, in bytes, that [`post_copy`](Channels::post_copy) copies on every
@@ -140,9 +140,9 @@ pub trait Channels {
     }
 
     /// Returns the header and payload length of the next long frame from `from` on this port, so
-    /// that a buffer can be [pre-posted](Self::prepost) for it. This is the first frame that this
-    /// rank has not released. Returns `None` unless the payload is long, a part of it has arrived,
-    /// and no buffer was pre-posted for it. A transport may always return `None`.
+    /// that a buffer can be [pre-posted](Self::prepost) for it. That frame is the first one that
+    /// this rank has not released. Returns `None` unless the payload is long, a part of it has
+    /// arrived, and no buffer was pre-posted for it. A transport may always return `None`.
     fn coming(&mut self, from: usize, port: Port) -> Option<(Header, usize)> {
         let _ = (from, port);
         None
@@ -152,7 +152,7 @@ pub trait Channels {
     /// transport no longer accesses the buffers, and it copies a payload that has arrived in one of
     /// them. There is one exception, if [`lends_to(from)`](Self::lends_to): a buffer on
     /// [`Port::FENCE`] into which a payload is being received at this moment is still written to,
-    /// until [`lent(from)`](Self::lent) reports otherwise.
+    /// until [`lent(from)`](Self::lent) reports that no memory is in use.
     fn cancel(&mut self, from: usize, port: Port) {
         let _ = (from, port);
     }

@@ -1,9 +1,9 @@
 //! [`CreateJoin`]: a new world of some ranks of this one.
 //!
 //! The first member of the new world creates it, and so does the first member on each
-//! [`host`](crate::Topology::host). If creating returns a number, they pass it to the other
-//! members, and each member then joins. Threads of one process receive their ends at once, from the
-//! first member.
+//! [`host`](crate::Topology::host). If creating returns a number, these members pass it to the
+//! other members, and each member then joins. Threads of one process receive their ends at once,
+//! from the first member.
 
 use std::io;
 

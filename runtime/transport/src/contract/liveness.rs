@@ -36,8 +36,9 @@ pub trait Liveness {
     }
 
     /// Lets the [attendant](crate::Attendant) of `peer`, which this rank reaches, continue with the
-    /// requests that it keeps. These are requests of ranks that do not reach `peer`. Works whatever
-    /// `peer` itself is doing. Does nothing if all ranks are reached, or if none are.
+    /// requests that the attendant keeps. These are requests of ranks that do not reach `peer`.
+    /// Works whatever `peer` itself is doing. Does nothing if all ranks are reached, or if none
+    /// are.
     fn nudge(&mut self, peer: usize) {
         let _ = peer;
     }

@@ -48,7 +48,7 @@ pub trait Notify {
     }
 
     /// Reports to every rank that this rank has finished with their memory. This is the second half
-    /// of the same exchange, for exchanges that need one.
+    /// of an exchange. Only some exchanges need a second half.
     ///
     /// # Errors
     /// As for [`publish`](Self::publish).

@@ -20,7 +20,7 @@ pub trait Carrier: Sized + Send + 'static {
     /// A connection to one other rank.
     type Connection: Connection<Self>;
 
-    /// The opening of a connection to one other rank.
+    /// The state of opening a connection to one other rank.
     type Opening: Opening;
 
     /// The place where a thread waits until something arrives.
@@ -104,8 +104,8 @@ pub trait Arrivals: Send + Sync {
     /// The arrivals that a wait has found.
     type Found: Default + Send;
 
-    /// Waits until something arrives, or the rank is woken, for at most `limit`. Writes to `found`
-    /// what has arrived, and returns whether that may be all.
+    /// Waits until something arrives, or the rank is woken, for at most `limit`. Writes the
+    /// arrivals to `found`, and returns whether these may be all.
     fn wait(&self, limit: Duration, found: &mut Self::Found) -> bool;
 
     /// Waits until something may have arrived, or `waker` wakes, for at most `limit`.
@@ -150,7 +150,7 @@ pub trait Connection<C>: Send {
     /// next call takes that payload in. `scratch` is memory to read into.
     fn read(&mut self, scratch: &mut [u8], intake: &mut impl Intake) -> ReadOutcome;
 
-    /// Passes on as much as it can now. Returns whether it passed on anything.
+    /// Passes on as much as the connection takes now. Returns whether anything was passed on.
     ///
     /// # Errors
     /// Fails if the connection has ended.
@@ -160,8 +160,8 @@ pub trait Connection<C>: Send {
     /// to the outgoing bytes first.
     fn takes_in_place(&self) -> bool;
 
-    /// Passes on what was written, and then as much of this payload as it can now. Returns whether
-    /// it passed on anything, and how many bytes of the payload.
+    /// Passes on what was written, and then as much of this payload as the connection takes now.
+    /// Returns whether anything was passed on, and how many bytes of the payload were.
     ///
     /// # Errors
     /// Fails if the connection has ended.

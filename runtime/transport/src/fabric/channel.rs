@@ -212,7 +212,8 @@ impl Channel {
         self.pairs[from].inbound.left.is_some()
     }
 
-    /// Returns why the world is over for this rank, `rank` of the job, if it is over.
+    /// Returns why the world is over for this rank, or `None` if it is not over. `rank` is this
+    /// rank, as a rank of the world.
     pub(super) fn mine(&self, rank: usize) -> Option<Lost> {
         if let Some(Cause { rank, what }) = &self.ended {
             return Some(Lost { rank: *rank, how: Loss::Ended(what.clone()) });

@@ -62,7 +62,7 @@ pub struct Core<C: Carrier> {
     /// Whether the rank was woken from its wait for arrivals and has not noticed yet.
     pub(super) woken: bool,
     /// The time at which the thread next checks whether the rank polls, if the thread is waiting
-    /// for it.
+    /// for that time.
     pub(super) next_check: Option<Instant>,
     /// Whether the rank has slept since the thread last checked.
     pub(super) has_slept: bool,
@@ -77,8 +77,8 @@ pub struct Core<C: Carrier> {
     /// Wakes a rank of the job that is reached by shared memory, or this rank, if that rank sleeps
     /// on its futex.
     waker: Option<Box<dyn Fn(usize) + Send>>,
-    /// For each rank, whether it is on the same node and reached by shared memory. This rank is.
-    /// Nothing is sent to these ranks here. Empty if all ranks are reached by connections.
+    /// For each rank, whether it is on this node and reached by shared memory. This includes this
+    /// rank. Nothing is sent to these ranks here. Empty if all ranks are reached by connections.
     pub(super) intra_node: Vec<bool>,
     /// Whether the rank has left for good.
     pub(super) closing: bool,
@@ -244,7 +244,7 @@ impl<C: Carrier> Core<C> {
         self.abandoned || !self.deaths.is_empty()
     }
 
-    /// Returns whether the time for which the other ranks may continue after a failure is over.
+    /// Returns whether a rank has failed, and the time is over for which other ranks may continue.
     pub(super) fn grace_is_over(&mut self, now: Instant) -> bool {
         let Some(grace) = self.limits.grace.filter(|_| self.has_failures()) else { return false };
         now - *self.failed_at.get_or_insert(now) >= grace

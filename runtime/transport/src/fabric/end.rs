@@ -45,8 +45,8 @@ impl<C: Carrier> FabricEnd<C> {
     /// the job. A rank takes its end of each world once.
     ///
     /// # Errors
-    /// Fails if the job has another size, if this process is another rank, or if it has taken that
-    /// world before.
+    /// Fails if the job has another size, if this process is another rank, or if this process has
+    /// taken its end of that world before.
     pub fn of_job(fabric: &Arc<Fabric<C>>, world: u32, rank: usize, size: usize) -> io::Result<Self> {
         let members: Vec<u32> = (0..size as u32).collect();
         let ranks = fabric.shared().lock().peers.len();
@@ -161,8 +161,8 @@ impl<C: Carrier> FabricEnd<C> {
         self.lost_of(core, to).map_or(Ok(()), Err)
     }
 
-    /// Returns why `peer` sends nothing more, if that is so. Items that it has sent may not have
-    /// arrived yet.
+    /// Returns why `peer` sends nothing more, or `None` if it may send more. Items that it has sent
+    /// may not have arrived yet.
     fn lost_of(&self, core: &Core<C>, peer: usize) -> Option<Lost> {
         self.own_loss(core).or_else(|| {
             let from = self.of(peer);

@@ -275,7 +275,7 @@ impl OutboundQueue {
     }
 
     /// Writes the frames that may be sent, or all frames if `all`. If frames are left, then reports
-    /// how many bytes this rank wants to send, unless it has already asked for more than was
+    /// how many bytes this rank wants to send, unless this rank has already asked for more than was
     /// granted. If the memory of a written frame is larger than `spare`, that memory replaces
     /// `spare`.
     pub(super) fn send_waiting(

@@ -182,7 +182,7 @@ impl<C: Carrier> Core<C> {
 
     /// Ends the world. If the launcher reports the cause to all ranks, a rank without a connection
     /// is notified only when it connects. If it were notified at once, a death would make each of
-    /// many ranks connect to every other one.
+    /// many ranks connect to every other rank.
     pub(super) fn end(&mut self, number: u64, cause: Cause) {
         let channel = self.channel(number);
         if channel.ended.is_some() {

@@ -3,15 +3,15 @@
 //!
 //! The rank itself takes in what arrives whenever it polls, and waits for arrivals. Now and then
 //! the thread checks whether the rank has polled since the last check, or is in a step of a wait
-//! and will poll after it. If either is true, the rank takes care of arrivals. Otherwise the thread
-//! waits for arrivals as well, until the rank polls again. So a message wakes only one thread: the
-//! one that handles it. Heartbeats, time limits and pending releases are due by time, and are
-//! always the thread's work.
+//! and will poll after that step. If either is true, the rank takes care of arrivals. Otherwise the
+//! thread waits for arrivals as well, until the rank polls again. So a message wakes only one
+//! thread: the one that handles it. Heartbeats, time limits and pending releases are due by time,
+//! and are always the thread's work.
 //!
 //! A rank that waits and shares its core with many others runs again only after all of these
-//! others. The thread does not read in its place meanwhile, since the thread would have to wait for
-//! the core as well. So a rank declares under the lock that it is about to yield, and the thread
-//! checks more rarely if more ranks share a core. If a connection does not take all that was
+//! others. The thread does not read in the rank's place meanwhile, since the thread would have to
+//! wait for the core as well. So a rank declares under the lock that it is about to yield, and the
+//! thread checks more rarely if more ranks share a core. If a connection does not take all that was
 //! written, the thread wakes and checks often until the connection has taken it.
 //!
 //! If a world has an attendant, the thread also reads at each check while the rank is in a call. A
@@ -201,7 +201,7 @@ impl<C: Carrier> Fabric<C> {
         Ok(())
     }
 
-    /// Returns a handle for a launcher's reports, which works even while the fabric is being
+    /// Returns a handle for a launcher's reports. The handle works even while the fabric is being
     /// dropped.
     pub fn reports(&self) -> Reports<C> {
         Reports(Arc::clone(&self.shared))
@@ -288,8 +288,9 @@ impl<C: Carrier> Fabric<C> {
     }
 
     /// Ends this rank's worlds and the fabric, because the process exits while the rank is in a
-    /// world. The other members receive `what` as the reason. Waits as the drop of a fabric does.
-    /// Does nothing if the process exits inside a call of the carrier, which holds the lock.
+    /// world. The other members receive `what` as the reason. Waits in the same way as dropping the
+    /// fabric. Does nothing if the process exits inside a call of the carrier, which holds the
+    /// lock.
     pub fn abandon(&self, what: &str) {
         let begun = Instant::now();
         let mut core = loop {
@@ -315,7 +316,7 @@ impl<C: Carrier> Fabric<C> {
             return;
         }
         if server.thread().id() == std::thread::current().id() {
-            return; // a call of the carrier has exited
+            return; // a call of the carrier on this thread has exited the process
         }
         let _ = server.join();
         let mut core = self.shared.lock();

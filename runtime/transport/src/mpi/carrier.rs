@@ -391,8 +391,8 @@ impl Carrier for OverMpi {
         if core.carrier.ended {
             return;
         }
-        // First take in what was left, so that a payload that arrives below may get a receive
-        // buffer before it is taken in.
+        // Messages that were left before are taken in first, so that a payload that arrives below
+        // may get a receive buffer before it is taken in.
         for rank in 0..core.peers.len() {
             if core.peers[rank].link.as_ref().is_some_and(|link| link.has_more()) {
                 core.read_from(rank);

@@ -211,7 +211,7 @@ impl<H: Handle> Binding<H> {
     /// Returns the value that a function has written through its argument.
     ///
     /// # Errors
-    /// Fails if the function fails, for the reason that MPI gives.
+    /// Fails if the function fails, with the reason that MPI gives.
     fn filled<T>(&self, mut value: T, call: impl FnOnce(&mut T) -> c_int) -> Result<T, String> {
         match call(&mut value) {
             0 => Ok(value),

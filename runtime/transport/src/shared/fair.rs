@@ -2,11 +2,11 @@
 //! and shared holders hold it together.
 //!
 //! One word counts the turns that were handed out, the turns that have *entered*, and the turns
-//! that are *over*. A shared turn counts as entered at once, so that the next turn can follow it.
-//! An exclusive turn counts as entered only when it is over. A shared turn enters when all turns
-//! before it have entered, and an exclusive turn enters when all turns before it are over. So no
-//! turn overtakes another. While a rank waits for the lock, every rank that came later stays behind
-//! it, and every rank that came before holds the lock once.
+//! that are *over*. A shared turn counts as entered as soon as it holds the lock, so that the next
+//! turn can follow it. An exclusive turn counts as entered only when it is over. A shared turn
+//! enters when all turns before it have entered, and an exclusive turn enters when all turns before
+//! it are over. So no turn overtakes another. While a rank waits for the lock, every rank that came
+//! later stays behind it, and every rank that came before holds the lock once.
 //!
 //! Every change of the word is one compare-and-swap, so a rank that dies leaves no change half
 //! done. A turn is never given back: a rank that takes a turn enters and leaves, or the lock is

@@ -178,8 +178,8 @@ impl FailedRanks {
         Self { of: members.iter().map(|&member| self.of[member as usize]).collect(), ..self.clone() }
     }
 
-    /// Records why `rank`, the caller, is about to end by itself and in no world. It left its last
-    /// world with this error.
+    /// Records why `rank`, the caller, is about to end by itself, outside of all worlds. It left
+    /// its last world with this error.
     pub(crate) fn record_exit(&self, rank: usize, why: &str) {
         let reason = format!("it ended without having been in this world: {why}");
         self.exit_reasons[self.of[rank] as usize]

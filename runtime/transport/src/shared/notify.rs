@@ -77,7 +77,8 @@ pub(crate) struct NotificationBoard<const SETS: usize = 2> {
     unread: usize,
     origins: Vec<Origin>,
     drafts: Vec<Notification>,
-    /// The cells of this rank, `[set][target]`, once it has published something for one target.
+    /// The cells of this rank, `[set][target]`, once it has published a notification for a single
+    /// target.
     row: Option<SharedSlice<Cell>>,
     tables: NotificationTables,
 }
@@ -373,7 +374,8 @@ mod tests {
     use super::*;
     use crate::shared::slice::Heap;
 
-    /// Each rank notifies some others of something, and all others of whether the exchange is odd.
+    /// Each rank sends a count to some other ranks, and sends to all other ranks whether the
+    /// exchange is odd.
     #[test]
     fn each_rank_reads_what_was_said_to_it_or_to_all() {
         for size in [1, FEW, FEW + 1, 130, 300] {

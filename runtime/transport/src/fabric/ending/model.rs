@@ -22,7 +22,7 @@ enum Item {
     Farewell,
 }
 
-/// The connection as one rank has it.
+/// The connection as one rank sees it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Side {
     None,
@@ -43,8 +43,8 @@ struct Rank {
     /// Its process has ended, so nobody listens.
     ended: bool,
     side: Side,
-    /// The items that are written but not at the socket yet, and the number of these items that
-    /// need no connection of their own.
+    /// The items that are written but not passed to the socket yet, and the number of these items
+    /// that need no connection of their own.
     out: Vec<Item>,
     deferred: usize,
     /// The number of items of `out` that are still sent on this connection, once this rank has
@@ -291,7 +291,7 @@ fn end(state: &mut State, me: usize, ends: bool, rules: Rules) {
     }
 }
 
-/// Returns the states that one step leads to, with the steps.
+/// Returns each state to which one step leads, together with a description of that step.
 fn steps(state: &State, rules: Rules) -> Vec<(String, State)> {
     let mut all = Vec::new();
     for me in 0..2 {
