@@ -196,7 +196,7 @@ pub(super) fn read_all_landing(
     if lands { Err(lost) } else { Ok(()) }
 }
 
-/// Returns the first rank, from `first` on, from which elements of a taken message are still to
+/// Returns the lowest rank, not below `first`, from which elements of a taken message have yet to
 /// arrive.
 pub(super) fn lands_from(messages: &Messages, first: usize) -> Option<usize> {
     messages.landing.range((first, 0)..).next().map(|((from, _), _)| *from)
@@ -213,7 +213,7 @@ fn arrived(
     let header = frame.header;
     match header.kind {
         kind::MESSAGE => {
-            // SAFETY: a frame is readable until it is released, which is later.
+            // SAFETY: the frame is readable, since it is released only after this function returns.
             let payload = unsafe { frame.bytes() };
             let message = Envelope::of(&header, payload);
             let (envelope, near) = message.ok_or("it sent a message that no rank sends")?;
@@ -288,7 +288,7 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
         endpoint.cancel(from, Port::ELEMENTS);
     }
     let at = extra as usize;
-    // SAFETY: a frame is readable until it is released, which is later.
+    // SAFETY: the frame is readable, since it is released only after this function returns.
     let bytes = unsafe { frame.bytes() };
     if let Some(receive) = messages.landing.get(&(from, number)).cloned() {
         let envelope = {

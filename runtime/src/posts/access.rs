@@ -19,7 +19,7 @@ use fencepost_transport::{
 use smallvec::SmallVec;
 
 impl Opened {
-    /// Returns the operations that are collected for `target`, if that is one of the targets.
+    /// Returns the operations that are collected for `target`, if `target` is one of the targets.
     #[inline]
     pub(crate) fn batch(&mut self, target: usize) -> Option<&mut Collected> {
         let at = match &self.batches[..] {
@@ -115,8 +115,8 @@ fn close(window: &WindowCore, exchange: &mut Exchange, ended: u64) {
     window.posts.accesses.set(exchange.open.len());
 }
 
-/// Does the same as [`carry_out`] for an access to one other rank that has no gets, fits into the
-/// lines of the pair, and waits for nothing.
+/// Does the same as [`carry_out`], for an access whose only target is another rank. The access must
+/// have no gets, fit into the lines of the pair, and wait for nothing.
 ///
 /// For any other access, returns `None` without any effect.
 #[inline(always)]
@@ -353,7 +353,8 @@ fn send_batch(
     let described = of_batch(batch, &mut to.told, named, scratch);
     let frame = described.map_err(|error| no_room(world.rank, &error))?;
     if target == world.rank {
-        // SAFETY: the payload is in the batch or in the scratch, and nothing writes it here.
+        // SAFETY: the payload is in the batch or in `scratch`, and no code writes it during this
+        // call.
         keep_own(exchange, target, frame.header, unsafe { frame.bytes() })?;
         return Ok(None);
     }

@@ -307,7 +307,7 @@ fn first(
 
 /// The form in which the access of another rank has come.
 enum Arrived {
-    /// Written in the lines of the pair: the access's word and its records.
+    /// The access is in the lines of the pair. Contains the word and the records of the access.
     Short((u64, *const Record)),
     Frame(Frame),
 }

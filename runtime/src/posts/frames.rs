@@ -64,8 +64,8 @@ pub(super) fn short(batch: &Collected, told: &Told) -> Option<u64> {
     Some((records as u64) << (32 + CLASS) | place(file, line))
 }
 
-/// Builds the equivalent frame of an access that has come in the lines of a pair, from its word and
-/// its records.
+/// Builds a frame for an access that has come in the lines of a pair, from the word and the records
+/// of the access.
 #[inline]
 pub(super) fn frame_of(number: u64, (word, records): (u64, *const Record)) -> Frame {
     let count = (word >> (32 + CLASS)) as usize;

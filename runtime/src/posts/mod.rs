@@ -22,7 +22,7 @@
 //!
 //! The protocol:
 //!
-//! - M is the content of the window when it is posted. M is not copied. No rank writes M before
+//! - M is the content of the window when it is posted. M stays in place. No rank writes M before
 //!   `wait`, which applies the puts and accumulates that the sources have sent. An origin with gets
 //!   first waits for the post, then reads M, and then sends its access. So once the frames of all
 //!   sources have come, no source reads M any more, and no other wait is needed. If the origin does
@@ -68,8 +68,8 @@ use fencepost_transport::{
 };
 
 impl WindowCore {
-    /// Checks that the window may be posted or accessed: nothing is collected on it for a fence,
-    /// and no calls are compared with a plan.
+    /// Checks that the window may be posted or accessed: no operation on it waits for a fence, and
+    /// calls on it are not compared with a plan.
     #[inline(always)]
     fn is_free(&self, what: &str, site: Site) -> Result<()> {
         self.world.alive()?;
@@ -145,8 +145,8 @@ fn send(
         Some(kept)
     };
     let payload = kept.as_ref().map_or(bytes.as_ptr(), |kept| kept.base().cast_const());
-    // SAFETY: memory that is reached and not copied does not change until the frame is released.
-    // `keep` below ensures that.
+    // SAFETY: if rank `to` reads the payload in place, the payload does not change until the frame
+    // is released. `keep` below ensures that.
     let posted = unsafe { endpoint.post_copy(to, port, Frame { header, payload, len: bytes.len() }) };
     match posted {
         Ok(()) => {
@@ -162,7 +162,7 @@ fn send(
 }
 
 /// Takes in the posts of `rank` that have come in frames, if this rank has started an access to
-/// `rank` whose post it has not taken in yet.
+/// `rank` and has not yet taken in the post of that access.
 ///
 /// For example, a post comes in a frame if it exposes only a part of a window, or exposes the
 /// window to gets only. It is not an error here if `rank` has left, since this function does not

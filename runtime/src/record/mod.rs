@@ -136,7 +136,7 @@ impl<'r> Recording<'r> {
 
     /// Ends the recording: each other rank sends its part of the profile to rank 0, which waits for
     /// the parts of all ranks. This rank sends its part, and waits for others, only if its program
-    /// `succeeded`. Returns the records to write once this rank has left the world.
+    /// `succeeded`. Returns the records that must be written after this rank has left the world.
     pub(crate) fn end(self, world: &World, succeeded: bool) -> Recorded {
         let core = world.core();
         let ended = clock::both();

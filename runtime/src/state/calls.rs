@@ -1,4 +1,4 @@
-//! [`Calls`]: which collective call of its world a rank is in.
+//! [`Calls`]: the count of a rank's collective calls in a world.
 //!
 //! Ranks meet in exchanges of notifications: the n-th exchange of one rank is the n-th of every
 //! other. Suppose a rank left a call without its exchange. From then on its exchanges would meet

@@ -21,8 +21,8 @@ impl WindowCore {
             self.begins(site);
         }
         self.reopen();
-        // Readers of this set finished before they sent the notifications of the fence that has
-        // just ended.
+        // The ranks that read the other set finished before they sent the notifications of the
+        // fence that has just ended.
         self.fill(self.filling.set.get() ^ usize::from(!without(Wait::Reuse)));
         if self.peers.far {
             self.fence.remembered.borrow_mut().settled();

@@ -53,7 +53,7 @@ pub(crate) struct Life {
     /// All worlds that this rank has split off in this `run`, without the world of the `run`
     /// itself.
     pub(crate) parts: RefCell<Rc<Parts>>,
-    /// The work that was begun and is not finished yet, in the order of its beginnings.
+    /// The work that was begun and is not finished yet, in the order in which it was begun.
     opened: RefCell<Vec<Rc<dyn Opened>>>,
     /// Whether this rank has declared that it accesses memory of other ranks.
     touching: Cell<bool>,

@@ -1,4 +1,4 @@
-//! Compares the calls of a superstep with its pattern, which is a claim about them.
+//! Compares the calls of a superstep with its pattern, which is a claim about these calls.
 
 use crate::collect::outbox::{DATATYPE, DatatypeSource, Head, code_of};
 use crate::kernel::contained::drop_payload;
@@ -97,8 +97,8 @@ impl Supersteps {
     }
 }
 
-/// Evaluates a pattern. The code is the user's, and ranks that wait for this one must be notified
-/// of a failure, so a panic becomes an error.
+/// Evaluates a pattern. The code is the user's, and ranks that wait for this rank must be notified
+/// of a failure. So a panic becomes an error.
 ///
 /// # Errors
 /// The errors of the pattern; `PLAN` if it panics.
@@ -132,7 +132,8 @@ fn differs_from(
     let target = |operation: &Operation| operation.target?.from(Rank(world.rank as u32), world.size as u32);
     let set = window.filling.set.get();
     for rank in 0..world.size {
-        // SAFETY: only its owner touches the set being filled, and nothing is collected meanwhile.
+        // SAFETY: only this rank touches the set that it is filling, and it collects nothing
+        // meanwhile.
         let outbox = unsafe { &*window.region.outbox(set, rank) };
         let made = outbox.records.iter().map(|record| {
             let head = Head(record.head);

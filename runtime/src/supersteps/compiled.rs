@@ -283,7 +283,8 @@ impl Compiled {
         self.placement
     }
 
-    /// Returns what the plan was made for: machine, options, recipe, and the recipe's values.
+    /// Returns the machine, the options, the recipe, and the recipe's values for which the plan was
+    /// made.
     #[doc(hidden)]
     pub fn made_for(&self) -> &MadeFor {
         &self.made_for

@@ -41,7 +41,7 @@ impl Matched {
         self.epochs.iter().map(|(ready, _)| ready)
     }
 
-    /// Returns how the plans synchronise, which is the same for all plans of one superstep.
+    /// Returns how the plans synchronise. All plans of one superstep synchronise in the same way.
     pub(crate) fn sync(&self) -> Sync {
         self.epochs.first().map_or(Sync::Fence, |(ready, _)| ready.sync)
     }
@@ -96,7 +96,8 @@ impl Plans for Matched {
         Ok(())
     }
 
-    /// Fences an epoch. If all its calls were made, its plan is run or left to be begun.
+    /// Fences an epoch. If all calls of the epoch were made, its plan is run, or left to be begun
+    /// later.
     fn fence(&self, world: &WorldCore, fenced: &[&WindowCore], entered: &Held, call: &Call) -> Result<()> {
         let Some((ready, planned)) = self.epochs.get(self.next.get()) else {
             let message =

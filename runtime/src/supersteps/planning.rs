@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// The maximum size of descriptions, in bytes, for which every rank plans for itself.
 const FEW: u64 = 64 << 10;
 
-/// A rank's own part of the schedule of each epoch, to be agreed on.
+/// A rank's part of the schedule of each epoch, before all ranks agree on the schedules.
 pub(super) type Planned = Vec<Result<Verified<Share>>>;
 
 /// Exchanges the calls of all ranks, and returns this rank's share of the schedule of each epoch.

@@ -310,8 +310,8 @@ fn replay_all<'r>(
     Ok(found)
 }
 
-/// Returns the line of a call in a schedule whose elements are not in a window of its rank, if
-/// there is such a call.
+/// Returns the line of a call whose elements are not in a window of its rank, if the schedule has
+/// such a call.
 fn unplanned(schedule: &Share) -> Option<String> {
     let mut operations = schedule.classes.values().flat_map(|program| program.pattern.operations.values());
     let buffer = operations.find(|operation| operation.local == Local::Buffer);
@@ -403,7 +403,7 @@ fn without_conflicts(prepared: Prepared, call: &Call) -> Result<Prepared> {
 /// supplies them.
 ///
 /// # Errors
-/// `PLAN` if they do not fit this world, or if ranks supply different ones.
+/// `PLAN` if the schedules do not fit this world, or if ranks supply different schedules.
 #[track_caller]
 pub fn adopt(
     superstep: &'static Superstep,

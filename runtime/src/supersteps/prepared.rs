@@ -279,8 +279,7 @@ impl Ready {
         self.executable.borrow().as_ref().map(|executable| f(executable.share()))
     }
 
-    /// Replaces the programs by those of another schedule for the same calls, which nobody has
-    /// verified.
+    /// Replaces the programs by the programs of another, unverified schedule for the same calls.
     #[cfg(test)]
     pub(crate) fn damage(&self, schedule: &Schedule) -> Result<()> {
         self.executable

@@ -97,7 +97,7 @@ impl<'a> List<'a> {
         Some(Wide { remote, expected, operands })
     }
 
-    /// Returns the regions of the operations on one element, one bit each.
+    /// Returns the regions that operations on single elements touch, one bit each.
     pub(crate) fn narrow_regions(&self, layout: &Layout) -> u32 {
         let region = |record: &Record| match Code::of_head(record.head).is_wide() {
             true => 0,
@@ -220,7 +220,7 @@ unsafe fn narrow<V: Values, H: How>(part: &Part, action: Action, records: &[Reco
         part.base.wrapping_add(at * size_of::<V>())
     };
     let mut keep = |bits: u64| found.extend_from_slice(&bits.to_ne_bytes()[..size_of::<V>()]);
-    // SAFETY: each record is about an element of the part, since the list fits.
+    // SAFETY: each record names an element of the part, since the list fits.
     unsafe {
         match action {
             Action::Put | Action::Accumulate(Op::Replace) => {

@@ -52,7 +52,7 @@ pub(crate) struct Layout {
     regions: usize,
     /// The number of words of a lock.
     lock_words: usize,
-    /// Whether elements are atomic, so that there are no second locks.
+    /// Whether elements are atomic. If they are, there are no second locks.
     pub(crate) is_atomic: bool,
     /// Whether only one rank accesses the part. In that case there are no locks.
     pub(crate) is_sole: bool,

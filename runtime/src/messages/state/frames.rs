@@ -39,7 +39,7 @@ pub(crate) struct Envelope {
     pub(crate) is_apart: bool,
 }
 
-/// Elements in memory of their sender that the receiver reaches.
+/// Elements in memory of the sender. The receiver reaches this memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Near {
     pub(crate) first: *const u8,

@@ -2,9 +2,9 @@
 //!
 //! The first receive that matches a message takes it. The first few receives are in one list, which
 //! is searched. The other receives are in lists by the rank and the tag that they name. Only four
-//! of these lists can match a message: those of its rank or any rank, with its tag or any tag. The
-//! earliest of the first receives of these four lists takes the message. So the cost of a message
-//! does not grow with the number of receives.
+//! of these lists can contain receives that match a message: those for its rank or any rank,
+//! combined with its tag or any tag. The earliest of the first receives of these four lists takes
+//! the message. So the cost of a message does not grow with the number of receives.
 
 use crate::messages::state::receive::Receive;
 use std::collections::{BTreeSet, HashMap, VecDeque};

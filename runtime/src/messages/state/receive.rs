@@ -382,7 +382,7 @@ impl Landing {
     /// already their destination.
     ///
     /// # Safety
-    /// As for [`whole`](Self::whole), if `from` is not their destination.
+    /// As for [`whole`](Self::whole), if `from` is not the destination of the elements.
     pub(crate) unsafe fn arrived(&self, from: *const u8) {
         if !matches!(self.area, Area::Run(to) if std::ptr::eq(to, from)) {
             // SAFETY: the caller guarantees it.

@@ -17,7 +17,7 @@ pub(crate) type Batch = Box<Collected>;
 /// The operations that an access has collected for one target.
 pub(crate) struct Collected {
     pub(crate) target: usize,
-    /// The number of this access among those of this rank to the target, from 0.
+    /// The number of this access among the accesses of this rank to the target, counted from 0.
     pub(crate) number: u64,
     /// The puts and accumulates. Each has one record, on an element or a datatype.
     pub(crate) outbox: Outbox,

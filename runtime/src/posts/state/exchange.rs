@@ -40,7 +40,7 @@ pub(crate) struct Exchange {
 
 /// An access that is open, with its collected operations by target.
 pub(crate) struct Opened {
-    /// The number of the access, among those of this rank to the window.
+    /// The number of the access among the accesses of this rank to the window.
     pub(crate) number: u64,
     pub(crate) site: Site,
     /// The batches, by ascending target.

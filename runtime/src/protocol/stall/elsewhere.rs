@@ -1,5 +1,5 @@
-//! [`elsewhere`]: describes the call of another rank that is not in the call of this rank, for the
-//! error message.
+//! [`elsewhere`]: describes the call of another rank, for the error message if the two ranks are in
+//! different calls.
 
 use crate::state::call::Call;
 use crate::state::window_core::WindowCore;

@@ -20,7 +20,7 @@ pub(crate) const LEAVING: &str = "notes that it has finished with this rank's wi
 /// [`Stall::what`] of a wait for [`Awaited::Lock`].
 const TURNS: &str = "turns at a lock";
 
-/// The kind of a wait, and the number of notifications, frames or others that it expects.
+/// The kind of a wait.
 #[derive(Clone, Copy)]
 pub(crate) enum Awaited<'a> {
     /// The notifications of all other ranks.
@@ -37,7 +37,7 @@ pub(crate) enum Awaited<'a> {
     Led,
     /// Frames of a program. The function returns the number that has come, and the number expected.
     Frames(&'a dyn Fn() -> (usize, usize)),
-    /// Answers of one rank's attendant, which do not depend on what the rank itself waits for.
+    /// Answers of one rank's attendant. The attendant answers even while the rank itself waits.
     Answers,
     /// The end of all accesses to this rank's windows, when the world has ended.
     Leaving,
@@ -48,7 +48,7 @@ pub(crate) enum Awaited<'a> {
 /// The queue in which this rank waits for a lock.
 pub(crate) trait LockQueue {
     /// Returns the rank that holds the lock that this rank waits for. Returns `None` if no rank is
-    /// known to hold it, or if the lock is only ever held for a moment.
+    /// known to hold it, or if the lock is always held for a moment only.
     fn holder(&self) -> Option<usize>;
 
     /// Describes a rank that holds the lock: the line at which it took the lock, and the ranks that
@@ -346,8 +346,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Ends the world if the wait is for an exchange of all ranks and a rank has left before it
-    /// came to the exchange.
+    /// Ends the world if the wait is for an exchange of all ranks and another rank has left before
+    /// that rank came to the exchange.
     ///
     /// No rank can then complete the exchange, even if this rank waits for a rank that has not
     /// left. Called after [`woke`](Self::woke).

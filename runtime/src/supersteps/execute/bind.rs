@@ -68,9 +68,10 @@ pub(crate) struct Executable {
     digest: Digest,
     /// The digest's word under the world's key.
     pub(super) keyed: u64,
-    /// For each operation, where its own elements begin in `locals`.
+    /// For each operation, the index in `locals` at which its elements begin.
     pub(super) starts: Vec<usize>,
-    /// The buffers of operations: slices that were passed in, and elements that gets fetched.
+    /// The buffers of operations. They contain copies of slices that were passed in, and elements
+    /// that were fetched by gets.
     pub(super) locals: Vec<u8>,
 }
 
@@ -89,7 +90,7 @@ pub(super) struct Progress {
 /// A send buffer, with its copies one after another.
 ///
 /// If frames are copied when they are posted, one copy of the buffer is enough. The schedule's
-/// waits for the reader then only bound the [`lead`] of the sender (W5), as if the buffer had that
+/// waits for the reader then only limit the [`lead`] of the sender (W5), as if the buffer had that
 /// number of copies.
 pub(super) struct Bound {
     pub(super) peer: usize,

@@ -30,8 +30,9 @@
 //!   has no frames to leave.
 //!
 //! Runs that were begun make progress while the rank waits in any call of the world
-//! ([`Opened`](crate::state::life::Opened)): in the order of their programs, without waiting. So
-//! two ranks may finish two runs in opposite orders, even if each has sends and dones left in both.
+//! ([`Opened`](crate::state::life::Opened)): each in the order of its program, without waiting. So
+//! two ranks may finish two runs in opposite orders, even if each rank has sends and dones left in
+//! both runs.
 //!
 //! # Payloads that stay where they are
 //!

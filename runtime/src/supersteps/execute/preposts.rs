@@ -4,8 +4,8 @@
 //! Offering a place pays if the payload is one long run of this rank's window. A payload may arrive
 //! while this rank still sends, so the place is offered as early as possible. The offer comes after
 //! the last step that reads or writes the place before the frame is unpacked (W2), so no rank can
-//! notice it. A program that exposes its windows offers no place, because the frames that it awaits
-//! may report that other ranks are done with the windows.
+//! notice that the payload arrives early. A program that exposes its windows offers no place,
+//! because the frames that it awaits may report that other ranks are done with the windows.
 
 use crate::supersteps::execute::step::{Step, Where};
 use fencepost_planner::ir::schedule::Frame;

@@ -127,8 +127,8 @@ impl Executable {
             // SAFETY: the place has the number of bytes of the frame, as for unpacking. This
             // program does not touch them before it unpacks this frame. No other rank touches them,
             // since the program exposes nothing. While a run is begun, other code of this rank gets
-            // no elements that its program writes. The bytes exist until the offer is withdrawn,
-            // which happens before the windows of this run are dropped.
+            // no elements that the program of the run writes. The bytes exist until the offer is
+            // withdrawn, which happens before the windows of this run are dropped.
             unsafe {
                 let to = run.windows[*window].region.base().add(bytes.start);
                 let to = std::ptr::slice_from_raw_parts_mut(to, bytes.len());
@@ -167,8 +167,8 @@ impl Executable {
     /// A payload that is not copied by its post stays unchanged until `released` counts this frame.
     /// The verifier has shown (W4) that a `Reclaim`, or a frame that the peer sent after releasing,
     /// comes before the buffer is packed again. If the executable is dropped earlier, the endpoint
-    /// keeps the memory until then. A payload that `stays` is not packed again in this run. At its
-    /// end the run takes the payload's memory back from the endpoint.
+    /// keeps the memory until then. A payload that `stays` is not packed again in this run. At the
+    /// end of the run, the payload's memory is taken back from the endpoint.
     #[inline(always)]
     fn send<const APART: bool>(
         &mut self,
@@ -488,7 +488,7 @@ unsafe fn unpack(
                 Some(op) => unsafe { kernel::combine(op, element, base, datatype, from) },
             }
         }
-        // SAFETY: the part is in `locals`: its length was laid out for the operation.
+        // SAFETY: the part is in `locals`, which has room for the elements of the operation.
         Where::Local { start, bytes } => unsafe {
             std::ptr::copy(from, locals[*start..*start + *bytes].as_mut_ptr(), *bytes)
         },
