@@ -383,7 +383,8 @@ fn names(bytes: &mut Vec<u8>, files: impl IntoIterator<Item = &'static str>) {
     bytes.put_all(&lens);
 }
 
-/// Removes the names of files from the end of a payload, and appends them to `told`.
+/// Removes the names of files from the end of a payload, and appends them to the names that were
+/// announced before.
 fn take_names(bytes: &mut Reader<'_>, told: &mut Vec<String>) -> Option<()> {
     let count: u32 = bytes.take_last()?;
     let lens = (0..count).map(|_| bytes.take_last::<u32>()).collect::<Option<Vec<_>>>()?;
