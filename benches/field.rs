@@ -2,8 +2,8 @@
 //! length that is written and read in order?
 //!
 //! The field has 1 GiB and four ranks. The limits write and read a file of that length, 4 MiB at a
-//! time: by one thread, or by four with a quarter each. All writers wait until the bytes are on the
-//! disk. All readers find the file in the page cache.
+//! time. Either one thread does this, or four threads do a quarter each. All writers wait until the
+//! bytes are on the disk. All readers find the file in the page cache.
 
 use fencepost::grid::Block;
 use fencepost::prelude::*;

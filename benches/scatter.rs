@@ -46,7 +46,7 @@ fn sums(draws: &Draws, iterations: u64) -> Duration {
     )
 }
 
-/// Puts to one window and sums to another, alternately.
+/// Puts to one window and accumulates sums in another window, alternately.
 fn mixed(draws: &Draws, iterations: u64) -> Duration {
     let make = |world: &fencepost::World| Ok((world.window::<u64>(TABLE)?, world.window::<f64>(TABLE)?));
     ours::team(2, iterations, make, |world, (u, v), k| {

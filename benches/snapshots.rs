@@ -41,7 +41,7 @@ fn measured(size: usize, program: impl Fn(&World) -> Result<Vec<f64>> + Sync) ->
     values.swap_remove(0)
 }
 
-/// Returns how long an offer takes that is not due, in nanoseconds.
+/// Returns the time of an offer that is not due, in nanoseconds.
 fn not_due(folder: &Path) -> f64 {
     let offers = if short() { 10_000 } else { 5_000_000 };
     let times = measured(2, |world| {
@@ -62,7 +62,7 @@ fn not_due(folder: &Path) -> f64 {
     times[0]
 }
 
-/// Returns how long an offer takes that is due and skipped, and how long a reduction, in
+/// Returns the time of an offer that is due and skipped, and the time of a reduction, in
 /// nanoseconds. Offers and reductions are timed in turn.
 fn skipped(folder: &Path) -> [f64; 2] {
     let cells = if short() { 1 << 16 } else { 1 << 24 };

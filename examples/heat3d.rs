@@ -66,8 +66,8 @@ fn relax(row: &Row<3>, u: &[f64], v: &mut [f64]) {
     }
 }
 
-/// Computes one step of plane `i` of a whole cube with `n` cells on each side. This is the serial
-/// program.
+/// Computes one step of plane `i` of a whole cube with `n` cells on each side. The serial program
+/// consists of such steps.
 #[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2"))]
 fn flow(n: usize, i: usize, u: &[f64], v: &mut [f64]) {
     let inside = n - 2;

@@ -43,7 +43,7 @@ fn draw(update: u64, buckets: usize) -> (usize, u64) {
     ((bits % buckets as u64) as usize, bits >> 7)
 }
 
-/// Divides the numbers from 0 to `things` into `parts` parts, and returns part number `part`.
+/// Divides the range `0..things` into `parts` parts, and returns part number `part`.
 fn share(things: u64, part: usize, parts: usize) -> Range<u64> {
     let cut = |part: usize| (u128::from(things) * part as u128 / parts as u128) as u64;
     cut(part)..cut(part + 1)

@@ -166,8 +166,8 @@ fn lines(elements: impl IntoIterator<Item = usize>) -> Vec<usize> {
     elements
 }
 
-/// Measures the time of an epoch. Before that, a quarter of the number of epochs run to warm up.
-/// Each epoch gives the elements `sent` new values, and reads the elements `came`.
+/// Measures the time of an epoch. Before that, a quarter as many epochs run to warm up. Each epoch
+/// gives the elements `sent` new values, and reads the elements `came`.
 fn time(
     world: &World,
     epochs: u32,

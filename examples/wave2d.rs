@@ -88,8 +88,8 @@ fn ripple(row: &Row<2>, u: &[f64], v: &mut [f64]) {
     }
 }
 
-/// Computes one step over a whole pond of `n` by `n` cells with a rim of one cell. This is the
-/// serial program.
+/// Computes one step over a whole pond of `n` by `n` cells with a rim of one cell. The serial
+/// program consists of such steps.
 fn serial(n: usize, u: &mut [f64], v: &mut [f64]) {
     let wide = n + 2;
     for row in 1..=n {

@@ -76,7 +76,8 @@ pub fn file(text: &str) -> Result<Vec<Named>, String> {
 /// many ranks as the hosts can take.
 ///
 /// If no host has a number of its own, the hosts share the ranks evenly. If a remainder is left,
-/// the first hosts get one more rank each. Otherwise a host without a number takes one rank.
+/// the first hosts get one more rank each. If some hosts have a number of their own, each host
+/// without a number takes one rank.
 pub fn share(hosts: &[Named], ranks: Option<u32>) -> Result<Vec<u32>, String> {
     if let (Some(ranks), true) = (ranks, hosts.iter().all(|host| host.ranks.is_none())) {
         let (each, more) = (ranks / hosts.len() as u32, ranks % hosts.len() as u32);

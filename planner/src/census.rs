@@ -21,17 +21,17 @@
 //! Each rank from m on sends its counts to one of the ranks below m before the rounds, and receives
 //! its own count from that rank after the rounds. A message has a count for each rank of the part
 //! that it covers, so its length does not depend on the number of notes. Items for all ranks follow
-//! the counts, once to each rank. After the last round each rank has information from every rank,
-//! as above.
+//! the counts. Each of them is sent once to each rank. After the last round each rank has
+//! information from every rank, as above.
 //!
 //! *Groups first*: if some ranks share memory, but not all of them, the rounds above take place
 //! between hosts. The first rank of each host is its leader. The other ranks of the host send the
 //! leader their items. Then the leaders exchange messages as the ranks do above, and each leader
 //! sends the result to the other ranks of its host. Items between ranks of one host do not leave
 //! the host. If no ranks share memory, but some share a machine, the ranks of a machine are cut
-//! into groups of at most eight, which do the same. If ranks also share cores, each wake-up of a
-//! rank takes time from all of these ranks. Then p ranks in groups of r are woken 2 (p - p / r) + p
-//! / r log2 (p / r) times instead of p log2 p times.
+//! into groups of at most eight, and the groups act like hosts. If ranks also share cores, each
+//! wake-up of a rank takes time from all of these ranks. Then p ranks in groups of r are woken 2 (p
+//! - p / r) + p / r log2 (p / r) times instead of p log2 p times.
 //!
 //! **Cost** in rounds, messages and bytes for each of p ranks, in h groups of at most r ranks:
 //!

@@ -28,33 +28,34 @@ impl Face {
         Self { outer, inner, outer_stride, inner_stride, from, halo, len }
     }
 
-    /// Returns the rows between the halves of an `n` by `n` grid, with one halo cell around each
-    /// half.
+    /// Returns the face between the upper and the lower half of an `n` by `n` grid: a row. One halo
+    /// cell surrounds each half.
     pub fn row(n: usize) -> Self {
         let width = n + 2;
         Self::new([1, n, 0, 1], 1, n / 2, width, (n / 2 + 2) * width)
     }
 
-    /// Returns the columns between the halves of an `n` by `n` grid.
+    /// Returns the face between the left and the right half of an `n` by `n` grid: a column.
     pub fn column(n: usize) -> Self {
         let width = n / 2 + 2;
         Self::new([1, n, 0, width], width, n / 2, 1, (n + 2) * width)
     }
 
-    /// Returns the planes of the last axis between the halves of an `n` by `n` by `n` grid.
+    /// Returns the face between the halves of an `n` by `n` by `n` grid along the last axis: a
+    /// plane.
     pub fn plane(n: usize) -> Self {
         let width = n / 2 + 2;
         let plane = (n + 2) * width;
         Self::new([n, n, plane, width], plane + width, n / 2, 1, (n + 2) * plane)
     }
 
-    /// Returns the first half of a block of `2 * n`, which goes to the second half of the other
-    /// block.
+    /// Returns the face of blocks of `2 * n` elements: the first half of each block goes to the
+    /// second half of the other block.
     pub fn section(n: usize) -> Self {
         Self { outer: 1, inner: n, outer_stride: 0, inner_stride: 1, from: [0, 0], halo: [n, n], len: 2 * n }
     }
 
-    /// Returns the number of elements that go each way.
+    /// Returns the number of elements that each thread sends.
     pub fn elements(&self) -> usize {
         self.outer * self.inner
     }

@@ -95,8 +95,8 @@ impl Square {
     /// Runs `steps` steps on threads that have blocks of their own. Before each group of steps, a
     /// thread copies rows of its neighbours.
     ///
-    /// The steps of a group move over the rows together: row `r` of one step is followed by row `r
-    /// - 1` of the next step. `steps` is a multiple of the number of steps of a group.
+    /// The steps of a group move over the rows together: after row `r` of one step comes row
+    /// `r - 1` of the next step. `steps` is a multiple of the number of steps of a group.
     pub fn tile(&self, steps: u64) -> Duration {
         let groups = steps / self.group as u64;
         team(self.threads, groups, |beat, groups| {

@@ -28,7 +28,7 @@ pub fn options<'a>(transport: &'a str, ranks: &'a str) -> Vec<&'a str> {
 
 static MARK: AtomicU32 = AtomicU32::new(0);
 
-/// A launcher that was started. If it still runs when this is dropped, it is killed.
+/// A launcher that was started. If it still runs when this value is dropped, it is killed.
 pub struct Launched {
     child: Child,
     out: BufReader<ChildStdout>,

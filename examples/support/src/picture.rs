@@ -63,9 +63,9 @@ pub struct Spacing {
 /// heights.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Heights {
-    /// Ground at this height or lower has the first tint.
+    /// Heights up to this one have the first tint.
     pub low: f64,
-    /// Ground at this height or higher has the last tint.
+    /// Heights from this one on have the last tint.
     pub high: f64,
 }
 

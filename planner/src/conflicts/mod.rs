@@ -1,5 +1,5 @@
-//! [`conflicts`]: finds operations that access the same element such that their order matters,
-//! without running anything.
+//! [`conflicts`]: finds operations whose order matters because they access the same element. For
+//! this, nothing is run.
 //!
 //! Such operations have a defined meaning (planner/README.md), but a program seldom intends it. The
 //! search reads patterns only, so it also finds operations that the passes would leave out.

@@ -64,8 +64,8 @@ impl Value for i32 {
     }
 }
 
-/// Returns the initial elements of a rank's window (`turn` 0), or the rank's source in epoch `turn
-/// - 1`.
+/// Returns the initial elements of a rank's window if `turn` is 0, and otherwise the elements of the
+/// rank's source in epoch `turn - 1`.
 pub fn values<T: Value>(number: usize, turn: usize, rank: usize, len: usize) -> Vec<T> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul((number * 4096 + turn * 64 + rank + 1) as u64);
     (0..len).map(|_| T::from_bits(rng_next(&mut state))).collect()
@@ -155,7 +155,8 @@ impl Pattern {
 struct Uses(Vec<Option<Action>>);
 
 impl Uses {
-    /// Adds an action on these elements. Returns false if it conflicts with an earlier one.
+    /// Adds an action on these elements. Returns false if the action conflicts with an earlier
+    /// action.
     fn add(&mut self, action: Action, elements: &Datatype) -> bool {
         let fits = |at: i64| match self.0[at as usize] {
             None => true,
