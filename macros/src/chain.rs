@@ -10,8 +10,7 @@ use syn::{Expr, ExprMethodCall, Local, Pat, UnOp};
 /// The names in the body that denote windows, worlds or arguments.
 #[derive(Debug)]
 pub struct Scope {
-    /// The number of each window that takes part, by its name and by any other name of it (`let w =
-    /// &u`).
+    /// The number of each window that takes part, by its name and by other names (`let w = &u`).
     pub windows: BTreeMap<String, usize>,
     /// The number of windows that take part.
     pub count: usize,
