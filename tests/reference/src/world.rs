@@ -16,7 +16,7 @@ pub struct World {
     pub memory: Vec<Table<WindowId, Vec<u8>>>,
 }
 
-/// Returns the number of the target, if there is a target and an element to touch.
+/// Returns the rank of the target, if there is a target and an element to touch.
 pub(super) fn target(operation: &Operation, rank: usize) -> Option<usize> {
     let target = operation.target?;
     (operation.remote.size() > 0).then(|| (rank as i64 + target.0) as usize)
@@ -32,7 +32,7 @@ pub(super) fn cell(window: &mut [u8], element: usize, kind: ElementType) -> &mut
     &mut window[element * kind.size as usize..][..kind.size as usize]
 }
 
-/// Checks that each window is a whole number of elements.
+/// Checks that each window has a whole number of elements.
 pub(super) fn check_world(world: &World) -> Result<()> {
     for (rank, windows) in world.memory.iter().enumerate() {
         for (window, kind) in world.element.iter() {
@@ -49,7 +49,8 @@ pub(super) fn check_world(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Checks that `operation` of `rank` fits the windows, if its own buffer has `source` bytes.
+/// Checks that `operation` of `rank` fits the windows. `source` is the number of bytes in its own
+/// buffer.
 pub(super) fn check_operation(
     world: &World,
     rank: usize,
