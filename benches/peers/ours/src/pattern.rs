@@ -64,8 +64,8 @@ impl Value for i32 {
     }
 }
 
-/// Returns the initial elements of a rank's window if `turn` is 0, and otherwise the elements of the
-/// rank's source in epoch `turn - 1`.
+/// Returns the initial elements of a rank's window if `turn` is 0. Otherwise, returns the elements
+/// of the rank's source in epoch `turn - 1`.
 pub fn values<T: Value>(number: usize, turn: usize, rank: usize, len: usize) -> Vec<T> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul((number * 4096 + turn * 64 + rank + 1) as u64);
     (0..len).map(|_| T::from_bits(rng_next(&mut state))).collect()
