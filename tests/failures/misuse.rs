@@ -15,8 +15,8 @@ fn worlds(size: usize) -> Vec<Ranks> {
     transports([3, 4]).into_iter().flat_map(each).collect()
 }
 
-/// Returns each transport with one census, or with each census if every case is tried. Each `turn`
-/// has other pairs.
+/// Returns each transport with one census, or with each census if every case is tried. Each value
+/// of `turn` has different pairs.
 fn sampled(size: usize, turn: usize) -> impl Iterator<Item = Ranks> {
     let censuses = Census::ALL.len();
     let is_sampled = move |at: usize| every_case() || at % censuses == (at / censuses + turn) % censuses;
@@ -37,7 +37,7 @@ fn pull(u: &mut Window<u64>, by: usize) -> Result<()> {
     u.get(0..2).from(from, 2)
 }
 
-/// A body whose calls are matched one by one. It may panic on the way.
+/// A body whose calls are matched one by one. It may panic between its calls.
 #[superstep]
 fn matched(u: &mut Window<u64>, v: &mut Window<u64>, values: &[u64], #[uniform] deed: u32) -> Result<()> {
     let to = (u.rank() + 1) % u.size();
@@ -118,7 +118,7 @@ fn any_two_different_calls_are_errors_on_both_and_the_world_goes_on() -> Result<
                         let mine = if world.rank() == 0 { a } else { b };
                         let error = CALLS[mine](world, &mut u).expect_err("the other is elsewhere");
                         assert!(!error.world_ended(), "{a} and {b}: {error}");
-                        // Everything can still be made in the world, and the right elements move.
+                        // The world can still be used, and the right elements arrive.
                         let mut v = world.window::<u64>(1)?;
                         v.put([world.rank() as u64 + 5]).to((world.rank() + 1) % size, 0)?;
                         world.fence((&mut u, &mut v))?;

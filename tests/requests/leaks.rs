@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// The lengths of two messages in bytes. The first is sent with its elements if that is allowed,
-/// and the second is never sent with its elements.
+/// The lengths of two messages in bytes. The first message is sent together with its elements if
+/// that is allowed. The second message is never sent together with its elements.
 const LENGTHS: [usize; 2] = [100, 1 << 20];
 
 #[test]
