@@ -70,9 +70,9 @@ pub fn candidates(plan: &Compiled, placement: Placement, machine: &Machine) -> R
 ///
 /// Like a program, each run first writes one element in each cache line that is sent, and finally
 /// reads one element in each cache line that arrived. The bytes of an element that is not a number
-/// are all equal. Values that a call brings are zeros, and elements that a ticket would hold are
-/// dropped. The candidates take turns until `time` is over. The median of the turns of each is
-/// reported.
+/// are all equal. Values that the program would pass to a call are zeros, and elements that a
+/// ticket would hold are dropped. The candidates take turns until `time` is over. For each
+/// candidate, the median of its turns is reported.
 ///
 /// # Errors
 /// `ARG` if the number of ranks of the world is not that of the plan. Otherwise the errors of
@@ -273,7 +273,7 @@ struct Touched {
 /// Returns, for each window of a rank, the elements that a run sends and the elements that it
 /// receives.
 fn touched(plan: &Compiled, rank: usize, windows: usize) -> Vec<Touched> {
-    // For each cache line, its first element that is met.
+    // For each cache line, the first element that was found in it.
     let mut sets: Vec<[BTreeMap<usize, usize>; 2]> = (0..windows).map(|_| Default::default()).collect();
     for patterns in plan.patterns() {
         let size = |window: usize| patterns.windows.values().as_slice()[window].size as usize;
@@ -293,7 +293,7 @@ fn touched(plan: &Compiled, rank: usize, windows: usize) -> Vec<Touched> {
                 if origin == rank && target.is_some() {
                     match &operation.local {
                         Local::Section { window, datatype } => add(window.index(), datatype, is_get),
-                        Local::Buffer => {} // the elements are the executor's own
+                        Local::Buffer => {} // the elements are in a buffer of the executor
                     }
                 }
                 if target == Some(Rank(rank as u32)) {

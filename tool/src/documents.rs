@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The format version. It increases when a reader of older documents could misread a new one. New
-/// keys do not increase it.
+/// The format version. It is increased when a reader of the old format could misread new documents.
+/// New keys do not increase it.
 pub const FORMAT: u32 = 1;
 
 /// A document: its format version, its kind, and the content of that kind. Times are in
@@ -95,7 +95,7 @@ pub struct PlanDocument {
     pub values: BTreeMap<String, String>,
     /// The figures of the machine for which the plan was made.
     pub machine: BTreeMap<String, f64>,
-    /// The mode that was asked for.
+    /// The requested mode.
     pub mode: String,
     /// The limit on the staging memory of a rank, if there was one.
     pub cap: Option<u64>,
@@ -212,7 +212,7 @@ pub enum TravelsDocument {
         /// Why.
         why: String,
     },
-    /// Within the memory of their rank.
+    /// Within the memory of the rank.
     Own {
         /// Whether the elements are copied directly, and not through a buffer.
         copied: bool,
@@ -254,14 +254,14 @@ pub struct CostsDocument {
     pub entry_and_done: f64,
 }
 
-/// Two operations that touch the same elements in ways whose order matters, or one that overwrites
-/// itself.
+/// Two operations on the same elements whose order matters, or one operation that writes an element
+/// twice.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct ConflictDocument {
     /// The rank that owns the elements.
     pub rank: usize,
-    /// The number of ranks with this conflict. Each of them has it with the ranks at the same
-    /// distances.
+    /// The number of ranks that own elements with the same conflict. The conflicting ranks have the
+    /// same distances from each of these owners.
     pub ranks: usize,
     /// The number of the window.
     pub window: usize,
@@ -788,7 +788,7 @@ pub struct VerificationRow {
     pub ranks: Option<usize>,
     /// The number of epochs.
     pub epochs: Option<usize>,
-    /// The identity of the schedules.
+    /// The digest that identifies the schedules.
     pub digest: Option<String>,
     /// Why the file was refused, if it was.
     pub error: Option<String>,

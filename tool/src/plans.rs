@@ -105,7 +105,8 @@ pub enum FindingKind {
     Pattern,
     /// The calls are the same, but the schedule differs.
     Schedule,
-    /// Calls and schedule are the same, but the plan was made for something else.
+    /// Calls and schedule are the same, but the plan was made for another machine or with other
+    /// options.
     MadeFor,
     /// The text file of the plan is missing, or has another text.
     Text,
@@ -361,7 +362,7 @@ fn schedules_differ(path: &str, before: &[Plan], now: &Compiled) -> String {
     )
 }
 
-/// Describes how the file and the new plan differ in what they were made for.
+/// Describes how the machine and the options of the file differ from those of the new plan.
 fn made_for_differs(before: &Plan, now: &Compiled) -> String {
     let Some(old) = &before.made_for else { return "the file does not record what it was made for".into() };
     let new = now.made_for();

@@ -36,7 +36,7 @@ pub fn compile<A: AsRef<OsStr>>(
     Ok(recipes.iter().filter_map(of).collect())
 }
 
-/// Returns the answers of a program.
+/// Starts a program. Returns its answer to each recipe: a plan or an error.
 fn answers<A: AsRef<OsStr>>(
     program: &Path,
     arguments: &[A],

@@ -28,7 +28,8 @@ impl Part {
     /// Checks that the plan has this part.
     ///
     /// # Errors
-    /// Names the missing part, and lists the parts of the plan that exist.
+    /// If the plan lacks this part. The error names the missing part, and lists the parts that
+    /// exist.
     pub fn within(&self, compiled: &Compiled) -> Result<(), String> {
         let (ranks, name) = (compiled.ranks(), compiled.name());
         if let Some(rank) = self.rank.filter(|&rank| rank as usize >= ranks) {
@@ -85,8 +86,7 @@ impl Part {
     }
 }
 
-/// Returns whether `path` ends with `end`, and a name of a folder or file in `path` begins with
-/// `end`.
+/// Returns whether `path` ends with `end`, and `end` begins with a whole name of a folder or file.
 fn is_path_end(end: &str, path: &str) -> bool {
     let before = path.strip_suffix(end.trim_start_matches("./"));
     before.is_some_and(|before| before.is_empty() || before.ends_with('/'))

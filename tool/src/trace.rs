@@ -149,7 +149,7 @@ impl OfRun {
     }
 }
 
-/// The numbers of things that a picture shows.
+/// The numbers of ranks, calls, waits, frames and events in a picture.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Summary {
     /// The number of ranks.

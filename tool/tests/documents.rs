@@ -120,7 +120,7 @@ fn a_comparison_has_what_was_added_removed_and_sent_otherwise() {
     assert!(document.contains("\"travels\""), "{document}");
 }
 
-/// Returns the page of plans. Checks that the page has nothing that no page may have.
+/// Returns the page of plans. Checks that the page has nothing that is forbidden in pages.
 fn page(plans: &[Compiled], measured: &[MeasurementDocument]) -> String {
     let page = Report::new(plans, measured).unwrap().to_html().unwrap();
     assert!(page.contains("default-src 'none'; style-src 'sha256-"), "a page has a policy");
