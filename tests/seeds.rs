@@ -78,9 +78,9 @@ mod post_and_start {
         });
     }
 
-    /// The edges of any directed graph. Each rank posts to the ranks that have an edge to it, and
-    /// starts on those to which it has an edge. Groups differ at each call, and a rank without
-    /// edges calls nothing (13).
+    /// The ranks put along the edges of a directed graph. Each rank posts to the ranks from which
+    /// an edge leads to it, and starts on the ranks to which an edge leads from it. Groups differ
+    /// at each call, and a rank without edges calls nothing (13).
     #[test]
     fn any_directed_graph_is_a_group_in_and_a_group_out_for_each_rank() {
         const SIZE: usize = 5;
@@ -113,9 +113,9 @@ mod post_and_start {
         });
     }
 
-    /// Two windows are used in turn. While the neighbours get from one window, the rank computes
-    /// the other. When a wait has returned, the neighbours have posted the other window. MPI needs
-    /// an assertion for that, and here nothing is asserted.
+    /// Two windows are used in turn. While the neighbours get from one window, the rank computes in
+    /// the other window. When a wait has returned, the neighbours have posted the other window. MPI
+    /// needs an assertion for that, and here nothing is asserted.
     #[test]
     fn a_double_buffer_is_gotten_from_while_the_other_half_is_computed() {
         const STEPS: u64 = 6;
@@ -338,8 +338,8 @@ mod design_notes {
         });
     }
 
-    /// Under shared locks, any number of ranks add to one element, any number of times. Each visit
-    /// is atomic (20), and sums of integers do not depend on the order.
+    /// Under shared locks, any number of ranks add to one element, any number of times. Each access
+    /// to the element is atomic (20), and sums of integers do not depend on the order.
     #[test]
     fn sums_under_shared_locks_into_one_element_are_all_there() {
         everywhere(3, |world| {
@@ -356,9 +356,9 @@ mod design_notes {
         });
     }
 
-    /// A target that posts to one origin gives it the same guarantee as an exclusive lock: no other
-    /// rank comes between its get and its put. The difference is that the target waits instead of
-    /// the origin.
+    /// A target that posts to one origin gives this origin the same guarantee as an exclusive lock:
+    /// no other rank accesses the part between the origin's get and put. The difference is that the
+    /// target waits instead of the origin.
     #[test]
     fn a_post_to_one_origin_is_like_an_exclusive_lock() {
         everywhere(3, |world| {
@@ -407,7 +407,7 @@ mod design_notes {
     }
 
     /// Ranks 0 and 1 put to each other. If `other_reading` is set, they also put to ranks 3 and 2,
-    /// as the other reading of the table has it.
+    /// as in the other reading of the table.
     fn put_for_the_fence(u: &mut Window<u32>, world: &World, other_reading: bool) -> Result<()> {
         let me = world.rank();
         u.put([me as u32 + 1]).to(1 - me, 0)?;

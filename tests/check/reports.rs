@@ -167,7 +167,7 @@ fn a_call_that_conflicts_in_a_section_of_another_window_is_told_with_both_lines(
                     assert!(text(error).contains(&format!("{}:{line}: `", file!())), "{line}: {error}");
                 }
             }
-            // These operations conflict with none of the operations of the epoch.
+            // These operations conflict with no operation of the epoch.
             w.put(v.section(4..5)).to(other, 0)?;
             u.get(v.section(5..6)).from(other, 7)?;
             world.fence((&mut u, &mut v, &mut w))?;

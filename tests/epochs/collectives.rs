@@ -672,8 +672,8 @@ fn ranks_in_different_collectives_all_learn_it_at_the_call_and_the_world_goes_on
     Ok(())
 }
 
-/// One rank is in a collective, and the other ranks fence a window. They must not mistake its
-/// notification for a record of that window.
+/// One rank is in a collective, and the other ranks fence a window. The other ranks must not
+/// mistake the notification of that rank for a record of their window.
 #[test]
 fn a_rank_in_a_short_collective_and_one_in_a_fence_learn_it_at_the_call() -> Result<()> {
     for (transport, census) in each() {

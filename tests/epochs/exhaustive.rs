@@ -2,14 +2,14 @@
 //! interpreter bit for bit.
 //!
 //! A *space* fixes the ranks, the windows, and for each rank an alphabet of operations, which are
-//! called letters. Its programs give each rank a list of operations, in all possible ways, up to a
-//! total number of operations. Two programs differ in the length of a list or in a letter at one
+//! called letters. The programs of a space are all ways to give each rank a list of letters, up to
+//! a total number of letters. Two programs differ in the length of a list or in a letter at one
 //! position. The letters of an alphabet differ (which is asserted), so no program comes twice.
 //!
 //! One world runs a whole space, with one epoch for each program. So each epoch also follows an
-//! epoch with other neighbours, windows and kinds. Every rank enumerates the same programs. It
-//! stores the first values, calls its own operations, fences, and compares its windows with the
-//! windows of the reference.
+//! epoch with other neighbours, windows and kinds of operations. Every rank enumerates the same
+//! programs. It stores the first values, calls its own operations, fences, and compares its windows
+//! with the windows of the reference.
 
 #![expect(clippy::print_stdout, reason = "the number of programs is part of the result")]
 
@@ -316,7 +316,7 @@ fn every_program_of_a_small_space_does_what_the_reference_does() {
             run::<u8>,
         ),
     ];
-    // These numbers are for `local`, `shm` and `sim`. Of that number of programs, one is run.
+    // These numbers are for `local`, `shm` and `sim`. One in this number of programs is run.
     let every = if every_case() { [1, 13, 17] } else { [11, 127, 173] };
     let mut total = [0; 2];
     for (seed, (name, space, run)) in spaces.iter().enumerate() {

@@ -11,8 +11,9 @@ fn apart(size: usize, mode: Mode) -> Ranks {
     ranks(size).transport(TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })).mode(mode)
 }
 
-/// Returns worlds of three ranks that reach each other's memory: as threads, as processes would,
-/// and on two hosts. On two hosts, only ranks 0 and 2 reach each other's memory.
+/// Returns worlds of three ranks: threads that reach each other's memory, threads that share memory
+/// as processes would, and threads on two hosts. On two hosts, only ranks 0 and 2 reach each
+/// other's memory.
 fn together(mode: Mode) -> [Ranks; 3] {
     [TransportKind::Local, TransportKind::ShmThreads, TransportKind::MixedThreads(vec![0, 1, 0])]
         .map(|transport| ranks(3).transport(transport).mode(mode))
@@ -401,7 +402,7 @@ fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fe
                 world.fence((&mut u, &mut v))?;
                 assert_eq!(u[..], expected[..], "case {case}, rank {me}");
             }
-            // Only a value is written to rank 0, into the very element that others read.
+            // Here only a value is written to rank 0, into an element that other ranks read.
             u.fill(me as u64);
             match me {
                 0 => u.put(0..3).to(1, 0)?,
@@ -475,7 +476,7 @@ fn in_an_environment() {
         u.put([1]).to(to, 0)?;
         u.put([1]).to(to, 1)?;
         u.fence()?;
-        // Then a prepared superstep.
+        // Then a prepared superstep is run.
         let mut v = world.window::<u32>(6)?;
         let dynamic = frames(world);
         abutting::prepare(world)?.replay(&mut v)?;

@@ -338,8 +338,8 @@ fn a_scoped_epoch_that_panics_leaves_no_borrow_behind() -> Result<()> {
 }
 
 /// A rank that has finished a fence ends the world while other ranks still read each other's memory
-/// in that fence. A rank whose memory is read gets its error only afterwards, and no rank sees its
-/// later stores.
+/// in that fence. A rank whose memory is read gets its error only after the reads. No rank sees
+/// stores that it makes later.
 #[test]
 fn a_world_that_is_ended_behind_a_fence_leaves_no_reader_behind() {
     const LEN: usize = 1 << 10;
@@ -379,7 +379,7 @@ fn across(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     v.put([1]).to(0, 0)
 }
 
-/// A window of a world of other ranks does not even have the same parts as a window of this world.
+/// If two worlds have different ranks, their windows do not even have the same parts.
 #[test]
 fn windows_of_different_worlds_are_not_fenced_together() {
     for ranks in worlds(3) {

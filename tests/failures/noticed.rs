@@ -8,7 +8,7 @@ use fencepost_tests_worlds::waits::{COMPUTES, FAILS, RANKS, WAITS, Wait};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
-/// No wait takes this long unless it ends only after the computing rank has finished.
+/// A wait takes this long only if it does not end before the computing rank has finished.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Makes the call `wait` on the ranks that neither compute nor fail, and returns their errors. The
@@ -203,7 +203,8 @@ fn a_rank_that_failed_in_a_part_is_named_in_the_world_above() {
 }
 
 /// Rank 1 fails in one part of the world. Rank 0 waits for rank 1 in that part, and continues after
-/// the error. Then rank 3 fails in another part, and rank 0 returns its error of that other part.
+/// the error. Then rank 3 fails in another part, and rank 0 returns the error that it gets in that
+/// other part.
 #[test]
 fn a_rank_that_failed_in_a_part_is_not_blamed_for_a_later_failure_in_another_one() {
     for transport in transports([7]) {

@@ -263,8 +263,7 @@ fn drop_it(running: Running) -> Result<()> {
     Ok(())
 }
 
-/// The panic is caught, but the superstep is lost. The rank gets the error at its next
-/// call.
+/// The panic is caught, but the superstep is lost. The rank gets the error in its next call.
 #[test]
 fn a_panic_that_is_caught_between_the_halves_ends_the_world_too() {
     for world in worlds(2) {

@@ -23,8 +23,8 @@ fn irregular(dice: &mut Random, elements: usize) -> Datatype {
     Datatype::elements((0..elements).map(|at| (20 * at + dice.below(19)) as i64)).unwrap()
 }
 
-/// The description of an irregular datatype has at least this number of bytes. That of a regular
-/// datatype has fewer.
+/// The description of an irregular datatype has at least this number of bytes. The description of a
+/// regular datatype is shorter.
 const FORM: u64 = 1000;
 
 #[test]

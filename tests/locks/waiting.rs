@@ -19,8 +19,8 @@ fn reach(stage: &AtomicU64, least: u64) {
 }
 
 /// The target computes all the time. Each other rank in turn holds the target's part while another
-/// rank waits for it. On mixed hosts, the part is in memory that both of these ranks reach, one of
-/// them, or neither.
+/// rank waits for it. On mixed hosts, both of these ranks, only one of them, or neither can reach
+/// the memory of the part.
 #[test]
 fn who_waits_is_woken_when_the_lock_is_left_and_sends_nothing_before() {
     const PAIRS: [(usize, usize); 4] = [(1, 2), (2, 1), (2, 3), (1, 3)];
@@ -297,7 +297,7 @@ fn holders_that_wait_for_each_other_at_other_ranks_are_told() {
             other.put([2], 0)?;
             let error = other.unlock().expect_err("nobody can go on");
             std::mem::forget(lock);
-            std::mem::forget(u); // its drop would leave the part
+            std::mem::forget(u); // dropping `u` would leave the part
             Ok(error.to_string())
         });
         for error in errors.unwrap_or_else(|error| panic!("{kind:?}: {error}")) {
@@ -323,7 +323,7 @@ fn a_holder_that_waits_for_one_that_waits_for_the_lock_is_told() {
                 held.store(1, Ordering::Release);
                 let error = world.barrier().expect_err("rank 1 waits for the lock");
                 std::mem::forget(lock);
-                std::mem::forget(u); // its drop would leave the part
+                std::mem::forget(u); // dropping `u` would leave the part
                 return Ok(error.to_string());
             }
             reach(&held, 1);

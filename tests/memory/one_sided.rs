@@ -30,8 +30,8 @@ impl Drop for Counted<'_> {
 /// the ring travel, and no rank allocates.
 #[test]
 fn half_of_many_ranks_in_a_ring_send_data_frames_only_and_allocate_nothing() {
-    // With this number of runs, only in few runs the queue of a link becomes longer than ever
-    // before.
+    // With this number of runs, there are only few runs in which the queue of a link becomes longer
+    // than ever before.
     const RUNS: u64 = 1000;
     for transport in transports([1]) {
         let done = AtomicUsize::new(0);

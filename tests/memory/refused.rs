@@ -10,8 +10,7 @@ use fencepost_tests_support::counting::with_at_most;
 use fencepost_tests_worlds::ends::ends;
 
 /// A number of elements for which the rank without memory gets no allocation. Three lists of `LEN`
-/// elements are less than 2 MiB. From that size on, memory is mapped, and the allocator is not
-/// called.
+/// elements are less than 2 MiB. From 2 MiB on, memory is mapped, and the allocator is not called.
 const LEN: usize = 1 << 16;
 
 /// Returns the result of `call`. Meanwhile rank 1 of the world has no memory for `LEN` elements.

@@ -9,7 +9,7 @@ use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::messages::{BEFORE, received};
 
 /// The number of bytes of each rank's buffer. Either all buffered sends of the rank fit together,
-/// or one message never fits.
+/// or one of them is too long for the buffer.
 pub const BUFFER: usize = 16;
 
 #[derive(Clone, Debug)]

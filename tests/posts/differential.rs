@@ -115,7 +115,7 @@ fn compare(drawn: &Drawn, rank: usize, found: &[Found], about: &dyn Fn() -> Stri
         }
         let agrees = match (outcome, &found[at]) {
             (Outcome::Done, Found::Done) => true,
-            // There are no bytes, or they are zeros, the result of a get from no rank.
+            // There are no bytes, or they are the zeros that a get from no rank returns.
             (Outcome::Done, Found::Got(bytes)) => bytes.iter().all(|byte| *byte == 0),
             (Outcome::Got(expected), Found::Got(bytes)) => expected == bytes,
             (Outcome::Failed { .. }, Found::Unsaid) => true,

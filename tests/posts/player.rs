@@ -69,7 +69,8 @@ trait Part {
     fn wait(&mut self) -> Found;
     fn start(&self, targets: &Group) -> Result<Box<dyn Accessed>>;
     fn collect(&self, operation: &Operation, target: Option<usize>, source: &[u8]) -> Found;
-    /// Returns the elements of a section of the rank's own part, if the section can be named now.
+    /// Returns the elements of a section of the rank's own part, if the program can name this
+    /// section now.
     fn section(&self, datatype: &Datatype) -> Option<Vec<u8>>;
     fn free(&mut self) -> Option<&mut dyn AnyWindow>;
     fn bytes(&self) -> Option<Vec<u8>>;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::task::Poll;
 
 /// The number of bytes of each rank's buffer. Either all buffered sends of the rank fit together,
-/// or one message never fits.
+/// or one of them is too long for the buffer.
 pub const BUFFER: usize = 16;
 
 /// A call of a program. A request is named by the position of the call that begins it.

@@ -145,7 +145,8 @@ fn a_receive_that_was_cancelled_is_not_waited_for_by_its_scope() {
                 let mut set = world.requests();
                 let place = set.push(scope.irecv_into(other, 0, &mut room)?)?;
                 assert_eq!(set.cancel(place), Some(()));
-                // The position is free for another request, which is the only complete one.
+                // The position is free for another request, and only that request is completed
+                // below.
                 assert_eq!(set.push(scope.irecv_into(other, 0, &mut next)?)?, place);
                 assert_eq!(set.test_some()?, Some(vec![]));
                 world.barrier()?;

@@ -37,8 +37,8 @@ fn complete<B>(mut set: RequestSet<B>, way: &str) -> Result<Vec<Completed<B>>> {
     Ok(all)
 }
 
-/// Each rank's exposure ends with an access of the other rank. In its set, the other rank has that
-/// access after its own exposure.
+/// Each rank's exposure ends with an access of the other rank. In the set of the other rank, that
+/// access comes after the other rank's own exposure.
 #[test]
 fn an_access_is_carried_out_while_its_set_waits_for_an_exposure_before_it() {
     everywhere(2, |world| {
@@ -96,7 +96,7 @@ fn an_access_is_carried_out_while_its_set_waits_for_a_message_before_it() {
 }
 
 /// The ranks form a ring. The access of each rank gets from the exposure of the next rank, and that
-/// exposure ends when the access was carried out.
+/// exposure ends when the access has been carried out.
 #[test]
 fn exposures_and_accesses_of_a_ring_are_completed_whatever_their_places() {
     everywhere(4, |world| {

@@ -107,7 +107,7 @@ fn a_peer_that_leaves_fails_its_requests_and_those_of_others_are_complete_or_pen
                     return Ok(());
                 }
                 if world.rank() == 1 {
-                    // This message was sent before rank 0 knows that rank 2 has left.
+                    // This message is sent before rank 0 knows that rank 2 has left.
                     world.message(0, 0).synchronous().send([1u8; 5])?;
                     return world.recv::<u8>(0, 9).map(drop).or(Ok(()));
                 }

@@ -201,8 +201,8 @@ fn a_flipped_byte_is_noticed_by_another_number_of_ranks() -> Result<()> {
     Ok(())
 }
 
-/// A damaged snapshot is later than the restored snapshot. It does not count as one of the
-/// snapshots to keep.
+/// A damaged snapshot is later than the restored snapshot. The damaged snapshot does not count as
+/// one of the snapshots to keep.
 #[test]
 fn a_damaged_snapshot_is_removed_after_the_next_one_and_no_intact_one_for_it() -> Result<()> {
     let folder = tempfile::tempdir()?;

@@ -76,7 +76,7 @@ fn a_folder_that_cannot_be_made_is_an_error_on_all_ranks() -> Result<()> {
 }
 
 /// The test runs itself again, in a process whose files may have at most 16 KiB. In step 2, the
-/// state of a rank is larger.
+/// state of a rank is larger than that.
 #[test]
 fn a_snapshot_for_which_there_is_no_room_leaves_older_ones_and_the_next_one_is_complete() -> Result<()> {
     if let Some(folder) = std::env::var_os("FENCEPOST_TEST_BOUNDED") {

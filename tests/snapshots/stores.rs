@@ -1,4 +1,5 @@
-//! Snapshots in folders of hosts: two or three groups of threads, each with a folder of its own.
+//! Snapshots in folders of hosts. The hosts are two or three groups of threads, each with its own
+//! folder.
 
 use fencepost::prelude::*;
 use fencepost::snapshots::{Items, Snapshots};

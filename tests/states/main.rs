@@ -163,7 +163,7 @@ fn refused() -> BTreeSet<Cell> {
 /// No call of a cell waits for anything. So a call that takes longer than this would never return.
 const FOR_EVER: Duration = Duration::from_secs(60);
 
-/// Runs a cell without the checker. Returns whether the call is allowed, the class of its error, or
+/// Runs a cell without the checker. Returns that the call is allowed, the class of its error, or
 /// that the call waits.
 fn outcome(transport: &TransportKind, run: fn(&World) -> Result<()>) -> String {
     let (done, ended) = channel();

@@ -6,7 +6,7 @@ use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::transports::transports;
 
 const RANKS: usize = 4;
-/// The number of elements of a rank's window that other ranks read. Below is the number of elements
+/// The number of elements of a rank's window that other ranks read. `GOT` is the number of elements
 /// that a rank gets from each rank.
 const OWN: usize = 20_000;
 const GOT: usize = 4_500;

@@ -24,7 +24,7 @@ fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the result of six steps of a stencil, with the exchange in one piece or in two.
+/// Returns the result of six steps of a stencil, with the exchange in one piece or in two halves.
 fn smooth(world: &World, halves: bool, wraps: bool) -> Result<Vec<u64>> {
     let block = Block::new(world, [13, 17])?.halo(2)?.periodic([wraps, false]);
     let mut u = world.window::<f64>(block.len())?;
@@ -266,7 +266,8 @@ fn told(world: &World, halves: bool, leaves: bool) -> Result<Vec<Vec<u64>>> {
         let halves = halves && (!leaves || (rank + step).is_multiple_of(2));
         let results = if halves {
             let running = tell.begin(u, &values, by)?;
-            // The values that were put may be reused. The elements that no call touches are lent.
+            // The caller may now overwrite the values that were put, and use the elements that no
+            // call touches.
             values.fill(f64::NAN);
             let own = running.kept(0..1)?[0];
             let (v, (ticket, result)) = running.finish()?;

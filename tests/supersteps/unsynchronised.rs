@@ -40,7 +40,7 @@ fn shift_left(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// Gets from the next rank but one.
+/// Gets from the rank after the next rank.
 #[superstep(prepared = Look)]
 fn look(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     let other = (u.rank() + 2) % u.size();
@@ -120,8 +120,8 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     }
 }
 
-/// One step of a rank in a script: a shift to the right or to the left, or a get from the next rank
-/// but one, prepared or dynamic.
+/// One step of a rank in a script: a shift to the right or to the left, or a get from the rank
+/// after the next rank, prepared or dynamic.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Right { prepared: bool },
@@ -208,7 +208,8 @@ fn prepared_and_dynamic_supersteps_on_swapped_windows_follow_each_other() {
                         Step::Left { prepared: false } => shift_left(&mut u)?,
                         Step::Look { prepared: true } => looking.replay(&mut u, &mut v)?,
                         Step::Look { prepared: false } => look(&mut u, &mut v)?,
-                        // Every rank swaps its windows, so the programs run on the other window.
+                        // All ranks swap their windows, so the plans run on other windows than
+                        // before.
                         Step::Swap => std::mem::swap(&mut u, &mut v),
                     }
                     stir(&mut u, number);

@@ -1,5 +1,5 @@
-//! Finds which file uses which other files. From this follow the arrows to higher floors, and the
-//! cycles.
+//! Finds which file uses which other files. The arrows to higher floors and the cycles follow from
+//! this.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,5 +1,5 @@
-//! Examples of the documentation can be pasted: the part that a reader sees names the crate
-//! `fencepost` alone.
+//! Examples of the documentation can be pasted into a program: their visible lines name no crate
+//! within `fencepost`.
 
 use super::{read, root, with_extension};
 

@@ -6,9 +6,9 @@ use fencepost_tests_support::random::Random;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Retired names, and the names that replace them. Each is listed in the form in which it occurs in
-/// an identifier: a word with a plain meaning (a ring of ranks, a letter of an alphabet, a lane of
-/// a road) is not a name by itself.
+/// Retired names, and the names that replace them. Each name is listed in the form in which it
+/// occurs in an identifier. A word with its ordinary meaning (a ring of ranks, a letter of an
+/// alphabet, a lane of a road) is not a name.
 const RETIRED: [(&str, &str); 45] = [
     ("Place", "the target region, the position, or the coordinates"),
     ("Given", "source"),

@@ -1,6 +1,6 @@
 //! The 92 MPI-2 cases of RMARaceBench (Schwitanski, Jenke, Klotz, Müller: Correctness 2023),
-//! rewritten from their descriptions. Each has its original name and verdict; [`How`] has its
-//! result here. As in the original, rank 1 owns the elements, and ranks 0 and 2 access them. In a
+//! rewritten from their descriptions. Each case has its original name and verdict. Its result here
+//! is in [`How`]. As in the original, rank 1 owns the elements, and ranks 0 and 2 access them. In a
 //! conflict that is found, `// CONFLICT` marks both lines.
 
 mod atomic;
@@ -31,7 +31,7 @@ pub(crate) enum How {
 /// A case: its name, which ends in its original verdict, and its result here.
 pub(crate) type Case = (&'static str, How);
 
-/// A suite: its file, the text of the file, its cases, and their number.
+/// A suite: its file, the text of the file, its cases, and the number of cases.
 type Suite = (&'static str, &'static str, &'static [Case], usize);
 
 const SUITES: [Suite; 5] = [

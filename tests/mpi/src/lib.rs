@@ -60,7 +60,7 @@ struct Messages {
 /// the calling test.
 ///
 /// # Errors
-/// The path of this program is not known.
+/// If the path of this program is not known.
 pub fn library() -> io::Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name("libfencepost_tests_mpi.so"))
 }
@@ -98,7 +98,7 @@ impl Server {
     /// are on one host. The socket is created at `path`.
     ///
     /// # Errors
-    /// The socket can't be created.
+    /// If the socket cannot be created.
     pub fn start(path: &Path, hosts: &[u32]) -> io::Result<Self> {
         let listener = UnixListener::bind(path)?;
         let hosts: Arc<[u32]> = hosts.into();

@@ -44,7 +44,8 @@ pub fn explains_messages(programs: &[Vec<MessageCall>], buffer: usize) -> Result
     if model(results.len()).ends()? {
         return Ok(None);
     }
-    // Some order gives the first `right` results together, and no order gives the first `wrong`.
+    // Some order gives the first `right` results together, and no order gives the first `wrong`
+    // results.
     let (mut right, mut wrong) = (0, results.len());
     while wrong - right > 1 {
         let middle = right.midpoint(wrong);
@@ -178,8 +179,8 @@ impl Model<'_> {
         self.search(ended)
     }
 
-    /// Searches the states that the programs can be in. Returns whether a state in which nothing
-    /// more happens is `wanted`.
+    /// Searches the states that the programs can be in. Returns whether `wanted` accepts a state in
+    /// which nothing more happens.
     fn search(&self, mut wanted: impl FnMut(&State) -> bool) -> Result<bool> {
         const STATES: usize = 1 << 17;
         let ranks = self.programs.len();

@@ -181,7 +181,8 @@ impl Draw<'_> {
         calls
     }
 
-    /// Draws posts and accesses between random pairs of ranks. They overlap in any order.
+    /// Draws posts and accesses between random pairs of ranks. The posts and accesses overlap in
+    /// any order.
     fn round(&mut self, programs: &mut [Vec<Call>], window: WindowId) {
         let mut edges = BTreeSet::new();
         for edge in (0..self.ranks).flat_map(|from| (0..self.ranks).map(move |to| (from, to))) {

@@ -264,8 +264,8 @@ impl Exchange<'_> {
         inside.then_some(()).ok_or(ErrorClass::Rank)
     }
 
-    /// Checks that a rank may write these elements of its own part, or read them if not `writes`
-    /// (12).
+    /// Checks that a rank may access these elements of its own part: write them if `writes`, and
+    /// read them otherwise (12).
     fn own(
         &self,
         rank: usize,

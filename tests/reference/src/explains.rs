@@ -67,7 +67,8 @@ pub fn explains(before: &World, programs: &[Vec<LockCall>], after: &World) -> Re
     let search = Search { before, after, steps: steps(before, programs)? };
     let found = search.steps.results.len();
     let elements = search.elements();
-    // Some order gives the first `known` results together, and no order gives the first `wrong`.
+    // Some order gives the first `known` results together, and no order gives the first `wrong`
+    // results.
     let (mut known, mut wrong) = (0, found + elements.len());
     if search.finds(wrong)? {
         return Ok(None);
@@ -238,8 +239,9 @@ impl Search<'_> {
             } else if let Some(other) = half_done(step, state) {
                 vec![other]
             } else {
-                // The steps that do not commute with this step. If this step does not find its
-                // values yet, all steps on its elements, since any of them could change the values.
+                // The steps that do not commute with this step. While this step does not find its
+                // values, these are all steps on its elements, since any of them could change the
+                // values.
                 let others = self.pending(state).filter(|(other, _)| *other != at);
                 let enabled = enabled.contains(&at);
                 others

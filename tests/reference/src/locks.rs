@@ -80,7 +80,7 @@ pub(super) struct Visit {
     /// The index of the element among all visited elements.
     pub cell: usize,
     pub element: ElementType,
-    /// The action, with one element of its operands.
+    /// The action. The list of a compare-and-swap is reduced to the one element for this visit.
     pub action: Action,
     pub operand: Vec<u8>,
     /// The index of the result among all results, and the value that was found.

@@ -1,4 +1,5 @@
-//! Determines which steps the calls of locks order, and which steps they leave unordered (19, 20).
+//! Determines the steps of programs of locks, and which steps must come before which others (19,
+//! 20).
 
 use super::locks::{Action, LockCall, Visit};
 use super::world::{World, check_section};

@@ -6,7 +6,8 @@ use super::world::target;
 use fencepost_planner::ids::{Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::Kind;
 
-/// An operation of an epoch on a part into which its owner has stored, or from which it has loaded.
+/// An operation of an epoch on a part into which the owner of the part has stored, or from which
+/// the owner has loaded.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Undefined {
     /// The rank that has stored or loaded.
@@ -15,8 +16,9 @@ pub struct Undefined {
     pub window: WindowId,
     /// The operation: the rank that calls it, and its position among the operations of that rank.
     pub by: (Rank, OperationId),
-    /// If stores are checked, all stored elements for a put or an accumulate, and the stored
-    /// elements that it reads for a get. If loads are checked, the loaded elements that it touches.
+    /// If stores are checked: for a put or an accumulate all stored elements, and for a get the
+    /// stored elements that it reads. If loads are checked: the loaded elements that the operation
+    /// touches.
     pub elements: Vec<i64>,
 }
 

@@ -1,5 +1,5 @@
-//! Finds conflicts in epochs that no fence ends, one pair of operations at a time. These are
-//! exposures (31) and epochs of locks (32).
+//! Finds conflicts, one pair of operations at a time, in the epochs that no fence ends: exposures
+//! (31) and epochs of locks (32).
 
 use super::calls::Call;
 use super::locks::{Action, LockCall};
@@ -17,10 +17,10 @@ pub struct Unfenced {
     pub rank: Rank,
     /// The window.
     pub window: WindowId,
-    /// The two calls: the rank, and the position of the call in its program. The call of the lower
-    /// rank comes first. Of two calls of one rank, the earlier one comes first.
+    /// The two calls, each by its rank and its position in the rank's program. The call of the
+    /// lower rank comes first. Of two calls of one rank, the earlier one comes first.
     pub between: [(Rank, usize); 2],
-    /// The elements on which they conflict, ascending.
+    /// The elements on which the calls conflict, ascending.
     pub elements: Vec<i64>,
 }
 

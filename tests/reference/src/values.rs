@@ -2,8 +2,8 @@
 
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 
-/// Applies an operator to floats as in IEEE 754-2019: NaN wins and becomes the canonical NaN, and
-/// -0 is less than +0.
+/// Applies an operator to floats as in IEEE 754-2019: if an operand is a NaN, the result is the
+/// canonical NaN, and -0 is less than +0.
 macro_rules! float {
     ($float:ty, $nan:literal, $op:expr, $target:expr, $value:expr) => {{
         let (a, b) = (<$float>::from_ne_bytes(array($target)), <$float>::from_ne_bytes(array($value)));

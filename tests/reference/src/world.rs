@@ -22,7 +22,7 @@ pub(super) fn target(operation: &Operation, rank: usize) -> Option<usize> {
     (operation.remote.size() > 0).then(|| (rank as i64 + target.0) as usize)
 }
 
-/// Returns the elements that `datatype` visits, in its order.
+/// Returns the elements that `datatype` visits, in the order of the datatype.
 pub(super) fn read(window: &[u8], datatype: &Datatype, size: usize) -> Vec<u8> {
     datatype.element_iter().flat_map(|at| window[at as usize * size..][..size].iter().copied()).collect()
 }
@@ -49,8 +49,8 @@ pub(super) fn check_world(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Checks that `operation` of `rank` fits the windows. `source` is the number of bytes in its own
-/// buffer.
+/// Checks that `operation` of `rank` fits the windows. `source` is the number of bytes in the
+/// operation's own buffer.
 pub(super) fn check_operation(
     world: &World,
     rank: usize,

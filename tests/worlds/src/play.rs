@@ -385,8 +385,8 @@ fn make(windows: &[Any], calls: &[Call]) -> fencepost::Result<Vec<(u32, AnyTicke
 fn scoped<T: Element>(window: &mut Window<T>, calls: &[Call]) -> fencepost::Result<Vec<(u32, Vec<u8>)>> {
     let empty = |call: &Call| elements::<T>(&vec![0; 2 * call.operation.remote.size() * size_of::<T>()]);
     let mut buffers: Vec<Vec<T>> = calls.iter().map(empty).collect();
-    // Gets land alternately in the first half of their buffer, and in every other element in
-    // descending order.
+    // Every second get lands in the first half of its buffer. The others land in every other
+    // element of their buffers, in descending order.
     let part = |call: &Call| match (call.operation.remote.size(), call.index % 2) {
         (count, 1) if count > 0 => Datatype::nest(2 * count as i64 - 1, &[(count, -2)], 1).unwrap(),
         (count, _) => Datatype::run(0..count),

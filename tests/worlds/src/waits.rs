@@ -1,8 +1,9 @@
 //! [`WAITS`] has each call that waits. The call is made while rank 1 of four ranks computes and
 //! rank 2 fails.
 //!
-//! All four ranks prepare a wait together, and then call [`Meet`]. There rank 1 begins to compute
-//! and rank 2 fails. So only ranks 0 and 3 make the call, which needs something from rank 1.
+//! All four ranks prepare a wait together, and then call [`Meet`]. In [`Meet`], rank 1 begins to
+//! compute and rank 2 fails. So only ranks 0 and 3 make the call, which needs something from rank
+//! 1.
 
 use fencepost::prelude::*;
 use fencepost::{Any, Outcome, Refused, Tested};
@@ -37,7 +38,7 @@ fn posted_to_all(u: &mut Window<u64>) -> Result<()> {
     u.put(0..1).to((u.rank() + 3) % u.size(), 3)
 }
 
-/// More elements than can be sent with a message.
+/// A number of elements that is too large to be sent together with the message.
 const LONG: usize = 1 << 18;
 
 /// Makes a window, and returns it once all ranks have met.
