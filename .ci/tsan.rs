@@ -1,12 +1,12 @@
-//! What the standard library orders, reported to the thread sanitizer. The library is not
-//! instrumented, so the sanitizer does not see what a function acquires and releases that is not
-//! inlined. `.ci/run` links each test with this file's object and has the linker pass all calls of
-//! these functions through the ones here (`--wrap`). Each of these does the same, and reports it at
-//! the very address that the inlined, instrumented paths use. Nothing is ordered that the library
-//! does not order.
+//! Wrappers that report the synchronisation of the standard library to the thread sanitizer. The
+//! library is not instrumented, so the sanitizer does not see what its functions acquire and
+//! release, unless they are inlined. `.ci/run` links each test with this file's object and has the
+//! linker replace all calls of these functions by calls of the wrappers (`--wrap`). Each wrapper
+//! calls the function, and reports its synchronisation at the address that the inlined,
+//! instrumented paths use. No wrapper reports an order that the library does not guarantee.
 //!
-//! `@PATH@` is a placeholder for the mangled name of the function with that path, which `.ci/run`
-//! finds in the library at hand.
+//! `@PATH@` is a placeholder for the mangled name of the function with that path. `.ci/run` finds
+//! the name in the installed library.
 #![no_std]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -99,7 +99,8 @@ unsafe fn meet_seen(barrier: Address) -> bool {
     leads
 }
 
-/// A scope ends once its count of threads is zero; the count is one of its three words.
+/// A scope ends once its count of threads is zero. The count is one of the three words of a scope,
+/// so all three are released.
 #[unsafe(export_name = "__wrap_@scoped::ScopeData::decrement_num_running_threads@")]
 unsafe fn leave_seen(scope: Address, panicked: bool) {
     for word in 0..3 {
@@ -110,7 +111,7 @@ unsafe fn leave_seen(scope: Address, panicked: bool) {
 
 /// The thread that drops the last `Arc` of a value acquires, by a fence, what the others released.
 /// The sanitizer does not model fences, so every thread that drops an `Arc` acquires at once. No
-/// source of this repository counts down to release anything.
+/// other `fetch_sub` of this repository has the order `Release`.
 #[unsafe(export_name = "__wrap___tsan_atomic64_fetch_sub")]
 unsafe extern "C" fn fetch_sub_seen(count: *mut u64, by: u64, order: i32) -> u64 {
     const RELEASE: i32 = 3;
@@ -118,9 +119,9 @@ unsafe extern "C" fn fetch_sub_seen(count: *mut u64, by: u64, order: i32) -> u64
     fetch_sub(count, by, if order == RELEASE { BOTH } else { order })
 }
 
-/// Where the sanitizer has memory of its own, it takes an address for a mere hint, and maps
-/// elsewhere. So a caller that accepts only that address gets the error that the kernel returns for
-/// an address in use.
+/// If the sanitizer keeps an address for its own memory, its `mmap` treats the address as a hint
+/// and maps another one. A caller that accepts only that address gets the error that the kernel
+/// returns for an address in use.
 #[unsafe(export_name = "__wrap_mmap64")]
 unsafe extern "C" fn map_there(
     address: Address,

@@ -1,8 +1,8 @@
 //! How much slower is the mode that `auto` chooses than the best of the fixed modes?
 //!
-//! The workloads are those of `examples/modes.rs`, prepared, at sizes to which the machine model
-//! was not fitted. `auto` is also compared with the mode that it chose for its first operation,
-//! forced. That ratio shows the noise.
+//! The workloads are those of `examples/modes.rs` in prepared form, at sizes to which the machine
+//! model was not fitted. `auto` is also compared with a fixed mode: the one that `auto` chose for
+//! the first operation. That ratio shows the noise.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -26,7 +26,7 @@ fn side(workload: Workload, mode: Mode, size: usize) -> impl FnMut(u64) -> Durat
     }
 }
 
-/// Returns the mode that `auto` chooses for the first operation of the first rank that has one.
+/// Returns the mode that `auto` chooses for the first operation of the workload.
 fn chosen(workload: Workload, size: usize) -> Mode {
     let compiled = workload.compile(RANKS, Mode::Auto, size).expect("it compiles");
     let schedule = compiled.schedules()[0].get();

@@ -1,6 +1,6 @@
 //! How much time does a check for conflicts take, with many small operations and with few?
 //!
-//! Each of two ranks calls operations on the other, in epochs that have no conflict.
+//! Each of two ranks calls operations on the other rank, in epochs without conflicts.
 
 use fencepost::Check;
 use fencepost::grid::Block;
@@ -36,7 +36,7 @@ fn histogram(draws: &Draws, iterations: u64) -> Duration {
     })
 }
 
-/// Puts `rows` rows of this number of elements.
+/// Puts `rows` rows of `elements` elements each.
 fn rows(rows: usize, elements: usize, iterations: u64) -> Duration {
     let make = |world: &World| world.window::<f64>(2 * rows * elements);
     ours::team(2, iterations, make, |world, u: &mut Window<f64>, _| {
@@ -51,7 +51,7 @@ fn rows(rows: usize, elements: usize, iterations: u64) -> Duration {
 /// The number of rows and of columns of a terrain.
 const TERRAIN: [usize; 2] = [344, 403];
 
-/// Puts the cells of each block next to each face into the halo of the block behind that face.
+/// Puts the cells next to each face of a block into the halo of the block behind that face.
 fn halos(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.faces() {
         u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
@@ -81,7 +81,7 @@ fn creep(u: &[f64], next: &mut [f64], block: &Block<2>) {
     }
 }
 
-/// Times steps of a terrain whose exchange is prepared, or is at a fence.
+/// Times steps of a terrain, whose halos are exchanged by a prepared superstep or by a fence.
 fn hillslope(is_prepared: bool, iterations: u64) -> Duration {
     let make = move |world: &World| {
         let block = Block::new(world, TERRAIN)?.halo(1)?;
@@ -105,7 +105,8 @@ fn hillslope(is_prepared: bool, iterations: u64) -> Duration {
 
 /// Each rank puts elements to the other rank and flushes each put, under one lock of all parts.
 ///
-/// All puts are to the same element, or each put is to another element than the previous one.
+/// If `same`, all puts are to one element. Otherwise, each put is to another element than the
+/// previous put.
 fn flushed(same: bool, iterations: u64) -> Duration {
     const EACH: usize = 256;
     let make = |world: &World| world.lock_window::<u64>(64);
@@ -121,8 +122,8 @@ fn flushed(same: bool, iterations: u64) -> Duration {
     })
 }
 
-/// Returns the question about `operations` operations. It compares a checked side with an unchecked
-/// one, and has a limit for the cost.
+/// Returns a contest of `operations` operations: a checked side against an unchecked one, with a
+/// limit for the cost of the check.
 fn question(
     name: &str,
     operations: usize,

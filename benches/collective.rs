@@ -13,7 +13,7 @@ fn team(size: usize, len: usize, iterations: u64, call: Call) -> Duration {
     ours::team(size, iterations, make, |world, (mine, all), _| call(world, mine, all))
 }
 
-/// The same work by hand, given the threads, the elements and the iterations.
+/// The same work by hand. The arguments are the number of threads, of elements and of iterations.
 type Limit = fn(usize, usize, u64) -> Duration;
 
 const CALLS: [(&str, Call, Limit); 3] = [
@@ -22,8 +22,7 @@ const CALLS: [(&str, Call, Limit); 3] = [
     ("allgather_into", |world, mine, all| world.allgather_into(mine, all), limits::allgather),
 ];
 
-/// Measures the time of a call that has no plan yet compared with the next one, which is the cost
-/// of planning.
+/// Compares a call that has no plan yet with the next call. The difference is the cost of planning.
 #[expect(clippy::print_stdout, reason = "a bench prints its results")]
 fn first_calls() {
     for size in [2, 4, 8] {

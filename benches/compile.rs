@@ -1,5 +1,5 @@
 //! How long does it take to compile, verify, save and open a halo for very many ranks, and to
-//! simulate its steps, and how large is its plan?
+//! simulate steps with it? How large is the plan?
 
 use fencepost::prelude::*;
 use fencepost::superstep;

@@ -1,4 +1,4 @@
-//! How long does an epoch take that moves nothing, and one that moves eight bytes?
+//! How long does an epoch take if it moves nothing, and if it moves eight bytes?
 
 use fencepost::{Result, Window, superstep};
 use fencepost_benches::draws::draw;
@@ -23,8 +23,8 @@ fn put_section(u: &mut Window<u64>, from: usize, at: usize) -> Result<()> {
     Ok(())
 }
 
-/// Times one operation of each of two ranks and the call that ends it. `epoch` gets the value and
-/// the element to which it goes.
+/// Times an epoch in which each of two ranks executes one operation. `epoch` gets the value and the
+/// index of the target element.
 fn one(iterations: u64, epoch: impl Fn(&mut Window<u64>, u64, usize) -> Result<()> + Sync) -> Duration {
     let draws = &draw(2, 64, 1);
     ours::team(
@@ -60,7 +60,7 @@ fn section_superstep(iterations: u64) -> Duration {
     one(iterations, |u, _, at| put_section(u, at, at))
 }
 
-/// A function that makes a side from a function, over one transport.
+/// A function that makes the side of a contest from a timing function, over one transport.
 type Over = fn(fn(u64) -> Duration) -> Box<dyn FnMut(u64) -> Duration>;
 
 /// Compares a superstep that is not prepared with the same operation and fence outside a superstep.

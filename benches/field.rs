@@ -1,9 +1,9 @@
-//! What does it cost to write a field to a file, and to read it, compared with the same bytes in
-//! order?
+//! What does it cost to write a field to a file, and to read it, compared with a file of the same
+//! length that is written and read in order?
 //!
 //! The field has 1 GiB and four ranks. The limits write and read a file of that length, 4 MiB at a
-//! time: by one thread, or by four with a quarter each. All writers wait until the disk has the
-//! bytes; all readers find the file in the page cache.
+//! time. Either one thread does this, or four threads do a quarter each. All writers wait until the
+//! bytes are on the disk. All readers find the file in the page cache.
 
 use fencepost::grid::Block;
 use fencepost::prelude::*;
@@ -21,7 +21,8 @@ use tempfile::TempDir;
 const RANKS: usize = 4;
 const PIECE: usize = 4 << 20;
 
-/// Divides a file equally among threads, and times `act` on each piece and then `end`.
+/// Divides a file equally among threads. Times `act` on all pieces of a thread's share, and `end`
+/// after the last piece.
 fn by_threads(
     threads: usize,
     len: usize,
@@ -70,7 +71,7 @@ fn plain_read(path: &Path, threads: usize, len: usize, iterations: u64) -> Durat
     by_threads(threads, len, iterations, |at, buffer| file.read_exact_at(buffer, at as u64), || Ok(()))
 }
 
-/// Times `act` on the ranks, with the cells of a block, and returns the time of the slowest rank.
+/// Times `act` on each rank with the cells of its block. Returns the time of the slowest rank.
 fn by_ranks<const D: usize>(
     global: [usize; D],
     iterations: u64,
@@ -99,7 +100,7 @@ fn load<const D: usize>(path: &Path, global: [usize; D], iterations: u64) -> Dur
     by_ranks(global, iterations, |_, block, cells| Field::open(path)?.load(block, cells))
 }
 
-/// Writes a file of zeros with another type or order.
+/// Writes a file of zeros with this element type and order.
 fn zeros(path: PathBuf, descr: &str, size: usize, fortran: bool, shape: &str, elements: usize) -> PathBuf {
     let order = if fortran { "True" } else { "False" };
     let text = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}");
@@ -115,7 +116,7 @@ fn zeros(path: PathBuf, descr: &str, size: usize, fortran: bool, shape: &str, el
 }
 
 fn main() {
-    // 1 GiB, or 16 MiB.
+    // The field has 1 GiB, or 16 MiB in the short pass.
     let by = if short() { 8 } else { 1 };
     let (plane, space) = ([8192 / by, 16384 / by], [512 / by, 512, 512 / by]);
     let (elements, len) = (plane[0] * plane[1], plane[0] * plane[1] * 8);

@@ -1,8 +1,8 @@
 //! How long does a prepared halo take, compared with the copies alone?
 //!
-//! Each epoch has new values at the edge, and reads the values that arrived. Otherwise they would
-//! stay in the cache of the rank that moves them, and no rank would have to report that they are
-//! ready.
+//! In each epoch, a rank writes new values to its edge and reads the values that arrived. Otherwise
+//! the values would stay in the cache of the rank that moves them, and no rank would have to report
+//! that new values are ready.
 
 use fencepost::prelude::*;
 use fencepost::superstep;
@@ -10,7 +10,7 @@ use fencepost_benches::limits::halo::{Face, Halo, look};
 use fencepost_benches::{Contest, ours};
 use std::time::Duration;
 
-/// Puts the cells next to each face into the halo behind it.
+/// Puts the cells next to each face into the halo of the block behind that face.
 #[superstep]
 fn faces2(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.faces() {
@@ -27,7 +27,7 @@ fn faces3(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
     Ok(())
 }
 
-/// Puts the column towards the other of two ranks, with one put for each cell.
+/// Puts the column that is next to the other rank, with one put for each cell.
 #[superstep]
 fn cells(
     u: &mut Window<f64>,

@@ -1,4 +1,4 @@
-//! How much time do true hints of a window save?
+//! How much time do the hints of a window save, if they are true?
 
 use fencepost::{Hints, LockType, LockWindow, Op, TransportKind, World};
 use fencepost_benches::{Contest, ours};
@@ -36,7 +36,7 @@ fn accumulates(hints: Hints, kind: LockType, iterations: u64) -> Duration {
     )
 }
 
-/// Does the same with elements of three words, under shared locks.
+/// Does what [`accumulates`] does, with elements of three words and under shared locks.
 fn wide(hints: Hints, iterations: u64) -> Duration {
     ours::team(
         2,

@@ -17,13 +17,13 @@ fn sweep(u: &impl Index<usize, Output = f64>) -> f64 {
     sum
 }
 
-/// Does the same at positions that no compiler can predict.
+/// Sums the elements of `u` at `places`, which the compiler cannot predict.
 #[inline(always)]
 fn jump(u: &impl Index<usize, Output = f64>, places: &[usize]) -> f64 {
     places.iter().map(|&at| u[at]).sum()
 }
 
-/// The slice that a window derefs to, without the window: indexed by `usize` alone.
+/// The slice to which a window dereferences. It can be indexed only by `usize`.
 struct Slice<'a>(&'a [f64]);
 impl Index<usize> for Slice<'_> {
     type Output = f64;

@@ -1,9 +1,9 @@
 //! Are the limits with which Fencepost is compared as fast in Rust as in C?
 //!
-//! Build `limits.c` with `gcc -O3 -march=native -pthread`, and give its path:
+//! Build `limits.c` with `gcc -O3 -march=native -pthread`, and set its path:
 //! `FENCEPOST_BENCH_LIMITS_C=./limits cargo bench -p fencepost-benches --bench limits`. The bench
-//! then prints its figures next to its own. A limit that is slower than the C one flatters
-//! Fencepost and does not count.
+//! then prints the figures of the C program next to its own. A limit that is slower than in C
+//! flatters Fencepost, and the comparison does not count.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -35,7 +35,7 @@ fn entry(
     }
 }
 
-/// Returns the entries with one set of draws an epoch, as in the C program.
+/// Returns the entries. As in the C program, all epochs use the same set of draws.
 fn entries() -> Vec<Entry> {
     let tables = || Tables::new(draw(2, 1, 10_000));
     let mut all = vec![
@@ -97,7 +97,7 @@ fn entries() -> Vec<Entry> {
     all
 }
 
-/// Returns the C figure in nanoseconds: the best of its repetitions, and the median.
+/// Returns the figure of the C program in nanoseconds: the best repetition, and the median.
 fn c_figure(lines: &str, keys: &[String]) -> Option<(f64, f64)> {
     let has = |line: &str, key: &str| {
         line.match_indices(key)

@@ -1,12 +1,14 @@
-//! How much time does a check of loads take? The loads are those of a sweep of a five-point stencil
+//! How much time does a check of loads take? The loads are made by a sweep of a five-point stencil
 //! over 64 x 64 cells of a window, between two fences.
 //!
-//! Two ranks, each with a block of its own, execute epochs in which no rank accesses the other. `by
-//! index` reads `u[k]`, and `by rows` cuts a slice for each row. The bench prints the least time of
-//! several rounds in microseconds, for the sweep alone and with the fence.
+//! Two ranks, each with a block of its own, execute epochs in which neither accesses the other's
+//! block. `by index` reads `u[k]`, and `by rows` cuts a slice for each row. The bench prints the
+//! least time of several rounds in microseconds, of the sweep alone and of the sweep with the
+//! fence.
 //!
-//! A build for checking (`Ranks::check_loads`) is also slower where nothing is checked. So compare
-//! its last lines with those of an ordinary build that is checked without loads.
+//! A build for checking loads (`Ranks::check_loads`) is also slower if nothing is checked. So
+//! compare the last lines of such a build with the lines of an ordinary build that checks
+//! everything but loads.
 
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]
 
@@ -43,7 +45,7 @@ fn by_rows(u: &[f64], v: &mut [f64]) {
 
 type Sweep = fn(&Window<f64>, &mut Window<f64>);
 
-/// Returns the microseconds of a sweep, and of a sweep and a fence.
+/// Returns how long a sweep takes, and a sweep with a fence, in microseconds.
 fn taken(check: Check, loads: bool, sweep: Sweep) -> [f64; 2] {
     let length = Duration::from_millis(if fencepost_benches::contest::short() { 1 } else { 500 });
     let all = ranks(2).check(check).check_loads(loads).collect(|world| {

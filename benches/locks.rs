@@ -14,8 +14,8 @@ use std::time::Duration;
 #[derive(Default)]
 struct Line(AtomicU64);
 
-/// Each of two threads takes the other's word by a compare-and-swap, stores an element, and
-/// releases the word by another compare-and-swap.
+/// Each of two threads takes the word of the other thread by a compare-and-swap, stores an element,
+/// and releases the word by another compare-and-swap.
 fn by_hand(iterations: u64) -> Duration {
     // For each thread, its word and the element that the word protects.
     let words = [[(); 2]; 2].map(|each| each.map(|()| Line::default()));
@@ -79,7 +79,7 @@ fn at_a_fence(iterations: u64) -> Duration {
     })
 }
 
-/// Does the same in one epoch of a lock.
+/// Does what [`at_a_fence`] does, in one epoch of a lock.
 fn in_one_epoch(kind: LockType, iterations: u64) -> Duration {
     let make = |world: &World| Ok((world.lock_window::<u64>(MANY)?, indices()));
     ours::team(2, iterations, make, |world, (u, indices), k| {
@@ -120,11 +120,11 @@ fn contended(iterations: u64) -> Duration {
 /// The number of epochs of [`far_puts`] in an iteration.
 const FAR: usize = 1024;
 
-/// Rank 0 puts an element to rank 1 over TCP, in each of [`FAR`] epochs. A round has `round`
-/// epochs.
+/// Rank 0 puts an element to rank 1 over TCP, in each of [`FAR`] epochs. They are divided into
+/// rounds of `round` epochs.
 ///
-/// Rank 1 waits in a call, or computes and calls nothing until the round is over. Then both meet at
-/// a barrier.
+/// If `computes`, rank 1 calls nothing of Fencepost until the round is over. Otherwise it waits in
+/// a call. After each round, both ranks meet at a barrier.
 fn far_puts(computes: bool, round: usize, iterations: u64) -> Duration {
     let rounds = [AtomicU64::new(0), AtomicU64::new(0)];
     ours::team_over(

@@ -1,8 +1,8 @@
 //! How long does a message to another rank and back take, compared with the least time that the
 //! machine needs for such a message?
 //!
-//! The limits are a cache line to another core and back, one copy of the elements, and sockets to
-//! which a program writes directly.
+//! The limits are the time of a cache line to another core and back, of one copy of the elements,
+//! and of messages that a program writes directly to sockets.
 
 use fencepost::{RequestSet, Result, TransportKind, World};
 use fencepost_benches::limits::team;
@@ -20,7 +20,7 @@ struct Line(AtomicU64);
 /// The number of elements of a mebibyte.
 const LONG: usize = 1 << 17;
 
-/// Each of two threads stores to its line and waits for the other's.
+/// Each of two threads stores to its own line and waits for the store to the other line.
 fn line(iterations: u64) -> Duration {
     let lines = [(); 2].map(|()| Line::default());
     team(2, iterations, |beat, iterations| {
@@ -43,7 +43,7 @@ fn line(iterations: u64) -> Duration {
     })
 }
 
-/// Copies the elements on one thread into memory that is equally warm.
+/// Copies the elements on one thread, into memory that is as warm as their own.
 fn copies(iterations: u64) -> Duration {
     team(1, iterations, |_, iterations| {
         let (from, mut to) = (vec![1u64; LONG], vec![0u64; LONG]);
@@ -71,7 +71,7 @@ fn messages(len: usize, iterations: u64) -> Duration {
     ours::team(2, iterations, make, |world, (mine, room), _| there_and_back(world, mine, room))
 }
 
-/// Times messages to the other rank and back. Each direction counts as one message.
+/// Times messages that go to the other rank and come back. Each direction counts as one message.
 fn one_way(len: usize, iterations: u64) -> Duration {
     messages(len, iterations.div_ceil(2))
 }
@@ -92,8 +92,8 @@ impl Drop for Receives {
     }
 }
 
-/// Rank 1 sends to one of `count` receives, and gets a reply. When a receive is complete, rank 0
-/// begins it again.
+/// Rank 1 sends a message that completes one of rank 0's `count` receives, and gets a reply. Rank 0
+/// begins each completed receive again.
 fn wait_any(count: u32, iterations: u64) -> Duration {
     let make = |world: &World| {
         let mut set = world.requests();

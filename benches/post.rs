@@ -4,7 +4,7 @@ use fencepost::{Group, Result, Window, World};
 use fencepost_benches::{Contest, ours};
 use std::time::Duration;
 
-/// Each of two ranks puts an element to the other, and fences.
+/// Each of two ranks puts an element to the other rank, and fences.
 fn fence(iterations: u64) -> Duration {
     let epoch = |_: &World, u: &mut Window<u64>, k: usize| {
         u.put([k as u64]).to(1 - u.rank(), k % 8)?;
@@ -13,7 +13,7 @@ fn fence(iterations: u64) -> Duration {
     ours::team(2, iterations, |world| world.window::<u64>(8), epoch)
 }
 
-/// Does the same by post, start, complete and wait.
+/// Does what [`fence`] does, by post, start, complete and wait.
 fn post(iterations: u64) -> Duration {
     let make = |world: &World| Ok((Some(world.window::<u64>(8)?), world.group([1 - world.rank()])?));
     let epoch = |_: &World, (held, other): &mut (Option<Window<u64>>, Group), k: usize| {
@@ -29,7 +29,7 @@ fn post(iterations: u64) -> Duration {
     ours::team(2, iterations, make, epoch)
 }
 
-/// One rank puts an element to the other rank, which waits for it. Only posts flow back.
+/// One rank puts an element to the other rank, which waits for it. Rank 1 sends nothing but posts.
 fn one_way(iterations: u64) -> Duration {
     let make = |world: &World| Ok((Some(world.window::<u64>(8)?), world.group([1 - world.rank()])?));
     let epoch = |world: &World, (held, other): &mut (Option<Window<u64>>, Group), k: usize| -> Result<()> {

@@ -1,9 +1,9 @@
-//! How good is a prediction after a probe of ten seconds, for workloads, modes and sizes that the
+//! How good are predictions after a probe of ten seconds, for workloads, modes and sizes that the
 //! probe did not time? Prints the rows, worst first.
 //!
 //! Words on the command line name the transports (`local`, `shm`, `tcp`);
-//! `FENCEPOST_BENCH_PROBE=SECONDS` sets how long each transport is probed, and
-//! `FENCEPOST_BENCH_TIME=SECONDS` how long each plan is measured.
+//! `FENCEPOST_BENCH_PROBE=SECONDS` sets how long each transport is probed;
+//! `FENCEPOST_BENCH_TIME=SECONDS` sets how long each plan is measured.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -34,13 +34,13 @@ fn scatter(u: &mut Window<f64>, next: usize, places: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// Puts the first half of a window into the second half of the next rank's.
+/// Puts the first half of a window into the second half of the next rank's window.
 #[superstep]
 fn block(u: &mut Window<f64>, next: usize, half: usize) -> Result<()> {
     u.put(0..half).to(next, half)
 }
 
-/// The number of ranks: two, so that each rank has a core of its own on a two-core machine.
+/// The number of ranks. With two, each rank has a core of its own on a two-core machine.
 const RANKS: usize = 2;
 
 /// Compiles a workload of a size.
@@ -68,7 +68,7 @@ fn cube(side: usize) -> Result<Compiled> {
 }
 
 fn scattered(count: usize) -> Result<Compiled> {
-    // A step without common factors visits all places.
+    // Steps of 7919 visit all places, because 7919 and `count` have no common factor.
     let places: Vec<usize> = (0..count).map(|i| count + (i * 7919) % count).collect();
     scatter::compile(RANKS, |rank| Ok(((rank + 1) % RANKS, places.clone())))
 }
@@ -77,7 +77,7 @@ fn one_block(half: usize) -> Result<Compiled> {
     block::compile(RANKS, |rank| Ok(((rank + 1) % RANKS, half)))
 }
 
-/// Returns the seconds in this environment variable, or a default.
+/// Returns the duration that this environment variable sets in seconds, or the default `otherwise`.
 fn seconds(name: &str, otherwise: f64) -> Duration {
     let given = std::env::var(name).ok().and_then(|text| text.parse().ok());
     Duration::from_secs_f64(given.unwrap_or(if short() { 0.01 } else { otherwise }))
@@ -86,12 +86,12 @@ fn seconds(name: &str, otherwise: f64) -> Duration {
 /// A measured row, with the name of its case.
 type Case = (String, MeasurementRow);
 
-/// Probes a transport, and measures all cases on it, twice one after another. The noise of a row is
-/// the difference of both measurements.
+/// Probes a transport, and measures all cases on it, in two passes. The noise of a row is the
+/// difference of its two measurements.
 ///
-/// Two cores may change within seconds between states in which a cache line takes
-/// 55 or 590 ns. So the transport is probed again before and after each workload, and the
-/// prediction of a row is the median of those by the probes around its two measurements.
+/// Two cores may change within seconds between states in which a cache line takes 55 or 590 ns. So
+/// the transport is probed again before and after each workload. Each probe yields a prediction,
+/// and the prediction of a row is the median over the four probes around its two measurements.
 fn cases(name: &str, transport: TransportKind) -> Result<Vec<Case>> {
     let (probe, time) = (seconds("FENCEPOST_BENCH_PROBE", 10.0), seconds("FENCEPOST_BENCH_TIME", 0.7));
     let each = probe / (2 * (2 * WORKLOADS.len() as u32 + 1));
@@ -99,7 +99,7 @@ fn cases(name: &str, transport: TransportKind) -> Result<Vec<Case>> {
         pin(world.rank());
         let (first, _) = world.measure_machine_for(probe / 2)?;
         let mut machines: Vec<Machine> = vec![first];
-        // Each with its plan, and its number among the workloads.
+        // Each case with its plan and the number of its workload.
         let mut cases: Vec<(Case, Compiled, usize)> = Vec::new();
         for pass in 0..2 {
             let mut at = 0;

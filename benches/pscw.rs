@@ -1,4 +1,4 @@
-//! How long does a ring take that is prepared with posts and starts, compared with a put and a
+//! How long does a ring take if it is prepared with posts and starts, compared with puts and a
 //! fence of all ranks?
 //!
 //! There are more ranks than cores. Each rank waits for one other rank, and not for all.

@@ -1,8 +1,8 @@
 //! What do a profile and a trace add to a prepared superstep?
 //!
-//! The same superstep runs plainly, with a profile, and with a profile and a trace, in turns. On
-//! one rank it copies elements and waits for nobody. On two ranks each run also has a frame in
-//! either direction.
+//! The same superstep runs without a profile, with a profile, and with a profile and a trace, in
+//! turn. On one rank, the superstep copies elements and waits for no other rank. On two ranks, each
+//! run also sends a frame in either direction.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -20,7 +20,7 @@ fn pass(u: &mut Window<f64>, next: usize) -> Result<()> {
     u.put(0..8).to(next, 8..16)
 }
 
-/// Returns the nanoseconds of a run of the superstep on the slowest rank.
+/// Returns how long a run of the superstep takes on the slowest rank, in nanoseconds.
 fn timed(world: Ranks, runs: u32) -> f64 {
     let times = world.check(Check::Off).transport(TransportKind::Local).collect(|world| {
         pin(world.rank());
@@ -43,7 +43,8 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-/// Returns the number of events that ranks have recorded in each run of the superstep.
+/// Returns the number of events that a rank has recorded in each run of the superstep. If ranks
+/// differ, this is the largest number.
 fn events(folder: &Path, ranks: usize, runs: u32) -> f64 {
     let lines = |rank: usize| {
         let names = std::fs::read_dir(folder).expect("the traces");

@@ -1,7 +1,7 @@
-//! How long does a scattered operation take in a dynamic epoch with many of them?
+//! How long does a scattered operation take in a dynamic epoch with many such operations?
 //!
-//! Each of two ranks calls ten thousand 8-byte operations on the other, on distinct random elements
-//! of a table of 1 MiB. Eight sets of indices and values take turns.
+//! Each of two ranks calls ten thousand 8-byte operations on distinct random elements of the other
+//! rank's table, which has 1 MiB. Eight sets of indices and values take turns.
 
 use fencepost::{Mode, Op, Window};
 use fencepost_benches::draws::{Set, TABLE, draw};
@@ -46,7 +46,7 @@ fn sums(draws: &Draws, iterations: u64) -> Duration {
     )
 }
 
-/// Puts to one window and sums to another, alternately.
+/// Puts to one window and accumulates sums in another window, alternately.
 fn mixed(draws: &Draws, iterations: u64) -> Duration {
     let make = |world: &fencepost::World| Ok((world.window::<u64>(TABLE)?, world.window::<f64>(TABLE)?));
     ours::team(2, iterations, make, |world, (u, v), k| {
@@ -60,7 +60,8 @@ fn mixed(draws: &Draws, iterations: u64) -> Duration {
     })
 }
 
-/// Gets elements. Their values go behind the table, each into a different element.
+/// Gets elements. Each value is stored into a different element of the second half of the window,
+/// behind the table.
 fn gets(draws: &Draws, iterations: u64) -> Duration {
     ours::team(
         2,
@@ -77,8 +78,8 @@ fn gets(draws: &Draws, iterations: u64) -> Duration {
     )
 }
 
-/// Gets one element at a time, in scoped epochs: into sections of the window, or into buffers that
-/// the epoch borrows.
+/// Gets one element at a time, in scoped epochs. If `borrowed`, the values go into buffers that the
+/// epoch borrows, otherwise into sections of the window.
 fn scoped_gets(borrowed: bool, draws: &Draws, iterations: u64) -> Duration {
     ours::team(
         2,
@@ -101,8 +102,8 @@ fn scoped_gets(borrowed: bool, draws: &Draws, iterations: u64) -> Duration {
     )
 }
 
-/// Puts every element of a column, with one put for each. The values are new, and are read where
-/// they arrive.
+/// Puts every element of a column, with one put for each. The values are new in each epoch, and
+/// their target reads them.
 fn column(mode: Mode, iterations: u64) -> Duration {
     const N: usize = 1024;
     const ROW: usize = N / 2 + 2;

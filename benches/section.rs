@@ -1,8 +1,8 @@
 //! How long does it take two ranks to put a section of a window to each other, compared with the
 //! copies alone?
 //!
-//! Each epoch has new values, and reads the values that arrived. Otherwise they would stay in the
-//! cache of the rank that moves them.
+//! In each epoch, a rank writes new values and reads the values that arrived. Otherwise the values
+//! would stay in the cache of the rank that moves them.
 
 use fencepost::prelude::*;
 use fencepost::superstep;
@@ -10,7 +10,7 @@ use fencepost_benches::limits::halo::{Face, Halo, look};
 use fencepost_benches::{Contest, ours};
 use std::time::Duration;
 
-/// Puts the first half of the window to the second half of the other rank's.
+/// Puts the first half of the window to the second half of the other rank's window.
 #[superstep]
 fn swap(u: &mut Window<u64>, len: usize, other: usize) -> Result<()> {
     u.put(0..len).to(other, len..2 * len)?;
@@ -46,7 +46,7 @@ fn at_a_fence(words: usize, iterations: u64) -> Duration {
     })
 }
 
-/// Does the same from a slice, which no other rank reaches.
+/// Puts the same number of elements from a slice, which the other rank cannot access.
 fn of_a_slice(words: usize, iterations: u64) -> Duration {
     let make = |world: &World| Ok((world.window::<u64>(2 * words)?, vec![0; words]));
     ours::team(2, iterations, make, |world, (u, values), k| {

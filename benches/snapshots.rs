@@ -1,10 +1,10 @@
 //! What do snapshots cost a program, and the disk?
 //!
 //! Each figure is paired with its limit in the same round. An offer that is due and skipped is
-//! compared with a reduction of eight bytes. The time for which a snapshot holds ranks up is
-//! compared with a copy of the state. A step during background writing is compared with a step
-//! without writing. Writing is compared with plain writes of the same size and one sync, and
-//! restoring with reading the same files. An offer that is not due has no counterpart.
+//! compared with a reduction of eight bytes. The time for which a snapshot delays ranks is compared
+//! with a copy of the state. A step during background writing is compared with a step without
+//! writing. Writing a snapshot is compared with plain writes of the same size and one sync, and
+//! restoring it with reading the same files. An offer that is not due is compared with nothing.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -41,7 +41,7 @@ fn measured(size: usize, program: impl Fn(&World) -> Result<Vec<f64>> + Sync) ->
     values.swap_remove(0)
 }
 
-/// Returns the nanoseconds of an offer that is not due.
+/// Returns the time of an offer that is not due, in nanoseconds.
 fn not_due(folder: &Path) -> f64 {
     let offers = if short() { 10_000 } else { 5_000_000 };
     let times = measured(2, |world| {
@@ -62,7 +62,8 @@ fn not_due(folder: &Path) -> f64 {
     times[0]
 }
 
-/// Returns the nanoseconds of an offer that is due and skipped, and of a reduction in turn with it.
+/// Returns the time of an offer that is due and skipped, and the time of a reduction, in
+/// nanoseconds. Offers and reductions are timed in turn.
 fn skipped(folder: &Path) -> [f64; 2] {
     let cells = if short() { 1 << 16 } else { 1 << 24 };
     let times = measured(2, |world| {
@@ -88,8 +89,8 @@ fn skipped(folder: &Path) -> [f64; 2] {
     [times[0], times[1]]
 }
 
-/// Returns the nanoseconds for which a snapshot of `cells` elements of each rank holds the rank up,
-/// and those of a copy of the same number of elements.
+/// Returns how long a snapshot delays a rank that saves `cells` elements, in nanoseconds, and how
+/// long it takes to copy as many elements.
 fn held(folder: &Path, cells: usize) -> [f64; 2] {
     let times = measured(2, |world| {
         let mut state = vec![1.0_f64; cells];
@@ -110,7 +111,8 @@ fn held(folder: &Path, cells: usize) -> [f64; 2] {
             held.push(nanos(clock));
             snapshots.finish()?;
         }
-        // The first copy also gets its memory from the system.
+        // The first value of each is dropped, because it includes the time in which the system
+        // provides memory.
         Ok(vec![median(held.split_off(1)), median(copied.split_off(1))])
     });
     [times[0], times[1]]
@@ -124,7 +126,8 @@ fn relax(row: &Row<2>, u: &[f64], next: &mut [f64]) {
     }
 }
 
-/// Returns the nanoseconds of a step of one rank while its thread writes, and while it does not.
+/// Returns how long a step of one rank takes while the background thread writes, and while it does
+/// not, in nanoseconds.
 fn during(folder: &Path) -> [f64; 2] {
     let [rows, columns] = if short() { [86, 100] } else { [1720, 2015] };
     let times = measured(1, |world| {
@@ -157,8 +160,8 @@ fn during(folder: &Path) -> [f64; 2] {
 /// The bytes that a plain program writes or reads at a time.
 const PIECE: usize = 1 << 20;
 
-/// Returns the bytes per nanosecond that a snapshot of two ranks writes, and those of plain writes
-/// with one sync.
+/// Returns the rate at which a snapshot of two ranks writes, and the rate of plain writes with one
+/// sync, in bytes per nanosecond.
 fn writing(folder: &Path, cells: usize) -> [f64; 2] {
     let bytes = (2 * cells * size_of::<f64>()) as f64;
     let piece = vec![1_u8; PIECE];
@@ -180,7 +183,8 @@ fn writing(folder: &Path, cells: usize) -> [f64; 2] {
             let mut snapshots = Snapshots::new(world, folder.join("ours"))?.every(1).keep(1);
             snapshots.offer(2 * round + 1, || Items::new().block("state", &block, &mut state))?;
             snapshots.finish()?;
-            // The copy is measured above. Here the threads write it, and rank 0 the manifest.
+            // [`held`] measures the copy. Here the threads write the copy, and rank 0 writes the
+            // manifest.
             snapshots.offer(2 * round + 2, || Items::new().block("state", &block, &mut state))?;
             let clock = Instant::now();
             snapshots.finish()?;
@@ -190,8 +194,8 @@ fn writing(folder: &Path, cells: usize) -> [f64; 2] {
     [median(ours), median(plain)]
 }
 
-/// Returns the nanoseconds that two ranks take to restore a snapshot, and two threads to read its
-/// file.
+/// Returns how long two ranks take to restore a snapshot, and two threads to read its file, in
+/// nanoseconds.
 fn restoring(folder: &Path, cells: usize) -> [f64; 2] {
     let folder = folder.join("ours");
     let last = fs::read_dir(&folder).expect("snapshots").flatten().map(|entry| entry.path());

@@ -6,8 +6,8 @@ use fencepost_benches::Contest;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Runs a sweep repeatedly over two fields of `len` elements, which change roles, and returns the
-/// time.
+/// Runs a sweep repeatedly over two fields of `len` elements, and returns the time. The fields
+/// change roles after each sweep.
 fn timed<T: Copy + From<u8>>(len: usize, iterations: u64, sweep: impl Fn(&[T], &mut [T])) -> Duration {
     let mut u: Vec<T> = (0..len).map(|i| T::from((i * 7 % 251) as u8)).collect();
     let mut v = u.clone();
@@ -44,7 +44,7 @@ const CUBE_3: [[[isize; 3]; 9]; 3] = {
     offsets
 };
 
-/// Defines the kernels for one type of element.
+/// Defines the kernels for elements of one type.
 macro_rules! kernels {
     ($name:ident, $t:ty) => {
         mod $name {
@@ -56,11 +56,11 @@ macro_rules! kernels {
                 [[0.01, 0.02, 0.03], [0.04, 0.05, 0.06], [0.04, 0.06, 0.05]],
             ];
 
-            /// The sum is nearly 1: with a smaller sum, cells far from the edge become so small
-            /// that arithmetic takes ten times as long.
+            /// The weights have a sum of nearly 1. With a smaller sum, cells far from the edge
+            /// would become so small that arithmetic takes ten times as long.
             const NINE: [[$t; 3]; 3] = [[0.11, 0.12, 0.13], [0.14, 0.05, 0.06], [0.11, 0.12, 0.13]];
 
-            /// Computes nine points of a plane.
+            /// Returns the weighted sum of nine points of a plane.
             #[inline(always)]
             fn nine(w: &[[$t; 3]; 3], near: [&[$t]; 9], k: usize) -> $t {
                 let [a, b, c, d, e, f, g, h, i] = near;
@@ -206,7 +206,8 @@ macro_rules! kernels {
 kernels!(single, f32);
 kernels!(double, f64);
 
-/// Makes the contest of one kernel on one size: slices cut by hand, then rows.
+/// Makes the contest of one kernel and one size. The first side uses slices that are cut by hand,
+/// the second side uses rows.
 macro_rules! contest {
     ($kind:ident, $t:ty, $cells:expr, $name:literal, $by_hand:ident, $by_rows:ident, $strides:expr) => {{
         let (cells, block) = ($cells, block($cells));

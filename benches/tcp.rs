@@ -1,4 +1,5 @@
-//! How long does an epoch over TCP take, compared with the same bytes over sockets by hand?
+//! How long does an epoch over TCP take, compared with a program that sends the same bytes over
+//! sockets by hand?
 //!
 //! The two ranks are threads and communicate over loopback. The bench also counts the pages that an
 //! epoch of a large message touches for the first time. Each such page costs the kernel a
@@ -19,7 +20,7 @@ use std::time::Duration;
 const MEGABYTE: usize = 1 << 17;
 type Draws = Arc<Vec<Vec<Set>>>;
 
-/// Puts all of a section to the same elements of the other rank.
+/// Puts the first half of the window to the second half of the other rank's window.
 #[superstep]
 fn swap(u: &mut Window<u64>, len: usize, other: usize) -> Result<()> {
     u.put(0..len).to(other, len..2 * len)?;
@@ -49,7 +50,8 @@ fn puts(draws: &Draws, iterations: u64) -> Duration {
     )
 }
 
-/// Gets elements. Their values go behind the table, each into a different element.
+/// Gets elements. Each value is stored into a different element of the second half of the window,
+/// behind the table.
 fn gets(draws: &Draws, iterations: u64) -> Duration {
     over(
         iterations,
@@ -85,13 +87,14 @@ fn section(words: usize, iterations: u64) -> Duration {
 /// counted.
 fn faults() -> u64 {
     let counts = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name, in parentheses, may contain spaces; the tenth field is the eighth after it.
+    // The name of the process, in parentheses, may contain spaces. The count is the eighth field
+    // after the name.
     let after = counts.rsplit(')').next().unwrap_or_default();
     after.split_whitespace().nth(7).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-/// Returns the number of pages that each epoch in the later half of the epochs faults in, for a
-/// section of `words` words, at a fence or prepared.
+/// Returns the number of pages that an epoch faults in, as the mean over the later half of the
+/// epochs. An epoch puts a section of `words` words, at a fence or prepared.
 fn faults_an_epoch(words: usize, prepared: bool) -> f64 {
     const EPOCHS: usize = 40;
     let counts = [AtomicU64::new(0), AtomicU64::new(0)];

@@ -1,5 +1,5 @@
-//! How fast are several steps to an exchange, visited band by band, and is the choice of
-//! [`Block::advise`] the best one?
+//! How fast is a program that exchanges halos only every few steps, and computes these steps band
+//! by band? Is the choice of [`Block::advise`] the best one?
 //!
 //! The tiles are compared with plain threads that sweep step by step, and with a program tiled by
 //! hand.
@@ -32,7 +32,7 @@ trait Real: Element + Add<Output = Self> + Mul<Output = Self> + From<f32> {}
 impl Real for f32 {}
 impl Real for f64 {}
 
-/// Computes a step of a row: five points in a plane, seven in space.
+/// Computes a step of a row: a stencil of five points in a plane, of seven in space.
 #[inline(always)]
 fn relax<T: Real, const D: usize>(row: &Row<D>, now: &[T], next: &mut [T]) {
     let near = |d: usize, by: isize| row.at(now, std::array::from_fn(|e| if e == d { by } else { 0 }));
@@ -52,7 +52,7 @@ fn relax<T: Real, const D: usize>(row: &Row<D>, now: &[T], next: &mut [T]) {
     }
 }
 
-/// The blocks of a square or a cube.
+/// A square or a cube of cells, and the ranks among which it is divided.
 #[derive(Clone)]
 struct Question<const D: usize> {
     transport: TransportKind,
@@ -61,7 +61,7 @@ struct Question<const D: usize> {
 }
 
 impl<const D: usize> Question<D> {
-    /// Returns the time of `steps` steps, with `group` of them to an exchange.
+    /// Returns the time of `steps` steps, with an exchange before every `group` steps.
     fn run<T: Real>(&self, group: usize, bands: [usize; D], steps: u64) -> Duration {
         let make = |world: &World| {
             let block = Block::new(world, [self.cells; D])?.halo(group)?;
@@ -88,7 +88,7 @@ impl<const D: usize> Question<D> {
         taken.mul_f64(steps as f64 / (groups * group as u64) as f64)
     }
 
-    /// Returns the time of a cell in cache, and the machine as measured.
+    /// Returns the time of a cell that is in cache, and the measured model of the machine.
     fn machine<T: Real>(&self) -> (Nanos, Machine) {
         const PASSES: usize = 200;
         let measured = ranks(self.ranks).transport(self.transport.clone()).collect(|world| {
@@ -143,7 +143,7 @@ fn main() {
     choices.print();
 }
 
-/// The number of cells that are computed in one measurement of the advice.
+/// The number of cells that each measurement of the advice computes.
 const WORK: f64 = 6e7;
 /// The number of repetitions of each measurement.
 const ROUNDS: usize = 3;
@@ -154,7 +154,7 @@ fn shown<const D: usize>(bands: [usize; D]) -> String {
     bands.map(cells).join(" x ")
 }
 
-/// Times visits of rows alone.
+/// Times visits of rows that compute nothing.
 fn visits(harness: &mut Harness) {
     for group in [1, 4, 16] {
         let title = format!("a visit of a row: 2048 rows, {group} steps");
@@ -184,8 +184,8 @@ fn look(tiles: &fencepost::grid::Tiles<2>, times: u64) -> Duration {
     clock.elapsed()
 }
 
-/// Compares our tiles with threads that share a grid and sweep it step by step, and with a program
-/// tiled by hand.
+/// Compares tiles of Fencepost with threads that share a grid and sweep it step by step, and with a
+/// program that is tiled by hand.
 fn by_hand(harness: &mut Harness) {
     for cells in if short() { vec![64] } else { vec![1024, 2048, 4096] } {
         for threads in [1, 2] {
@@ -212,7 +212,8 @@ fn by_hand(harness: &mut Harness) {
     }
 }
 
-/// Returns the time of `groups` groups of the steps of [`Square`], by tiles.
+/// Returns the time of `groups` groups of steps. The steps are those of [`Square`], computed by
+/// tiles.
 fn five_points(transport: TransportKind, ranks: usize, cells: usize, group: usize, groups: u64) -> Duration {
     let make = |world: &World| {
         let block = Block::new(world, [cells; 2])?.grid([ranks, 1])?.halo(group)?;
@@ -238,16 +239,16 @@ fn five_points(transport: TransportKind, ranks: usize, cells: usize, group: usiz
     })
 }
 
-/// The quality of the advice in each case: the time of a step by the advice, as a ratio to the best
-/// time, and as a ratio to the time of one step to an exchange.
+/// The quality of the advice in each case: the time of a step with the advised tiles, as a ratio to
+/// the best time, and as a ratio to the time of a step if every step has its own exchange.
 #[derive(Default)]
 struct Choices {
     cases: Vec<(String, f64, f64)>,
 }
 
 impl Choices {
-    /// Times every number of steps with the bands that suit it, and the steps and bands that are
-    /// advised.
+    /// Times each number of steps with the bands that suit it, and the advised number of steps with
+    /// the advised bands.
     fn ask<T: Real, const D: usize>(&mut self, short: bool, link: &str, question: &Question<D>) {
         let bits = 8 * size_of::<T>();
         let power = if D == 2 { "squared" } else { "cubed" };
@@ -277,7 +278,7 @@ impl Choices {
                 sides.push((group, std::array::from_fn(|d| [1, cut, usize::MAX][d])));
             }
         }
-        // The advised tiles are timed once, even if they are among the others.
+        // The advised tiles are timed once, even if they are also among the other sides.
         let advised = sides[0];
         let mut is_first = true;
         sides.retain(|side| std::mem::take(&mut is_first) || *side != advised);

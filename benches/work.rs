@@ -1,13 +1,13 @@
-//! How long does a superstep between periods of work take? Is it more than the work and the
-//! exchange?
+//! How long does a step take that consists of work and a superstep? Is it longer than the sum of
+//! both?
 //!
 //! Each rank works for 100 us, then exchanges. The work alone, the exchange alone, and both in turn
 //! are measured in the same rounds. A step that takes longer than the sum has waited for work of
 //! another rank.
 //!
 //! An exchange in two halves, with the work between them, is measured in the same way. The link has
-//! a latency: it is simulated, or is TCP with a delay line. A step then takes as long as the longer
-//! of work and exchange, and not as long as their sum.
+//! a latency: it is simulated, or is TCP with a delay line. A step should then take as long as the
+//! longer of work and exchange, and not as long as their sum.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -23,20 +23,21 @@ use std::time::{Duration, Instant};
 
 const WORK: Duration = Duration::from_micros(100);
 
-/// The number of exchanges that a step may take in addition to its work.
+/// The time that a step may take in addition to its work, as a multiple of the time of an exchange.
 const BUDGET: f64 = 1.2;
 
 /// The time that bytes travel on the simulated link.
 const LATENCY: Duration = Duration::from_micros(400);
 
-/// The time that bytes travel on the delayed link of TCP. Several wake-ups of the link's threads
-/// are short compared with this time.
+/// The time that bytes travel on the delayed link of TCP. Compared with this time, several wake-ups
+/// of the link's threads are short.
 const TCP_LATENCY: Duration = Duration::from_millis(2);
 
-/// The maximum ratio of a step in two halves to the longer of work and exchange.
+/// The limit for the ratio of a step with an exchange in two halves to the longer of work and
+/// exchange.
 const HALVES: f64 = 1.1;
 
-/// Puts all of a section to a rank, if there is one.
+/// Puts the first half of the window to the second half of rank `to`'s window, if `to` is a rank.
 #[superstep]
 fn shift(u: &mut Window<u64>, len: usize, to: Option<usize>) -> Result<()> {
     u.put(0..len).to(to, len..2 * len)?;
@@ -49,7 +50,7 @@ enum Pattern {
     /// Each rank puts to the next one, and the last to the first. With two ranks, elements go both
     /// ways.
     Ring,
-    /// Each rank puts to the next one, and the last to none, so nothing flows back.
+    /// Each rank puts to the next one, and the last rank puts nothing. So nothing flows back.
     Chain,
 }
 
@@ -137,7 +138,8 @@ impl Question {
             |_| Ok(()),
             |world, (), k| {
                 work(turns);
-                // Ranks that share a core work one after another. So the time is that of all ranks.
+                // Ranks that share a core work one after another. Because of the barrier, the time
+                // includes the work of all ranks.
                 if k as u64 + 1 == iterations { world.barrier() } else { Ok(()) }
             },
         )
@@ -182,8 +184,8 @@ fn main() {
     halves(&mut harness, turns);
 }
 
-/// Measures work of half, all and twice the latency of a link, between the halves of an exchange
-/// over it.
+/// Measures exchanges in two halves over a link, with work between the halves that takes half, all
+/// or twice the latency of the link.
 fn halves(harness: &mut Harness, turns: u64) {
     let sim = || {
         TransportKind::Sim(SimConfig {
@@ -201,8 +203,8 @@ fn halves(harness: &mut Harness, turns: u64) {
     halves_over(harness, turns, ("tcp, a link", TCP_LATENCY), tcp, &rows);
 }
 
-/// Does the same for messages of these numbers of words, and for work of these multiples of
-/// [`WORK`].
+/// Measures exchanges in two halves over `link`. Each row has the number of words of a message, and
+/// the work as a multiple of [`WORK`].
 fn halves_over(
     harness: &mut Harness,
     turns: u64,

@@ -1,6 +1,6 @@
 //! Ahead-of-time compilation. The exchange of heat2d is compiled without a world, for 4 ranks and
-//! for 100,172 ranks, saved, loaded and run. The steps after each exchange are visited band by
-//! band. Plans that do not match the program are refused.
+//! for 100,172 ranks. The plan for 4 ranks is saved, loaded and run. The steps after each exchange
+//! are computed band by band. Plans that do not match the program are refused.
 //!
 //! `cargo run --release --example ahead`; `--transport shm` or `tcp` runs the ranks as processes
 
@@ -37,7 +37,8 @@ fencepost::plan!(
     }
 );
 
-/// The exchange after an edit that changes its pattern: only faces are exchanged.
+/// The exchange after an edit that changes its pattern: the edited exchange fills only the halos of
+/// faces.
 mod edited {
     use super::*;
 
@@ -64,7 +65,7 @@ mod reworded {
     }
 }
 
-/// A temporary folder for the plans of this process; removed on drop.
+/// A temporary folder for the plans of this process. It is removed on drop.
 struct Plans(PathBuf);
 
 impl Plans {
@@ -82,8 +83,8 @@ impl Drop for Plans {
     }
 }
 
-/// Returns the windows of all ranks after three exchanges and the steps that follow each, with or
-/// without a plan. Returns `None` in processes other than rank 0's.
+/// Runs three exchanges, each followed by a group of steps, with or without a plan. Returns the
+/// windows of all ranks, or `None` in processes other than rank 0's.
 fn run(job: &Job, plan: Option<&Path>) -> Result<Option<Vec<Vec<f64>>>> {
     let mut left: Vec<_> = job.world().collect(|world| {
         let block = Block::new(world, CELLS)?.halo(GROUP)?;

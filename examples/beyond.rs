@@ -1,14 +1,16 @@
-//! Predicts the cost of a halo exchange, prepared and at a fence, for 1,000 to 100,000 ranks that
-//! need not exist.
+//! Predicts the cost of a halo exchange, prepared and at a fence, for 1,000 to 100,000 ranks. The
+//! ranks need not exist.
 //!
 //! First the exchange runs on some dozens of ranks, and each rank's messages are counted. At a
-//! fence a rank sends one message in each of log2 p rounds. It also sends one message to each
-//! neighbour, unless that message is short enough to be part of a round. A prepared exchange sends
-//! only the messages to neighbours. Then the exchange is compiled for the requested numbers of
-//! ranks, and the machine model predicts what these messages cost on three kinds of links:
+//! fence, a rank sends one message in each of log2 p rounds. It also sends one message to each
+//! neighbour, unless the elements are so few that a message of a round can carry them. A prepared
+//! exchange sends only the messages to neighbours. Then the exchange is compiled for the requested
+//! numbers of ranks, and the machine model predicts what these messages cost on three kinds of
+//! links:
 //!
 //! - *prepared*: moving + frames + wire + latency, of the slowest rank;
-//! - *at a fence*: the same with the census in place of the latency, if the census takes longer.
+//! - *at a fence*: the same sum, but with the time of the census in place of the latency if the
+//!   census takes longer.
 //!
 //! `cargo run --release --example beyond`; `-- --machine FILE` takes the figures of another machine
 
@@ -50,11 +52,12 @@ fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// The frames that one rank sends in an exchange at a fence and in a prepared one, and the number
-/// of its neighbours.
+/// The number of frames that one rank sends in an exchange at a fence, the number in a prepared
+/// exchange, and the number of its neighbours.
 type Counts = (u64, u64, u64);
 
-/// Runs the exchange on `size` ranks that only exchange messages, and counts each rank's messages.
+/// Runs the exchange on `size` ranks that communicate only by messages, and counts each rank's
+/// messages.
 fn counted(size: usize, side: usize) -> Result<Vec<Counts>> {
     let world = ranks(size).transport(TransportKind::Sim(SimConfig::default())).census(Census::Sparse);
     world.collect(|world| {
@@ -90,8 +93,8 @@ fn machines(options: &Options) -> Result<Vec<(String, Machine)>> {
     if let Some(file) = &options.machine {
         return Ok(vec![(file.display().to_string(), std::fs::read_to_string(file)?.parse()?)]);
     }
-    // Latency, overhead at each end, and ns a byte: round figures of such links, not of a specific
-    // product.
+    // The latency, the overhead at each end, and the nanoseconds for each byte. These are round
+    // figures for this kind of link, not those of a specific product.
     let links = [("TCP, 10 Gb/s", 15_000.0, 2_000.0, 0.8), ("RDMA, 100 Gb/s", 1_000.0, 200.0, 0.08)];
     let mut machines = vec![("TCP, one machine".to_owned(), Machine::default())];
     for (name, latency, overhead, per_byte) in links {
@@ -117,7 +120,8 @@ fn report(options: &Options) -> Result<()> {
         let rounds = u64::from(size.next_power_of_two().trailing_zeros());
         let counts = counted(size, side)?;
         for (at_fence, prepared, neighbours) in &counts {
-            // Short frames, such as those of corners, are sent in the messages of the rounds.
+            // Short frames, such as the frames for corners, are sent within the messages of the
+            // rounds.
             let dynamic = rounds..=neighbours + rounds;
             assert!(
                 dynamic.contains(at_fence) && prepared == neighbours,

@@ -1,11 +1,12 @@
-//! Connected components of a graph whose vertices are distributed over ranks that have few
+//! Connected components of a graph. The vertices are distributed over ranks, and each rank has few
 //! neighbours.
 //!
 //! The edges between ranks make a sparse directed graph: rank i sends to rank j if an edge of the
-//! problem leads from a vertex of i to one of j. Each rank posts its labels to the ranks that send
-//! to it, and starts an access to the ranks to which it sends. It accumulates its labels there with
-//! MIN, completes the access, and waits for the end of its own exposure. Ranks without a common
-//! edge exchange nothing, and there is no fence. The result equals that of a serial loop.
+//! problem leads from a vertex of rank i to a vertex of rank j. Each rank posts its labels to the
+//! ranks that send to it, and starts an access to the ranks to which it sends. It accumulates its
+//! labels on those ranks with MIN, completes the access, and waits for the end of its own exposure.
+//! Ranks without a common edge exchange nothing, and there is no fence. The result equals that of a
+//! serial loop.
 //!
 //! `cargo run --release --example graph -- -n 4`; `--transport shm` or `tcp` runs the ranks as
 //! processes
@@ -33,8 +34,8 @@ struct Options {
     rounds: usize,
 }
 
-/// Returns the vertices to which a vertex has an edge: its neighbour in a chain of eight, and for
-/// every third vertex also a vertex not far away.
+/// Returns the vertices to which a vertex has an edge: its successor in a chain of eight vertices,
+/// and for every third vertex also another vertex nearby.
 fn edges(vertex: usize, vertices: usize) -> Vec<usize> {
     let mut all = Vec::new();
     if vertex % 8 != 7 && vertex + 1 < vertices {
@@ -52,7 +53,7 @@ fn pairs(vertices: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..vertices).flat_map(move |a| edges(a, vertices).into_iter().flat_map(move |b| [(a, b), (b, a)]))
 }
 
-/// Returns the smallest label that each vertex has seen after `rounds` rounds. Returns `None` in
+/// Returns the smallest label that has reached each vertex after `rounds` rounds, or `None` in
 /// processes other than rank 0's.
 fn distributed(options: &Options) -> Result<Option<Vec<u32>>> {
     let vertices = options.vertices.get();
@@ -61,8 +62,8 @@ fn distributed(options: &Options) -> Result<Option<Vec<u32>>> {
         let each = vertices.div_ceil(ranks);
         let mut labels = world.window::<u32>(each)?;
         labels.iter_mut().enumerate().for_each(|(at, label)| *label = (me * each + at) as u32);
-        // For each rank to which this rank sends: the vertices of this rank, and the vertices of
-        // that rank.
+        // For each rank to which this rank sends, the ends of the common edges: the vertices of
+        // this rank, and the vertices of that rank.
         let mut out: BTreeMap<usize, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
         let mut sources = BTreeSet::new();
         for (from, to) in pairs(vertices) {

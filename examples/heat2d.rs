@@ -32,19 +32,20 @@ pub fn relax(row: &Row<2>, [u, v]: [&mut [f64]; 2]) {
     }
 }
 
-/// Runs a thousand steps, and compares the result with the exact one.
+/// Runs a thousand steps, and compares the result with the exact result.
 pub fn main() -> Result<()> {
     fencepost::run(|world| {
         let wave = |at: usize| (at as f64 * 180.0 / (CELLS - 1) as f64).to_radians().sin();
         let block = Block::new(world, [CELLS, CELLS])?.halo(GROUP)?;
         let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
         block.fill(&mut u, |[i, j]| wave(i) * wave(j));
-        // visits the rows band by band: all steps pass over a few rows before the next ones
+        // visits the rows band by band: all steps of the group pass over a few rows before the next
+        // rows
         let tiles = block.tiles(GROUP)?;
         for _ in 0..1000 / GROUP {
             exchange(&mut u, &block)?;
             for row in tiles.rows_inside(1) {
-                // plain slices: a window derefs to its local part
+                // a window dereferences to its local part, so these are plain slices
                 relax(&row, row.turn([&mut u, &mut v]));
             }
             [u, v] = tiles.turn([u, v]);

@@ -1,10 +1,10 @@
 //! Heat conduction in a cube with cold faces, with a stencil of seven points. `Block::advise`
-//! chooses the number of steps to an exchange, and the bands of rows, by the costs of cells,
+//! chooses the number of steps between exchanges and the bands of rows, by the costs of cells,
 //! exchanges and memory on this machine.
 //!
-//! The initial temperature is sin x sin y sin z, which keeps its shape as the cube cools, so the
-//! exact result is known. The program compares its result with that, and with the serial program
-//! bit for bit.
+//! The initial temperature is sin x sin y sin z, which keeps its shape as the cube cools. So the
+//! exact result is known. The program compares its result with the exact result, and with that of
+//! the serial program bit for bit.
 //!
 //! `cargo run --release --example heat3d -- -n 2 --cells 256`; `--transport shm` or `tcp` runs the
 //! ranks as processes
@@ -66,8 +66,8 @@ fn relax(row: &Row<3>, u: &[f64], v: &mut [f64]) {
     }
 }
 
-/// Computes one step of plane `i` of a whole cube with `n` cells a side, as a program for one
-/// processor would.
+/// Computes one step of plane `i` of a whole cube with `n` cells on each side. The serial program
+/// consists of such steps.
 #[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2"))]
 fn flow(n: usize, i: usize, u: &[f64], v: &mut [f64]) {
     let inside = n - 2;
@@ -84,13 +84,13 @@ fn flow(n: usize, i: usize, u: &[f64], v: &mut [f64]) {
     }
 }
 
-/// Returns the height of half a sine wave across the cube.
+/// Returns the value at cell `at` of half a sine wave across the cube.
 fn wave(at: usize, n: usize) -> f64 {
     (at as f64 * 180.0 / (n - 1) as f64).to_radians().sin()
 }
 
 /// Computes `group` steps in one pass over the cube: plane `i` of one step, then plane `i - 1` of
-/// the next one, and so on.
+/// the next step, and so on.
 fn tiled(n: usize, [u, v]: [&mut [f64]; 2], group: usize) {
     for front in 1..n + group {
         for step in 0..group {
@@ -103,10 +103,10 @@ fn tiled(n: usize, [u, v]: [&mut [f64]; 2], group: usize) {
     }
 }
 
-/// Returns the best number of steps to an exchange and the best bands, by the costs of cells,
+/// Returns the best number of steps between exchanges and the best bands, by the costs of cells,
 /// exchanges and memory on this machine. All ranks get the same result.
 fn advice(world: &World, block: &Block<3>) -> Result<Advice<3>> {
-    // Repeats a few rows, so that their cells are in the core's cache.
+    // The same few rows are computed repeatedly, so that their cells are in the core's cache.
     const PASSES: usize = 100;
     let (u, mut v) = (vec![0.0; block.len()], vec![0.0; block.len()]);
     let few = || block.rows().take(8);
@@ -125,10 +125,10 @@ fn advice(world: &World, block: &Block<3>) -> Result<Advice<3>> {
     block.advise(Nanos(cell), size, 2 * size, world.placement(), &world.measure_machine()?)
 }
 
-/// The number of steps to an exchange, the time of the slowest rank, and the cells of the cube.
+/// The number of steps between exchanges, the time of the slowest rank, and the cells of the cube.
 type Outcome = (usize, Duration, Vec<f64>);
 
-/// Runs all steps; returns `None` in processes other than rank 0's.
+/// Runs all steps. Returns `None` in processes other than rank 0's.
 fn cool(options: &Options) -> Result<Option<Outcome>> {
     let n = options.cells as usize;
     let mut outcomes: Vec<_> = options.job.world().collect(|world| {
@@ -141,7 +141,7 @@ fn cool(options: &Options) -> Result<Option<Outcome>> {
         block.fill(&mut u, |[i, j, k]| wave(i, n) * wave(j, n) * wave(k, n));
         v.copy_from_slice(&u);
         let mut exchange = exchange::prepare(world, &block)?;
-        // no step computes the faces of the cube, and both fields are read there
+        // no step computes the faces of the cube, but steps read them in both fields
         exchange.replay(&mut v)?;
         world.barrier()?;
         let clock = Instant::now();
@@ -174,8 +174,8 @@ fn run(options: &Options, once: bool) -> Result<()> {
             cube = Some((depth, cells));
         }
     }
-    // Ranks that are processes have ended by now: a waiting one would take a core from the serial
-    // program.
+    // Ranks that are processes have ended by now. While they wait, they would take cores from the
+    // serial program.
     let Some((depth, cube)) = cube else { return Ok(()) };
     for _ in 0..race.rounds() {
         let wave: Vec<f64> = (0..n).map(|at| wave(at, n)).collect();

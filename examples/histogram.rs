@@ -1,8 +1,8 @@
-//! A histogram that is distributed over all ranks: ten million weights fall into random buckets.
+//! A histogram that is distributed over all ranks. Ten million weights are added to random buckets.
 //!
-//! The fence of each epoch counts, sends and applies its accumulates, with one message from each
-//! rank to each other rank. The result equals a serial histogram bit for bit. Then every weight is
-//! subtracted again, and all buckets are zero.
+//! The fence of each epoch counts, sends and applies the accumulates of the epoch, with one message
+//! from each rank to each other rank. The result equals a serial histogram bit for bit. Then every
+//! weight is subtracted again, and all buckets are zero.
 //!
 //! `cargo run --release --example histogram -- -n 4`; `--transport shm` or `tcp` runs the ranks as
 //! processes
@@ -33,8 +33,8 @@ struct Options {
 /// The number of accumulates of each rank in an epoch.
 const EPOCH: usize = 100_000;
 
-/// Returns the bucket and the weight of an update: a hash of its number, so that any rank can
-/// compute any update.
+/// Returns the bucket and the weight of an update. Both are a hash of the update's number, so any
+/// rank can compute any update.
 fn draw(update: u64, buckets: usize) -> (usize, u64) {
     let mut bits = update.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -43,7 +43,7 @@ fn draw(update: u64, buckets: usize) -> (usize, u64) {
     ((bits % buckets as u64) as usize, bits >> 7)
 }
 
-/// Returns part number `part` of `things` things that are divided into `parts` parts.
+/// Divides the range `0..things` into `parts` parts, and returns part number `part`.
 fn share(things: u64, part: usize, parts: usize) -> Range<u64> {
     let cut = |part: usize| (u128::from(things) * part as u128 / parts as u128) as u64;
     cut(part)..cut(part + 1)

@@ -2,8 +2,8 @@
 //! names that file, `auto`, collectives and `Block::advise` use the model.
 //!
 //! `cargo run --release --example measure -- -n 2 >machine.txt`; `--transport shm` or `tcp` runs
-//! the ranks as processes. To get the figures of memory and of the network in one file, measure
-//! hosts with several ranks each: `fencepost run --hosts a:2,b:2 measure`
+//! the ranks as processes. To get the figures of both memory and the network in one file, measure
+//! on hosts with several ranks each: `fencepost run --hosts a:2,b:2 measure`
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
@@ -22,8 +22,8 @@ struct Options {
     job: Job,
 }
 
-/// Measures, and returns the model. Also returns the number of steps to an exchange that the model
-/// advises for a cube of 64 cells a side. This number is `None` if the cube cannot be cut into
+/// Measures, and returns the model. Also returns the number of steps between exchanges that the
+/// model advises for a cube with 64 cells on each side, or `None` if the cube cannot be cut into
 /// enough blocks.
 fn measure(job: &Job) -> Result<(Machine, Option<usize>)> {
     let mut found = job.world().collect(|world| {
@@ -56,7 +56,7 @@ pub fn main() -> Result<()> {
     report(&options)
 }
 
-/// Runs small cases as a test: a world accepts the text that is printed.
+/// Runs small cases as a test. A world must accept the printed text.
 pub fn check() -> Result<()> {
     for number in ["1", "3"] {
         let options = Options::parse_from(["measure", "-n", number]);

@@ -1,6 +1,6 @@
-//! Four workloads in every transfer mode: the predicted and the measured time of an epoch, also for
-//! `auto`. Each epoch puts new values and reads those that arrived, one word of each cache line, so
-//! that lines change their owner as in a real program.
+//! Predicts and measures the time of an epoch, for four workloads in every transfer mode and with
+//! `auto`. Each epoch puts new values and reads the values that arrived, one word in each cache
+//! line, so that lines change their owner as in a real program.
 //!
 //! `cargo run --release --example modes -- -n 2`; `--transport shm` or `tcp` runs the ranks as
 //! processes
@@ -48,7 +48,7 @@ fn scatter(u: &mut Window<f64>, next: usize, places: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// Puts the first half into the second half of the next rank.
+/// Puts the first half of the window into the second half of the next rank's window.
 #[superstep]
 fn block(u: &mut Window<f64>, next: usize, half: usize) -> Result<()> {
     u.put(0..half).to(next, half)?;
@@ -92,7 +92,7 @@ impl Workload {
     /// order.
     fn places(size: usize) -> Vec<usize> {
         let n = size * 10;
-        // Multiplication by a number without common factors permutes 0..n.
+        // `step` and `n` have no common factor, so the multiplication permutes 0..n.
         let step = (n / 3..n).find(|&step| gcd(step, n) == 1).unwrap_or(1);
         (0..n).map(|i| n + i * step % n).collect()
     }
@@ -158,7 +158,7 @@ fn elements_of(datatype: &Datatype) -> Vec<usize> {
     datatype.element_iter().map(|element| element as usize).collect()
 }
 
-/// Returns one of these elements from each of their cache lines.
+/// Returns one of these elements for each cache line in which they are.
 fn lines(elements: impl IntoIterator<Item = usize>) -> Vec<usize> {
     let mut elements: Vec<usize> = elements.into_iter().collect();
     elements.sort_unstable();
@@ -166,8 +166,8 @@ fn lines(elements: impl IntoIterator<Item = usize>) -> Vec<usize> {
     elements
 }
 
-/// Measures the time of an epoch, after a quarter of the epochs to warm up. Each epoch gives the
-/// elements `sent` new values, and reads the elements `came`.
+/// Measures the time of an epoch. Before that, a quarter as many epochs run to warm up. Each epoch
+/// gives the elements `sent` new values, and reads the elements `came`.
 fn time(
     world: &World,
     epochs: u32,

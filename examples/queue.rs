@@ -1,9 +1,10 @@
 //! Work stealing: each rank has a queue of tasks of very different lengths, and takes tasks from
 //! other queues when its own queue is empty.
 //!
-//! A queue is one number: how many of its tasks have been taken. A rank takes tasks by one
-//! fetch-and-add on this number, under a shared lock. The rank that owns the queue keeps computing
-//! and takes no part. Each task is done once, and the results are those of one rank alone.
+//! A queue is a number that counts how many of the queue's tasks have been taken. A rank takes
+//! tasks by one fetch-and-add on this number, under a shared lock. The rank that owns the queue
+//! continues to compute and need not do anything. Each task is done once, and the results equal
+//! those of a single rank.
 //!
 //! `cargo run --release --example queue -- -n 4`; `--transport shm` runs the ranks as processes
 
@@ -48,7 +49,7 @@ struct Done {
     steps: u64,
 }
 
-/// Takes tasks until there are none left anywhere.
+/// Takes tasks until all queues are empty.
 fn work(world: &World, options: &Options) -> Result<Done> {
     let (me, size) = (world.rank(), world.size());
     let cut = |rank: usize| (u128::from(options.tasks) * rank as u128 / size as u128) as u64;
@@ -72,7 +73,7 @@ fn work(world: &World, options: &Options) -> Result<Done> {
             done.steps += tasks.map(steps).sum::<u64>();
         }
     }
-    // Returns when all ranks have finished with all queues.
+    // This call returns when all ranks have finished with all queues.
     queue.into_window()?;
     Ok(done)
 }

@@ -1,10 +1,11 @@
-//! Five wrong programs, and the errors that a check reports for them: `FENCEPOST_CHECK=conflicts`,
-//! or `Ranks::check`.
+//! Five wrong programs, and the errors that a check reports for them. `FENCEPOST_CHECK=conflicts`
+//! or `Ranks::check` turns the check on.
 //!
-//! Without a check, each program runs to its end with the same bits every time, since conflicting
+//! Without a check, each program runs to its end and always gives the same bits, since conflicting
 //! operations have a defined meaning. But the result is not the intended one. With a check, the
-//! fence applies nothing and names both lines. An operation that conflicts with an earlier
-//! operation of its own rank is refused at its call, as in the program with two operators.
+//! fence applies no operation, and its error names both lines. If an operation conflicts with an
+//! earlier operation of the same rank, its call returns an error, as in the program with two
+//! operators.
 //!
 //! `cargo run --release --example races`; `--transport shm` runs the ranks as processes
 
@@ -23,8 +24,8 @@ struct Options {
     job: Job,
 }
 
-/// Puts rows and columns into the halo including their ends, so that two ranks write a corner of
-/// the halo.
+/// Puts rows and columns, including their ends, into the halo. So two ranks write the same corner
+/// of the halo.
 fn corners(world: &World) -> Result<()> {
     let (me, size) = (world.rank(), world.size());
     let mut u = world.window::<f64>(6 * 6)?;
@@ -34,8 +35,8 @@ fn corners(world: &World) -> Result<()> {
     u.fence()
 }
 
-/// Takes a number from a counter on each rank, and puts back the next one, so that two ranks may
-/// get the same number.
+/// On each rank, takes a number from a common counter, and puts back the next number. So two ranks
+/// may get the same number.
 fn counter(world: &World) -> Result<()> {
     let mut next = world.window::<u64>(1)?;
     let mine = next.fetch(0, 0)?;
@@ -44,7 +45,7 @@ fn counter(world: &World) -> Result<()> {
     mine.take().map(drop)
 }
 
-/// Transposes a matrix in place: blocks are sent from where others arrive.
+/// Transposes a matrix in place. Blocks are sent from the elements in which other blocks arrive.
 fn transpose(world: &World) -> Result<()> {
     let mut a = world.window::<u32>(world.size())?;
     for to in 0..world.size() {
@@ -84,8 +85,8 @@ const PROGRAMS: [(&str, Program); 5] = [
     ("two operators", operators),
 ];
 
-/// Runs a program with and without a check, and returns the error of rank 0, or of this process's
-/// rank.
+/// Runs a program without and with a check. Returns the error that the check reports to rank 0, or
+/// to the rank of this process.
 fn told(world: &Ranks, program: Program) -> Result<String> {
     world.clone().check(Check::Off).run(program)?;
     let ends = world.clone().check(Check::Conflicts).collect(|world| Ok(program(world).err()))?;

@@ -1,10 +1,11 @@
-//! A server of many clients that starves none: example 3.17 of the MPI standard.
+//! A server of many clients that starves no client: example 3.17 of the MPI standard.
 //!
-//! Rank 0 is the server. It has a receive for each client's next question, and `wait_some`
-//! completes all that are ready. All other ranks are clients: each first sends many questions at
-//! once, then one more for each answer. When half of all questions are answered, each client has
-//! had the same share, even if one is faster than another. With receives from any rank, one client
-//! could have had all answers of that half.
+//! Rank 0 is the server. It has a receive for the next question of each client, and `wait_some`
+//! completes all receives for which a question has arrived. All other ranks are clients. Each
+//! client first sends many questions at once, and then another question for each answer. When half
+//! of all questions are answered, each client has got the same number of answers, even if one
+//! client is faster than another. With receives from any rank, one client could have got all these
+//! answers.
 //!
 //! `cargo run --release --example server -- -n 33`; `--transport shm` runs the ranks as processes
 
@@ -30,14 +31,13 @@ struct Options {
 const QUESTION: u32 = 0;
 const ANSWER: u32 = 1;
 
-/// Returns the largest number of questions that a client sends before it has an answer: half of its
-/// questions, but not more than the server keeps.
+/// Returns the number of questions that a client sends before it has an answer: half of its
+/// questions, but at most 1000, because the server has to keep them.
 fn ahead(questions: u64) -> u64 {
     (questions / 2).min(1000)
 }
 
-/// Returns the answer to a question: how many steps it takes from a number to 1, by the rule of
-/// Collatz.
+/// Returns the answer to a question: the number of steps from `number` to 1 by the rule of Collatz.
 fn steps(number: u64) -> u64 {
     let next = |n: &u64| if n.is_multiple_of(2) { n / 2 } else { 3 * n + 1 };
     std::iter::successors(Some(number), |n| (*n > 1).then(|| next(n))).count() as u64 - 1
@@ -48,8 +48,8 @@ fn question(client: usize, at: u64) -> u64 {
     1 + at * 64 + client as u64
 }
 
-/// Answers all questions. Returns how many questions of each client were answered when half of all
-/// questions were.
+/// Answers all questions. Returns, for each client, how many of its questions were answered at the
+/// moment when half of all questions were answered.
 fn serve(world: &World, questions: u64) -> Result<Vec<u64>> {
     let clients = world.size() - 1;
     let (mut served, mut half) = (vec![0; clients], None);
@@ -59,7 +59,7 @@ fn serve(world: &World, questions: u64) -> Result<Vec<u64>> {
             receives.push(world.irecv::<u64>(client, QUESTION)?)?;
         }
     }
-    world.barrier()?; // from here on each client has sent questions
+    world.barrier()?; // from here on, each client has sent its first questions
     while let Some(all) = receives.wait_some()? {
         for came in all {
             let Some(client) = came.status.source else { continue };

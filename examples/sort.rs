@@ -2,9 +2,9 @@
 //!
 //! Each rank sorts its own keys and sends a sample of them to rank 0. Rank 0 receives the samples
 //! in the order in which they arrive, from any rank. It sends all ranks the keys that divide the
-//! result into equal parts. Then each pair of ranks exchanges the keys of each other's parts, one
-//! pair in each round, and each rank sorts its part. Finally rank 0 receives all parts in order,
-//! and compares them with all keys sorted by `sort_unstable`.
+//! result into parts of about equal size. Then, in each round, a rank and a partner exchange the
+//! keys that belong to each other's parts. Finally each rank sorts its part. Rank 0 receives all
+//! parts in order, and compares them with all keys sorted by `sort_unstable`.
 //!
 //! `cargo run --release --example sort -- -n 4`; `--transport shm` runs the ranks as processes
 
@@ -37,7 +37,7 @@ const COUNT: u32 = 2;
 const KEYS: u32 = 3;
 const PART: u32 = 4;
 
-/// Returns key number `number`; one key in four occurs more than once.
+/// Returns key number `number`. One key in four occurs more than once.
 fn key(number: usize) -> u64 {
     let number = if number.is_multiple_of(4) { number / 64 } else { number };
     let mut bits = (number as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -45,14 +45,15 @@ fn key(number: usize) -> u64 {
     bits ^ bits >> 27
 }
 
-/// Returns `count` of these sorted keys, at equal distances, or all if there are fewer.
+/// Returns `count` of these sorted keys at equal distances, or all keys if they are fewer than
+/// `count`.
 fn spread(keys: &[u64], count: usize) -> Vec<u64> {
     let count = count.min(keys.len());
     (0..count).map(|i| keys[i * keys.len() / count]).collect()
 }
 
-/// Returns the keys that divide the result, estimated from the samples of all ranks: the first key
-/// of each part except the first part.
+/// Returns the keys that divide the result, which are estimated from the samples of all ranks. They
+/// are the first keys of all parts except the first part.
 fn dividers(world: &World, keys: &[u64], samples: usize) -> Result<Vec<u64>> {
     let mut sample = spread(keys, samples);
     if world.rank() > 0 {

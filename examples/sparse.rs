@@ -2,8 +2,8 @@
 //!
 //! The rows are distributed over the ranks. The matrix determines which elements of the vector a
 //! rank needs from other ranks, as lists of indices. The superstep that fetches these elements is
-//! prepared once, which plans it for all ranks, and replayed in every iteration. The result equals
-//! that of a serial loop bit for bit.
+//! prepared once, for all ranks, and then replayed in every iteration. The result equals that of a
+//! serial loop bit for bit.
 //!
 //! `cargo run --release --example sparse -- -n 4`; `--transport shm` or `tcp` runs the ranks as
 //! processes
@@ -37,8 +37,9 @@ struct Options {
     iterations: usize,
 }
 
-/// Returns the columns of a row, ascending: the row itself, its two neighbours, and three distant
-/// ones. All have equal weights, so the elements of the vector approach their mean.
+/// Returns the columns of the nonzero entries of a row in ascending order: the row's own number,
+/// the two neighbouring numbers, and three distant ones. All entries have equal weights, so the
+/// elements of the vector approach their mean.
 fn columns(row: usize, rows: usize) -> Vec<usize> {
     let far =
         |salt: usize| (row + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_usize ^ salt << 7).rotate_right(29) % rows;
@@ -63,12 +64,12 @@ fn owner(row: usize, ranks: usize, rows: usize) -> usize {
     (guess..ranks).find(|&rank| share(rank, ranks, rows).contains(&row)).unwrap_or(guess)
 }
 
-/// The elements that a rank needs from another rank: the owner, their first index in the local
-/// window, and their indices at the owner.
+/// The elements that a rank needs from another rank: the rank that owns them, their first index in
+/// the local window, and their indices in the owner's window.
 type Need = (usize, usize, Vec<usize>);
 
-/// Returns the needs of a rank by owner, ascending, and each row's columns as local indices: own
-/// rows first, then the halo.
+/// Returns the needs of a rank, in ascending order of the owners, and the columns of each row as
+/// local indices. The rank's own elements have the first indices, and the halo follows.
 fn localise(rank: usize, ranks: usize, rows: usize) -> (Vec<Need>, Vec<Vec<usize>>) {
     let mine = share(rank, ranks, rows);
     let wanted: Vec<usize> =
@@ -104,7 +105,7 @@ fn state(x: &mut [f64]) -> Items<'_> {
     Items::new().part("x", x)
 }
 
-/// Returns the vector after all iterations, from the last snapshot on if there is one. Returns
+/// Runs all iterations, beginning with the last snapshot if there is one. Returns the vector, or
 /// `None` in processes other than rank 0's.
 fn distributed(options: &Options) -> Result<Option<Vec<f64>>> {
     let (ranks, rows) = (options.job.ranks(), options.rows.get());
@@ -171,7 +172,7 @@ pub fn main() -> Result<()> {
     report(&options)
 }
 
-/// Prints the digest for these options; for tests of jobs.
+/// Prints the digest for these options. Tests of jobs call it.
 pub fn with(words: &[&str]) -> Result<()> {
     let options = Options::try_parse_from([&["sparse"], words].concat())
         .map_err(|error| Error::new(ErrorClass::Arg, error.to_string()))?;

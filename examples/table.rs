@@ -1,10 +1,11 @@
-//! A distributed hash table: the ranks together insert a million keys, all at once, without a call
-//! by the rank that owns the slot.
+//! A distributed hash table. All ranks insert keys at the same time, a million keys in total. The
+//! rank that owns a slot makes no call for an insertion.
 //!
-//! Each rank has an equal share of the slots. A key is inserted by a compare-and-swap of the first
-//! free slot, starting at its hash, and counted by an accumulate next to it. Each rank has a lock
-//! on all parts, and flushes a batch of operations at a time, so that a batch is one message if
-//! ranks exchange messages. In the end the table equals a `HashMap` of one rank alone.
+//! Each rank has an equal share of the slots. The search for a free slot begins at the hash of the
+//! key. A compare-and-swap inserts the key into the first free slot, and an accumulate counts the
+//! key. Each rank locks all parts and flushes a batch of operations at a time. So a batch is one
+//! message if ranks exchange messages. In the end the table equals a `HashMap` that a single rank
+//! has filled.
 //!
 //! `cargo run --release --example table -- -n 4`; `--transport shm` runs the ranks as processes
 
@@ -30,7 +31,7 @@ struct Options {
     batch: std::num::NonZeroUsize,
 }
 
-/// Returns key number `number`, which is never 0, since 0 is a free slot. Each key occurs twice on
+/// Returns key number `number`. No key is 0, since 0 marks a free slot. Each key occurs twice on
 /// average.
 fn key(number: u64, keys: u64) -> u64 {
     mix(mix(number) % (keys / 2).max(1)) | 1
@@ -58,7 +59,7 @@ fn insert(world: &World, slots: &Slots, options: &Options) -> Result<()> {
         let key = key(number, options.keys);
         (key, mix(key) as usize % slots.all)
     });
-    // The keys that have no slot yet, and the slot that each of them tries next.
+    // The keys that have no slot yet, each with the slot to try next.
     let mut pending: Vec<(u64, usize)> = Vec::new();
     loop {
         let room = options.batch.get() - pending.len();

@@ -1,6 +1,6 @@
-//! Ripples on a pond whose opposite shores coincide: the wave equation with nine points and
-//! periodic boundaries. Two fields hold three levels of time, since each step overwrites the water
-//! of the step before. Several steps follow one exchange.
+//! Ripples on a pond whose opposite shores coincide: the wave equation with a nine-point stencil
+//! and periodic boundaries. A step reads two levels of time and writes a third one. Two fields are
+//! enough, since the third level overwrites the first one. Several steps follow one exchange.
 //!
 //! Drops fall on still water. The height of the water is drawn every `--every` steps. The result is
 //! compared with that of the serial program bit for bit.
@@ -46,9 +46,9 @@ struct Options {
     out: PathBuf,
 }
 
-/// Puts the edges of each block into the halos of the blocks around it, and around the ends of the
-/// pond. This is done for the water now and for the water before, since the first step of a group
-/// reads both in the halo.
+/// Puts the edges of each block into the halos of the blocks around it. Blocks at opposite ends of
+/// the pond are neighbours. The edges of both the current water and the previous water are put,
+/// since the first step of a group reads both in the halo.
 #[superstep]
 fn exchange(u: &mut Window<f64>, v: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.neighbours() {
@@ -67,8 +67,9 @@ const NEAR: [[isize; 2]; 9] = [[-1, -1], [-1, 0], [-1, 1], [0, -1], [0, 0], [0, 
 /// The square of the speed of waves, in cells a step.
 const SPEED: f64 = 0.25;
 
-/// Returns the height of a cell in the next step, from the cells around it and its own height in
-/// the step before: central differences in time, and the Laplacian of nine points in space.
+/// Returns the next height of a cell, from the current heights of the cell and the cells around it
+/// (`near`) and the previous height of the cell. The method uses central differences in time, and
+/// the Laplacian of nine points in space.
 #[inline(always)]
 fn next(near: [f64; 9], before: f64) -> f64 {
     let [a, b, c, d, here, f, g, h, i] = near;
@@ -76,8 +77,8 @@ fn next(near: [f64; 9], before: f64) -> f64 {
     (2.0 * here - before) + SPEED / 6.0 * around
 }
 
-/// Computes one step of a row, with the widest vectors that the processor has. `u` is the water
-/// now; `v` is the water before, and becomes the water of the next step.
+/// Computes one step of a row, with the widest vectors that the processor has. `u` is the current
+/// water. `v` is the previous water, and becomes the next water.
 #[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2"))]
 fn ripple(row: &Row<2>, u: &[f64], v: &mut [f64]) {
     let [a, b, c, d, e, f, g, h, i] = row.each(u, NEAR);
@@ -87,8 +88,8 @@ fn ripple(row: &Row<2>, u: &[f64], v: &mut [f64]) {
     }
 }
 
-/// Computes one step over a whole pond of `n` by `n` cells with a rim of one cell, as a program for
-/// one processor would.
+/// Computes one step over a whole pond of `n` by `n` cells with a rim of one cell. The serial
+/// program consists of such steps.
 fn serial(n: usize, u: &mut [f64], v: &mut [f64]) {
     let wide = n + 2;
     for row in 1..=n {
@@ -116,8 +117,7 @@ fn flow(n: usize, row: usize, u: &[f64], v: &mut [f64]) {
     }
 }
 
-/// Returns the height of a cell at the start: still water, and the drops that have just fallen on
-/// it.
+/// Returns the height of a cell at the start, when drops have just fallen on still water.
 fn drops(n: usize, [row, column]: [usize; 2]) -> f64 {
     let drop = |(y, x, size): (f64, f64, f64)| {
         let (dy, dx) = (row as f64 / n as f64 - y, column as f64 / n as f64 - x);
@@ -129,8 +129,8 @@ fn drops(n: usize, [row, column]: [usize; 2]) -> f64 {
 /// The time of the slowest rank, the water at the end, and the grids of the pictures.
 type Outcome = (Duration, Vec<f64>, Vec<Grid>);
 
-/// Runs all steps. Returns `None` in processes other than rank 0's. Steps are timed in a run
-/// without pictures.
+/// Runs all steps. Returns `None` in processes other than rank 0's. The times of steps are measured
+/// in a run without pictures.
 fn simulate(options: &Options, every: u64) -> Result<Option<Outcome>> {
     let n = options.cells as usize;
     let mut outcomes: Vec<Option<Outcome>> = options.job.world().collect(|world| {
@@ -213,8 +213,8 @@ fn run(options: &Options, once: bool) -> Result<Option<String>> {
         }
         println!("{}: {} pictures", options.out.display(), grids.len());
     }
-    // Ranks that are processes have ended by now: a waiting one would take a core from the serial
-    // program.
+    // Ranks that are processes have ended by now. While they wait, they would take cores from the
+    // serial program.
     let Some(pond) = pond else { return Ok(None) };
     for _ in 0..race.rounds() {
         let (time, known) = alone(n, steps);

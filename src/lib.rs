@@ -1,10 +1,10 @@
 //! Fencepost compiles communication schedules for bulk-synchronous programs.
 //!
-//! A program is a number of *ranks*, and each rank holds a part of some *windows*. A *superstep* is
-//! local work, then puts, gets and accumulates, then one *fence*. Between two fences nothing moves
-//! that a program could observe; after the fence everything has moved. What an epoch means is
-//! defined once, in [its definition](fencepost_planner), and holds bit for bit in every
-//! mode and on every transport.
+//! A program runs as a number of *ranks*, and each rank holds its part of one or more *windows*. A
+//! *superstep* is local work, then puts, gets and accumulates, then one *fence*. Before the fence,
+//! a program observes no effect of these operations; after the fence, it observes all of them. The
+//! meaning of an epoch is defined once, in [its definition](fencepost_planner), and results have
+//! the same bits in every mode and on every transport.
 //!
 //! # A first superstep
 //!
@@ -60,8 +60,9 @@
 //! }
 //! ```
 //!
-//! Every [`bytemuck::Pod`] type is an element as well. [`bytemuck`] is the crate itself, so a
-//! package that derives `Pod` needs no dependency on it. The derive macros need its path:
+//! Every [`bytemuck::Pod`] type is an element as well. Fencepost re-exports the crate [`bytemuck`],
+//! so a package that derives `Pod` need not depend on that crate. The derive macros need the path
+//! of the re-export:
 //!
 //! ```
 //! use fencepost::bytemuck::{Pod, Zeroable};
@@ -90,11 +91,11 @@
 //! ```
 //!
 //! # Compiled ahead
-//! A superstep whose pattern follows from its arguments is compiled without a world, for any number
-//! of ranks. `compile` takes a closure that returns each rank's arguments in one `Result`: several
-//! arguments as a tuple, and arguments that the function takes by reference as values. One process
-//! saves the plan to a file. Every rank loads it and passes its own arguments again, which are
-//! compared with the plan.
+//! A superstep whose pattern follows from its arguments can be compiled without a world, for any
+//! number of ranks. `compile` takes a closure that returns the arguments of a rank in a `Result`.
+//! Several arguments form a tuple. For an argument that the function takes by reference, the
+//! closure returns the value. One process saves the plan to a file. Every rank loads the file and
+//! passes its arguments again, and they are compared with the plan.
 //!
 //! ```
 //! use fencepost::prelude::*;
@@ -124,18 +125,18 @@
 //! }
 //! ```
 //!
-//! If ranks are processes, each of them runs `main`. Let one process compile and save, as a step
-//! before the job, or rank 0 in the closure, with a barrier after it. The plan is for ranks that
-//! share memory, unless [`Compiled::with`] selects another placement. If the ranks do not share
-//! memory, the plan is compiled again for the placement at hand.
+//! If ranks are processes, each of them runs `main`. Let one process compile and save the plan
+//! before the job starts, or let rank 0 do both in the closure, followed by a barrier. The plan is
+//! for ranks that share memory, unless [`Compiled::with`] selects another placement. If the ranks
+//! do not share memory, the plan is compiled again for the placement at hand.
 //!
 //! # Computing while data travels
 //!
-//! A prepared superstep can run in two halves. [`begin`](Running) takes the window and sends what
-//! other ranks wait for, without waiting itself. [`Running::finish`] waits, and returns the window.
-//! In between, a rank computes what needs no incoming data. Here it first computes the cells of a
-//! block that read no halo, with [`Running::inside`]. Later it computes the other cells, with
-//! [`Block::rows_rest`].
+//! A prepared superstep can run in two halves. [`begin`](Running) takes the window and sends the
+//! data for which other ranks wait. It does not wait itself. [`Running::finish`] waits, and returns
+//! the window. In between, a rank computes values that need no incoming data. The example first
+//! computes the cells of a block that read no halo, with [`Running::inside`], and after `finish`
+//! the other cells, with [`Block::rows_rest`].
 //!
 //! ```
 //! use fencepost::prelude::*;
@@ -186,16 +187,17 @@
 //! function, and `finish` also returns the result of the function:
 //! `let (u, ticket) = ask.begin(u, from)?.finish()?`.
 //!
-//! The schedule determines which elements a rank keeps to itself meanwhile. If a program asks
-//! [`Running::kept`] for other elements, the call is refused, and the error names the line of the
-//! operation that touches these elements.
+//! Between the two halves, a rank can read the elements that no call of the superstep writes, with
+//! [`Running::kept`]. For other elements, this method returns an error that names the line of the
+//! call that writes them.
 //!
 //! # Several steps to an exchange
 //!
 //! A block with a halo of `k` cells needs one exchange for `k` steps. [`Block::tiles`] visits the
-//! rows of these steps band by band. It visits each row soon after the rows that the row reads, so
-//! a grid larger than the caches is read from memory once for `k` steps. The residual here is
-//! computed over each rank's own cells, since two ranks compute the cells of a halo:
+//! rows of these steps band by band. It visits each row soon after the rows that the step reads for
+//! it, so a grid larger than the caches is read from memory once for `k` steps. The example
+//! computes the residual over each rank's own cells only, since another rank also computes the
+//! cells of the halo:
 //!
 //! ```
 //! use fencepost::prelude::*;
@@ -242,12 +244,12 @@
 //! }
 //! ```
 //!
-//! The order of visits depends on the bands and on the blocks, and so do the bits of a
-//! floating-point sum over visits; a maximum does not. [`Block::advise`] returns the number of
+//! The order of visits depends on the bands and on the blocks. So the bits of a floating-point sum
+//! over visits also depend on them; a maximum does not. [`Block::advise`] returns the number of
 //! steps and the bands that cost least with the links and the caches of a [`Machine`]. Loops over
-//! rows contain no checks, so they are as wide as the vectors for which they are compiled: for the
-//! processor at hand with `RUSTFLAGS="-C target-cpu=native"`, or by a choice at run time with the
-//! crate `multiversion`.
+//! rows contain no checks, so the compiler vectorizes them. `RUSTFLAGS="-C target-cpu=native"`
+//! compiles for the vectors of the processor at hand; the crate `multiversion` selects among
+//! several versions at run time.
 //!
 //! # The tour
 //!
@@ -256,27 +258,27 @@
 //!   [`World::gather_block`], ..).
 //! - **A window** derefs to a slice of its local part. [`Window::put`], [`Window::accumulate`],
 //!   [`Window::get`] and [`Window::fetch`] determine what the next [`Window::fence`] does. Without
-//!   any attribute they are scheduled at run time.
+//!   an attribute on the function, they are scheduled at run time.
 //! - **Messages** go from rank to rank ([`World::message`], [`World::recv`]). A [`Request`] is a
 //!   send or a receive that was begun ([`Message::isend`], [`World::irecv`]), and a [`RequestSet`]
 //!   completes several in any order.
-//! - **A [`Datatype`]** selects elements. For blocks of a grid, [`Block`] has all of them: halos,
+//! - **A [`Datatype`]** selects elements. [`Block`] has the datatypes for blocks of a grid: halos,
 //!   faces, edges and corners.
-//! - **`#[superstep]`** ([`macro@superstep`]) makes a function compilable:
-//!   `name::compile(ranks, |rank| ..)` with no world at all, `name::prepare(world, ..)` and
-//!   `name::load(world, plan, ..)` for replay with no counting, no descriptions, no planning.
-//!   Several windows of one type are a list: `fields: &mut [Window<f64>; 7]`.
-//! - **A [`Mode`]** is how bytes travel. `auto` chooses by the [`Machine`] model, and the result
-//!   has the same bits in every mode.
+//! - **`#[superstep]`** ([`macro@superstep`]) makes a function compilable. `name::compile(ranks,
+//!   |rank| ..)` needs no world. `name::prepare(world, ..)` and `name::load(world, plan, ..)`
+//!   return a superstep that is replayed without counting, descriptions or planning. Several
+//!   windows of one type are passed as a list: `fields: &mut [Window<f64>; 7]`.
+//! - **A [`Mode`]** determines how bytes travel. The mode `auto` chooses by the [`Machine`] model.
+//!   The result has the same bits in every mode.
 //! - **An [`Error`]** has MPI's [`ErrorClass`], and states what was given, what is allowed, where
-//!   it happened, and which [`State`] is left. A world or a window may have an [`ErrorHandler`],
+//!   it happened, and the [`State`] afterwards. A world or a window may have an [`ErrorHandler`],
 //!   which receives the error first.
 //!
 //! # From MPI
 //!
-//! If you search these pages for a name of MPI, you find the equivalent. The meaning of a window's
-//! operations differs in one respect. They take effect at the fence, in the order of ranks and then
-//! of calls, so overlapping puts are not an error and have one result.
+//! If you search these pages for a name of MPI, you find the equivalent. Operations of a window
+//! differ from those of MPI in one respect. They take effect at the fence, in the order of ranks
+//! and then of calls, so overlapping puts are not an error and have one result.
 //!
 #![doc = include_str!("mpi.md")]
 //!
@@ -303,24 +305,24 @@
 //!
 //! # Environment variables
 //!
-//! `fencepost env` lists them with their current values. A program reports a name that begins with
-//! `FENCEPOST_` and that nothing reads.
+//! `fencepost env` lists the variables with their current values. A program reports a variable if
+//! its name begins with `FENCEPOST_` and nothing reads it.
 //!
 #![doc = include_str!("variables.md")]
 //!
 //! # What is stable
 //!
 //! `src/surface.txt` lists each item that a program can reach, with its declaration. A change of
-//! the list is a change of the interface, and CI compares the two. Until 1.0 a minor release (0.2)
-//! may change listed items, and `CHANGELOG.md` then mentions it; a patch release (0.1.1) only adds
-//! items. The same rule holds for what an epoch means ([its definition](fencepost_planner)), for
-//! the bits that it leaves, and for the names and values of the `FENCEPOST_` variables. A plan file
-//! names the version of its format, and a release that cannot read a file's version reports that
-//! when it loads the file.
+//! the list is a change of the interface. CI compares the list with the interface. Until 1.0 a
+//! minor release (0.2) may change listed items, and `CHANGELOG.md` then mentions it; a patch
+//! release (0.1.1) only adds items. The same rule holds for the meaning of an epoch ([its
+//! definition](fencepost_planner)), for the bits of its results, and for the names and values of
+//! the `FENCEPOST_` variables. A plan file names the version of its format. A release that cannot
+//! read that version returns an error when it loads the file.
 //!
 //! Not stable, in any release: items that the documentation hides, the text of errors and reports
 //! (an error's [`ErrorClass`] and [`State`] are stable), the schedule that is chosen and the order
-//! in which it moves bytes, the crates below this one, and the counts in [`transport`].
+//! in which it moves bytes, the crates on which this one depends, and the counts in [`transport`].
 //!
 //! # The map
 //!
@@ -361,7 +363,7 @@ pub use fencepost_runtime::{
     Windows, World, collect, launch, lends, process, ranks, run,
 };
 
-/// Registers a plan, so that a recipe can ask for it.
+/// Registers a plan under a name, so that recipes can request it.
 ///
 /// ```
 /// use fencepost::prelude::*;
@@ -379,10 +381,11 @@ pub use fencepost_runtime::{
 /// # fn main() {}
 /// ```
 ///
-/// Recipes use this name; it need not be the name of the superstep. The expression receives an
-/// [`Ask`](plans::Ask) and returns `Result<`[`Compiled`]`>`. It runs only when the plan is
-/// requested: by the command `fencepost` (`plan`, `predict`, `compare`), or by
-/// `fencepost_tool::plans::check` in a test. A recipe is a table of the file `plans/plans.toml`:
+/// Recipes refer to the plan by the name before the `=`, which need not be the name of the
+/// superstep. The expression receives an [`Ask`](plans::Ask) and returns `Result<`[`Compiled`]`>`.
+/// The expression runs only when the plan is requested: by the command `fencepost` (`plan`,
+/// `predict`, `compare`), or by `fencepost_tool::plans::check` in a test. A recipe is a table of
+/// the file `plans/plans.toml`:
 ///
 /// ```toml
 /// [pass_on-64]
@@ -391,9 +394,9 @@ pub use fencepost_runtime::{
 /// values.count = 1000
 /// ```
 ///
-/// Each recipe makes a plan with the recipe's name, here `plans/pass_on-64.plan`, and a text of the
-/// plan. In a world of 64 ranks, `pass_on::load(world, "plans", ..)` reads the file
-/// `pass_on-64.plan`.
+/// Each recipe produces a plan file with the recipe's name, here `plans/pass_on-64.plan`, and a
+/// file that describes the plan as text. In a world of 64 ranks, `pass_on::load(world, "plans",
+/// ..)` reads the file `pass_on-64.plan`.
 #[macro_export]
 macro_rules! plan {
     ($name:ident = |$ask:ident| $compile:expr) => {
@@ -420,8 +423,8 @@ pub mod plans {
 }
 
 /// Explanations of how the operations of a superstep travel, and why. [`Compiled::explain`] and
-/// `explain` of a prepared superstep return them. An explanation is printed as text. Programs that
-/// show it in another form read its values, epoch by epoch and rank by rank.
+/// `explain` of a prepared superstep return an explanation. It prints as text. A program that shows
+/// it in another form reads its values, epoch by epoch and rank by rank.
 pub mod explain {
     #[doc(hidden)]
     pub use fencepost_planner::explain::{
@@ -439,8 +442,8 @@ pub mod scoped {
     pub use fencepost_runtime::scoped::{Destination, Epoch};
 }
 
-/// [`Snapshots`](snapshots::Snapshots) of a program, from which it continues after a failure, and
-/// the [`Field`](snapshots::Field) of a block in one file in NumPy's format.
+/// [`Snapshots`](snapshots::Snapshots), from which a program continues after a failure, and
+/// [`Field`](snapshots::Field), the array of a block in one file in NumPy's format.
 ///
 /// The module exists with the feature `snapshots`, which is on by default.
 #[cfg(feature = "snapshots")]

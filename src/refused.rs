@@ -1,6 +1,6 @@
 //! Programs that rustc rejects. Each test checks the number of the error only, not the wording.
 //!
-//! One window twice in a superstep: two `&mut` of one thing.
+//! Passes one window to a superstep twice, as two `&mut` borrows.
 //! ```compile_fail,E0499
 //! use fencepost::prelude::*;
 //! #[superstep]
@@ -11,7 +11,7 @@
 //!     both(u, u)
 //! }
 //! ```
-//! A window after it was posted: nobody has it before `wait` gives it back.
+//! Uses a window after `post` has taken it and before `wait` returns it.
 //! ```compile_fail,E0382
 //! use fencepost::prelude::*;
 //! fn store(mut u: Window<f64>, sources: &fencepost::Group) -> Result<()> {
@@ -21,14 +21,14 @@
 //!     Ok(())
 //! }
 //! ```
-//! Elements of a window that is posted as a whole.
+//! Reads elements of a window that is posted as a whole.
 //! ```compile_fail,E0599
 //! use fencepost::prelude::*;
 //! fn keep(exposed: fencepost::Exposed<f64>) {
 //!     let _ = exposed.kept(0..1);
 //! }
 //! ```
-//! Elements of a part that are kept, beyond the wait.
+//! Reads kept elements of a posted part after `wait`.
 //! ```compile_fail,E0505
 //! use fencepost::prelude::*;
 //! fn keep(exposed: fencepost::Exposed<f64, fencepost::lends::Part>) -> Result<f64> {
@@ -37,21 +37,21 @@
 //!     Ok(kept[0])
 //! }
 //! ```
-//! A store into a window that others read.
+//! Stores into a window that other ranks read.
 //! ```compile_fail,E0594
 //! use fencepost::prelude::*;
 //! fn store(mut exposed: fencepost::Exposed<f64, fencepost::lends::ReadOnly>) {
 //!     exposed[0] = 1.0;
 //! }
 //! ```
-//! A section as the source of an access, which holds nothing of its window.
+//! Puts a section through an access. An access does not hold the part of this rank.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! fn put(access: &fencepost::Access<f64>) -> Result<()> {
 //!     access.put(0..2).to(0, 0)
 //! }
 //! ```
-//! An operation after the end of its access.
+//! Calls an operation of an access after the end of the access.
 //! ```compile_fail,E0382
 //! use fencepost::prelude::*;
 //! fn put(access: fencepost::Access<f64>) -> Result<()> {
@@ -59,13 +59,13 @@
 //!     access.put([1.0]).to(0, 0)
 //! }
 //! ```
-//! An access in another thread.
+//! Moves an access to another thread.
 //! ```compile_fail,E0277
 //! fn hand(access: fencepost::Access<f64>) {
 //!     std::thread::spawn(move || drop(access));
 //! }
 //! ```
-//! A buffer that an epoch between some ranks borrows, read before the epoch is over.
+//! Uses a buffer that an epoch between some ranks borrows, before the epoch is over.
 //! ```compile_fail,E0505
 //! use fencepost::prelude::*;
 //! fn early(u: &mut Window<f64>, group: &fencepost::Group) -> Result<()> {
@@ -77,14 +77,14 @@
 //!     })
 //! }
 //! ```
-//! A store into a window that others access under locks.
+//! Stores into a window that other ranks access under locks.
 //! ```compile_fail,E0608
 //! use fencepost::prelude::*;
 //! fn store(mut u: LockWindow<f64>) {
 //!     u[0] = 1.0;
 //! }
 //! ```
-//! A store into what a get borrows.
+//! Stores into a buffer that a get borrows.
 //! ```compile_fail,E0506
 //! use fencepost::prelude::*;
 //! fn store(u: &mut Window<f64>) -> Result<()> {
@@ -96,7 +96,7 @@
 //!     })
 //! }
 //! ```
-//! A store by another thread into what a get borrows.
+//! Stores into a buffer that a get borrows, in another thread.
 //! ```compile_fail,E0499
 //! use fencepost::prelude::*;
 //! fn store(u: &mut Window<f64>) -> Result<()> {
@@ -110,7 +110,7 @@
 //!     })
 //! }
 //! ```
-//! A window in another thread of its rank.
+//! Calls an operation of a window in another thread of its rank.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! fn elsewhere(u: &Window<f64>) {
@@ -119,7 +119,7 @@
 //!     });
 //! }
 //! ```
-//! Values of another type than the window's elements.
+//! Puts values whose type is not that of the window's elements.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! #[superstep]
@@ -127,42 +127,43 @@
 //!     u.put(&[1.0f32]).to(0, 0)
 //! }
 //! ```
-//! A window of what is not plain old data.
+//! Creates a window of elements that are not plain old data.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! fn strings(world: &World) -> Result<Window<String>> {
 //!     world.window(3)
 //! }
 //! ```
-//! An element with padding between its fields.
+//! Derives `Element` for a struct with padding between its fields.
 //! ```compile_fail,E0080
 //! use fencepost::prelude::*;
 //! #[derive(Clone, Copy, Element)]
 //! #[repr(C)]
 //! struct Padded(u8, f64);
 //! ```
-//! An element with padding at its end.
+//! Derives `Element` for a struct with padding at its end.
 //! ```compile_fail,E0080
 //! use fencepost::prelude::*;
 //! #[derive(Clone, Copy, Element)]
 //! #[repr(C)]
 //! struct Padded(f64, u8);
 //! ```
-//! An element with a field that is not an element: not every byte is a `bool`.
+//! Derives `Element` for a struct with a `bool`, which is no element, since not every byte is a
+//! valid `bool`.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! #[derive(Clone, Copy, Element)]
 //! #[repr(C)]
 //! struct Flag(bool);
 //! ```
-//! An element that cannot be copied.
+//! Derives `Element` for a struct that is not `Copy`.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! #[derive(Element)]
 //! #[repr(C)]
 //! struct Owned(u64);
 //! ```
-//! A window in another thread: its slice may go there.
+//! Uses a window in another thread. Only its slice may be used there.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! fn elsewhere(u: &Window<f64>) {
@@ -171,7 +172,7 @@
 //!     });
 //! }
 //! ```
-//! Replaying with arguments, which the plan has in it already: a replay takes the windows alone.
+//! Passes arguments to a replay, which takes only the windows. The plan contains the arguments.
 //! ```compile_fail,E0061
 //! use fencepost::prelude::*;
 //! #[superstep]
@@ -185,8 +186,8 @@
 //!     exchange::prepare(world, block)?.replay(u, block)
 //! }
 //! ```
-//! Running what was prepared without an argument of the function: a run takes what the function
-//! takes.
+//! Runs a prepared superstep without an argument of its function. `run` takes all arguments that
+//! the function takes.
 //! ```compile_fail,E0061
 //! use fencepost::prelude::*;
 //! #[superstep]
@@ -197,7 +198,7 @@
 //!     shift::prepare(world, 1)?.run(u)
 //! }
 //! ```
-//! An argument of another type than the superstep's, when compiling ahead.
+//! Compiles ahead with an argument whose type is not that of the superstep's argument.
 //! ```compile_fail,E0308
 //! use fencepost::prelude::*;
 //! #[superstep]
@@ -208,7 +209,8 @@
 //!     let _ = shift::compile(4, |_| Ok("one"));
 //! }
 //! ```
-//! Transports and jobs themselves: their functions trust addresses, and that they are called once.
+//! Imports transports and jobs. They are private, because their functions rely on the caller to
+//! pass valid addresses and to call them once.
 //! ```compile_fail,E0432
 //! use fencepost::transport::Segment;
 //! ```
@@ -227,21 +229,21 @@
 //! ```compile_fail,E0432
 //! use fencepost::kernel;
 //! ```
-//! The part of a window for locks as a slice: others may access it at any time.
+//! Reads the part of a window for locks as a slice. Other ranks may access the part at any time.
 //! ```compile_fail,E0608
 //! use fencepost::prelude::*;
 //! fn first(u: &LockWindow<f64>) -> f64 {
 //!     u[0]
 //! }
 //! ```
-//! A fence of a window for locks.
+//! Calls the fence of a window for locks.
 //! ```compile_fail,E0599
 //! use fencepost::prelude::*;
 //! fn fence(mut u: LockWindow<f64>) -> Result<()> {
 //!     u.fence()
 //! }
 //! ```
-//! A window that is changed back while this rank has a lock.
+//! Converts a window for locks back into a window while this rank holds a lock.
 //! ```compile_fail,E0505
 //! use fencepost::prelude::*;
 //! fn back(u: LockWindow<f64>) -> Result<()> {
@@ -250,7 +252,7 @@
 //!     lock.unlock()
 //! }
 //! ```
-//! Operations of a lock of all parts after it was unlocked.
+//! Calls an operation of a lock of all parts after the lock was released.
 //! ```compile_fail,E0505
 //! use fencepost::prelude::*;
 //! fn late(u: &LockWindow<f64>) -> Result<()> {
@@ -260,14 +262,14 @@
 //!     on.put([1.0], 0)
 //! }
 //! ```
-//! The part of this rank after its exclusive epoch.
+//! Returns the part of this rank from its exclusive epoch.
 //! ```compile_fail
 //! use fencepost::prelude::*;
 //! fn kept<'u>(u: &'u LockWindow<f64>) -> Result<&'u mut [f64]> {
 //!     u.local_mut(|part| Ok(part))
 //! }
 //! ```
-//! A lock in another thread.
+//! Moves a lock to another thread.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! fn elsewhere(lock: fencepost::Lock<'static, f64>) {

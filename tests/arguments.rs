@@ -1,6 +1,6 @@
-//! The arguments of every call of posts, starts, accesses, exposures and locks, wrong in every
-//! possible way. Each wrong argument is an error of its class at the call. Afterwards the world
-//! goes on, and the window can be used as before.
+//! Wrong arguments of every call of posts, starts, accesses, exposures and locks. Each wrong
+//! argument is an error of the expected class at the call. Afterwards the world continues, and the
+//! window can be used as before.
 
 use fencepost::prelude::*;
 use fencepost::{Check, Group, Hints, Op, Refused, World, ranks};
@@ -13,8 +13,8 @@ fn given_back(refused: Refused<Window<f32>>) -> Error {
     error
 }
 
-/// The values that the calls of a row use: a world of two ranks with a window of four elements on
-/// each, some groups, and a group of another world.
+/// The values that the calls of a row use: a world of two ranks, groups of it, and a group of
+/// another world. Each rank has a window of four elements.
 struct With<'w> {
     world: &'w World,
     none: Group,
@@ -26,7 +26,7 @@ struct With<'w> {
 /// The name of a call with its mistake, the class of its error, and the call itself.
 type Row<T> = (&'static str, ErrorClass, fn(&With<'_>, T) -> Result<()>);
 
-/// The same as [`Row`] for a call that borrows its value.
+/// Like [`Row`], for a call that borrows its value.
 type Borrowing<T> = (&'static str, ErrorClass, fn(&With<'_>, &T) -> Result<()>);
 
 use ErrorClass::{Arg, Disp, NoMem, Op as Operator, Rank, RmaSync, Size};
@@ -129,7 +129,7 @@ const WINDOWS: &[Row<Window<f32>>] = &[
     }),
 ];
 
-/// Calls on an access of each rank to itself, on a window of four elements.
+/// Calls on an access in which each rank accesses its own part of a window of four elements.
 const ACCESSES: &[Borrowing<fencepost::Access<f32>>] = &[
     ("put: a target that there is not", Rank, |_, a| a.put([1.0]).to(2, 0)),
     ("put: the greatest target", Rank, |_, a| a.put([1.0]).to(usize::MAX, 0)),
@@ -293,8 +293,8 @@ fn each_wrong_argument_has_its_class_at_the_call_and_changes_nothing() {
     }
 }
 
-/// If conflicts are looked for, an operation that repeats the previous operation is recognised by
-/// its displacement, whatever the displacement is.
+/// With a check for conflicts, an operation that repeats the previous operation is recognised by
+/// its displacement. This must not accept invalid displacements.
 #[test]
 fn displacements_beyond_the_part_are_refused_where_conflicts_are_looked_for() {
     for check in [Check::Conflicts, Check::Mpi] {
@@ -325,7 +325,7 @@ fn displacements_beyond_the_part_are_refused_where_conflicts_are_looked_for() {
 }
 
 /// Returns a datatype that names one element 2^40 times, and a datatype that names four elements
-/// 2^40 times in all.
+/// 2^40 times in total.
 fn often() -> [Datatype; 2] {
     [
         Datatype::nest(1, &[(1 << 40, 0)], 1).unwrap(),
@@ -333,8 +333,8 @@ fn often() -> [Datatype; 2] {
     ]
 }
 
-/// Every call finds that there is no memory for the elements of a datatype before it spends time or
-/// memory on them.
+/// Every call checks whether there is memory for the elements of a datatype before it spends time
+/// or memory on them.
 #[test]
 fn elements_that_are_named_2_to_the_40_times_are_refused_in_every_call() {
     fn too_many<R>(what: &str, result: Result<R>) {
@@ -348,8 +348,8 @@ fn elements_that_are_named_2_to_the_40_times_are_refused_in_every_call() {
                 let (mut u, mut v) = (world.window::<u8>(8)?, world.window::<u8>(8)?);
                 let mut room = [0_u8; 8];
                 for many in &often() {
-                    // The fence refuses, on all ranks, each operation that it would carry out. The
-                    // next epoch runs as if nothing had been called.
+                    // On all ranks, the fence refuses each operation that was not refused at its
+                    // call. The next epoch runs as if nothing had been called.
                     for operation in 0..5 {
                         let called = match operation {
                             0 => u.put((&[1; 8][..], many)).to(other, many),

@@ -1,7 +1,7 @@
 //! Each class of errors, with calls that return it. The table is part of the docs.
 //! `FENCEPOST_BLESS=1 cargo test --test classes` writes it again. The test makes each call on each
-//! transport of threads, in a new world of two ranks. The call must call the error handler of its
-//! world once, and then return its class on rank 0.
+//! transport of threads, in a new world of two ranks. On rank 0, the call must call the error
+//! handler of its world once, and then return an error of the class.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-/// The text of a call in the docs with its mistake, and the call.
+/// The text that describes a call and its mistake in the docs, and the call.
 type Row = (&'static str, fn(&World) -> Result<()>);
 
 #[superstep]
@@ -274,13 +274,13 @@ fn rows(class: ErrorClass) -> Vec<Row> {
             fails(&mut world.window::<u32>(1)?)
         })],
         // `Intern` is for bugs of Fencepost, so no call of a program returns it. `Outcome::class`
-        // returns `Pending` for a request that goes on.
+        // returns `Pending` for a request that is not complete.
         _ => Vec::new(),
     }
 }
 
 /// Returns whether the call is made on a world or a window, which have handlers. No call finds an
-/// error that a body returns, so no handler gets it.
+/// error that a body returns, so no handler gets such an error.
 fn has_handler(what: &str) -> bool {
     !["`Block::", "`Datatype::", "`Ticket::", "`run`", "a superstep whose body"]
         .iter()

@@ -1,6 +1,6 @@
-//! Worlds, windows, epochs and messages come and go in a job, and leave nothing in the memory of
-//! the process. These tests are alone in their file, and run one at a time, since they count the
-//! memory of the whole process.
+//! Worlds, windows, epochs and messages are made and dropped in a job, and leave nothing in the
+//! memory of the process. These tests are alone in their file, and run one at a time, since they
+//! count the memory of the whole process.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The test that counts holds this lock.
+/// A test holds this lock while it counts.
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[superstep]
@@ -20,8 +20,8 @@ fn shift(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the number of allocated bytes when every rank has arrived here and before any rank goes
-/// on.
+/// Returns the number of allocated bytes at a moment at which every rank has arrived here and no
+/// rank has continued.
 fn held(world: &World) -> Result<i64> {
     // Two barriers, since the threads that the first barrier wakes may still be freeing memory.
     for _ in 0..2 {
@@ -63,7 +63,7 @@ fn worlds_that_come_and_go_leave_nothing() -> Result<()> {
             pass(world, TIMES)?;
             Ok(held(world)? - before)
         })?;
-        // The growth of all ranks together. Each rank was in one of the worlds each time.
+        // This is the growth of all ranks together. Each rank was in one of the worlds each time.
         let each = grown[0] / (4 * TIMES as i64);
         assert!(each < 16, "{transport:?}: each of them left {each} bytes");
     }
@@ -76,7 +76,7 @@ fn shift_by_posts(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// The values of a case in each of its rounds: the ranks of a ring, the groups of the next rank and
+/// The values that each round of a case uses: the ranks of a ring, the groups of the next rank and
 /// of the previous one, a window, and a window for locks.
 struct Kept<'w> {
     world: &'w World,
@@ -97,7 +97,7 @@ impl Kept<'_> {
     }
 }
 
-/// A case, and one round of it.
+/// A case: its name, and a function that runs one round.
 type Case = (&'static str, fn(&mut Kept<'_>, usize) -> Result<()>);
 
 const CASES: &[Case] = &[
@@ -288,7 +288,7 @@ const CASES: &[Case] = &[
     }),
 ];
 
-/// Drops an access, and waits for the exposure to which it belonged.
+/// Drops an access, and waits for the exposure to which the access belonged.
 fn dropped(kept: &Kept<'_>, u: Window<u64>) -> Result<Window<u64>> {
     drop(u.start(&kept.to)?);
     let refused = u.post(&kept.from)?.wait().expect_err("the access was dropped");

@@ -1,15 +1,15 @@
-//! The examples of three texts on one-sided communication, on every transport: of MPI 2.0 (post and
-//! start), of MPI 2.2 (what becomes visible when) and of the design notes of MPICH2. MPI leaves the
-//! result of some of them open, or calls it an error. Here each example has one result, or does not
-//! compile. Paragraphs are those of `planner/README.md`.
+//! The examples of three texts on one-sided communication, run on every transport. The texts are
+//! MPI 2.0 (post and start), MPI 2.2 (visibility of stores and puts) and the design notes of
+//! MPICH2. MPI leaves the result of some examples open, or calls it an error. Here each example has
+//! one result, or does not compile. Numbers in parentheses are paragraphs of `planner/README.md`.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
 use fencepost::{TransportKind, World, ranks};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Runs a program on every transport. The ranks alternate between two hosts, or each half is on one
-/// host.
+/// Runs a program on every transport. On two hosts, the ranks alternate between the hosts, or each
+/// half of the ranks is on one host.
 fn everywhere(size: usize, program: impl Fn(&World) -> Result<()> + Sync) {
     let hosts = |host: fn(usize, usize) -> usize| {
         TransportKind::MixedThreads((0..size).map(|rank| host(rank, size) as u32).collect())
@@ -78,9 +78,9 @@ mod post_and_start {
         });
     }
 
-    /// The edges of any directed graph. Each rank posts to the ranks that have an edge to it, and
-    /// starts on those to which it has an edge. Groups differ at each call, and a rank without
-    /// edges calls nothing (13).
+    /// The ranks put along the edges of a directed graph. Each rank posts to the ranks from which
+    /// an edge leads to it, and starts on the ranks to which an edge leads from it. Groups differ
+    /// at each call, and a rank without edges calls nothing (13).
     #[test]
     fn any_directed_graph_is_a_group_in_and_a_group_out_for_each_rank() {
         const SIZE: usize = 5;
@@ -113,9 +113,9 @@ mod post_and_start {
         });
     }
 
-    /// Two windows are used in turn. While the neighbours get from one window, the rank computes
-    /// the other. When a wait has returned, the neighbours have posted the other window. MPI needs
-    /// an assertion for that, and here nothing is asserted.
+    /// Two windows are used in turn. While the neighbours get from one window, the rank computes in
+    /// the other window. When a wait has returned, the neighbours have posted the other window. MPI
+    /// needs an assertion for that, and here nothing is asserted.
     #[test]
     fn a_double_buffer_is_gotten_from_while_the_other_half_is_computed() {
         const STEPS: u64 = 6;
@@ -141,8 +141,9 @@ mod post_and_start {
         });
     }
 
-    /// An origin may be ahead. Its accesses are queued in order, each for its post, and at most one
-    /// waits at a target (16). So the second complete returns when the first post has arrived.
+    /// An origin may be ahead of its target. Its accesses are queued in order until their posts
+    /// arrive, and at most one access waits at a target (16). So the second complete returns when
+    /// the first post has arrived.
     #[test]
     fn accesses_are_queued_for_their_posts() {
         everywhere(2, |world| {
@@ -192,8 +193,8 @@ mod visible_when {
     }
 
     /// Rule 6. The owner loads a put that was unlocked before the barrier. MPI requires a lock and
-    /// an unlock around the load. Here `local` takes a lock itself, so no load is without one.
-    /// The put is also loaded after a change back to a window for fences (18).
+    /// an unlock around the load. Here `local` takes a lock itself, so every load is under a lock.
+    /// The put is also loaded after the window is changed back to a window for fences (18).
     #[test]
     fn example_11_12_a_put_that_was_unlocked_is_loaded_after_a_barrier() {
         everywhere(2, |world| {
@@ -217,9 +218,9 @@ mod visible_when {
         });
     }
 
-    /// MPI lets the get miss the store that the owner made before it took a shared lock. Here the
-    /// store is an epoch that is over before the barrier. So each get finds it, also while the
-    /// owner holds its own lock.
+    /// MPI lets the get miss the store that the owner made before taking a shared lock. Here the
+    /// store is an epoch that is over before the barrier. So each get finds the store, even while
+    /// the owner holds its own lock.
     #[test]
     fn example_11_13_a_store_before_a_shared_lock_is_found() {
         everywhere(2, |world| {
@@ -251,8 +252,8 @@ mod visible_when {
     /// Rank 0 posts to itself and to rank 1. MPI lets a get under a later lock miss the elements
     /// that rank 0 stored while the window was posted. Here a window that is posted whole allows no
     /// store. A put of the owner to itself is applied in its wait (15). Elements that are not
-    /// exposed may be stored. All three elements are found later, since the window changes over to
-    /// locks on all ranks together (18).
+    /// exposed may be stored. All three elements are found later, since all ranks change the window
+    /// over to locks together (18).
     #[test]
     fn example_11_14_what_changed_while_posted_is_found_under_a_later_lock() {
         everywhere(2, |world| {
@@ -314,9 +315,9 @@ mod visible_when {
 mod design_notes {
     use super::*;
 
-    /// A get of some elements and sums into others, under one exclusive lock. The epoch is
-    /// collected, and happens at one moment when it ends (20). So the elements that it gets belong
-    /// together.
+    /// An epoch under an exclusive lock gets some elements and adds to others. Its operations are
+    /// collected, and all of them happen at the moment when the epoch ends (20). So the elements
+    /// that are gotten belong together.
     #[test]
     fn gets_and_sums_under_an_exclusive_lock_happen_at_one_moment() {
         everywhere(3, |world| {
@@ -337,8 +338,8 @@ mod design_notes {
         });
     }
 
-    /// Under shared locks, any number of ranks add to one element, any number of times. Each visit
-    /// is atomic (20), and sums of integers do not depend on the order.
+    /// Under shared locks, any number of ranks add to one element, any number of times. Each access
+    /// to the element is atomic (20), and sums of integers do not depend on the order.
     #[test]
     fn sums_under_shared_locks_into_one_element_are_all_there() {
         everywhere(3, |world| {
@@ -355,9 +356,9 @@ mod design_notes {
         });
     }
 
-    /// A target that posts to one origin gives it the same guarantee as an exclusive lock: no other
-    /// rank comes between its get and its put. The difference is that the target waits, and not the
-    /// origin.
+    /// A target that posts to one origin gives this origin the same guarantee as an exclusive lock:
+    /// no other rank accesses the part between the origin's get and put. The difference is that the
+    /// target waits instead of the origin.
     #[test]
     fn a_post_to_one_origin_is_like_an_exclusive_lock() {
         everywhere(3, |world| {
@@ -406,7 +407,7 @@ mod design_notes {
     }
 
     /// Ranks 0 and 1 put to each other. If `other_reading` is set, they also put to ranks 3 and 2,
-    /// as by the other reading of the table.
+    /// as in the other reading of the table.
     fn put_for_the_fence(u: &mut Window<u32>, world: &World, other_reading: bool) -> Result<()> {
         let me = world.rank();
         u.put([me as u32 + 1]).to(1 - me, 0)?;
@@ -424,8 +425,8 @@ mod design_notes {
 
     /// The first puzzle. A fence opens nothing at other ranks (17). So ranks 2 and 3 may exchange
     /// by start and post between two fences, while ranks 0 and 1 put for the second fence. An
-    /// element that was put to rank 3 is in its window once its wait has returned. The fence then
-    /// applies the operations that were collected for it, in both readings of the table.
+    /// element that was put to rank 3 is in rank 3's window once rank 3's wait has returned. The
+    /// fence then applies the operations that were collected for it, in both readings of the table.
     #[test]
     fn the_first_puzzle_has_one_result() {
         for other_reading in [false, true] {
@@ -456,9 +457,9 @@ mod design_notes {
     }
 
     /// The second puzzle continues. Ranks 2 and 3 meet, and put to each other for the fence. No
-    /// access is open any more, so these are two more operations of the fence. They are applied
-    /// after the operations of ranks 0 and 1. The meeting of ranks 2 and 3 orders nothing. Before
-    /// its wait, rank 3 has no window from which to put: such a put does not compile.
+    /// access is open any more, so these puts are two more operations of the fence. They are
+    /// applied after the operations of ranks 0 and 1. The meeting of ranks 2 and 3 imposes no
+    /// order. Before its wait, rank 3 has no window from which to put: such a put does not compile.
     #[test]
     fn the_second_puzzle_has_one_result() {
         for other_reading in [false, true] {

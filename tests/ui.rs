@@ -1,15 +1,14 @@
-//! The words of `#[superstep]`: the place, the message and the label of each error, as
-//! `rustc --error-format=short` prints them. Additions by rustc differ between versions, and are
-//! left out. `FENCEPOST_BLESS=1 cargo test --test ui` writes the expectations again, and a person
-//! reads them.
+//! The errors of `#[superstep]`: the place, the message and the label of each, as `rustc
+//! --error-format=short` prints them. Additions by rustc differ between versions, and are left out.
+//! `FENCEPOST_BLESS=1 cargo test --test ui` writes the expectations again, and a person reads them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Returns the compiler's errors of programs outside this package, one line an error: all of them
-/// in one build.
+/// Compiles programs outside this package, all in one build. Returns the compiler's errors, one in
+/// each line.
 fn errors(cases: &[PathBuf]) -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (project, target) = (folder.join("ui"), folder.parent().expect("it is in the target folder"));
@@ -27,7 +26,7 @@ fn errors(cases: &[PathBuf]) -> String {
     let output = Command::new(env!("CARGO"))
         .args(["check", "--offline", "--quiet", "--bins", "--keep-going", "--message-format=short"])
         .current_dir(&project)
-        .env("CARGO_TARGET_DIR", target) // what macros are made of is built there already
+        .env("CARGO_TARGET_DIR", target) // the crates that macros use are already built there
         .output()
         .unwrap();
     String::from_utf8(output.stderr).unwrap()

@@ -1,8 +1,8 @@
 //! [`Contest`]: several ways to do the same work, timed in turn, round by round.
 //!
-//! Shared machines change speed by half from one second to the next, and all figures with them. So
-//! sides are interleaved: each round runs every side once, and the result is the ratio of medians
-//! over the rounds. Criterion measures absolute figures, one side after another.
+//! The speed of a shared machine can change by half from one second to the next. So sides are
+//! interleaved: each round runs every side once, and the result is the ratio of medians over the
+//! rounds. Criterion measures absolute figures, one side after another.
 
 use criterion::{Criterion, Throughput};
 use std::time::Duration;
@@ -14,35 +14,35 @@ pub struct Side {
     run: Box<dyn FnMut(u64) -> Duration>,
 }
 
-/// One question: what does an operation cost on each side?
+/// A question about the cost of an operation, and the sides that answer it.
 pub struct Contest {
     question: String,
     /// The number of operations in an iteration.
     operations: f64,
-    /// The ratio to the first side that should not be exceeded, by side.
+    /// For each side, the ratio to the first side that should not be exceeded.
     budgets: Vec<Option<f64>>,
     sides: Vec<Side>,
 }
 
-/// The nanoseconds of an operation over the rounds.
+/// How long an operation takes, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// The median round.
+    /// The median of the rounds.
     pub median: f64,
-    /// The best round.
+    /// The best of the rounds.
     pub min: f64,
-    /// The worst round.
+    /// The worst of the rounds.
     pub max: f64,
 }
 
 impl Contest {
-    /// Creates a question about something that happens `operations` times an iteration.
+    /// Creates a question about an operation that each iteration executes `operations` times.
     pub fn new(question: impl Into<String>, operations: usize) -> Self {
         let operations = operations as f64;
         Self { question: question.into(), operations, budgets: Vec::new(), sides: Vec::new() }
     }
 
-    /// Adds a side; all others are compared with the first one.
+    /// Adds a side. All later sides are compared with the first one.
     #[must_use]
     pub fn side(mut self, name: impl Into<String>, run: impl FnMut(u64) -> Duration + 'static) -> Self {
         self.sides.push(Side { name: name.into(), run: Box::new(run) });
@@ -91,7 +91,8 @@ impl Contest {
         for ((side, figure), budget) in self.sides.iter().zip(figures).zip(&self.budgets) {
             let budget = budget.map_or(String::new(), |budget| format!("{budget:.2}"));
             let ratio = figure.median / figures[0].median;
-            // If others use the machine, the best rounds are more meaningful than the median ones.
+            // If other programs use the machine, the best rounds are more meaningful than the
+            // median ones.
             let best = figure.min / figures[0].min;
             let Figure { median, min, max } = figure;
             let name = &side.name;
@@ -126,8 +127,8 @@ impl Figure {
     }
 }
 
-/// Returns whether this is the short pass that tests execute. It runs everything once, without
-/// timing.
+/// Returns whether this is the short pass, which the tests execute. The short pass runs everything
+/// once, without timing.
 pub fn short() -> bool {
     std::env::var_os("FENCEPOST_BENCH_SHORT").is_some() || asked("--test")
 }
@@ -136,8 +137,8 @@ fn asked(option: &str) -> bool {
     std::env::args().any(|word| word == option)
 }
 
-/// Returns whether the command line asks for this question: it names a part of the question, or
-/// names no question.
+/// Returns whether the command line asks for this question: it has a word that is part of the
+/// question, or it names no question at all.
 pub fn wanted(question: &str) -> bool {
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with("--")).peekable();
     words.peek().is_none() || words.any(|word| question.contains(&word))
@@ -170,7 +171,7 @@ pub struct Harness {
 }
 
 impl Harness {
-    /// Reads the command line; `--help` prints the options, and exits.
+    /// Reads the command line. `--help` prints the options and ends the process.
     #[expect(clippy::print_stdout, reason = "a bench prints its results")]
     pub fn from_arguments() -> Self {
         if asked("--help") {
@@ -192,11 +193,11 @@ impl Harness {
         }
     }
 
-    /// Measures the sides of a contest, and returns the figures of the interleaved rounds, if there
-    /// were any.
+    /// Measures the sides of a contest. Returns the figures of the interleaved rounds, or `None` if
+    /// there were no rounds.
     ///
     /// # Cost
-    /// Some 2 s a side for criterion, 0.3 s for the rounds.
+    /// For each side, criterion takes about 2 s, and the rounds take 0.3 s.
     pub fn run(&mut self, contest: &mut Contest) -> Option<Vec<Figure>> {
         if self.short {
             for side in &mut contest.sides {
@@ -226,8 +227,7 @@ impl Drop for Harness {
     }
 }
 
-/// Executes the `main` of a bench: measures each contest whose question the command line asks for;
-/// see `--help`.
+/// Runs a bench: measures each contest whose question the command line asks for. See `--help`.
 pub fn main(contests: Vec<Contest>) {
     let mut harness = Harness::from_arguments();
     for mut contest in contests.into_iter().filter(|contest| wanted(&contest.question)) {

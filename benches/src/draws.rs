@@ -4,7 +4,7 @@
 /// The number of elements of the tables that scattered operations go to (1 MiB).
 pub const TABLE: usize = 1 << 17;
 
-/// The changes that one rank makes in one epoch: `indices[i]` takes `values[i]`.
+/// The changes that one rank makes in one epoch: `values[i]` goes to element `indices[i]`.
 #[derive(Clone, Debug)]
 pub struct Set {
     /// The elements of the table.
@@ -24,7 +24,7 @@ pub fn draw(ranks: usize, sets: usize, n: usize) -> Vec<Vec<Set>> {
             indices.swap(i, i + (next(state) % (TABLE - i) as u64) as usize);
         }
         indices.truncate(n);
-        // The bits are the exponent of 1.0, and a random fraction.
+        // As bits of an `f64`: the exponent of 1.0, and a random fraction.
         let values = (0..n).map(|_| 0x3ff0_0000_0000_0000 | next(state) >> 12).collect();
         Set { indices, values }
     };

@@ -1,5 +1,5 @@
-//! Fencepost's side of a contest: epochs on the ranks of a world, which are pinned and timed in the
-//! same way as the limits.
+//! Fencepost's side of a contest: epochs on the ranks of a world. The ranks are pinned and timed in
+//! the same way as the threads of the limits.
 
 use fencepost::{Check, Result, TransportKind, World, ranks};
 use fencepost_examples_support::pin;
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 thread_local! {
     /// The transport on which the teams of this thread run.
     static TRANSPORT: RefCell<TransportKind> = RefCell::default();
-    /// The check of these teams.
+    /// The check for conflicts on the teams of this thread.
     static CHECK: Cell<Check> = const { Cell::new(Check::Off) };
 }
 
-/// Returns the same side with a check.
+/// Returns `side` on ranks that execute this check.
 pub fn checked(
     check: Check,
     mut side: impl FnMut(u64) -> Duration + 'static,
@@ -26,7 +26,7 @@ pub fn checked(
     }
 }
 
-/// Returns the same side, on ranks that reach each other in the same way as processes.
+/// Returns `side` on ranks that are threads, but share memory in the same way as processes.
 pub fn shm(mut side: impl FnMut(u64) -> Duration + 'static) -> impl FnMut(u64) -> Duration + 'static {
     move |iterations| {
         TRANSPORT.set(TransportKind::ShmThreads);
@@ -42,7 +42,7 @@ pub fn shm(mut side: impl FnMut(u64) -> Duration + 'static) -> impl FnMut(u64) -
 /// `epoch` gets the world, the state and the iteration's number.
 ///
 /// # Panics
-/// Panics if the world fails: a bench has no one to report to.
+/// If the world fails.
 pub fn team<S>(
     size: usize,
     iterations: u64,

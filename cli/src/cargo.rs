@@ -26,7 +26,7 @@ impl Target {
     /// Builds the program, and returns its path.
     ///
     /// # Errors
-    /// States that cargo failed, or that the package has no program, or several.
+    /// If cargo fails, or if the package has no program or several.
     pub fn build(&self) -> Result<PathBuf, String> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);

@@ -1,4 +1,4 @@
-//! `fencepost compare`: a plan in all modes, predicted and measured here.
+//! `fencepost compare`: predicts and measures the times of a plan in all modes on this machine.
 
 use crate::plans::{Subject, open};
 use crate::predict::{aligned, value};
@@ -72,7 +72,7 @@ Examples:
   fencepost compare --recipe exchange-4 --sweep cells=64..4096 ./heat2d";
 
 impl Compare {
-    /// Measures, as a job or as a rank of one, and prints the table.
+    /// Starts a job that measures, or measures as a rank of that job, and prints the table.
     pub fn run(&self) -> ExitCode {
         match self.compared() {
             Ok(code) => code,
@@ -94,7 +94,7 @@ impl Compare {
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         if let Some(shared) = shared(ranks, cores) {
-            // A document has no room for it.
+            // A JSON document has no field for this line.
             if self.json {
                 fail(0, &shared)
             } else {
@@ -113,7 +113,8 @@ impl Compare {
         let too_many = |_| format!("{ranks} ranks are too many to run here");
         let start = Start::this_program(ranks.try_into().map_err(too_many)?, reach);
         let start = start.map_err(|error| error.to_string())?;
-        // The options come before the subject, since everything behind that is the program's.
+        // The options come before the subject, since all words behind the subject belong to the
+        // program.
         let mut arguments: Vec<OsString> = start.arguments.clone();
         arguments.insert(1, folder.path().into());
         arguments.insert(1, "--compiled".into());
@@ -143,7 +144,7 @@ impl Compare {
         made.into_iter().map(|made| made.map(|made| made.plan)).collect()
     }
 
-    /// Measures the plans, on this process's ranks of a world.
+    /// Measures the plans on the ranks of this process.
     fn as_rank(&self, plans: &[Compiled]) -> Result<ExitCode, String> {
         let ranks = plans.first().map_or(0, Compiled::ranks);
         let model = self.machine.as_deref().map(machine).transpose()?;
@@ -156,7 +157,7 @@ impl Compare {
         let progress = Progress::of("measuring");
         let measured = fencepost_runtime::ranks(ranks).transport(transport).collect(|world| {
             if self.transport == "local" {
-                // Two threads on one core would not exchange the lines of their caches.
+                // If two threads ran on one core, no cache lines would move between cores.
                 pin_thread(world.rank());
             }
             let mut all = Vec::new();
@@ -204,7 +205,7 @@ impl Compare {
     }
 }
 
-/// Returns the line about ranks that share cores, if there are not enough for all.
+/// Returns a line about ranks that share cores, if there are more ranks than cores.
 fn shared(ranks: usize, cores: usize) -> Option<String> {
     let cores_text = number_of(cores as u64, "core");
     (ranks > cores)
@@ -267,13 +268,13 @@ fn table(
     Ok(text)
 }
 
-/// Lists the values between which another mode becomes the fastest.
+/// Lists the pairs of successive values between which the fastest mode changes.
 fn crossover(all: &[(Vec<Candidate>, Vec<MeasurementRow>)]) -> String {
     let fastest: Vec<&MeasurementRow> = all.iter().filter_map(|(_, rows)| Some(best(rows)?.0)).collect();
     let changes = fastest.windows(2).filter(|pair| named(pair[0]) != named(pair[1]));
     let lines = changes.map(|pair| {
         let [before, after] = [pair[0], pair[1]];
-        // Only what differs between the two.
+        // Only the values in which the two rows differ.
         let values = |row: &MeasurementRow, other: &MeasurementRow| {
             let all = row.prediction.values.iter();
             let varied = all.filter(|(name, value)| other.prediction.values.get(*name) != Some(value));

@@ -29,7 +29,7 @@ pub fn normalised(mut words: Vec<OsString>, run: &Command) -> Vec<OsString> {
         } else if let Some(last) = cluster(run, short) {
             last
         } else {
-            // A wrong word of several letters is treated as a long option.
+            // An unknown word of several letters is treated as a long option.
             if name.chars().nth(1).is_some() {
                 words[at] = format!("-{word}").into();
             }
@@ -48,9 +48,8 @@ fn is_named(arg: &Arg, name: &str) -> bool {
     arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))
 }
 
-/// Reads letters as short options. Returns the option that takes the next word as its value, if
-/// there is one: there is in `-vn 4`, but not in `-n4`. Returns `None` if a letter is not an
-/// option.
+/// Reads letters as short options. Returns `None` if a letter is not an option, and otherwise the
+/// option whose value is the next word: `n` for `-vn 4`, and no option for `-n4`.
 fn cluster<'a>(run: &'a Command, letters: &str) -> Option<Option<&'a Arg>> {
     let mut left = letters.chars();
     while let Some(letter) = left.next() {

@@ -44,8 +44,8 @@ fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|&number| number > 0)
 }
 
-/// Parses a host file with one host a line, as in [`list`] or as
-/// `NAME slots=RANKS address=ADDRESS`; `#` starts a comment.
+/// Parses a host file with one host in each line. A line has a form of [`list`], or the form `NAME
+/// slots=RANKS address=ADDRESS`. `#` starts a comment.
 pub fn file(text: &str) -> Result<Vec<Named>, String> {
     let mut hosts = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -72,11 +72,12 @@ pub fn file(text: &str) -> Result<Vec<Named>, String> {
     if hosts.is_empty() { Err("the file names no host".into()) } else { Ok(hosts) }
 }
 
-/// Returns the number of ranks of each host, in the order given. The total is `ranks`, or as many
-/// as the hosts can take.
+/// Returns the number of ranks of each host, in the order of `hosts`. The total is `ranks`, or as
+/// many ranks as the hosts can take.
 ///
-/// If no host has a number of its own, the hosts share the ranks evenly, and the first hosts get
-/// one more. Otherwise a host without a number takes one rank.
+/// If no host has a number of its own, the hosts share the ranks evenly. If a remainder is left,
+/// the first hosts get one more rank each. If some hosts have a number of their own, each host
+/// without a number takes one rank.
 pub fn share(hosts: &[Named], ranks: Option<u32>) -> Result<Vec<u32>, String> {
     if let (Some(ranks), true) = (ranks, hosts.iter().all(|host| host.ranks.is_none())) {
         let (each, more) = (ranks / hosts.len() as u32, ranks % hosts.len() as u32);
@@ -94,7 +95,7 @@ pub fn share(hosts: &[Named], ranks: Option<u32>) -> Result<Vec<u32>, String> {
     Ok(room
         .into_iter()
         .map(|room| {
-            // At most `room`, which has 32 bits.
+            // The result is at most `room`, which has 32 bits.
             let here = u64::from(room).min(left) as u32;
             left -= u64::from(here);
             here

@@ -1,9 +1,8 @@
 //! `fencepost`: starts programs as jobs of processes, on this machine or on several, and makes,
 //! checks and shows their plans.
 //!
-//! Running a job and comparing plans are deliberately absent: the crates `fencepost-job` and
-//! `fencepost-tool` do that. This crate has the command line, the lists of hosts, and the
-//! assignment of ranks to hosts.
+//! The crates `fencepost-job` and `fencepost-tool` run jobs and compare plans. This crate has only
+//! the command line, the lists of hosts, and the assignment of ranks to hosts.
 
 mod cargo;
 mod compare;
@@ -42,7 +41,7 @@ enum Command {
     /// Start and watch the ranks of one host; `fencepost run` starts this on other hosts
     #[command(hide = true)]
     Host,
-    /// Write the plans of a program that a folder has recipes for, or check them
+    /// Write the plans for the recipes in a folder, or check the plans
     Plan(plans::Plan),
     /// Print what a plan does: operations, targets, modes and rounds
     Show(plans::Show),

@@ -1,11 +1,11 @@
-//! `fencepost mpi`: shows the MPI library over which ranks of another launcher meet, and the
-//! libraries that the search has passed over before it.
+//! `fencepost mpi`: shows the MPI library through which ranks find each other if another launcher
+//! starts them, and the libraries that the search passed over before it found that one.
 
 use fencepost_transport::mpi::{Look, Search, search};
 use std::fmt::Write;
 use std::path::Path;
 
-/// Returns lines that describe what was found, and whether a library was found.
+/// Returns lines that describe the result of the search, and whether a library was found.
 pub fn listed(named: Option<&Path>) -> (String, bool) {
     let Search { found, passed_over } = search(named, fencepost_job::interfaces_of_launcher());
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! `fencepost plan`, `show`, `explain`, `verify` and `diff`: plans as files.
+//! `fencepost plan`, `show`, `explain`, `verify` and `diff`: the commands for files of plans.
 
 use crate::cargo::Target;
 use crate::progress::Progress;
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The exit code if what was checked does not hold.
+/// The exit code if a check fails, or if plans differ.
 pub const DIFFERS: u8 = 1;
 
 /// The part of a plan that is shown.
@@ -56,7 +56,7 @@ fn line(text: &str) -> Result<(String, u32), String> {
         .ok_or_else(|| "give a file and a line, such as main.rs:12".into())
 }
 
-/// A file of a plan, and its part.
+/// The file of a plan, and the part of the plan that is shown.
 #[derive(Args)]
 pub struct Show {
     /// The file of the plan
@@ -72,7 +72,7 @@ impl Show {
         self.print(|compiled, part| Shown { compiled, part, has_lines: true }.to_string())
     }
 
-    /// Prints why each operation travels as it does.
+    /// Prints why each operation has its mode and its rounds, and the costs.
     pub fn explain(&self) -> ExitCode {
         self.print(show::explained)
     }
@@ -124,13 +124,15 @@ impl Subject {
     /// Returns the path of the program, if one is given.
     ///
     /// # Errors
-    /// There is no such program, even if no recipe needs it.
+    /// If a program is given that does not exist. This is an error even if no recipe needs the
+    /// program.
     pub fn program(&self) -> Result<Option<PathBuf>, String> {
         let program = self.subject.as_ref().filter(|_| self.plan().is_none());
         program.map(|program| executable(Path::new(program))).transpose()
     }
 
-    /// Compiles these recipes. The program is started once, if one of them is not for a stencil.
+    /// Compiles these recipes. If one of the recipes is not for a stencil, the program is started
+    /// once.
     pub fn compile(&self, recipes: &[Recipe]) -> Result<Vec<Compilation>, String> {
         let given = self.program()?;
         let program = || {
@@ -168,7 +170,7 @@ impl Verify {
             let row = match Compiled::open(path) {
                 Ok(plan) => VerificationRow::of(file, &plan),
                 Err(error) => {
-                    // A folder, or a file that is not there, is a wrong request.
+                    // If the path is a folder or does not exist, the command line is wrong.
                     let is_wrong = error.class() == ErrorClass::Io || path.is_dir();
                     let code = if is_wrong { fencepost_job::USAGE } else { DIFFERS };
                     let why = if path.is_dir() {
@@ -214,7 +216,8 @@ impl Diff {
             Err(why) => return usage(&why),
         };
         let (part, json) = (self.wanted.part(), self.wanted.json);
-        // The class is one of the second plan, and a line may be in one of the plans only.
+        // The rank must be in both plans, the class in the second plan, and the line in one of
+        // them.
         let rank = Part { rank: part.rank, ..Part::default() };
         let class = Part { class: part.class, ..rank.clone() };
         let line = Part { line: part.line.clone(), ..Part::default() };
@@ -236,8 +239,8 @@ impl Diff {
 #[derive(Args)]
 #[command(after_help = AFTER)]
 pub struct Plan {
-    /// Check the plans, and write nothing: exit code 1 if one is not what the program compiles now.
-    /// With the path of a program, that is the program as it was built
+    /// Check the plans, and write nothing: exit code 1 if a plan differs from the one that the
+    /// program compiles now. A program that is given by its path is not built again
     #[arg(long)]
     check: bool,
     /// The folder of plans.toml and of the plans
@@ -251,8 +254,8 @@ pub struct Plan {
     json: bool,
     #[command(flatten)]
     target: Target,
-    /// The program [default: that of the package in the current folder, built by cargo]. With
-    /// --bin or --example, its first argument. Stencils need none
+    /// The program [default: that of the package in the current folder, built by cargo]. With --bin
+    /// or --example, this is the program's first argument. Stencils need no program
     #[arg(value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
     program: Option<OsString>,
     /// The program's arguments
@@ -337,7 +340,7 @@ impl Plan {
         }
     }
 
-    /// Returns the recipes, and what became of each.
+    /// Returns the recipes, and the result of compiling each of them.
     fn compiled(&self) -> Result<(Recipes, Vec<Compilation>), String> {
         let (path, first) = match &self.program {
             Some(program) if !self.target.is_named() => (Some(Path::new(program)), None),

@@ -1,4 +1,4 @@
-//! `fencepost predict`: predicted times of plans that need not run.
+//! `fencepost predict`: predicts the times of plans without running them.
 
 use crate::plans::{DIFFERS, Subject, open};
 use crate::progress::Progress;
@@ -84,12 +84,12 @@ Examples:
   fencepost predict --plan exchange -n 4..4096 --set cells=1024 ./heat
   fencepost predict --machine here.txt,cluster.txt --format csv ./heat >times.csv";
 
-/// Reads a setting, and returns the message of its error without the class.
+/// Parses a setting. An error is returned as its message, without its class.
 fn parsed<T: FromStr<Err = fencepost_planner::Error>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: fencepost_planner::Error| error.message().to_owned())
 }
 
-/// The most numbers before the end of a range FROM..TO.
+/// The maximum number of values of a range FROM..TO, not counting TO.
 const NUMBERS_MAX: usize = 64;
 
 impl Predict {
@@ -115,7 +115,7 @@ impl Predict {
         failed.iter().fold(printed, |_, why| fail(DIFFERS, why))
     }
 
-    /// Returns the table, and what could not be predicted.
+    /// Returns the table, and a message for each plan that could not be predicted.
     fn predicted(&self) -> Result<(PredictionDocument, Vec<String>), String> {
         let question = self.question()?;
         let _progress = Progress::of("predicting");
@@ -147,7 +147,7 @@ impl Predict {
         Ok((PredictionDocument { rows }, failed))
     }
 
-    /// Returns the recipes to begin with.
+    /// Returns the recipes of the question, before ranks and values are varied.
     fn recipes(&self, question: &Question, has_program: bool) -> Result<Vec<Recipe>, String> {
         if let Some(plan) = &self.plan {
             if question.ranks.is_empty() {
@@ -173,7 +173,8 @@ impl Predict {
         Ok(recipes)
     }
 
-    /// Returns the name of a recipe in the folder whose stencil has the superstep `plan`.
+    /// Returns the name of a recipe in the folder that is for a stencil and has the name `plan` or
+    /// the superstep `plan`.
     fn stencil_named(&self, plan: &str) -> Option<String> {
         let all = Recipes::read(&self.folder).ok()?.all;
         let mut names = all.into_iter().filter(|recipe| recipe.is_stencil).map(|recipe| recipe.name);
@@ -211,13 +212,13 @@ impl Predict {
     }
 }
 
-/// Names a recipe with its ranks and values.
+/// Returns the name of a recipe with its number of ranks and its values.
 fn described(recipe: &Recipe) -> String {
     let values = recipe.values.iter().map(|(name, value)| format!(", {name} {value}"));
     format!("{} on {} ranks{}", recipe.name, recipe.ranks, values.collect::<String>())
 }
 
-/// Reads a name and its values.
+/// Parses a name and its values.
 pub fn value(text: &str) -> Result<(String, Vec<String>), String> {
     let (name, values) = text
         .split_once('=')
@@ -235,8 +236,8 @@ fn without_brackets(value: &str) -> &str {
     value.strip_prefix('[').and_then(|value| value.strip_suffix(']')).unwrap_or(value)
 }
 
-/// Returns the numbers of a list, or of a range `first..last`, whose numbers double and end with
-/// `last`.
+/// Returns the numbers of a list, or of a range `first..last`. In a range, each number is twice the
+/// previous one, and the final number is `last`.
 fn numbers(text: &str) -> Result<Vec<String>, String> {
     let Some((first, last)) = text.split_once("..") else {
         return Ok(text.split(',').map(|number| number.trim().to_owned()).collect());

@@ -1,4 +1,4 @@
-//! `fencepost probe`: the machine model of the machine at hand.
+//! `fencepost probe`: measures a machine model of this machine.
 
 use crate::{count, fail, print, usage};
 use clap::Args;
@@ -43,17 +43,17 @@ Examples:
   fencepost probe -n 2 --transport tcp --time 10s >machine.txt
   fencepost run -n 2 --transport tcp --machine machine.txt ./heat2d";
 
-/// The largest ratio between a measured and a predicted time, either way, that is not marked.
+/// The largest ratio between a measured and a predicted time, in either direction, without a mark.
 const NEAR: f64 = 1.1;
 
 /// The mark of an exchange that the model does not predict.
 const FAR: &str = "  (they differ by more than 10 percent)";
 
-/// An exchange: its name, and its measured and its predicted time.
+/// An exchange: its name, its measured time and its predicted time.
 type Row = (String, [Nanos; 2]);
 
 impl Probe {
-    /// Measures, as a job or as a rank of one, and prints the model.
+    /// Starts a job that measures, or measures as a rank of that job, and prints the model.
     pub fn run(&self) -> ExitCode {
         let job = match fencepost_runtime::process() {
             Ok(job) => job,
@@ -65,7 +65,8 @@ impl Probe {
                 Err(error) => usage(&error.to_string()),
             };
         };
-        // Any transport of processes is that of the job, whatever the environment has.
+        // In a rank of a job, `Tcp` selects the transport of the job, whatever the environment
+        // sets.
         let world = fencepost_runtime::ranks(process.ranks).transport(TransportKind::Tcp);
         match world.collect(|world| self.measure(world)) {
             Ok(texts) => {
@@ -84,7 +85,8 @@ impl Probe {
         }
     }
 
-    /// Measures, and returns what this rank prints, with whether an exchange is not predicted.
+    /// Measures. Returns the text that this rank prints, and whether the model fails to predict an
+    /// exchange.
     fn measure(&self, world: &World) -> Result<(String, bool)> {
         let core = rustix::thread::sched_getcpu() as u64;
         let (machine, rows) = world.measure_machine_for(self.time)?;
@@ -135,7 +137,7 @@ fn written(place: &str, machine: &Machine, rows: &[Row]) -> String {
         "# Measured by `fencepost probe` on {place}.\n# Times in nanoseconds, cache sizes in bytes.\n"
     );
     let widest = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    // A `String` takes every text.
+    // Writing to a `String` cannot fail.
     let mut line = |arguments: std::fmt::Arguments<'_>| {
         let _: std::fmt::Result = writeln!(text, "{arguments}");
     };

@@ -1,4 +1,5 @@
-//! [`Progress`]: what a command is doing, on a terminal, once it has taken a second.
+//! [`Progress`]: shows the current work of a command on a terminal, if the work takes over a
+//! second.
 
 use indicatif::ProgressBar;
 use std::io::IsTerminal;
@@ -6,12 +7,12 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A line on standard error, from a second after it was made until it is dropped. Without a
-/// terminal there is none.
+/// A line on standard error. It appears a second after this value is made, and disappears when the
+/// value is dropped. If standard error is not a terminal, no line appears.
 pub struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Progress {
-    /// Starts the second, after which a line with `what` is shown.
+    /// Shows a line with `what` after a second.
     pub fn of(what: impl Into<String>) -> Self {
         if !std::io::stderr().is_terminal() {
             return Self(None);
@@ -27,7 +28,7 @@ impl Progress {
                 line.finish_and_clear();
             }
         };
-        // Without a thread there is no line.
+        // If no thread can be started, no line is shown.
         Self(std::thread::Builder::new().spawn(shown).ok().map(|thread| (over, thread)))
     }
 }

@@ -1,4 +1,4 @@
-//! `fencepost report`: plans and measured times as one page of HTML.
+//! `fencepost report`: writes plans and measured times as one page of HTML.
 
 use crate::plans::open;
 use crate::progress::Progress;

@@ -70,7 +70,7 @@ pub struct Run {
     /// Pin each rank to a core of its own; ranks share cores if there are not enough
     #[arg(long)]
     pin: bool,
-    /// With core the same as --pin; with none ranks stay unpinned, which is the default
+    /// Pin ranks as --pin does (core), or leave them unpinned (none), which is the default
     #[arg(long, value_name = "WHAT", value_parser = ["core", "none"], conflicts_with = "pin")]
     bind_to: Option<String>,
     /// The command that runs a program on a host, without ever asking for a password; {host} in it
@@ -147,16 +147,16 @@ Examples:
 const SSH: &str =
     "ssh -o BatchMode=yes -o ControlMaster=no -o ServerAliveInterval=5 -o ServerAliveCountMax=2";
 
-/// The largest number of pretended hosts, which have addresses from 127.0.0.2 on.
+/// The maximum number of pretended hosts. Their addresses begin with 127.0.0.2.
 const PRETENDED_MAX: i64 = 250;
 
-/// The remote command of a pretended host, which only runs its arguments.
+/// The remote command of a pretended host. It only runs its arguments.
 const ENV: &str = "env";
 
-/// The variable that has ranks take a snapshot at SIGTERM.
+/// The variable that makes ranks take a snapshot at SIGTERM.
 const SNAPSHOT_ON_TERM: &str = "FENCEPOST_SNAPSHOT_ON_TERM";
 
-/// The reason why no job is started, and the exit code for it.
+/// The reason why no job is started, and the exit code in this case.
 struct NotStarted {
     code: u8,
     why: String,
@@ -300,7 +300,7 @@ impl Run {
         for (host, ranks) in taken {
             let bind = match host.address.as_ref().or(self.bind.as_ref()) {
                 Some(bind) => bind.clone(),
-                // No rank listens, so the name need not be resolved.
+                // No rank listens for other hosts, so the name need not be resolved.
                 None if alone => "127.0.0.1".into(),
                 None => {
                     let unknown = |why| NotStarted { code: fencepost_job::FAILED, why };
@@ -322,8 +322,8 @@ impl Run {
         Ok(hosts)
     }
 
-    /// Returns the words before a command that should run on a host. There are none if the host is
-    /// this machine.
+    /// Returns the words that make a command run on a host when they are put before it. If the host
+    /// is this machine, no words are needed.
     fn remote(&self, host: &str) -> Vec<OsString> {
         if self.pretend_hosts.is_some() {
             return vec![ENV.into()];
@@ -375,11 +375,11 @@ impl Run {
     }
 }
 
-/// Returns the absolute path of a program: that of the given path if it has a slash, otherwise the
-/// one found in the folders of PATH.
+/// Returns the absolute path of a program. A path with a slash is made absolute. A name is searched
+/// in the folders of PATH.
 ///
 /// # Errors
-/// The program is a name that no folder of PATH has, although the current folder has it.
+/// If no folder of PATH has a program of this name, but the current folder has one.
 pub(crate) fn find(program: &Path) -> Result<PathBuf, String> {
     let is_file = |path: &PathBuf| path.is_file();
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
@@ -395,10 +395,10 @@ pub(crate) fn find(program: &Path) -> Result<PathBuf, String> {
     Ok(found.map_or_else(|| program.to_owned(), absolute))
 }
 
-/// The most ranks for each core that are started without a warning.
+/// The maximum number of ranks for each core that are started without a warning.
 const RANKS_EACH: usize = 64;
 
-/// Returns the warning about more processes than a machine can run well, if `ranks` are more.
+/// Returns a warning if `ranks` are more processes than a machine with `cores` cores runs well.
 fn crowded(ranks: usize, cores: usize) -> Option<String> {
     (ranks > RANKS_EACH * cores).then(|| {
         format!(
@@ -423,7 +423,7 @@ pub(crate) fn executable(program: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Lists what is started on which host, one line each.
+/// Lists what would be started, with one line for each host.
 fn show(start: &Start) -> String {
     let mut text = format!("{} ranks over {}\n", start.size(), start.reach);
     let mut first = 0;

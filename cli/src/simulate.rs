@@ -1,4 +1,4 @@
-//! `fencepost simulate`: many steps of a plan on ranks that need not exist.
+//! `fencepost simulate`: simulates many steps of a plan, whose ranks need not exist.
 
 use crate::plans::open;
 use crate::progress::Progress;
@@ -24,7 +24,7 @@ pub struct Simulate {
     /// The work of a rank in each step, in nanoseconds or with a unit, such as 100us or 2ms
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = short_time)]
     work: Duration,
-    /// By how many percent the work of a rank may be above or below --work, the same in all steps
+    /// The maximum deviation of a rank's work from --work in percent; it is the same in all steps
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent)]
     uneven: f64,
     /// The largest random delay of a rank in a step, in percent of its work
@@ -74,7 +74,7 @@ fn percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "give a percentage from 0 to 10000".into())
 }
 
-/// The longest work of a step.
+/// The maximum work of a step.
 const WORK_MAX: Duration = Duration::from_secs(3600);
 
 fn short_time(text: &str) -> Result<Duration, String> {

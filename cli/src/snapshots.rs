@@ -1,4 +1,4 @@
-//! `fencepost snapshots`: what a folder of snapshots has.
+//! `fencepost snapshots`: lists, verifies and prunes the snapshots in a folder.
 
 use crate::plans::DIFFERS;
 use crate::predict::aligned;

@@ -1,4 +1,4 @@
-//! `fencepost trace`: the traces of a run as a picture.
+//! `fencepost trace`: draws the traces of a run as a picture.
 
 use crate::progress::Progress;
 use crate::{fail, usage};
@@ -48,7 +48,7 @@ impl Trace {
     }
 }
 
-/// Writes the picture of these runs to a file or to standard output, and reports what it shows.
+/// Writes the picture of these runs to a file or to standard output, and reports its contents.
 pub fn written(runs: &[OfRun], output: Option<&Path>) -> ExitCode {
     let progress = Progress::of("writing the picture");
     let result = match output {

@@ -1,10 +1,11 @@
 //! Ten million years of soil creep on real terrain: the elevation model in `data/`, or another one.
 //!
-//! The terrain is cut into one block for each rank. Before each group of steps every block puts its
-//! edges into its neighbours' halos, which are as wide as the group has steps. That superstep is
-//! prepared once and replayed. All steps of the group pass over a few rows before the next rows, so
-//! a large terrain is read from memory once for each group. For every number of ranks and every
-//! transfer mode the result equals that of the serial program (`serial.rs`) bit for bit.
+//! The terrain is cut into one block for each rank. Before each group of steps, every block puts
+//! its edges into the halos of its neighbours. The width of the halos is the number of steps of a
+//! group. The superstep that exchanges the edges is prepared once and replayed. All steps of a
+//! group pass over a few rows before the next rows, so a large terrain is read from memory only
+//! once for each group. For every number of ranks and every transfer mode the result equals that of
+//! the serial program (`serial.rs`) bit for bit.
 //!
 //! `cargo run --release --example hillslope -- -n 4`; `--transport shm` or `tcp` runs the ranks as
 //! processes
@@ -56,7 +57,7 @@ struct Options {
 /// the same in each run.
 const CELL: Nanos = Nanos(0.5);
 
-/// The number of steps that follow an exchange, and the bands in which they are visited.
+/// The number of steps that follow an exchange, and the bands in which they are computed.
 #[derive(Clone, Copy)]
 struct Group {
     steps: usize,
@@ -64,8 +65,8 @@ struct Group {
 }
 
 impl Group {
-    /// Returns the group of the options, or the group that takes the least time by the model of a
-    /// machine.
+    /// Returns the group that the options set, or the group that takes the least time by the model
+    /// of a machine.
     fn of(Options { job, group, .. }: &Options, before: &Grid, here: &(Placement, Machine)) -> Result<Self> {
         let block = Block::at(0, job.ranks(), [before.rows, before.columns])?.halo(1)?;
         let height = size_of::<f64>();
@@ -95,7 +96,8 @@ fn creep(steps: &Steps, row: &Row<2>, heights: &[f64], next: &mut [f64]) {
     }
 }
 
-/// Lists the state between two groups of steps. The next group computes the other field.
+/// Lists the state between two groups of steps. The other field is not part of the state, since the
+/// next group computes it.
 fn state<'a>(block: &'a Block<2>, heights: &'a mut [f64]) -> Items<'a> {
     Items::new().block("heights", block, heights)
 }
@@ -108,8 +110,8 @@ struct Outcome {
     frames: u64,
 }
 
-/// Runs all steps on the ranks of the job, from the last snapshot on if there is one; returns
-/// `None` in processes other than rank 0's.
+/// Runs all steps on the ranks of the job, beginning with the last snapshot if there is one.
+/// Returns `None` in processes other than rank 0's.
 fn erode(before: &Grid, steps: &Steps, group: Group, options: &Options) -> Result<Option<Outcome>> {
     let Options { job, saving, .. } = options;
     let bar = job.reports().then(|| progress::bar(steps.count));
@@ -123,7 +125,8 @@ fn erode(before: &Grid, steps: &Steps, group: Group, options: &Options) -> Resul
             block.fill(field, |[i, j]| before.cells[i * columns + j]);
         }
         let mut exchange = exchange::prepare(world, &block)?;
-        // cells at the edge of the terrain keep their heights, which later steps read here
+        // cells at the edge of the terrain keep their heights, and later steps also read them in
+        // `next`
         exchange.replay(&mut next)?;
         world.barrier()?;
         let (clock, frames) = (Instant::now(), world.meter().total().frames);
@@ -183,12 +186,13 @@ fn bytes(compiled: &fencepost::Compiled) -> usize {
     puts.map(|put| put.remote.size() * size_of::<f64>()).sum()
 }
 
-/// The number of steps in one pass of the serial program over the terrain, when it runs in groups.
+/// The number of steps that the serial program computes in one pass over the terrain, if it runs in
+/// groups.
 const SERIAL_GROUP: usize = 16;
 
-/// Runs the job, the serial program (step by step and in groups) and plain threads, compares the
-/// results, and adds the time of each to `race`. Returns the resulting terrain and the number of
-/// frames, or `None` in processes other than rank 0's.
+/// Runs the job, the serial program (step by step and in groups) and plain threads. Compares the
+/// results, and adds each time to `race`. Returns the resulting terrain and the number of frames,
+/// or `None` in processes other than rank 0's.
 fn contest(
     before: &Grid,
     steps: &Steps,
@@ -227,8 +231,8 @@ fn contest(
             result = Some((heights, frames));
         }
     }
-    // A rank that is a process would take a core from the other programs while it waits, but all of
-    // them have ended by now.
+    // The other programs run after the job: ranks that are processes have ended by now, so none of
+    // them takes a core from the other programs.
     if let Some((heights, _)) = &result
         && !job.is_one_process()
     {
@@ -237,9 +241,9 @@ fn contest(
     Ok(result)
 }
 
-/// Runs the job and the serial program. Returns the terrain before and after, and the explanation
-/// of the transfer mode, or `None` in processes other than rank 0's. Short runs are repeated,
-/// unless `once`.
+/// Runs the job and the serial program. Returns the terrain before and after the run, and the
+/// explanation of the transfer mode, or `None` in processes other than rank 0's. Short runs are
+/// repeated, unless `once` is set.
 fn compare(options: &Options, once: bool) -> Result<Option<(Grid, Grid, String)>> {
     let Options { job, terrain, scale, .. } = options;
     let before = input(terrain)?.repeated(scale.get());
@@ -255,7 +259,7 @@ fn compare(options: &Options, once: bool) -> Result<Option<(Grid, Grid, String)>
         announce(options, &before, &steps, group, &explanation);
     }
 
-    // A second round would only continue the first.
+    // With snapshots, a second round would only continue the first.
     let once = once || options.saving.snapshots.is_some();
     let mut race = Race::new(steps.count, before.cells.len(), job.ranks(), once);
     let Some((after, frames)) = contest(&before, &steps, group, options, &mut race)? else { return Ok(None) };
@@ -289,7 +293,7 @@ fn announce(
     );
     println!("{} steps to an exchange", group.steps);
     println!("\nmode {}; the transfer modes of rank 0, and the reasons:", mode_name(job.mode));
-    // The explanation has a headline, its cost, then a paragraph for each class of ranks.
+    // The explanation has a headline with the cost, and then a paragraph for each class of ranks.
     println!("{}\n", explanation.split("\n\n").take(2).collect::<Vec<_>>().join("\n"));
 }
 
@@ -314,7 +318,7 @@ pub fn main() -> Result<()> {
     run(&Options::parse())
 }
 
-/// Prints the digest for these options and writes nothing; for tests of jobs.
+/// Prints the digest for these options, and writes no files. Tests of jobs call it.
 pub fn with(words: &[&str]) -> Result<()> {
     let words = [&["hillslope"], words].concat();
     let options =

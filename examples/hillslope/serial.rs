@@ -20,7 +20,8 @@ pub struct Slope {
 /// The soil and the cells of the Jacksboro model.
 pub const JACKSBORO: Slope = Slope { diffusivity: 0.01, north_south: 92.6, east_west: 74.4 };
 
-/// The number and the length of the steps, and the factors of the second differences in each step.
+/// The number of steps, their length in years, and the factors of the second differences in each
+/// step.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Steps {
     pub count: u64,
@@ -36,7 +37,7 @@ impl Slope {
         0.5 / (self.diffusivity * (self.north_south.powi(-2) + self.east_west.powi(-2)))
     }
 
-    /// Returns the longest step of 1, 2 or 5 times a power of ten years within the bound.
+    /// Returns the longest step within the bound that is 1, 2 or 5 times a power of ten years.
     pub fn round_step(&self) -> f64 {
         let bound = self.stability_bound();
         let unit = 10_f64.powf(bound.log10().floor());
@@ -47,8 +48,8 @@ impl Slope {
             .unwrap_or(unit / 2.0)
     }
 
-    /// Returns the fewest steps of equal length that cover `years`, with none longer than the round
-    /// step.
+    /// Divides `years` into as few steps of equal length as possible. No step is longer than the
+    /// round step.
     pub fn steps(&self, years: f64) -> Steps {
         let count = (years / self.round_step()).ceil();
         let step = if count > 0.0 { years / count } else { 0.0 };
@@ -63,9 +64,9 @@ impl Slope {
 }
 
 impl Steps {
-    /// Returns the height of a cell after a step, from its own and its four neighbours' heights.
-    /// The result depends only on these five values, evaluated in this order, so every rank that
-    /// computes the cell gets the same bits.
+    /// Returns the height of a cell after a step, from the heights of the cell and its four
+    /// neighbours. The result depends only on these five values, and the order of evaluation is
+    /// fixed. So every rank that computes the cell gets the same bits.
     #[inline(always)]
     pub fn cell(&self, here: f64, north: f64, south: f64, west: f64, east: f64) -> f64 {
         let down = (north - here) + (south - here);
@@ -73,7 +74,7 @@ impl Steps {
         here + (self.north_south * down + self.east_west * across)
     }
 
-    /// Runs all steps over a grid of `rows` by `columns`, each at least 2.
+    /// Runs all steps over a grid of `rows` by `columns` cells. Both numbers must be at least 2.
     pub fn run(&self, heights: &mut Vec<f64>, rows: usize, columns: usize) {
         let mut next = heights.clone();
         for _ in 0..self.count {
@@ -85,9 +86,9 @@ impl Steps {
         }
     }
 
-    /// Runs all steps like [`run`](Self::run), with `group` steps in one pass over the grid: row
-    /// `r` of one step, then row `r - 1` of the next one, and so on. The rows that they read and
-    /// write stay in a cache.
+    /// Does what [`run`](Self::run) does, with `group` steps in one pass over the grid: row `r` of
+    /// one step, then row `r - 1` of the next step, and so on. So the rows that these steps read
+    /// and write stay in a cache.
     pub fn run_tiled(&self, heights: &mut Vec<f64>, rows: usize, columns: usize, group: usize) {
         let mut next = heights.clone();
         let mut left = self.count as usize;
@@ -113,8 +114,8 @@ impl Steps {
 }
 
 /// Computes the cells of one row except the first and the last, with the widest vectors that the
-/// processor has. The cells depend on the row itself and on the rows north and south of it. This is
-/// a plain loop over slices of one length, from which the compiler makes packed instructions.
+/// processor has. The cells depend on the row itself and on the rows north and south of it. The
+/// function is a plain loop over slices of equal length, which the compiler can vectorise.
 #[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2"))]
 pub fn row(steps: &Steps, [north, here, south]: [&[f64]; 3], next: &mut [f64]) {
     let inside = here.len() - 2;

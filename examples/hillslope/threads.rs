@@ -1,6 +1,6 @@
-//! The same simulation by hand, for comparison: threads that share the grid, compute some rows
-//! each, and meet at a barrier after each step. No program that divides the terrain among cores can
-//! be much faster. This one runs in one process only.
+//! The same simulation by hand, for comparison. Threads share the grid, and each thread computes
+//! some of the rows. After each step, they meet at a barrier. No program that divides the terrain
+//! among cores can be much faster than this one. It runs in one process only.
 
 use super::serial::Steps;
 use fencepost_examples_support::pin;
@@ -8,15 +8,15 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Two grids that alternate: each step reads one and writes the other.
+/// Two grids that alternate: each step reads one of them and writes the other.
 struct Grids {
     cells: [*mut f64; 2],
     len: usize,
     columns: usize,
 }
 
-// SAFETY: a thread writes only its own rows, and reads rows of other threads only in steps in which
-// no thread writes them: see `run`.
+// SAFETY: a thread writes only its own rows of one grid. It reads rows of other threads only in the
+// other grid, which no thread writes in the same step: see `run`.
 unsafe impl Sync for Grids {}
 
 impl Grids {
@@ -44,18 +44,18 @@ impl Grids {
     }
 }
 
-/// A barrier of threads that spin for a moment, then yield: if there are more threads than cores,
-/// the other threads need the cores.
+/// A barrier for threads. A thread that waits spins for a moment and then yields, because the other
+/// threads need its core if there are more threads than cores.
 struct Barrier {
     threads: usize,
     arrived: AtomicUsize,
 }
 
 impl Barrier {
-    /// Waits for the `round`th time, counted from 1, until all threads have arrived.
+    /// Waits until all threads have arrived. `round` is the number of the wait, counted from 1.
     fn wait(&self, round: usize) {
-        // Everything that a thread wrote before it arrived is visible to all threads that leave
-        // (AcqRel, Acquire).
+        // Everything that a thread wrote before it arrived is visible to all threads after they
+        // leave (AcqRel, Acquire).
         self.arrived.fetch_add(1, Ordering::AcqRel);
         let mut spins = 0;
         while self.arrived.load(Ordering::Acquire) < round * self.threads {
@@ -65,13 +65,13 @@ impl Barrier {
     }
 }
 
-/// Runs all steps over a grid of `rows` by `columns`, each at least 2, on `threads` threads.
-/// Returns the time of the slowest thread.
+/// Runs all steps over a grid of `rows` by `columns` cells, on `threads` threads. `rows` and
+/// `columns` must be at least 2. Returns the time of the slowest thread.
 pub fn run(steps: &Steps, heights: &mut Vec<f64>, rows: usize, columns: usize, threads: usize) -> Duration {
     let mut next = heights.clone();
     let grids = Grids { cells: [heights.as_mut_ptr(), next.as_mut_ptr()], len: heights.len(), columns };
     let barrier = Barrier { threads, arrived: AtomicUsize::new(0) };
-    // Without the terrain's edge, thread t computes rows first(t)..first(t + 1).
+    // Thread t computes rows first(t)..first(t + 1). No thread computes the edge of the terrain.
     let first = |thread: usize| 1 + (rows - 2) * thread / threads;
     let work = |thread: usize| {
         pin(thread);

@@ -1,4 +1,4 @@
-//! Messages between a job's starter, its hosts and its ranks.
+//! Messages between the process that starts a job, the hosts of the job and its ranks.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

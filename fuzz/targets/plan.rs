@@ -1,4 +1,5 @@
-//! Plan files, and their sections behind the checksums and the digest.
+//! Plan files, and the sections of plan files without the checksums and the digest that protect
+//! them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Requests of other ranks to an attendant: operations under locks, and the gets of accesses.
+//! Requests of other ranks to an attendant: operations under locks, and gets between a start and a
+//! complete.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

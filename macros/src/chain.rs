@@ -10,8 +10,7 @@ use syn::{Expr, ExprMethodCall, Local, Pat, UnOp};
 /// The names in the body that denote windows, worlds or arguments.
 #[derive(Debug)]
 pub struct Scope {
-    /// The names of the windows that take part, with other names for them (`let w = &u`), and the
-    /// number of each window.
+    /// The number of each window that takes part, by its name and by other names (`let w = &u`).
     pub windows: BTreeMap<String, usize>,
     /// The number of windows that take part.
     pub count: usize,
@@ -21,7 +20,7 @@ pub struct Scope {
     pub worlds: BTreeSet<String>,
     /// The other parameters.
     pub arguments: BTreeSet<String>,
-    /// The place where a name of a window is bound to something else.
+    /// The place where the name of a window is bound to something else, if there is one.
     pub shadowed: Option<Span>,
 }
 
@@ -69,12 +68,12 @@ impl Scope {
         }
     }
 
-    /// Returns whether a name is a window, whether or not it takes part.
+    /// Returns whether a name denotes any window, even one that does not take part.
     pub fn is_any_window(&self, name: &str) -> bool {
         self.windows.contains_key(name) || self.shared.contains(name)
     }
 
-    /// Returns the new name and the window of `let name = &u;`.
+    /// Returns the new name that `let name = &u;` declares, and the window that it denotes.
     pub fn aliased(&self, local: &Local) -> Option<(Ident, usize)> {
         let (pat, slice) = match &local.pat {
             Pat::Type(typed) => (&*typed.pat, is_slice_reference(&typed.ty)),
@@ -87,20 +86,21 @@ impl Scope {
         }
         match strip(&init.expr) {
             Expr::Reference(_) => Some((pat.ident.clone(), self.window_of(&init.expr)?)),
-            // `let x = w;`, where `w` is only `&u` itself, adds nothing new.
+            // `let x = w;` declares no new name for a window if `w` is already one.
             _ => None,
         }
     }
 }
 
-/// Returns whether a type is `&[T]` or `&mut [T]`: with such a type a window's name becomes its
-/// elements.
+/// Returns whether a type is `&[T]` or `&mut [T]`. A name of such a type that is bound to a window
+/// denotes the window's elements.
 pub fn is_slice_reference(ty: &syn::Type) -> bool {
     matches!(crate::types::strip_type(ty), syn::Type::Reference(reference)
         if matches!(crate::types::strip_type(&reference.elem), syn::Type::Slice(_)))
 }
 
-/// Finds `let w = &u`, and names of windows that are bound to something else.
+/// Finds other names of windows (`let w = &u`), and names of windows that are bound to something
+/// else.
 struct Aliases<'s> {
     scope: &'s mut Scope,
 }
@@ -157,13 +157,13 @@ pub struct Chain<'a> {
     pub verb: Verb,
     pub window: usize,
     pub receiver: &'a Expr,
-    /// The source or section; `None` for a fetch.
+    /// The source or the section, or `None` for a fetch.
     pub local: Option<&'a Expr>,
     pub op: Option<&'a Expr>,
     pub modes: Vec<&'a Expr>,
     pub target: &'a Expr,
     pub place: &'a Expr,
-    /// The verb in the source.
+    /// The name of the method, in the source.
     pub method: &'a Ident,
     /// The last call of the chain.
     pub end: &'a ExprMethodCall,

@@ -1,4 +1,5 @@
-//! Refuses supersteps whose syntax shows that they cannot work, at the span concerned.
+//! Refuses supersteps whose syntax shows that they cannot work. The error is at the span that
+//! causes it.
 
 use crate::chain::Verb;
 use crate::collect::{Body, Flow, Jump, Operation};
@@ -93,7 +94,7 @@ fn fences_reach_all<'f>(flow: &'f [Flow], cause: Option<&'f Cause>, loops: &mut 
     Ok(())
 }
 
-/// Checks that no `return` comes before a fence, except a `return` of an error.
+/// Checks that no `return` comes before a fence, unless it returns an error.
 fn returns_leave_no_fence(flow: &[Flow], fence_follows: bool) -> Result<()> {
     for (i, step) in flow.iter().enumerate() {
         let follows = fence_follows || fenced(&flow[i + 1..]);
@@ -114,10 +115,10 @@ fn returns_leave_no_fence(flow: &[Flow], fence_follows: bool) -> Result<()> {
 /// The operations and sections that wait for a fence.
 #[derive(Clone, Default)]
 struct Open {
-    /// The first waiting operation of each window.
+    /// For each window, the first operation that waits.
     operations: BTreeMap<usize, (Span, Verb)>,
-    /// The spans of waiting operations with sections of other windows, by the operation's window
-    /// and the section's window.
+    /// The spans of waiting operations that have sections of other windows. The key is the window
+    /// of the operation and the window of the section.
     sections: BTreeMap<(usize, usize), Span>,
 }
 
@@ -140,16 +141,16 @@ fn either(a: Option<Open>, b: Option<Open>) -> Option<Open> {
     }
 }
 
-/// A loop that is being visited, and the operations and sections that are open at its `break`s and
-/// `continue`s.
+/// A loop that is being visited, with the operations and sections that are open when a `break` or a
+/// `continue` leaves its body.
 struct Frame {
     label: Option<String>,
     breaks: Option<Open>,
     continues: Option<Open>,
 }
 
-/// Checks that a body with fences ends in a fence: no operation is open at its end, or where it
-/// returns.
+/// Checks that a body with fences ends in a fence: no operation may be open at the end of the body,
+/// or at a `return`.
 fn ends_fenced(flow: &[Flow]) -> Result<()> {
     let end = open_after(flow, Open::default(), &mut Vec::new())?;
     nothing_open(end.as_ref())
@@ -199,8 +200,8 @@ fn open_after(flow: &[Flow], mut open: Open, frames: &mut Vec<Frame>) -> Result<
             Flow::Loop { label, endless, body, .. } => {
                 frames.push(Frame { label: label.clone(), breaks: None, continues: None });
                 let mut entry = open.clone();
-                // The body is visited twice: an operation that the first turn leaves open is open
-                // when the second turn begins.
+                // The body of the loop is visited twice, because an operation that the first turn
+                // leaves open is still open when the second turn begins.
                 for _ in 0..2 {
                     let end = open_after(body, entry.clone(), frames)?;
                     let continues = frames.last_mut().and_then(|frame| frame.continues.take());
@@ -231,9 +232,9 @@ fn open_after(flow: &[Flow], mut open: Open, frames: &mut Vec<Frame>) -> Result<
     Ok(Some(open))
 }
 
-/// Returns the spans of fences that order nothing. Such a fence is in straight-line code and is
-/// followed by another fence, and no operation comes between the previous fence, or the beginning,
-/// and this one. Returns no spans if there may be hidden calls.
+/// Returns the spans of fences that order nothing. Such a fence is in straight-line code, is not
+/// the last fence, and has no assertions. Its windows have no operations since their previous
+/// fence, or since the beginning. Returns no spans if there may be hidden calls.
 pub fn idle_fences(body: &Body) -> Vec<Span> {
     let mut idle = Vec::new();
     if body.hidden.is_some() {
@@ -261,7 +262,7 @@ pub fn idle_fences(body: &Body) -> Vec<Span> {
     idle
 }
 
-/// Returns whether the first thing that the body does with its windows is a fence that orders
+/// Returns whether the first use of the windows in straight-line code is a fence that orders
 /// nothing.
 pub fn opens(body: &Body) -> bool {
     let mut steps = body.flow.iter().filter(|step| !matches!(step, Flow::Branch { .. } | Flow::Loop { .. }));
@@ -269,8 +270,8 @@ pub fn opens(body: &Body) -> bool {
     idle_fences(body).first().is_some_and(|idle| place_of(*idle) == place_of(*span))
 }
 
-/// Refuses two operations of one epoch, in straight-line code, whose syntax shows that they touch
-/// the same elements.
+/// Refuses two operations in straight-line code that belong to one epoch and conflict, if their
+/// syntax shows that they touch the same elements.
 fn conflicts(flow: &[Flow], stable: &Stable) -> Result<()> {
     let mut epoch: Vec<&Operation> = Vec::new();
     for step in flow {
@@ -302,7 +303,7 @@ fn conflicts(flow: &[Flow], stable: &Stable) -> Result<()> {
                     epoch.clear();
                 }
             }
-            // Statements after a jump in straight-line code are on another path.
+            // If statements follow a jump, another path leads to them.
             Flow::Jump { .. } => epoch.clear(),
             Flow::Data => {}
         }
@@ -391,8 +392,8 @@ impl Stable {
             bindings.visit_pat(&param.pat);
             if matches!(crate::types::strip_type(&param.ty), syn::Type::Reference(r) if crate::types::is_mut(r))
             {
-                // A window's rank and size stay the same; the value behind another `&mut` may
-                // change.
+                // The rank and the size of a window do not change. The value behind any other
+                // `&mut` may change.
                 if matches!(param.kind, crate::parse::ParamKind::Argument) {
                     bindings.visit_pat(&param.pat);
                 }

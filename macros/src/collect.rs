@@ -1,4 +1,4 @@
-//! [`Body`]: what happens to the windows, in order, and the first use that cannot be followed.
+//! [`Body`]: the uses of the windows in order, and the first use that cannot be followed.
 
 use crate::chain::{Scope, Verb, chain_on, is_slice_reference};
 use crate::exprs::{children, in_tokens, is_err, name_of, root_of, strip};
@@ -21,11 +21,11 @@ pub struct Body {
     pub flow: Vec<Flow>,
     /// The first use of a window that cannot be followed.
     pub hidden: Option<Reason>,
-    /// Errors that were found during the walk.
+    /// The errors that the walk over the body has found.
     pub odd: Vec<Oddity>,
 }
 
-/// The reason why a superstep is dynamic: a line, and the fault of this line.
+/// The reason why a superstep is dynamic: the code that makes it dynamic, and why.
 #[derive(Clone, Debug)]
 pub struct Reason {
     pub span: Span,
@@ -88,7 +88,7 @@ pub enum Jump {
     Return,
 }
 
-/// An operation, as far as its syntax shows it.
+/// An operation, as far as syntax shows.
 #[derive(Clone, Debug)]
 pub struct Operation {
     pub verb: Verb,
@@ -123,7 +123,7 @@ pub fn collect(superstep: &Superstep) -> Body {
     Body { scope, flow, hidden, odd }
 }
 
-/// Finds code that is compiled conditionally, by a condition that only the compiler knows.
+/// Finds code that is compiled conditionally. Only the compiler knows whether its condition holds.
 struct Conditional(Option<Reason>);
 
 impl<'a> Visit<'a> for Conditional {

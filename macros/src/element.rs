@@ -1,8 +1,8 @@
 //! `#[derive(Element)]`: makes a struct of numbers an element of windows.
 //!
-//! This file refuses structs whose syntax shows that they are not elements. Code that the derive
-//! emits makes the compiler check the rest: each field is an element, and there is no padding
-//! between the fields.
+//! This file refuses structs whose syntax shows that they are not elements. The derive emits code
+//! that makes the compiler check the remaining rules: each field is an element, and there is no
+//! padding between the fields.
 
 use crate::messages::*;
 use proc_macro2::TokenStream;
@@ -30,10 +30,10 @@ fn implementations(input: &DeriveInput) -> Result<TokenStream> {
                 #PADDING
             );
         };
-        // SAFETY: every field is an element, for which all bits zero are a value.
+        // SAFETY: every field is an element, and an element with all bits zero is valid.
         unsafe impl ::fencepost::__private::Zeroable for #name {}
-        // SAFETY: every field is an element, their order is fixed, and there is no padding between
-        // them, as is asserted above: every bit pattern of the whole is a value.
+        // SAFETY: every field is an element, the order of the fields is fixed, and the assertion
+        // above excludes padding between them. So every bit pattern of the struct is a value.
         unsafe impl ::fencepost::__private::Pod for #name {}
     })
 }

@@ -1,4 +1,4 @@
-//! Helpers for expressions and the names in them, by syntax.
+//! Helpers for expressions and for the names in expressions, by syntax.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use std::collections::BTreeSet;
@@ -24,8 +24,8 @@ pub fn is_err(expr: &Expr) -> bool {
     }
 }
 
-/// Returns the direct parts of an expression that evaluates all of them, in order. Returns `None`
-/// for an expression that may skip some.
+/// Returns the direct parts of an expression in the order of evaluation, or `None` if the
+/// expression may skip some of its parts.
 pub fn children(expr: &Expr) -> Option<Vec<&Expr>> {
     Some(match expr {
         Expr::Array(array) => array.elems.iter().collect(),
@@ -117,7 +117,7 @@ pub fn bound_by(pat: &Pat) -> Vec<Bound> {
     struct Binder(Vec<Bound>);
     impl<'a> Visit<'a> for Binder {
         fn visit_pat_ident(&mut self, pat: &'a syn::PatIdent) {
-            // `None` and other constants look like bindings; by convention they begin with a
+            // `None` and other constants look like bindings, but by convention they begin with a
             // capital.
             if !is_constant(&pat.ident) {
                 let by_mut_ref = pat.by_ref.is_some() && pat.mutability.is_some();
@@ -133,7 +133,7 @@ pub fn bound_by(pat: &Pat) -> Vec<Bound> {
     binder.0
 }
 
-/// Returns whether a name is that of a constant, by its case.
+/// Returns whether a name is that of a constant: its first letter is a capital.
 pub fn is_constant(name: &Ident) -> bool {
     name.to_string().trim_start_matches('_').starts_with(|c: char| c.is_ascii_uppercase())
 }

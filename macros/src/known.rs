@@ -115,8 +115,9 @@ const PURE: &[&str] = &[
     "zip",
 ];
 
-/// Methods that take something out of their receiver if it is a plain name, an iterator or an
-/// `Option`. If repeated, they would take something again. Any other receiver is new each time.
+/// Methods that take something out of their receiver, such as an iterator or an `Option`. If the
+/// call is repeated with the same receiver, something else is taken. This matters only if the
+/// receiver is a name, since any other receiver is made again for each call.
 const ADVANCE: &[&str] = &["all", "any", "find", "take"];
 
 /// Methods that change elements of their receiver but cannot change the length.
@@ -139,8 +140,8 @@ const REARRANGE: &[&str] = &[
     "swap_with_slice",
 ];
 
-/// Methods of the standard collections and iterators that change their receiver, and change it
-/// again if they are repeated.
+/// Methods of the standard collections and iterators that change their receiver. If the call is
+/// repeated, the receiver changes again.
 const MUTATE: &[&str] = &[
     "append",
     "clear",
@@ -257,7 +258,7 @@ const SLICE: &[&str] = &[
     "starts_with",
 ];
 
-/// Macros of the standard library and of the usual loggers whose arguments are expressions.
+/// Macros whose arguments are expressions, from the standard library and from the usual loggers.
 const EXPRESSION_MACROS: &[&str] = &[
     "assert",
     "assert_eq",
@@ -299,7 +300,8 @@ pub enum Effect {
     IterateMut,
     /// The receiver changes, and would change again if the call were repeated.
     Mutate,
-    /// The same as `Mutate`, if the receiver is a name and was not made for this call.
+    /// The same as `Mutate` if the receiver is a name. Otherwise the receiver was made for this
+    /// call only.
     Advance,
     /// The effect is not known.
     Unknown,
@@ -324,21 +326,22 @@ pub fn changes_inside(call: &ExprMethodCall) -> bool {
         // On a string or an iterator this call returns a new value.
         ("replace", 2) | ("take", 1) => false,
         ("take", _) => true,
-        // Methods of this name that need no `mut` are not the methods of iterators.
+        // The methods of iterators with these names need a `mut` receiver. So this is another
+        // method.
         ("next" | "next_back" | "nth", _) => false,
         _ => among(INTERIOR, method) || matches!(effect(method), Effect::Mutate | Effect::Rearrange),
     }
 }
 
-/// Returns whether a call reads state that others may change meanwhile: an atomic, a lock, a cell,
-/// a channel, a clock.
+/// Returns whether a call reads state that other code may change: an atomic, a lock, a cell, a
+/// channel or a clock.
 pub fn reads_state(call: &ExprMethodCall) -> bool {
     const OF_ANY: [&str; 9] =
         ["load", "lock", "try_lock", "try_borrow", "try_read", "recv", "try_recv", "recv_timeout", "elapsed"];
     among(&OF_ANY, &call.method) || (among(&["borrow", "read"], &call.method) && call.args.is_empty())
 }
 
-/// Returns whether a type of this name changes without being assigned, as far as its name shows.
+/// Returns whether values of a type with this name can change without being assigned.
 pub fn state_type(name: &str) -> bool {
     const TYPES: [&str; 13] = [
         "Cell",

@@ -1,9 +1,9 @@
-//! Lists of windows: `fields: &mut [Window<f64>; 7]` is seven windows, and a loop over it is seven
-//! blocks.
+//! Lists of windows. `fields: &mut [Window<f64>; 7]` is replaced by seven windows, and a loop over
+//! `fields` by seven blocks.
 //!
-//! All later stages see windows with names of their own, as if each were a parameter. So a use of a
-//! list is accepted only if it can be written without the list: `for field in fields`, with or
-//! without `.iter_mut()` and `.enumerate()`; `fields[3]`; `fields.len()`.
+//! In all later stages, each window has its own name, as if it were a parameter. So a use of a list
+//! is accepted only if it can be rewritten without the list: `for field in fields`, with or without
+//! `.iter_mut()` and `.enumerate()`; `fields[3]`; `fields.len()`.
 
 use crate::exprs::{in_tokens, name_of, strip};
 use crate::messages::*;
@@ -15,9 +15,9 @@ use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Error, Expr, ExprForLoop, GenericArgument, Lit, Pat, PathArguments, Result, Type};
 
-/// The largest length of a list, since each of its windows gets a block.
+/// The maximum length of a list. It is limited, since each window gets a block.
 const MOST: usize = 64;
-/// The largest number of blocks that are written for the loops of a body.
+/// The maximum number of blocks that replace the loops of a body.
 const MOST_BLOCKS: usize = 4096;
 
 /// A list of windows.
@@ -26,15 +26,15 @@ pub struct List {
     /// The parameter's name.
     pub name: Ident,
     pub element: Type,
-    /// The names of its windows.
+    /// The names of the windows of the list.
     pub windows: Vec<Ident>,
 }
 
-/// Returns the list of windows that a parameter declares, by its name and its type as written.
-/// Returns `None` if the parameter is not a list.
+/// Returns the list of windows that a parameter of this name and type declares, or `None` if the
+/// parameter is not a list.
 ///
 /// # Errors
-/// The type does not contain the length as a number, or there are too many windows.
+/// If the type does not contain the length as a number, or if there are too many windows.
 pub fn list(name: Option<&Ident>, ty: &Type) -> Result<Option<List>> {
     let Type::Reference(reference) = strip_type(ty) else { return Ok(None) };
     let (item, len) = match strip_type(&reference.elem) {
@@ -74,7 +74,7 @@ fn number(expr: &Expr) -> Option<usize> {
 /// Rewrites the body so that it uses the windows of lists instead of the lists.
 ///
 /// # Errors
-/// A list is used in another way.
+/// If a list is used in another way.
 pub fn unroll(block: &mut Block, lists: &[List]) -> Result<()> {
     if lists.is_empty() {
         return Ok(());
@@ -91,7 +91,7 @@ pub fn unroll(block: &mut Block, lists: &[List]) -> Result<()> {
 
 struct Unroll<'l> {
     lists: &'l [List],
-    /// The number of blocks that are written so far.
+    /// The number of blocks that have been written so far.
     blocks: usize,
     refused: Option<Error>,
 }
@@ -104,7 +104,8 @@ impl Unroll<'_> {
         }
     }
 
-    /// Returns the list that the head of a loop iterates over, and whether the loop enumerates it.
+    /// Returns the list that a loop with this head iterates over, and whether the loop enumerates
+    /// the windows.
     fn iterated(&self, head: &Expr) -> Option<(&List, bool)> {
         let Expr::MethodCall(call) = strip(head) else { return Some((self.list(head)?, false)) };
         match call.method.to_string().as_str() {
@@ -142,8 +143,8 @@ impl Unroll<'_> {
                 }
                 Ok(Some(copies))
             }
-            // `fields[0]` becomes a name that is a `&mut` already, so `&mut fields[0]` must not
-            // become `&mut` of that name.
+            // `fields[0]` becomes a name that already is a `&mut`. So `&mut fields[0]` becomes
+            // `&mut *name`, and not `&mut name`.
             Expr::Reference(reference) if reference.mutability.is_some() => match strip(&reference.expr) {
                 Expr::Index(index) => Ok(self.indexed(index)?.map(|window| syn::parse_quote!(&mut *#window))),
                 _ => Ok(None),
@@ -226,9 +227,9 @@ fn copies(list: &List, counts: bool, each: &ExprForLoop) -> Result<Expr> {
     Ok(Expr::Block(all))
 }
 
-/// Finds a `break` or `continue` of the loop itself, and fences. A fence is refused for two
-/// reasons: its copies have one place in the program and could not be distinguished, and whether a
-/// fence orders anything may differ from copy to copy.
+/// Finds each `break` and `continue` of the loop itself, and fences. A fence is refused for two
+/// reasons. First, its copies would have the same place in the program and could not be
+/// distinguished. Second, one copy of the fence may order something and another copy nothing.
 struct Leaves {
     /// The number of loops around the current place.
     inside: usize,
@@ -285,7 +286,7 @@ impl<'a> Visit<'a> for Leaves {
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
-/// Replaces the name of the loop by the name of a window.
+/// Replaces the name that the loop binds by the name of a window.
 struct Rename<'n> {
     from: &'n Ident,
     to: &'n Ident,
@@ -298,9 +299,9 @@ impl Rename<'_> {
         self.refused.get_or_insert((span, why));
     }
 
-    /// Replaces the name in the tokens of a macro where it can only be the window. A member, a part
-    /// of a path and a name that is bound to something are not the window, and are left as they
-    /// are.
+    /// Replaces the name in the tokens of a macro, wherever it can only denote the window. A
+    /// member, a part of a path or a name in a binding does not denote the window, and is left
+    /// unchanged.
     fn tokens(&mut self, tokens: TokenStream) -> TokenStream {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let is = |at: Option<usize>, c: char| {
@@ -364,7 +365,7 @@ impl VisitMut for Rename<'_> {
         visit_mut::visit_pat_ident_mut(self, pat);
     }
     fn visit_local_mut(&mut self, local: &mut syn::Local) {
-        // The alias would denote another window in each copy.
+        // In each copy of the block, the alias would denote a different window.
         if let Some(init) = &local.init
             && let Expr::Reference(reference) = strip(&init.expr)
             && name_of(&reference.expr) == Some(self.from)

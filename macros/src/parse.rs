@@ -1,4 +1,4 @@
-//! Parses tokens into our tree: [`Superstep`], the function with its parameters by role.
+//! Parses tokens into a [`Superstep`], which has the function and its parameters by role.
 
 use crate::list::{List, list, unroll};
 use crate::messages::*;
@@ -26,7 +26,7 @@ pub struct Superstep {
     /// The signature as the user wrote it, without `#[uniform]`.
     pub sig: Signature,
     pub body: Block,
-    /// The parameters in the order of the source; a list of windows has one parameter for each
+    /// The parameters in the order of the source. A list of windows becomes one parameter for each
     /// window.
     pub params: Vec<Param>,
     /// The lists of windows, in the order of the source.
@@ -55,9 +55,9 @@ pub struct Param {
 /// The role of a parameter, by the syntax of its type.
 #[derive(Debug)]
 pub enum ParamKind {
-    /// `&mut Window<element>`, a window that takes part.
+    /// `&mut Window<element>`: a window that takes part.
     Window { element: Box<Type> },
-    /// `&Window<T>`, data to read.
+    /// `&Window<T>`: data to read.
     SharedWindow,
     /// `&World`.
     World,
@@ -108,10 +108,9 @@ impl Superstep {
     }
 }
 
-/// The largest number of parameters that are windows or lists of them.
+/// The maximum number of parameters that are windows or lists of windows.
 const WINDOWS_MAX: usize = 6;
-/// The largest number of windows that are fenced together, since plans name them by the bits of a
-/// word.
+/// The maximum number of windows in all parameters. Plans name windows by the bits of a word.
 const ALL_WINDOWS_MAX: usize = 64;
 
 /// Reads the attribute's options and the function under it.
@@ -289,7 +288,7 @@ fn params_of(list: &List, number: usize) -> impl Iterator<Item = Param> {
         pat: syn::parse_quote!(#name),
         name: Some(name.clone()),
         kind: ParamKind::Window { element: Box::new(list.element.clone()) },
-        ty: Type::Verbatim(TokenStream::new()), // the list has the type
+        ty: Type::Verbatim(TokenStream::new()), // the list has the type of the parameter
         uniform: false,
         list: Some(number),
     })

@@ -1,4 +1,4 @@
-//! Positions of tokens in the source, and their text there.
+//! Positions of tokens in the source, and the source text of tokens.
 
 use proc_macro2::{Delimiter, LineColumn, Span, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -19,8 +19,8 @@ pub fn text_of(tokens: &impl ToTokens) -> String {
     line
 }
 
-/// Writes tokens with one space where the source has one or more; `end` is where the last token
-/// ended.
+/// Writes tokens, with one space wherever the source has spaces between them. `end` is the place
+/// where the last token ended.
 fn write_tokens(tokens: TokenStream, line: &mut String, end: &mut Option<LineColumn>) {
     fn write(text: &str, from: LineColumn, to: LineColumn, line: &mut String, end: &mut Option<LineColumn>) {
         if end.is_some_and(|end| end != from) {

@@ -1,5 +1,5 @@
-//! Expansions of functions: which are refused, which are dynamic and why, and the slice of all
-//! others.
+//! Tests of expansions: which functions are refused, which functions are dynamic and why, and the
+//! slices of all others.
 
 use crate::slice::Outcome;
 use crate::{attribute, understand};
@@ -9,7 +9,7 @@ fn tokens(source: &str) -> TokenStream {
     source.parse().expect("tokens of a test")
 }
 
-/// Returns the message with which a function is refused.
+/// Returns the message that refuses a function.
 #[track_caller]
 fn refusal(source: &str) -> String {
     match understand(TokenStream::new(), tokens(source)) {
@@ -26,7 +26,7 @@ fn outcome(source: &str) -> Outcome {
     }
 }
 
-/// Returns why a function is dynamic: line, text and reason.
+/// Returns why a function is dynamic: the line, its text and the reason.
 #[track_caller]
 fn dynamic(source: &str) -> String {
     match outcome(source) {
@@ -104,7 +104,8 @@ fn a_body_of_operations_is_its_own_pattern() {
     assert!(replays(&with_body(HALO)));
 }
 
-/// The caller chooses the type of the source: a section is in the plan, and values are not.
+/// The caller chooses the type of the source. If it is a section, the plan contains it. If it is
+/// values, the plan does not.
 #[test]
 fn a_generic_source_is_replayed_and_begun_with_its_arguments() {
     let body = "(u: &mut Window<f64>, from: S, to: usize) -> Result<()> { u.put(from).to(to, 0) }";
@@ -418,7 +419,7 @@ fn assigned_names_that_feed_targets_are_followed() {
     );
 }
 
-// Dynamic functions: each form, and the line that the reason names.
+// Dynamic functions of each form, and the line that the reason names.
 
 #[test]
 fn a_helper_that_is_handed_the_window_makes_it_dynamic() {
@@ -998,7 +999,7 @@ fn a_list_of_windows_is_refused_where_it_cannot_be_written_out() {
         world.fence((&mut fields[0], &mut fields[1]))
     }";
     assert!(pattern(both).contains("__fields_0.fence_with_others(&[__fields_1.id()])"), "{}", pattern(both));
-    // An inner loop may be left, and a member may have the same name.
+    // A `break` may leave an inner loop, and a member may have the same name as the loop's binding.
     let body = "for field in fields { loop { break; } field.put(n.field..2).to(0, 1)?; } Ok(())";
     assert!(pattern(&with_list(body)).contains("__fields_1.put(n.field..2)"));
 }

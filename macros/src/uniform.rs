@@ -1,5 +1,5 @@
-//! Expressions whose syntax shows that they are the same on all ranks: literals, constants,
-//! `size()`, `#[uniform]` parameters, and locals made only of these.
+//! Finds expressions whose syntax shows that they have the same value on all ranks: literals,
+//! constants, `size()`, `#[uniform]` parameters, and locals that are made only of these.
 
 use crate::chain::Scope;
 use crate::exprs::{bound_by, children, is_compound, is_constant, name_of, root_of, roots_of, strip};
@@ -27,7 +27,8 @@ pub struct Uniform {
 }
 
 impl Uniform {
-    /// Returns the greatest set of names that are made only of uniform values.
+    /// Returns the largest set of names such that all names in the set are made only of uniform
+    /// values.
     pub fn of(superstep: &Superstep, scope: &Scope) -> Self {
         let mut names = BTreeSet::new();
         let mut locals = Locals(BTreeSet::new());
@@ -35,8 +36,8 @@ impl Uniform {
         names.extend(locals.0);
         for param in &superstep.params {
             for bound in bound_by(&param.pat) {
-                // A parameter is uniform if it is marked so. If a local shadows a parameter, both
-                // must be uniform.
+                // A parameter is uniform if it has the attribute. If a local shadows a parameter,
+                // both must be uniform.
                 if param.uniform {
                     names.insert(bound.name.to_string());
                 } else {
@@ -81,8 +82,8 @@ impl Uniform {
                 }
                 self.cause(&call.receiver).or_else(|| call.args.iter().find_map(|arg| self.cause(arg)))
             }
-            // A constructor begins with a capital (`Some(3)`); any other function may depend on its
-            // rank.
+            // A constructor begins with a capital (`Some(3)`). The result of any other function may
+            // depend on the rank.
             Expr::Call(call) => {
                 let constructor = matches!(strip(&call.func), Expr::Path(path)
                     if path.path.segments.last().is_some_and(|last| is_constant(&last.ident)));
@@ -119,7 +120,8 @@ impl Judge<'_> {
         self.out.extend(bound_by(pat).into_iter().map(|bound| bound.name.to_string()));
     }
 
-    /// Handles a pattern that is bound to a value, element by element if both are tuples.
+    /// Handles a pattern that is bound to a value. If both are tuples, handles them element by
+    /// element.
     fn given(&mut self, pat: &Pat, value: &Expr) {
         match (pat, strip(value)) {
             (Pat::Tuple(pats), Expr::Tuple(values)) if pats.elems.len() == values.elems.len() => {
@@ -201,8 +203,8 @@ impl<'a> Visit<'a> for Judge<'_> {
     }
 
     fn visit_macro(&mut self, mac: &'a syn::Macro) {
-        // No name in a macro that may assign it is known to be uniform. Macros of the standard
-        // library assign nothing.
+        // A macro may assign any name in it, so none of these names is known to be uniform. Macros
+        // of the standard library assign nothing.
         if macro_arguments(mac).is_none() {
             crate::exprs::in_tokens(mac.tokens.clone(), &mut self.out);
         }

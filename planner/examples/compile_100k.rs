@@ -1,5 +1,5 @@
-//! Compiles and verifies a 2D halo of 100,172 ranks (316 x 317, all eight neighbours), cold, writes
-//! and reads its plan, and prints how long each step takes.
+//! Compiles and verifies a 2D halo of 100,172 ranks (316 x 317, all eight neighbours) with cold
+//! caches, writes and reads the plan, and prints how long each step takes.
 #![expect(clippy::print_stdout, reason = "a program that prints what it measured")]
 
 use fencepost_planner::collect::patterns;
@@ -15,14 +15,16 @@ use std::time::Instant;
 
 const GRID: [usize; 2] = [316, 317];
 const RANKS: u32 = (GRID[0] * GRID[1]) as u32;
-/// Equal blocks, as the 2D heat example computes on.
+/// Two arrays. The first one is cut into equal blocks, as in the 2D heat example. The blocks of the
+/// second one differ in size.
 const ARRAYS: [[usize; 2]; 2] = [[GRID[0] * 64, GRID[1] * 64], [4096, 4096]];
 
 fn block(global: [usize; 2], rank: u32) -> Result<Block<2>> {
     Block::at(rank as usize, RANKS as usize, global)?.grid(GRID)?.halo(1)
 }
 
-/// The pattern of `u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))` for every neighbour.
+/// Returns the pattern of `u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))` for every
+/// neighbour.
 fn exchange(me: u32, block: &Block<2>) -> Pattern {
     let site = Site { file: "examples/heat2d.rs".into(), line: 8, column: 9 };
     let put = |n: Neighbour<2>| Operation {
@@ -37,7 +39,7 @@ fn exchange(me: u32, block: &Block<2>) -> Pattern {
     Pattern { operations: block.neighbours().map(put).collect() }
 }
 
-/// The patterns of the halo of an array.
+/// Returns the patterns of all ranks for the halo of an array.
 fn halo(global: [usize; 2]) -> Result<Patterns> {
     let windows = [ElementType::scalar(Scalar::F64)].into_iter().collect();
     let record = |rank, block: &Block<2>| Ok((exchange(rank, block), false));

@@ -1,4 +1,5 @@
-//! The loop that everybody writes first. `.ci/run assembly` shows what the compiler makes of it.
+//! A plain five-point loop, the first that most programs have. `.ci/run assembly` shows the
+//! assembly that the compiler makes of it.
 
 use fencepost_planner::Result;
 use fencepost_planner::grid::{Block, Tiles};
@@ -16,7 +17,7 @@ fn five_points(block: &Block<2>, u: &[f64], v: &mut [f64]) {
     }
 }
 
-/// The same, of several steps band by band.
+/// Computes several steps of the same loop, band by band.
 #[inline(never)]
 #[unsafe(no_mangle)]
 fn five_points_tiled(tiles: &Tiles<2>, u: &mut [f64], v: &mut [f64]) {

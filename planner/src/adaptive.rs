@@ -1,5 +1,5 @@
-//! Decides how the bytes of a dynamic epoch travel: pure functions of what a rank observed and of
-//! the machine.
+//! Decides how the bytes of a dynamic epoch travel, by pure functions of a rank's observations and
+//! the machine model.
 //!
 //! A compiled superstep is planned from the operations of all ranks. A dynamic epoch is not: a rank
 //! decides at each call and at the fence, from its own operations and its own history, and no other
@@ -11,35 +11,36 @@
 //! therefore expects the next epoch to be like the last one that began at the same line. The
 //! operations of the next epoch leave in pieces if [`Machine`] predicts that the bytes of that last
 //! epoch arrive sooner in pieces than in one message. Pieces carry the descriptions of their
-//! operations, whereas an epoch that repeats is replayed without any. An epoch that repeated the
-//! one before it is therefore not cut into pieces. The second epoch of a line is not cut either,
-//! since the first one had no earlier epoch to repeat.
+//! operations, whereas an epoch that repeats the previous one is replayed without descriptions. An
+//! epoch that repeated the previous one is therefore not cut into pieces. The second epoch of a
+//! line is not cut either, since the first one had no earlier epoch to repeat.
 //!
 //! **Which sections are exposed** ([`Rendezvous`]) matters between ranks that read each other's
 //! memory. The target reads an exposed section in place, which saves packing and unpacking it. In
-//! return the origin waits at the fence until the target has read it, which costs an entry and a
-//! done. Mode auto exposes sections if all sections together save more than this wait costs.
+//! return, the origin waits at the fence until the target has read the section. This wait costs an
+//! entry and a done. Mode auto exposes sections if all sections together save more than this wait
+//! costs.
 //!
 //! **Which elements travel among the records** ([`run_bytes`]) matters between the same ranks. A
 //! few contiguous elements need no description other than a record. The elements follow their
 //! record, so the target reads one buffer less.
 //!
-//! **Which gets are listed** ([`listing_pays`]) also matters between these ranks. A rank that knows
-//! which of its elements others read need not wait for these ranks before it writes other elements,
-//! and the gets need no intermediate copy. Threads of one process read the list in place. Between
-//! processes the list is sent; mode auto sends the list if it costs less than the intermediate
-//! copy.
+//! **Which gets are listed** ([`listing_pays`]) also matters between these ranks. If a rank knows
+//! which of its elements other ranks read, it need not wait for these ranks before it writes other
+//! elements. The gets also need no intermediate copy. Threads of one process read the list in
+//! place. Between processes the list has to be sent. Mode auto sends it if this costs less than the
+//! intermediate copy.
 //!
 //! **Which elements follow the census** ([`follows_census`]) matters between ranks that exchange
-//! messages. Elements that come before their target knows that all ranks agree are kept there, and
-//! copied to its window later. Long elements are therefore sent after the census, which costs one
-//! latency.
+//! messages. If elements arrive before their target knows that all ranks agree, the target keeps
+//! them and copies them to its window later. To save this copy, long elements are sent after the
+//! census, at the cost of one latency.
 //!
-//! **Source** The numbers are those of [`Machine`], whose default documents how they were measured.
-//! The choice between a copy and a rendezvous is that of eager and rendezvous protocols: W. Gropp,
-//! E. Lusk, *A high-performance MPI implementation on a shared-memory vector supercomputer*,
-//! Parallel Computing 22, 1997. Different here: an epoch pays for one wait for all its sections, so
-//! one decision covers all of them, instead of a threshold for each.
+//! **Source** The figures come from [`Machine`], whose default documents how they were measured.
+//! The choice between a copy and a rendezvous is the choice between eager and rendezvous protocols:
+//! W. Gropp, E. Lusk, *A high-performance MPI implementation on a shared-memory vector
+//! supercomputer*, Parallel Computing 22, 1997. Different here: an epoch pays for one wait for all
+//! its sections, so one decision covers all of them, instead of a threshold for each.
 
 use crate::datatype::Datatype;
 use crate::ir::pattern::Mode;
@@ -51,9 +52,9 @@ use crate::units::Nanos;
 pub struct Observed {
     /// The number of these epochs that have ended.
     pub epochs: u32,
-    /// The number of bytes that the last of these epochs sent to the target that received the most
-    /// bytes. Operations on single elements do not count: collecting such operations until the
-    /// fence takes less time than checking after each one whether a piece is full.
+    /// The largest number of bytes that the last of these epochs sent to a single target.
+    /// Operations on single elements do not count: collecting such operations until the fence takes
+    /// less time than checking after each one whether a piece is full.
     pub most: u64,
     /// Whether the last of these epochs differed from the one before it.
     pub changed: bool,
@@ -67,7 +68,7 @@ pub enum Departure {
     Held,
     /// As soon as this many bytes are collected for the target.
     Eager {
-        /// The size of a piece in bytes; with 0, each operation leaves at its call.
+        /// The size of a piece in bytes. If it is 0, each operation leaves at its call.
         chunk: u64,
     },
     /// In pieces of the size that the machine model computes from all bytes of this epoch to the
@@ -75,8 +76,8 @@ pub enum Departure {
     Growing,
 }
 
-/// Predicts when operations of mode auto leave in the next epoch that begins at a line, from what
-/// was observed there.
+/// Predicts when operations of mode auto leave in the next epoch that begins at a line, from the
+/// observations about this line.
 pub fn predict(observed: &Observed, machine: &Machine) -> Departure {
     let Observed { epochs, most, changed } = *observed;
     if epochs >= 2 && changed && machine.pieces_pay(false, most) {
@@ -87,7 +88,7 @@ pub fn predict(observed: &Observed, machine: &Machine) -> Departure {
 }
 
 impl Departure {
-    /// Returns when an operation of `mode` leaves; `predicted` is what [`predict`] returned for the
+    /// Returns when an operation of `mode` leaves. `predicted` is the result of [`predict`] for the
     /// epoch.
     pub fn of(mode: Mode, predicted: Self) -> Self {
         match mode {
@@ -147,9 +148,9 @@ impl Rendezvous {
         Self { saved: saved.map(Nanos), price: machine.entry_and_done() }
     }
 
-    /// Returns whether the target reads this section in place. It always does in mode direct. In
-    /// mode auto it does if reading this section in place saves time, and all sections together
-    /// save more than the wait costs.
+    /// Returns whether the target reads this section in place. In mode direct, the target always
+    /// reads in place. In mode auto, it reads in place if this saves time for this section, and if
+    /// all sections together save more than the wait costs.
     pub fn exposes(&self, section: &Section<'_>, machine: &Machine) -> bool {
         let pays = self.saved.is_some_and(|saved| saved.0 > self.price.0);
         section.mode == Mode::Direct || pays && section.saved(machine).is_some_and(|saved| saved.0 > 0.0)
@@ -157,29 +158,29 @@ impl Rendezvous {
 }
 
 /// Returns the maximum number of bytes of contiguous elements that one operation sends among the
-/// records, to a rank that reads records in place. Copying this many bytes there and back takes
-/// half as long as waiting for a reader that reads them in place. So a single operation that is
-/// worth such a wait is never copied. Several smaller operations of an epoch are copied even if
-/// together they are worth the wait. For the default [`Machine`] the result is about 20 KiB.
+/// records, to a rank that reads records in place. For this many bytes, reading in place would save
+/// half of the time that a wait for the reader takes. So an operation that alone is worth the wait
+/// is never copied. Several smaller operations of an epoch are copied, even if together they are
+/// worth the wait. For the default [`Machine`] the result is about 20 KiB.
 pub fn run_bytes(machine: &Machine) -> usize {
     let copy = machine.moving.pack + machine.moving.unpack - machine.moving.remote;
     (machine.entry_and_done().0 / 2.0 / copy.max(0.01)).round() as usize
 }
 
-/// The maximum number of gets of an epoch that are listed one by one. A rank from which these gets
-/// read need not wait before it writes elements that are not in the list.
+/// The maximum number of gets of an epoch that are listed one by one. The rank from which these
+/// gets read need not wait before it writes elements that are not in the list.
 pub const LISTED: usize = 64;
 
-/// Returns whether it pays to list gets of `bytes` bytes if the list has to be sent. A get that is
-/// not listed is copied once more, out of the cache into which it was just copied, at the cost of
-/// packing. The list costs twice as much as a wait for a reader.
+/// Returns whether it pays to list gets of `bytes` bytes if the list has to be sent. The elements
+/// of a get that is not listed are copied once more. They are in the cache by then, so this copy
+/// costs as much as packing. The list costs twice as much as a wait for a reader.
 pub fn listing_pays(bytes: u64, machine: &Machine) -> bool {
     machine.moving.pack * bytes as f64 > 2.0 * machine.entry_and_done().0
 }
 
 /// Returns whether it pays to send `bytes` bytes of elements after the census of a fence, to a rank
-/// that exchanges messages with this one. That saves unpacking them, and costs one latency and the
-/// overhead of one more frame at each end.
+/// that exchanges messages with this one. Sending them later saves unpacking them, and costs one
+/// latency and the overhead of one more frame at each end.
 pub fn follows_census(bytes: u64, machine: &Machine) -> bool {
     let Machine { network, moving, .. } = machine;
     moving.unpack * bytes as f64 > network.latency + 2.0 * network.overhead

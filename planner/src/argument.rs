@@ -1,11 +1,11 @@
-//! [`Argument`]: the information in the arguments of a superstep about which ranks differ only by
-//! their position.
+//! [`Argument`]: an argument of a superstep, which can show that ranks differ only by their
+//! position.
 
 /// An argument of a superstep.
 ///
 /// Compiling ahead evaluates the pattern once for each class of arguments instead of once for each
-/// rank. A user's own type needs no more than `impl Argument for Mine {}`: each rank is then
-/// evaluated separately, and ranks with equal patterns still share one program.
+/// rank. For a user's own type, `impl Argument for Mine {}` is enough. Each rank is then evaluated
+/// separately, and ranks with equal patterns still share one program.
 pub trait Argument {
     /// Returns the class of this argument. Ranks with equal classes make equal patterns, with
     /// targets relative to each rank. `None` promises nothing.
@@ -13,14 +13,14 @@ pub trait Argument {
         None
     }
 
-    /// Returns the extents of the grid of ranks, row-major, slowest first. They keep the plan's map
-    /// of classes small.
+    /// Returns the extents of the grid of ranks, row-major, slowest first. If they are given, the
+    /// plan's map of classes is small.
     fn shape(&self) -> Option<Vec<u32>> {
         None
     }
 
-    /// Returns whether the argument has returned, since the last call of `observed`, a result that
-    /// distinguishes ranks of one class.
+    /// Returns whether, since the last call of `observed`, a method of this argument has returned a
+    /// result that distinguishes ranks of one class.
     fn observed(&self) -> bool {
         false
     }
@@ -66,14 +66,14 @@ impl Argument for () {
     }
 }
 
-/// The class is the bytes, if they are few.
+/// The class consists of the bytes, if the string is short.
 impl Argument for String {
     fn class(&self) -> Option<Vec<u64>> {
         (self.len() <= PARTS_MAX).then(|| self.bytes().map(u64::from).collect())
     }
 }
 
-/// The class is the class of the content.
+/// The class consists of the variant and the class of the content.
 impl<T: Argument> Argument for Option<T> {
     fn class(&self) -> Option<Vec<u64>> {
         let mut key = vec![u64::from(self.is_some())];
@@ -90,7 +90,7 @@ impl<T: Argument> Argument for Option<T> {
     }
 }
 
-/// The class is the class of the content, if the content is short.
+/// The class consists of the classes of the parts, if there are few parts.
 impl<T: Argument> Argument for [T] {
     fn class(&self) -> Option<Vec<u64>> {
         if self.len() > PARTS_MAX {

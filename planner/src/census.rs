@@ -1,5 +1,5 @@
-//! [`Census`]: how ranks find out at a fence which ranks have entered it, in which call, and which
-//! ranks have something for which others.
+//! [`Census`]: how ranks find out at a fence which ranks have entered it, in which call these ranks
+//! are, and which ranks have something for which other ranks.
 //!
 //! *Direct*: each rank sends every other rank one notification. That is one round of p - 1 messages
 //! for each rank.
@@ -8,46 +8,47 @@
 //! sends to rank r + 2^k and receives from rank r - 2^k, modulo p, until 2^k reaches p. A message
 //! reports facts about *all* ranks (the call, whether some rank has failed). After round k these
 //! facts cover the 2^(k + 1) ranks up to this one, so after the last round they cover all ranks.
-//! Items for one rank travel in these messages: an item that has d ranks to go leaves in each round
-//! k for which bit k of d is set. Each rank that has an item for all ranks passes it on, and every
-//! rank receives it once. Ranks that have nothing for each other exchange nothing.
+//! Items for one rank travel in these messages: an item whose target is d ranks away is sent on in
+//! each round k for which bit k of d is set. An item for all ranks is passed on by each rank that
+//! has it, and every rank receives it once. Ranks that have nothing for each other exchange
+//! nothing.
 //!
-//! *Reduced*: each rank that has something for another one sends it a *note*, which is a message of
-//! its own. Then the ranks add up, by recursive halving, how many notes each of them must expect.
-//! Let m be the largest power of two that is not above the number of ranks. Rank r below m first
-//! exchanges with rank r xor m / 2 the counts of that rank's half of all ranks. Then it exchanges
-//! with rank r xor m / 4 the counts of a quarter, and so on, until it has its own count. Each rank
-//! from m on sends its counts to one of the ranks below m before the rounds, and receives its own
-//! count from that rank after them. A message has a count for each rank of the part that it covers,
-//! however many ranks have something for however many others. Items for all ranks follow the
-//! counts, once to each rank. After the last round each rank has information from every rank, as
-//! above.
+//! *Reduced*: each rank that has something for another rank sends that rank a *note*, which is a
+//! separate message. Then the ranks add up, by recursive halving, how many notes each of them must
+//! expect. Let m be the largest power of two that is not above the number of ranks. Rank r below m
+//! first exchanges with rank r xor m / 2 the counts of that rank's half of all ranks. Then it
+//! exchanges with rank r xor m / 4 the counts of a quarter, and so on, until it has its own count.
+//! Each rank from m on sends its counts to one of the ranks below m before the rounds, and receives
+//! its own count from that rank after the rounds. A message has a count for each rank of the part
+//! that it covers, so its length does not depend on the number of notes. Items for all ranks follow
+//! the counts. Each of them is sent once to each rank. After the last round each rank has
+//! information from every rank, as above.
 //!
-//! *Groups first*: if some ranks share memory but not all, those rounds take place between hosts.
-//! The first rank of each host is its leader. The other ranks of the host send the leader their
-//! items. Then the leaders exchange as ranks do above, and each leader sends the result to the
-//! other ranks of its host. Items between ranks of one host do not leave the host. If no ranks
-//! share memory, but some share a machine, the ranks of a machine are cut into groups of at most
-//! eight, which do the same. If ranks also share cores, each wake-up of a rank takes time from all
-//! of these ranks. Then p ranks in groups of r are woken 2 (p - p / r) + p / r log2 (p / r) times
-//! instead of p log2 p times.
+//! *Groups first*: if some ranks share memory, but not all of them, the rounds above take place
+//! between hosts. The first rank of each host is its leader. The other ranks of the host send the
+//! leader their items. Then the leaders exchange messages as the ranks do above, and each leader
+//! sends the result to the other ranks of its host. Items between ranks of one host do not leave
+//! the host. If no ranks share memory, but some share a machine, the ranks of a machine are cut
+//! into groups of at most eight, and the groups act like hosts. If ranks also share cores, each
+//! wake-up of a rank takes time from all of these ranks. Then p ranks in groups of r are woken 2 (p
+//! - p / r) + p / r log2 (p / r) times instead of p log2 p times.
 //!
-//! **Cost** of the rounds, messages and bytes for each rank, of p ranks in h groups of r at most:
+//! **Cost** in rounds, messages and bytes for each of p ranks, in h groups of at most r ranks:
 //!
 //! - direct: 1 round, p - 1 messages, and a notification for each other rank.
 //! - reduced: log2 p rounds, rounded down, and 2 more if p is no power of two. One message a round,
-//!   and one for each rank that gets items. Eight bytes for each other rank, and its items for one
-//!   rank once.
+//!   and one message for each rank that gets items. Eight bytes for each other rank, and each item
+//!   for one rank once.
 //! - sparse: log2 p rounds, rounded up, and one message a round. An item for one rank travels once
 //!   for each set bit of its distance; items for all ranks travel p - 1 times.
-//! - groups first: log2 h rounds, rounded up, and 2 within groups. One message a round, and for a
-//!   leader r - 1 more in its group, twice. The bytes of a sparse census with the distances of
-//!   groups, and the bytes to a leader and from a leader.
+//! - groups first: log2 h rounds, rounded up, and 2 within groups. One message a round. A leader
+//!   also exchanges r - 1 messages with its group, before and after the rounds. The bytes are those
+//!   of a sparse census with the distances of groups, and the bytes to and from the leaders.
 //!
-//! In a sparse census, an item for a rank d places further is copied once for each set bit of d. In
-//! a reduced census the item goes to its rank once, in a message of its own. So a reduced census
-//! pays only if ranks have something for most others and bytes are expensive, since a message costs
-//! a core far more time than a copy of 32 bytes ([`dense`], `benches/log/many_ranks.md`).
+//! In a sparse census, an item for a rank that is d ranks away is copied once for each set bit of
+//! d. In a reduced census, the item is sent once, in a message of its own. A message costs a core
+//! far more time than a copy of 32 bytes. So a reduced census pays only if ranks have something for
+//! most other ranks and bytes are expensive ([`dense`], `benches/log/many_ranks.md`).
 //!
 //! **Source** Dissemination: D. Hensgen, R. Finkel, U. Manber, *Two algorithms for barrier
 //! synchronization*, International Journal of Parallel Programming 17, 1988. Items by the bits of
@@ -66,16 +67,15 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How ranks find out at a fence which ranks have entered it, and which ranks have something for
-/// which others.
+/// which other ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Census {
-    /// Each rank notifies every other one.
+    /// Each rank notifies every other rank.
     #[default]
     Direct,
-    /// log2 p rounds, in which only the items that ranks have for others travel.
+    /// log2 p rounds, in which only the items that ranks have for other ranks travel.
     Sparse,
-    /// log2 p rounds, in which counts are added up. Items are sent directly to the ranks that they
-    /// are for.
+    /// log2 p rounds, in which counts are added up. Items are sent directly to their targets.
     Reduced,
 }
 
@@ -139,10 +139,11 @@ impl Places {
     }
 }
 
-/// Returns the group of each rank, for ranks that share no memory, from the machine of each. A
-/// group has successive ranks of one machine, at most eight. If all ranks are on one machine, a
-/// group has at most half of the ranks, since a census between a few leaders finishes sooner than a
-/// round in which many ranks send to one. The number of a group is its first rank.
+/// Returns the group of each rank, for ranks that share no memory. `machines` has the machine of
+/// each rank. A group has at most eight successive ranks of one machine. If all ranks are on one
+/// machine, a group also has at most half of the ranks, since a census between a few leaders
+/// finishes sooner than a round in which many ranks send to one leader. The number of a group is
+/// its first rank.
 pub fn groups(machines: &[usize]) -> Vec<usize> {
     let alone = machines.iter().all(|machine| *machine == machines[0]);
     let most = if alone { (machines.len() / 2).clamp(1, GROUP) } else { GROUP };
@@ -166,10 +167,11 @@ const GROUP: usize = 8;
 /// Chooses the census of ranks in these places.
 ///
 /// If all ranks share memory, a notification is not a message but a store into a line that its
-/// reader polls, so the census is direct, up to 128 ranks. Otherwise it is sparse if the model
-/// predicts that a sparse census is 1.25 times as fast as a direct one, for this number of ranks
-/// without groups. If hosts have leaders, the model must also predict this for a census with these
-/// leaders, since fewer ranks have not been measured.
+/// reader polls. So the census is direct for up to 128 ranks, and sparse for more. If not all ranks
+/// share memory, the census is sparse if the model predicts that a sparse census of this number of
+/// ranks without groups is 1.25 times as fast as a direct one. If hosts have leaders, the model
+/// must also predict this for a census with these leaders, since fewer ranks have not been
+/// measured.
 pub fn choose(places: &Places, machine: &Machine) -> Census {
     let pays = |places: &Places| {
         cost(Census::Direct, places, machine) > MARGIN * cost(Census::Sparse, places, machine)
@@ -182,8 +184,8 @@ pub fn choose(places: &Places, machine: &Machine) -> Census {
     if sparse { Census::Sparse } else { Census::Direct }
 }
 
-/// Returns the predicted time in ns of a census in which no rank has anything for another, if each
-/// rank has a core of its own.
+/// Returns the predicted time in ns of a census in which no rank has anything for another rank. The
+/// prediction assumes that each rank has a core of its own.
 pub fn cost(census: Census, places: &Places, machine: &Machine) -> f64 {
     let (rounds, messages) = messages(census, places);
     let (link, within) = (machine.link(places.share()), machine.link(places.memory));
@@ -203,10 +205,10 @@ pub fn cost(census: Census, places: &Places, machine: &Machine) -> f64 {
     }
 }
 
-/// Returns the smallest number of targets of each rank with which a reduced census is predicted to
-/// finish sooner than a sparse one. With fewer targets, forwarding the items through other ranks
-/// costs less than the notes and the counts. If there is no such number, the result exceeds the
-/// number of ranks.
+/// Returns the smallest number of targets per rank for which a reduced census is predicted to
+/// finish sooner than a sparse one. With fewer targets, it costs less to forward the items through
+/// other ranks than to send the notes and the counts. If a reduced census is never faster, the
+/// result exceeds the number of ranks.
 pub fn dense(places: &Places, machine: &Machine) -> u32 {
     let (rounds, _) = messages(Census::Sparse, places);
     let link = machine.link(places.share());
@@ -221,19 +223,20 @@ pub fn dense(places: &Places, machine: &Machine) -> u32 {
 }
 
 /// Returns the maximum size in bytes of a frame of operations that travels in a census with the
-/// item of its target. Up to this size, the ranks that forward the frame are predicted to take less
-/// time for its copies than the sender and the receiver of one more message would take.
+/// item of its target. Up to this size, the copies of the frame on the ranks that forward it are
+/// predicted to take less time than a separate message would take on its sender and its receiver.
 pub fn short(places: &Places, machine: &Machine) -> usize {
     let (rounds, _) = messages(Census::Sparse, places);
     let link = machine.link(places.share());
     let each = machine.moving.pack + machine.moving.unpack + link.per_byte;
-    // Half of the bits of a distance are set; the last of the copies replaces the frame's own.
+    // On average, half of the bits of a distance are set. One of the copies is not counted, since
+    // the frame would need it in any case.
     let within = if places.have_leaders() { 2.0 } else { 0.0 };
     let copies = (f64::from(rounds) / 2.0 + within - 1.0).max(0.0);
     (2.0 * link.overhead / (copies * each)).min(SHORT) as usize
 }
 
-/// The largest size that was tried (`benches/log/many_ranks.md`).
+/// The largest size that was measured (`benches/log/many_ranks.md`).
 const SHORT: f64 = 256.0;
 
 /// The time in ns that an item of a sparse census takes on each rank that it passes, not counting
@@ -241,9 +244,10 @@ const SHORT: f64 = 256.0;
 const ITEM: f64 = 60.0;
 /// The bytes of an item in a fence of windows.
 const ITEM_BYTES: f64 = 32.0;
-/// The time in ns that a note takes on its two ranks together, without its bytes. A note follows
-/// the frames of operations, but it was measured to take 500 to 1,800 ns more than an item, with 16
-/// to 64 ranks over TCP and with 160 that share memory (`benches/log/many_ranks.md`).
+/// The time in ns that a note takes on its sender and its receiver together, not counting its
+/// bytes. A note follows the frames of operations. Nevertheless, it was measured to take 500 to
+/// 1,800 ns more than an item, with 16 to 64 ranks over TCP and with 160 that share memory
+/// (`benches/log/many_ranks.md`).
 const NOTE: f64 = 1_000.0;
 /// The bytes of a count.
 const COUNT_BYTES: f64 = 8.0;
@@ -263,15 +267,16 @@ pub fn messages(census: Census, places: &Places) -> (u32, u32) {
     }
 }
 
-/// The factor by which a sparse census must be faster than a direct one to be chosen. Every round
-/// is a wait, and after a wait a rank whose turn on a core has passed has to get the core back.
-/// Measured over TCP, sparse is no slower from 3 ranks on, and faster from 8 on
-/// (`benches/log/many_ranks.md`).
+/// The factor by which a sparse census must be predicted to be faster than a direct one to be
+/// chosen. In every round a rank waits, and if it has lost its core meanwhile, it has to get the
+/// core back. Measured over TCP, a sparse census is no slower from 3 ranks on, and faster from 8
+/// ranks on (`benches/log/many_ranks.md`).
 const MARGIN: f64 = 1.25;
 
-/// The maximum number of ranks that share memory with a line for each pair. With more, these lines
-/// take more memory than everything else that a rank has. Items for all ranks, as in a collective,
-/// then take four times as long as with the sparse census (`benches/log/many_ranks.md`).
+/// The maximum number of ranks that share memory and have a cache line for each pair of ranks. With
+/// more ranks, these lines take more memory than everything else that a rank has. Items for all
+/// ranks, as in a collective, then take four times as long as in a sparse census
+/// (`benches/log/many_ranks.md`).
 const LINES: u32 = 128;
 
 /// Returns the number of rounds of a sparse census of this number of ranks.
@@ -291,13 +296,13 @@ pub fn partners(rank: u32, ranks: u32, round: u32) -> (u32, u32) {
     (((rank + step) % ranks) as u32, ((rank + ranks - step) % ranks) as u32)
 }
 
-/// Returns whether an item for one rank, which has `distance` ranks to go, leaves in a round.
+/// Returns whether an item is sent on in a round if its target is `distance` ranks away.
 pub fn leaves(distance: u32, round: u32) -> bool {
     distance >> round & 1 == 1
 }
 
-/// Returns whether an item for all ranks, which has come `distance` ranks from its origin, is
-/// passed on in a round.
+/// Returns whether a rank passes on an item for all ranks in a round if the rank is `distance`
+/// ranks after the origin of the item.
 pub fn spreads(distance: u32, ranks: u32, round: u32) -> bool {
     let step = 1u64 << round;
     u64::from(distance) < step && u64::from(distance) + step < u64::from(ranks)
@@ -312,10 +317,10 @@ impl fmt::Display for Census {
 impl FromStr for Census {
     type Err = Error;
 
-    /// Reads a name.
+    /// Parses the name of a census.
     ///
     /// # Errors
-    /// Class `Arg` for any other text, with those allowed.
+    /// Class `Arg` for any other text. The message lists the names.
     fn from_str(text: &str) -> Result<Self, Error> {
         Census::ALL.into_iter().find(|census| census.name() == text).ok_or_else(|| {
             Error::new(
@@ -331,8 +336,8 @@ mod tests {
     use super::*;
     use crate::machine::Link;
 
-    /// Returns each rank's items after all rounds: origin and target, where the target is the
-    /// number of ranks for items for all.
+    /// Returns each rank's items after all rounds, as pairs of origin and target. The target of an
+    /// item for all ranks is the number of ranks.
     fn run(ranks: u32) -> Vec<Vec<(u32, u32)>> {
         let own = |rank| (0..=ranks).filter(move |&to| to != rank).map(move |to| (rank, to)).collect();
         let mut held: Vec<Vec<(u32, u32)>> = (0..ranks).map(own).collect();

@@ -5,19 +5,19 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{ClassId, Delta, Id, OperationId};
 use crate::ir::pattern::{Kind, Local, Operation, Patterns};
 
-/// The maximum number of bytes that one rank moves in one epoch. No process has more memory than
-/// this. With this limit, sums of bytes over many ranks stay far below 2^64.
+/// The maximum number of bytes that one rank moves in one epoch. No process has that much memory.
+/// With this limit, sums of bytes over many ranks stay far below 2^64.
 pub const MOST_BYTES: u64 = 1 << 47;
 
-/// Checks each operation of each rank separately. It does not check conflicts of different
-/// operations, which have a defined meaning.
+/// Checks each operation of each rank separately. Conflicts between operations are not errors,
+/// since they have a defined meaning.
 ///
 /// # Errors
-/// The error names the operation, its rank and its line: a target outside the world (class `Rank`),
-/// sides that differ in size (`Size`) or in element type (`Type`), elements below the window's
-/// first (`Disp`), an operator that is not defined for the window's elements (`Op`), a window that
-/// is no parameter (`Win`), a class that does not exist (`Arg`), more than [`MOST_BYTES`] in all
-/// operations of a rank (`NoMem`).
+/// The error names the operation, its rank and its line. The errors are: a target outside the world
+/// (class `Rank`), sides that differ in size (`Size`) or in element type (`Type`), elements below
+/// the first element of the window (`Disp`), an operator that is not defined for the window's
+/// elements (`Op`), a window that is not a parameter (`Win`), a class that does not exist (`Arg`),
+/// and more than [`MOST_BYTES`] in all operations of a rank (`NoMem`).
 pub fn check(patterns: &Patterns) -> Result<()> {
     let ranks = i64::from(patterns.ranks());
     let mut reach: Vec<Option<(Delta, Delta)>> = Vec::with_capacity(patterns.classes.len());

@@ -13,14 +13,14 @@ use indexmap::IndexMap;
 ///
 /// `arguments` makes a rank's arguments, and `record` evaluates the superstep with them. `record`
 /// also returns whether the superstep queried anything that distinguishes ranks, other than its
-/// arguments. If arguments have a class, the superstep is evaluated for the first, the middle and
-/// the last rank of the class. If anything was queried that distinguishes ranks, or if the three
-/// patterns differ, it is evaluated for each rank. Equal patterns are kept once; they are compared
-/// by content.
+/// arguments. If arguments have a class, the superstep is first evaluated for the first, the middle
+/// and the last rank of the class. If one of these evaluations queries anything that distinguishes
+/// ranks, or if the three patterns differ, the superstep is evaluated for each rank of the class.
+/// Patterns are compared by content, and equal patterns are kept once.
 ///
 /// # Errors
-/// The errors of `arguments` and `record`, with the rank; RANK when there are no ranks or more than
-/// 2³².
+/// The errors of `arguments` and `record`, with the rank. RANK if there are no ranks, or more than
+/// 2³² ranks.
 ///
 /// # Cost
 /// One call of `arguments` and one lookup for each rank, and up to three calls of `record` for each
@@ -46,8 +46,8 @@ pub fn patterns<A: Argument>(
         Ok::<_, Error>((pattern, !(argument.observed() | observed)))
     };
 
-    // Ranks by the class of their arguments, in order of appearance. `None` is a rank without a
-    // class.
+    // The ranks of each class of arguments, in order of appearance. In `group_of`, `None` is a rank
+    // without a class.
     let mut groups: IndexMap<Vec<u64>, Vec<u32>> = IndexMap::new();
     let mut group_of: Vec<Option<usize>> = Vec::with_capacity(ranks as usize);
     let mut shape = None;

@@ -14,17 +14,18 @@ use crate::passes::{coalesce, combine, count, lower, normalise, order, pipeline,
 use crate::units::Bytes;
 use crate::verify::{Verified, verify};
 
-/// Compiles these patterns and returns their schedule, verified.
+/// Compiles these patterns and returns their verified schedule.
 ///
 /// # Errors
-/// The errors of [`check`]. Class `Arg` for hosts of no ranks. Class `NoMem` if [`Options::cap`]
-/// cannot be kept, with the minimum that is needed; also if operations that overlap have more than
-/// [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs for one rank, or more in common than the verifier
-/// examines. Class `Intern` if the verifier refuses the schedule, which is a bug of the planner.
+/// The errors of [`check`]. Class `Arg` if the hosts of the placement have no ranks. Class `NoMem`
+/// if [`Options::cap`] is too small; the message has the minimum. Also class `NoMem` if operations
+/// that overlap have more than [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs for one rank, or have
+/// more in common than the verifier examines. Class `Intern` if the verifier refuses the schedule,
+/// which is a bug of the planner.
 ///
 /// # Cost
-/// A small step for each pair of a rank and a peer. Everything else grows with the classes of
-/// ranks, the datatypes' pieces and, if messages have to be coloured, the messages.
+/// A small step for each pair of a rank and a peer. All other costs grow with the number of classes
+/// of ranks, of pieces of datatypes and, if messages have to be coloured, of messages.
 pub fn compile(
     patterns: &Patterns,
     placement: Placement,
@@ -59,7 +60,7 @@ pub fn compile(
     })
 }
 
-/// Runs the passes from `route` to `place`; `by` decides the routes.
+/// Runs the passes from `route` to `place`. `by` decides the routes.
 fn routed_to_placed<'p>(
     messages: Messages<'p>,
     machine: &Machine,
@@ -74,8 +75,8 @@ fn routed_to_placed<'p>(
     place(chunks, options)
 }
 
-/// Returns the error for staging beyond the cap. It names the rank that needs the most staging when
-/// there are as few copies of each buffer as possible.
+/// Returns the error for staging beyond the cap. It names the rank that needs the most staging if
+/// each buffer has as few copies as possible.
 fn beyond(placed: &Placed<'_>, cap: Bytes) -> Error {
     let staging = |class: &ClassId| -> u64 {
         placed.buffers[*class].iter().flatten().map(|one| one.bytes * u64::from(one.copies)).sum()

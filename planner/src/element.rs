@@ -1,6 +1,6 @@
 //! The types of windows' elements, and the operators that combine elements.
 
-/// An arithmetic type that accumulates act on.
+/// An arithmetic type, on which accumulates are defined.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[expect(missing_docs, reason = "the names are the types' own")]
 #[repr(u8)]
@@ -46,7 +46,7 @@ pub enum ElementKind {
     /// An arithmetic type.
     Scalar(Scalar),
     /// A value and the index at which it was found: `ValueAt<V, I>`, with the value first, then the
-    /// index, without padding. For MINLOC and MAXLOC.
+    /// index, without padding. MINLOC and MAXLOC take these.
     ValueAt(Scalar, Scalar),
     /// Plain old data, on which only put, get and REPLACE are defined.
     Opaque,
@@ -99,13 +99,13 @@ pub enum Op {
     Lxor,
     /// The later value; any element type.
     Replace,
-    /// The smaller value and its index, ties to the smaller index; `ValueAt` only.
+    /// The smaller value and its index, or the smaller index if values are equal; `ValueAt` only.
     MinLoc,
-    /// The larger value and its index, ties to the smaller index; `ValueAt` only.
+    /// The larger value and its index, or the smaller index if values are equal; `ValueAt` only.
     MaxLoc,
     /// No operation, as MPI_NO_OP: the element is unchanged. Only operations that return the
     /// previous value accept it: `fetch_and` and `get_accumulate` under a lock, for any element
-    /// type. Such operations read the element and, unlike a get, are in conflict with no
+    /// type. Such operations read the element. Unlike a get, they do not conflict with any
     /// accumulate.
     NoOp,
 }

@@ -1,5 +1,5 @@
-//! The one error type of Fencepost. Its class is a class of MPI; its message states what was given,
-//! what was allowed, and where.
+//! The one error type of Fencepost. Its class is a class of MPI, or one of Fencepost's own. Its
+//! message states what was given, what was allowed, and where.
 
 use std::fmt;
 use std::panic::Location;
@@ -50,10 +50,10 @@ pub enum ErrorClass {
     File,
     /// A plan that is not for this superstep, these arguments, or this world.
     Plan,
-    /// A rank that left or died, or that sent something that no rank sends; the world ends.
+    /// A rank that left, died or sent something that no working rank sends. The world ends.
     ProcFailed,
-    /// A bug of Fencepost; the message names the pass. Or a request of this rank was altered on its
-    /// way; the other rank has refused it and has done nothing.
+    /// A bug of Fencepost, whose message names the pass. Or a request of this rank that was altered
+    /// on its way: the other rank has refused the request and has done nothing.
     Intern,
     /// An error that the user's own code returned.
     Other,
@@ -139,7 +139,7 @@ pub struct FailedRank {
     pub of_all: usize,
     /// The rank in the world that has ended.
     pub of_world: usize,
-    /// A description of how it failed.
+    /// A description of how the rank failed.
     pub what: String,
 }
 

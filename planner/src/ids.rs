@@ -45,7 +45,7 @@ ids! {
     OperationId "op";
     /// A class of ranks that differ only by their position.
     ClassId "c";
-    /// Everything that goes from one rank to another, by content: equal content has one id,
+    /// The content of everything that goes from one rank to another. Equal content has one id,
     /// wherever in the world it occurs.
     LinkId "l";
     /// A distinct datatype.
@@ -58,9 +58,9 @@ ids! {
 
 /// The position of another rank relative to this one: its number minus the number of this rank.
 ///
-/// In a row-major grid a neighbour has one `Delta` wherever the grid does not wrap, so the programs
-/// of ranks that differ only by their position are equal as written. Ascending deltas are ascending
-/// ranks.
+/// In a row-major grid, the neighbour in a direction has the same `Delta` for all ranks at which
+/// the grid does not wrap. So the programs of ranks that differ only by their position are equal as
+/// written. Ascending deltas are ascending ranks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Delta(pub i64);
 
@@ -73,7 +73,8 @@ impl Delta {
         Self(i64::from(to.0) - i64::from(from.0))
     }
 
-    /// Returns the rank that this delta leads to from `from`, if it is one of `ranks`.
+    /// Returns the rank that this delta leads to from `from`, in a world of `ranks` ranks. Returns
+    /// `None` if the world has no such rank.
     pub fn from(self, from: Rank, ranks: u32) -> Option<Rank> {
         let to = i64::from(from.0).checked_add(self.0)?;
         (0..i64::from(ranks)).contains(&to).then_some(Rank(to as u32))

@@ -1,12 +1,12 @@
-//! [`Kept`]: the elements of one rank's windows that an epoch leaves to that rank, from its entry
-//! to its end.
+//! [`Kept`]: the elements of one rank's windows that an epoch leaves to that rank, from the entry
+//! of the rank to the end of the epoch.
 //!
 //! A rank that has entered an epoch may compute before it waits for the others, on elements that
-//! nobody touches meanwhile. These are all elements that no operation names. Which elements these
-//! are depends only on the calls of all ranks, and not on the modes in which the operations travel.
-//! So a program that runs with one schedule runs with every other schedule of the same calls, and
-//! an error names the line of a call. [`verify_kept`](crate::verify::verify_kept) shows that a
-//! schedule does not touch these elements.
+//! nobody touches meanwhile. These are all elements that no operation names. They depend only on
+//! the calls of all ranks, and not on the modes in which the operations travel. So a program that
+//! runs with one schedule runs with every other schedule of the same calls, and an error names the
+//! line of a call. [`verify_kept`](crate::verify::verify_kept) shows that a schedule does not touch
+//! these elements.
 
 use crate::datatype::Datatype;
 use crate::ids::{Rank, WindowId};
@@ -69,8 +69,8 @@ impl Kept {
         Self { rank, accesses }
     }
 
-    /// Returns an access that conflicts with a read of these elements by this rank while the epoch
-    /// runs or, if `writes`, with a write. Returns `None` if the rank keeps all of them.
+    /// Returns an access that conflicts if this rank reads these elements while the epoch runs or,
+    /// if `writes`, writes them. Returns `None` if the rank keeps all of them.
     ///
     /// # Cost
     /// Grows with the accesses.

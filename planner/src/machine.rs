@@ -17,7 +17,7 @@ macro_rules! parameters {
         }
 
         impl $name {
-            /// Returns the keys of its numbers in a file, with a reference to each number.
+            /// Returns the keys of the numbers in a file, each with a reference to its number.
             fn fields(&mut self) -> Vec<(&'static str, &mut f64)> {
                 vec![$(($key, &mut self.$field)),*]
             }
@@ -61,8 +61,8 @@ parameters! {
         /// buffers together do not fit the cache of a core. Their lines are in a cache that cores
         /// share, from which another core may get them sooner.
         long "long",
-        /// ns for each run stored into or loaded from another rank's memory, whose lines are also
-        /// in its owner's cache.
+        /// ns for each run that is copied directly into or out of another rank's memory. Its lines
+        /// are also in the cache of the rank that owns the memory.
         remote_run "remote_run",
         /// ns a byte copied directly into or out of another rank's memory, in one run.
         remote "remote",
@@ -78,19 +78,20 @@ parameters! {
     Caches {
         /// Bytes of the cache that a core has for itself.
         core "core",
-        /// Bytes of the caches that the cores of a host share. Each rank counts on its part.
+        /// Bytes of the caches that the cores of a host share. Each rank counts on an equal share.
         host "host",
-        /// ns a byte of the fields from the shared caches to a core, while all cores do the same.
+        /// ns for each byte of a field that a core loads from the shared caches while all cores do
+        /// so.
         near "near",
-        /// ns a byte of the fields from memory to a core, while all cores do the same.
+        /// ns for each byte of a field that a core loads from memory while all cores do so.
         memory "memory",
     }
 }
 
-/// The cost of communication and of memory. `Display` writes it as lines `key = value`, and `parse`
-/// reads such a text, in which each key occurs exactly once and `#` begins a comment. Keys that
-/// earlier versions do not have may be missing. The values are nanoseconds, and bytes for the sizes
-/// of caches. `World::measure_machine` measures the machine on which it runs.
+/// The cost of communication and of memory. `Display` writes lines `key = value`, and `parse` reads
+/// them. In a text, each key occurs exactly once, and `#` begins a comment. Keys that earlier
+/// versions do not have may be missing. The values are times in nanoseconds, factors, and sizes of
+/// caches in bytes. `World::measure_machine` measures the machine on which it runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Machine {
     /// The link between ranks that share memory.
@@ -112,16 +113,16 @@ impl Default for Machine {
     ///
     /// The figures of shared memory and of moving are fitted by hand to row and column halos of 16
     /// to 512 elements, and to sections of 64 bytes to 1 MiB. The example `modes` times these
-    /// between two threads, packed and direct, with values that are new in each exchange and are
-    /// read after it. With such values, a copy directly from the memory of another rank costs
-    /// nearly as much as packing and unpacking together: most of either cost is that each line
-    /// changes its owner. The tables are in `benches/log/sections.md`, and the bench `auto`
-    /// measures whether the resulting choices are good ones.
+    /// between two threads, packed and direct. The values are new in each exchange, and are read
+    /// after it. With such values, a copy directly from the memory of another rank costs nearly as
+    /// much as packing and unpacking together, since most of the cost is that each line changes its
+    /// owner. The tables are in `benches/log/sections.md`, and the bench `auto` measures whether
+    /// the resulting choices are good ones.
     ///
-    /// The figures of the network were not measured through Fencepost's transport. They are half of
-    /// the 7.7 us that a round trip on loopback TCP took, and the 3.5 GB/s that one stream had,
-    /// measured by hand-written programs on the same kind of machine. How the half is divided into
-    /// latency and overhead is a guess.
+    /// The figures of the network were not measured through Fencepost's transport. Programs that
+    /// were written by hand measured them on the same kind of machine: half of a round trip on
+    /// loopback TCP, which took 7.7 us, and the 3.5 GB/s of one stream. How the half is divided
+    /// into latency and overhead is a guess.
     ///
     /// The figures of threads are also used between processes that share memory. The figures of the
     /// caches are for sweeps of stencils over two fields of `f64` in two and three dimensions, by
@@ -160,7 +161,7 @@ const LATER: [&str; 3] = ["moving.listed", "moving.short", "moving.remote_rows"]
 /// The bytes of the first cache of a core.
 const FIRST_CACHE: f64 = 32_768.0;
 
-/// The longest payload that travels in its frame, in bytes: every transport copies it.
+/// The longest payload, in bytes, that every transport copies into the frame itself.
 pub const SHORT: u64 = 24;
 
 impl Link {
@@ -169,7 +170,7 @@ impl Link {
         if bytes > SHORT { self.payload } else { 0.0 }
     }
 
-    /// Returns the overhead of a frame, which may be one that shares a packet with the frame before
+    /// Returns the overhead of a frame. `is_further` if it shares a packet with the frame before
     /// it.
     pub(crate) fn overhead(&self, is_further: bool) -> f64 {
         if is_further { self.further } else { self.overhead }
@@ -184,7 +185,7 @@ impl Moving {
 }
 
 impl Machine {
-    /// Returns the link between two ranks that share memory if `shared`.
+    /// Returns the link of shared memory if `shared`, and otherwise that of the network.
     pub(crate) fn link(&self, shared: bool) -> &Link {
         if shared { &self.shared } else { &self.network }
     }
@@ -248,15 +249,15 @@ impl Machine {
         Nanos(link.latency + 2.0 * link.overhead + link.payload(bytes) + link.per_byte * bytes as f64)
     }
 
-    /// Returns the time of the two frames of a direct copy: an entry before it, and a done after
-    /// it.
+    /// Returns the time of the two frames of a direct copy: an entry before the copy, and a done
+    /// after it.
     pub(crate) fn entry_and_done(&self) -> Nanos {
         self.message(true, 0) * 2.0
     }
 
     /// Returns the chunk, in bytes, with which a pipelined message of `bytes` bytes completes
-    /// soonest. With chunks of `c` bytes, the last chunk takes the time of moving and unpacking `c`
-    /// bytes after the rest, and each chunk costs the overheads of a frame.
+    /// soonest. The transfer and unpacking of the last chunk delay the end, so a large chunk costs
+    /// time. Each chunk costs the overheads of a frame, so a small chunk costs time as well.
     pub(crate) fn chunk(&self, shared: bool, bytes: u64) -> u64 {
         let link = self.link(shared);
         let tail = self.moving.unpack + link.per_byte;
@@ -319,8 +320,9 @@ impl FromStr for Machine {
     /// Reads lines `key = value`; `#` begins a comment.
     ///
     /// # Errors
-    /// Class `Arg`, naming the line or the keys: a line that is not `key = value`, an unknown key,
-    /// one that is given twice, a value that is not a number from 0 up, keys that are missing.
+    /// Class `Arg` for a line that is not `key = value`, an unknown key, a key that is given twice,
+    /// a value that is not a number from 0 up, and missing keys. The message names the line or the
+    /// keys.
     fn from_str(text: &str) -> Result<Self> {
         let wrong = |line: usize, what: String| {
             Error::new(ErrorClass::Arg, format!("line {} of the machine model: {what}", line + 1))

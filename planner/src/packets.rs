@@ -1,10 +1,10 @@
 //! [`Packets`]: which frames leave together, and so cost less than frames that leave alone.
 //!
 //! Frames of the same two ranks that follow one another are written to a connection together, in a
-//! packet. A long payload is written by itself, and a frame that does not fit into a packet any
-//! more begins another one. A rank that takes many frames reports to their sender that it has
-//! released them, which is a packet as well. In shared memory frames that follow one another cost
-//! less as well, and the difference is small, so the same rules serve both.
+//! packet. A long payload is written by itself. A frame that does not fit into the packet begins
+//! another one. A rank that takes many frames reports to their sender that it has released them,
+//! and this report is a packet as well. In shared memory, frames that follow one another also cost
+//! less. The difference is small, so the same rules serve both kinds of links.
 
 use crate::ids::Delta;
 
@@ -23,9 +23,9 @@ const REPORTED: u32 = 8;
 /// The frames that a rank sends in an epoch, or those that it awaits, in program order.
 #[derive(Default)]
 pub(crate) struct Packets {
-    /// The rank of the last frame.
+    /// The peer of the last frame.
     peer: Option<Delta>,
-    /// The number of consecutive frames of that rank so far.
+    /// The number of consecutive frames of that peer so far.
     frames: u32,
     /// The bytes in the packet of the last frame.
     bytes: u64,

@@ -1,14 +1,14 @@
-//! [`probes`]: exchanges whose times reveal what a machine costs. [`fitted`]: the machine that
-//! predicts those times.
+//! [`probes`]: exchanges whose times determine the figures of a machine. [`fitted`]: the machine
+//! that predicts those times.
 //!
 //! Each probe determines one figure of [`Machine`], or several that stay in proportion. The rest of
-//! the probe's time depends only on figures that other probes determine, so there is a machine that
+//! the probe's time depends on figures that other probes determine, so there is a machine that
 //! predicts the times of all probes. Figures are found one after another. A small part of a probe's
-//! time depends on figures that are found later, so all figures are found three times. Figures that
+//! time depends on figures that are found later, so the whole search runs three times. Figures that
 //! no probe determines, such as the network's if all ranks share memory, are left unchanged.
 //!
-//! All probes send both ways between ranks. If nothing flowed back, a sender would run ahead, and
-//! the probe would time the rate of messages instead.
+//! In all probes, ranks send to each other in both directions. If nothing flowed back, a sender
+//! would run ahead, and the probe would time the rate of messages instead.
 //!
 //! **Source** A. Alexandrov et al., SPAA 1995, for the figures, and T. Hoefler et al., HPCC 2006,
 //! for distinguishing `o` from `L` by several messages at one time. Different here: the figures are
@@ -39,8 +39,8 @@ const LINES: usize = 32;
 /// first cache.
 const SHORT: usize = 512;
 
-/// The rows of a plane of a field: their number, their length, and the numbers of elements from one
-/// to the next, and to the row of the halo next to it.
+/// The rows of a plane of a field: their number, their length, the distance from one row to the
+/// next, and the distance from a row to the row of the halo next to it, all in elements.
 const ROWS: usize = 64;
 const ROW: usize = 128;
 const ROW_STRIDE: usize = 4904;
@@ -64,8 +64,8 @@ const MANY: usize = 32;
 const RUNS: usize = 512;
 const STRIDE: usize = 264;
 
-/// The smallest share of its previous value that a figure keeps after a measurement. A smaller
-/// share would mean that something costs nothing.
+/// The smallest share of its previous value to which a measurement reduces a figure. Without this
+/// limit, something could seem to cost nothing.
 const LEAST: f64 = 1.0 / 16.0;
 
 /// The figure of a machine that a probe determines.
@@ -96,14 +96,14 @@ enum Figure {
     Listed,
     /// The cost of a byte that is copied directly into the memory of another rank, or out of it.
     DirectBytes,
-    /// The cost of a byte that is copied directly in rows, next to the rows that are received.
+    /// The cost of a byte that is copied directly in rows, if received rows are next to these rows.
     DirectRows,
     /// The cost of each of many runs that are copied directly.
     DirectRuns,
 }
 
-/// An exchange to be timed, of each rank with ranks at a distance. Its elements have type `u64` and
-/// are in one window.
+/// An exchange of each rank with one or two other ranks, to be timed. Its elements have type `u64`
+/// and are in one window.
 #[derive(Clone, Debug)]
 pub struct Probe {
     figure: Figure,
@@ -199,7 +199,7 @@ impl Figure {
     }
 
     /// Returns the distance from the index of each element that is sent to its index at the
-    /// receiver. For a column it is 1, as in a halo.
+    /// receiver. Columns are shifted by 1, as in a halo.
     fn shift(self) -> usize {
         match self {
             Figure::Runs | Figure::DirectRuns => 1,
@@ -216,7 +216,8 @@ impl Figure {
             Figure::Packets => Datatype::run(0..PACKETS * PACKET),
             Figure::Lines => Datatype::run(0..LINES),
             Figure::Bytes | Figure::DirectBytes => Datatype::run(0..SECTION),
-            // The triangular numbers visit each element once, as their number is a power of two.
+            // Triangular numbers modulo `LISTED` visit each element once, as `LISTED` is a power of
+            // two.
             Figure::Listed => {
                 Datatype::elements((0..LISTED).map(|i| i * (i + 1) / 2 % LISTED)).expect("few elements")
             }
@@ -250,8 +251,7 @@ pub fn probes(ranks: u32, placement: Placement, machine: &Machine) -> Result<Vec
         Placement::Hosts { ranks_each } => (ranks_each as u32).min(ranks),
     };
     let mut all = Vec::new();
-    // A quarter more elements than fit into the cache together with two buffers and the section at
-    // the other end.
+    // Two sections of this length and two buffers together are a quarter larger than the cache.
     let long = ((1.25 / 4.0 * machine.caches.core / 8.0) as usize).clamp(1, LONG_MAX);
     if each > 1 {
         all.push((Message, true));
@@ -288,11 +288,11 @@ pub fn probes(ranks: u32, placement: Placement, machine: &Machine) -> Result<Vec
 }
 
 /// Returns the rank that receives a message of `rank`, in a world of `ranks` ranks with `each`
-/// ranks on a host. The receiver is on the same host if `shared`, and otherwise on another host.
-/// The messages of [`Figure::Second`] go around in both directions. All others go back and forth
-/// between pairs. The distance between the two ranks of a pair is half of the ranks of their host
-/// or, between hosts, half of the hosts. So ranks that are assumed to share no memory are on
-/// different hosts, if there are several hosts.
+/// ranks on a host. The receiver is on the same host if `shared`, and otherwise on another host. In
+/// [`Figure::Second`], each rank sends to the next rank and to the previous one. In all other
+/// probes, the two ranks of a pair send to each other. The distance between them is half of the
+/// ranks of their host or, between hosts, half of the hosts. So even if each rank is assumed to be
+/// on a host of its own, the ranks of a pair are on different hosts, if there are several hosts.
 fn partner(rank: u32, (ranks, each): (u32, u32), shared: bool, figure: Figure, at: usize) -> Option<u32> {
     let (host, place) = (rank / each, rank % each);
     let (index, number) = if shared {
@@ -343,11 +343,11 @@ fn patterns(ranks: u32, figure: Figure, to: impl Fn(u32, usize) -> Option<u32>) 
     }
 }
 
-/// Returns the machine for which each of these probes is predicted to take its measured time. All
-/// figures that the probes do not determine are those of `machine`. If times contradict one
-/// another, a figure keeps a sixteenth of its previous value. Figures that are all 0 start from
-/// those of [`Machine::default`]. If no ranks share memory, the time per byte is divided between
-/// the network and moving in the same ratio as before.
+/// Returns the machine that predicts the measured time of each of these probes. All figures that
+/// the probes do not determine are those of `machine`. If times contradict one another, a figure
+/// keeps a sixteenth of its previous value. Figures that are all 0 start from those of
+/// [`Machine::default`]. If no ranks share memory, the time per byte is divided between the network
+/// and moving in the same ratio as before.
 pub fn fitted(machine: &Machine, measured: &[(Probe, Nanos)]) -> Machine {
     let mut machine = *machine;
     (0..3).for_each(|_| fit(&mut machine, measured));
@@ -368,7 +368,7 @@ fn fit(machine: &mut Machine, measured: &[(Probe, Nanos)]) {
                     let link = link(machine, shared);
                     vec![&mut link.overhead]
                 });
-                // Both ends have an overhead, and the latency takes a share of the rest.
+                // Both ends have an overhead. The limit leaves some of the time to the latency.
                 let most = (1.0 - LEAST) / 2.0 * first.0;
                 let overhead = &mut link(machine, shared).overhead;
                 *overhead = overhead.min(most);
@@ -411,7 +411,7 @@ fn link(machine: &mut Machine, shared: bool) -> &mut Link {
     if shared { &mut machine.shared } else { &mut machine.network }
 }
 
-/// Scales `figures`, on which the predicted time depends linearly, until that prediction is `time`.
+/// Scales `figures` until the predicted time, which depends on them linearly, is `time`.
 fn scale(
     machine: &mut Machine,
     told: impl Fn(&Machine) -> f64,
@@ -559,7 +559,7 @@ mod tests {
     }
 
     proptest! {
-        /// For the times of any machine, the machine that is found predicts them.
+        /// [`fitted`] finds a machine that predicts the times of any machine.
         #[test]
         fn what_is_fitted_predicts_what_was_measured(
             (ranks, placement) in worlds(),
@@ -571,8 +571,8 @@ mod tests {
                 (probe, time)
             }).collect();
             let found = fitted(&before, &measured);
-            // If too little of the time per byte between hosts is for moving, no factor for short
-            // sections makes them as fast as they are.
+            // If moving takes too little of the time per byte between hosts, no factor on it makes
+            // short sections as fast as measured.
             let is_least = found.moving.short <= LEAST * before.moving.short;
             for (probe, time) in &measured {
                 let found = probe.predicted(&found).0;

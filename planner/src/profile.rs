@@ -4,7 +4,7 @@
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
-/// The number that stands for any of several ranks.
+/// The number that represents any of several ranks.
 pub const ANY: u32 = u32::MAX;
 
 /// The record of one rank about one call. Times are in nanoseconds.
@@ -18,12 +18,12 @@ pub struct Row {
     pub most: u64,
     /// The time of all runs.
     pub total: u64,
-    /// The times that the rank waited in the call, by the rank that it waited for. [`ANY`] stands
-    /// for any of several ranks.
+    /// The times that the rank waited in the call, by the awaited rank. [`ANY`] represents any of
+    /// several ranks.
     pub waits: Vec<(u32, u64)>,
     /// The number of frames that the rank posted.
     pub messages: u64,
-    /// The number of bytes in them.
+    /// The number of bytes in these frames.
     pub bytes: u64,
     /// The time that is predicted for all runs, if all of them were prepared.
     pub predicted: Option<f64>,
@@ -36,7 +36,7 @@ impl Row {
     }
 }
 
-/// A row as the line that a rank sends to rank 0.
+/// Writes a row as the line of text that a rank sends to rank 0.
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { call, runs, most, total, waits, messages, bytes, predicted } = self;
@@ -91,8 +91,8 @@ pub struct Profile {
     pub took: u64,
     /// The ranks that have not sent their rows.
     pub missing: Vec<usize>,
-    /// Whether the program of rank 0 has failed. Rank 0 has then waited for the rows of no other
-    /// rank.
+    /// Whether the program of rank 0 has failed. Rank 0 then did not wait for the rows of other
+    /// ranks.
     pub has_failed: bool,
     /// The calls, in descending order of their total time on all ranks, or of the waits if these
     /// are longer.
@@ -106,11 +106,11 @@ pub struct OfCall {
     pub call: String,
     /// The number of runs of the call on the rank that ran it most often.
     pub runs: u64,
-    /// The mean time of a run on the rank where it is least, and that rank.
+    /// The least mean time of a run on one rank, and that rank.
     pub least: (f64, usize),
     /// The mean time of a run over all ranks.
     pub mean: f64,
-    /// The mean time of a run on the rank where it is greatest, and that rank.
+    /// The greatest mean time of a run on one rank, and that rank.
     pub most: (f64, usize),
     /// The time of the slowest run, and its rank.
     pub slowest: (u64, usize),
@@ -119,11 +119,11 @@ pub struct OfCall {
     /// The time that all ranks waited.
     pub waited: u64,
     /// The longest sum of waits of one rank for another one: the time, the rank that waited, and
-    /// the rank that it waited for.
+    /// the awaited rank.
     pub longest: Option<(u64, usize, u32)>,
     /// The number of frames that all ranks posted.
     pub messages: u64,
-    /// The number of bytes in them.
+    /// The number of bytes in these frames.
     pub bytes: u64,
     /// The greatest predicted time of a run on one rank, if all runs were prepared.
     pub predicted: Option<f64>,

@@ -1,11 +1,11 @@
 //! [`Share`]: the part of a schedule that one rank needs.
 //!
 //! If the calls of the ranks are many and all different, one rank plans for all, since a schedule
-//! of 1,024 such ranks takes more memory than each rank could spend on it. A rank needs its own
+//! of 1,024 such ranks takes more memory than every rank could spend on it. A rank needs its own
 //! program and, of every other program, the frames to and from this rank, the copies into and out
 //! of its windows, and the calls that target it. These form a schedule too, in which ranks that
 //! have nothing to do with this one have empty programs. So a share is written, read, explained and
-//! bound by the same code as whole schedules.
+//! bound by the code for whole schedules.
 //!
 //! ```text
 //! whole                                 the share of rank 1
@@ -30,7 +30,7 @@ use crate::verify::Verified;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The part of a schedule that one rank needs: the whole, or everything that concerns this rank.
+/// The part of a schedule that one rank needs: the whole schedule, or all that concerns this rank.
 #[derive(Clone, Debug)]
 pub struct Share {
     source: Source,
@@ -88,7 +88,7 @@ impl Share {
         Ok(Self { source: Source::Part { schedule, named }, rank, digest: Digest(*digest) })
     }
 
-    /// Returns the rank whose share it is.
+    /// Returns the rank whose share this is.
     pub fn rank(&self) -> Rank {
         self.rank
     }
@@ -98,7 +98,7 @@ impl Share {
         self.digest
     }
 
-    /// Returns whether it is the whole schedule.
+    /// Returns whether the share is the whole schedule.
     pub fn is_whole(&self) -> bool {
         matches!(self.source, Source::Whole(_))
     }
@@ -129,7 +129,8 @@ pub struct Shares<'s> {
     schedule: &'s Schedule,
     digest: Digest,
     named: u64,
-    /// For each class, the parts of its program that concern other ranks, by the delta of each.
+    /// For each class, the parts of its program that concern other ranks, by the deltas of these
+    /// ranks.
     parts: Table<ClassId, BTreeMap<Delta, Program>>,
     /// For each rank, the other ranks whose programs concern it, ascending.
     around: Vec<Vec<u32>>,
@@ -206,7 +207,7 @@ impl<'s> Shares<'s> {
     }
 }
 
-/// Returns the parts of a program that concern other ranks, by the delta of each.
+/// Returns the parts of a program that concern other ranks, by the deltas of these ranks.
 fn parts(program: &Program) -> BTreeMap<Delta, Program> {
     let empty = || Program {
         pattern: Pattern::default(),

@@ -26,27 +26,27 @@ use std::str::FromStr;
 /// The first line of a file.
 const FIRST: &str = "fencepost trace 1";
 
-/// The events of one rank. Times are in ticks of the clock of its host.
+/// The events of one rank. Times are in ticks of the clock of the rank's host.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Trace {
-    /// The identity of the execution of the program, which all ranks have in common.
+    /// The identity of the program's execution, which is the same on all ranks.
     pub run: u64,
-    /// The number of the run among the runs of its program, from 1.
+    /// The number of the run among the runs of the program, from 1.
     pub number: u32,
     /// The rank.
     pub rank: u32,
     /// The number of ranks.
     pub ranks: u32,
-    /// The number of its host; ranks of one host have the same clock.
+    /// The number of the rank's host. Ranks of one host have the same clock.
     pub host: u32,
-    /// The name of its host, if it is known.
+    /// The name of the rank's host, if it is known.
     pub host_name: String,
     /// At most two moments, each in ticks and in nanoseconds of rank 0's clock. The list is empty
     /// on all ranks but the first of each host.
     pub clock: Vec<(u64, u64)>,
-    /// The frames and bytes that it has posted.
+    /// The numbers of frames and of bytes that the rank has posted.
     pub sent: (u64, u64),
-    /// The number of events that were written over.
+    /// The number of events that were overwritten.
     pub lost: u64,
     /// The calls, by number.
     pub calls: Vec<String>,
@@ -57,7 +57,7 @@ pub struct Trace {
 /// An event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// When it began, in ticks.
+    /// The time at which the event began, in ticks.
     pub at: u64,
     /// What happened.
     pub what: What,
@@ -68,19 +68,19 @@ pub struct Event {
 pub enum What {
     /// The rank was in a call.
     Call {
-        /// How long, in ticks.
+        /// The duration, in ticks.
         took: u64,
         /// The number of the call in [`Trace::calls`].
         call: u32,
     },
-    /// It waited for a rank.
+    /// The rank waited for another rank.
     Wait {
-        /// How long, in ticks.
+        /// The duration, in ticks.
         took: u64,
-        /// The rank that it waited for; none if any of several would do.
+        /// The awaited rank. `None` if the rank waited for any of several ranks.
         rank: Option<u32>,
     },
-    /// It posted a frame.
+    /// The rank posted a frame.
     Sent {
         /// The receiver.
         to: u32,
@@ -89,7 +89,7 @@ pub enum What {
         /// The bytes of its payload.
         bytes: u64,
     },
-    /// It had finished with a frame.
+    /// The rank had finished with a frame.
     Received {
         /// The sender.
         from: u32,
@@ -105,7 +105,7 @@ pub struct Frame {
     pub world: u32,
     /// The port.
     pub port: u32,
-    /// Its number, from 0, on that port.
+    /// The number of the frame on that port, from 0.
     pub number: u32,
 }
 
@@ -114,7 +114,7 @@ pub struct Frame {
 pub struct Clock {
     at: (u64, u64),
     per_tick: f64,
-    /// By how much the clock was set forward, in nanoseconds.
+    /// The nanoseconds by which the clock was set forward.
     forward: f64,
 }
 
@@ -188,7 +188,7 @@ impl FromStr for Trace {
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// `FILE`, with the line, for text that is not that of a trace, or not all of a trace.
+    /// `FILE`, with the line, unless the text is that of a complete trace.
     fn from_str(text: &str) -> Result<Self> {
         let wrong =
             |line: usize, what: &str| Error::new(ErrorClass::File, format!("line {}: {what}", line + 1));
@@ -227,8 +227,7 @@ pub fn file_name(run: u32, rank: u32) -> String {
     format!("run{run}-rank{rank}.trace")
 }
 
-/// Returns the run and the rank whose trace is in a file of this name, if it is the name of a trace
-/// file.
+/// Returns the run and the rank in the name of a trace file, or `None` if `name` is another name.
 pub fn of_file_name(name: &str) -> Option<(u32, u32)> {
     let (run, rank) = name.strip_suffix(".trace")?.strip_prefix("run")?.split_once("-rank")?;
     let numbers = (run.parse().ok()?, rank.parse().ok()?);

@@ -1,5 +1,5 @@
-//! Plan files. Every schedule is read as it was written, and bytes that are not a plan are an error
-//! without side effects.
+//! Plan files. A schedule that is written and read again is unchanged. Bytes that are not a plan
+//! cause an error without side effects.
 
 use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
@@ -47,8 +47,8 @@ fn datatype(random: &mut Random) -> Datatype {
     }
 }
 
-/// Returns a schedule in which every reference has a referent: everything that a plan file may
-/// contain, and no more.
+/// Returns a random schedule that may have everything that a plan file can contain. Each of its
+/// references refers to an existing item.
 fn schedule(seed: u64) -> Schedule {
     let random = &mut Random::new(seed);
     let shape: Vec<u32> = (0..1 + random.below(3)).map(|_| 1 + random.below(5) as u32).collect();
@@ -310,7 +310,7 @@ fn a_plan_is_saved_and_loaded() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Returns data about the purpose of a plan.
+/// Returns a record of the machine, the options and the recipe of a plan.
 fn made_for() -> MadeFor {
     let machine = Machine { network: Machine::default().shared, ..Machine::default() };
     let options = Options { mode: Mode::Pipelined, chunk: Some(Bytes(4096)), ..Options::default() };
@@ -327,7 +327,8 @@ fn a_plan_remembers_what_it_was_made_for_outside_its_digest() {
     let plan = load(&path).unwrap();
     assert_eq!((plan.made_for, plan.digest), (Some(made_for()), schedule(5).digest()));
     assert_eq!(from_bytes(&to_bytes(&schedule(5)).unwrap()).unwrap().made_for, None);
-    // A file with any other byte is refused, or it is a plan of something else.
+    // The checksum covers this record as well: a file in which one of its bytes is changed is
+    // refused.
     let good = std::fs::read(&path).unwrap();
     let at = good.windows(11).position(|bytes| bytes == b"exchange-64").expect("the recipe's name");
     for byte in at - 40..at + 11 {
@@ -614,7 +615,7 @@ fn numbers_have_one_spelling() {
 
 #[test]
 fn tables_hold_what_is_referred_to_and_no_more() {
-    // No file has this name.
+    // No call is in a source file with this name.
     let good = taken_apart(&to_bytes(&schedule(11)).unwrap());
     let mut sections = good.clone();
     sections[2].1[0] += 1;

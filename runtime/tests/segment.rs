@@ -1,4 +1,5 @@
-//! The cost of windows in a segment, and the errors if the segment has no room for a window.
+//! Tests of windows in shared memory: a window for which there is no memory is refused, and freed
+//! memory is used again.
 
 #![cfg(target_os = "linux")]
 

@@ -1,5 +1,5 @@
-//! Long waits are reported, and wait-for cycles are recognised. No test depends on time: a test
-//! waits for each report that must come, and reports that must not come cannot come at any time.
+//! Tests that long waits are reported, and that wait-for cycles are found. No test depends on time:
+//! a test waits for each report that must come, and a wrong report fails a test whenever it comes.
 
 use fencepost_planner::{Error, Result};
 use fencepost_runtime::{Ranks, Stall, TransportKind, World, ranks};
@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// All transports. Those with several hosts use `hosts`.
+/// Returns all transports. `hosts` has the host of each rank, for transports with several hosts.
 fn all(hosts: &[u32]) -> Vec<(&'static str, TransportKind)> {
     let mut all = vec![
         ("local", TransportKind::Local),
@@ -28,7 +28,8 @@ fn all(hosts: &[u32]) -> Vec<(&'static str, TransportKind)> {
 /// The stalls that were reported.
 type Said = Arc<Mutex<Vec<Stall>>>;
 
-/// A world whose waits are reported as soon as they may sleep.
+/// Returns a world in which a wait is reported as soon as the rank may sleep, and the list of the
+/// reports.
 fn watched(size: usize, transport: TransportKind) -> (Ranks, Said) {
     let said = Said::default();
     let told = said.clone();
@@ -55,8 +56,8 @@ fn a_rank_that_does_not_come_is_named_with_its_place_and_what_came() {
                 u.fence()?;
                 let mut said: Vec<Stall> = Vec::new();
                 if world.rank() == 1 {
-                    // This rank waits until both others have reported that they wait only for it,
-                    // at that fence.
+                    // This rank waits until both other ranks have reported that they wait only for
+                    // this rank, at this fence.
                     let all = told.lock().expect("no panic");
                     // Ranks without shared memory may know the state of this rank from an earlier
                     // wait. Such ranks ask again.

@@ -1,4 +1,4 @@
-//! How ranks agree on errors, and report them.
+//! Agreement of ranks on errors, and reports on standard error.
 
 use fencepost_planner::element::Op;
 use fencepost_planner::{Error, ErrorClass, Result};

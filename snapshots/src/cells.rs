@@ -1,17 +1,18 @@
-//! The cells of a block: as runs, which are consecutive in a file that holds the whole array in C
-//! order (the last dimension varies fastest), and as boxes of its local storage.
+//! The cells of a block, as runs and as boxes. The cells of a run are consecutive in a file with
+//! the whole array in C order (the last dimension varies fastest). Boxes are those of the block's
+//! local storage.
 
 use fencepost_planner::grid::Block;
 
-/// Returns the runs of a box of cells in a file of the whole array: the number of the first cell
-/// and the number of cells, in ascending order. The cells of all runs together are the cells of the
-/// box, row-major. Rows that follow each other in the file are joined.
+/// Returns the runs of a box of cells in a file of the whole array, in ascending order. Each run is
+/// the number of its first cell and its number of cells. All runs together are the cells of the box
+/// in row-major order. Rows that are adjacent in the file are one run.
 pub(crate) fn file_runs(
     global: &[usize],
     origin: &[usize],
     extent: &[usize],
 ) -> impl Iterator<Item = (u64, usize)> + use<> {
-    // The cells of dimensions from `whole` on are consecutive in the file.
+    // From dimension `whole` on, the cells of the box are consecutive in the file.
     let last = global.len() - 1;
     let whole = (0..=last).rev().find(|&d| extent[d] != global[d]).unwrap_or(0);
     let len: usize = extent[whole..].iter().product();
@@ -30,7 +31,7 @@ pub(crate) fn file_runs(
     })
 }
 
-/// A box of cells of the array that is also a box in a block's local storage.
+/// A box of cells that is a box both in the array and in a block's local storage.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct StoredBox<const D: usize> {
     /// The index of its first cell in local storage.
@@ -41,21 +42,22 @@ pub(crate) struct StoredBox<const D: usize> {
     pub(crate) extent: [usize; D],
 }
 
-/// Returns boxes of all cells of local storage that are cells of the array. These are the block's
-/// own cells and the cells of its halo, which continues around the edges of dimensions that wrap.
-/// No cell of local storage is in two boxes.
+/// Returns disjoint boxes of all cells of local storage that are cells of the array. These are the
+/// block's own cells and the cells of its halo. In dimensions that wrap, the halo continues around
+/// the edges of the array.
 pub(crate) fn stored_boxes<const D: usize>(block: &Block<D>) -> Vec<StoredBox<D>> {
     let (origin, widths) = (block.origin(), block.widths());
     let (extent, strides, global) = (block.extent(), block.strides(), block.global());
     let mut boxes = vec![StoredBox { local: 0, first: [0; D], extent: [0; D] }];
     for d in 0..D {
         let (low, high) = block.on_edge(d);
-        // A halo is at most one block wide, so it cannot go around the whole dimension.
+        // A halo is at most one block wide, so it cannot wrap around the whole dimension.
         let below = widths[d] - widths[d].min(origin[d]);
         let end = origin[d] + extent[d];
         let above = widths[d] - widths[d].min(global[d] - end);
         let inside = extent[d] + 2 * widths[d] - below - above;
-        // The first cell's index in local storage, its index in the array, and the number of cells.
+        // For each piece: the index of its first cell in local storage, the index of that cell in
+        // the array, and the number of cells.
         let pieces = [
             (0, global[d] - below, if low { 0 } else { below }),
             (below, origin[d] + below - widths[d], inside),
@@ -91,8 +93,8 @@ mod tests {
         assert_eq!(runs(&[7], &[3], &[2]), [(3, 2)]);
     }
 
-    /// Sets each stored cell to its number in the array, and compares these with the cells that the
-    /// neighbours own.
+    /// Sets each stored cell to its number in the array, and compares the numbers with those of the
+    /// cells that the neighbours own.
     #[test]
     fn stored_cells_are_own_cells_and_halos_that_some_rank_owns() -> Result<()> {
         for (ranks, wraps) in [(1, [true, true]), (4, [false, true]), (6, [true, false]), (5, [false, false])]

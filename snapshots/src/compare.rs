@@ -8,10 +8,11 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// The most bytes that are read at a time for a checksum.
+/// The largest number of bytes that are read at a time for a checksum.
 const CHUNK: usize = 1 << 20;
 
-/// Checks that a file begins with the header of this array, and has its length.
+/// Checks that a file begins with the header of this array, and has the length of the header and
+/// the array.
 pub(crate) fn check_array(file: &File, saved: &Saved, shape: &[usize]) -> Result<(), String> {
     let header = header::bytes(&saved.element, shape);
     let mut found = vec![0; header.len()];
@@ -24,7 +25,7 @@ pub(crate) fn check_array(file: &File, saved: &Saved, shape: &[usize]) -> Result
     }
 }
 
-/// Compares the checksum of a box of cells with that in the manifest.
+/// Compares the checksum of a box of cells with the checksum in the manifest.
 pub(crate) fn check_box(file: &File, saved: &Saved, shape: &[usize], one: &Box) -> Result<(), String> {
     let data = header::bytes(&saved.element, shape).len() as u64;
     let mut hasher = crc32fast::Hasher::new();
@@ -35,7 +36,7 @@ pub(crate) fn check_box(file: &File, saved: &Saved, shape: &[usize], one: &Box) 
     if hasher.finalize() == one.crc32 { Ok(()) } else { Err(mismatch_of_box(saved, shape, one)) }
 }
 
-/// Compares the checksum of bytes with that in the manifest.
+/// Compares the checksum of bytes with the checksum in the manifest.
 fn check_bytes(file: &File, at: u64, len: u64, crc32: u32) -> Result<(), String> {
     let mut hasher = crc32fast::Hasher::new();
     add(file, at, len, &mut hasher).map_err(|error| error.to_string())?;
@@ -54,7 +55,7 @@ fn add(file: &File, at: u64, len: u64, hasher: &mut crc32fast::Hasher) -> io::Re
     Ok(())
 }
 
-/// Compares the file of a rank with the manifest. Returns a description of each fault.
+/// Compares the file of a rank with the manifest. Returns a description of each difference.
 pub(crate) fn wrong_in_file(path: &Path, manifest: &Manifest, rank: usize) -> Vec<String> {
     let opened = File::open(path).map_err(|error| error.to_string()).and_then(|file| {
         check_length(&file, manifest.length_of(rank))?;

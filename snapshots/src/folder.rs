@@ -1,4 +1,4 @@
-//! [`Folder`]: the folder of a program's snapshots, which one job holds at a time.
+//! [`Folder`]: the folder of a program's snapshots. Only one job at a time holds it.
 //!
 //! ```text
 //! out/snapshots/
@@ -11,8 +11,9 @@
 //!     removing-30/     was step-30
 //! ```
 //!
-//! If each host has a folder of its own, there are no arrays: `rank-0.parts` also has the cells of
-//! rank 0, and a folder has the files of its own ranks and copies of others.
+//! If each host has a folder of its own, there are no files of arrays. Instead, `rank-0.parts` also
+//! has the cells of rank 0. Each folder has the files of the host's ranks, and copies of files of
+//! other ranks.
 
 use crate::agreement::print;
 use crate::manifest::{BYTES_MAX, Manifest, Refused};
@@ -29,7 +30,7 @@ const STEP: &str = "step-";
 const WRITING: &str = "writing-";
 const REMOVING: &str = "removing-";
 
-/// The most bytes of the text that describes the holder of a folder.
+/// The longest text that describes the holder of a folder, in bytes.
 const HOLDER_MAX: u64 = 4096;
 
 /// A folder that this process holds. The lock is released when this value is dropped, or when the
@@ -45,7 +46,7 @@ impl Folder {
     /// snapshots of an interrupted job.
     ///
     /// # Errors
-    /// Another job holds the folder, or it cannot be written.
+    /// Fails if another job holds the folder, or if the folder cannot be written.
     pub(crate) fn take(path: &Path, program: &str, token: &str) -> io::Result<Self> {
         fs::create_dir_all(path).map_err(|error| named(path, error))?;
         let name = path.join(LOCK);
@@ -67,13 +68,13 @@ impl Folder {
                     path.display()
                 )));
             }
-            // The file system has no locks, so two jobs in one folder are not noticed.
+            // The file system has no locks. So it is not noticed if two jobs use one folder.
             Err(rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP | rustix::io::Errno::NOLCK) => {}
             Err(error) => return Err(named(&name, error.into())),
         }
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let holder = format!("{program} (process {} on host {host})\n{token}\n", std::process::id());
-        // Ranks on other hosts read this text next.
+        // Sync, since ranks on other hosts read this text next.
         lock.set_len(0)
             .and_then(|()| lock.write_all(holder.as_bytes()))
             .and_then(|()| lock.sync_all())
@@ -94,11 +95,11 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Turns the folder of the snapshot of `step`, to which all ranks have written, into a
-    /// snapshot: writes its manifest.
+    /// Writes the manifest to the folder to which all ranks have written, and renames the folder to
+    /// that of a snapshot.
     ///
     /// # Errors
-    /// A file or folder that cannot be written. Older snapshots are unchanged.
+    /// Fails if a file or folder cannot be written. Older snapshots are then unchanged.
     pub(crate) fn publish(&self, manifest: &Manifest) -> io::Result<()> {
         let (from, to) = (writing(&self.path, manifest.step), snapshot(&self.path, manifest.step));
         let name = from.join(MANIFEST);
@@ -115,7 +116,7 @@ impl Folder {
     }
 }
 
-/// Returns whether a job has ever taken this folder.
+/// Returns whether any job has ever taken this folder.
 pub(crate) fn is_used(folder: &Path) -> bool {
     folder.join(LOCK).is_file()
 }
@@ -123,12 +124,13 @@ pub(crate) fn is_used(folder: &Path) -> bool {
 /// Removes the files of the snapshot of `step`, if there are any. `is_published` is set if the
 /// snapshot was published in this folder, although another folder could not be written.
 pub(crate) fn discard(folder: &Path, step: u64, is_published: bool) {
-    // The next job removes files that cannot be removed now.
+    // Files that cannot be removed now are removed by the next job.
     let _: io::Result<()> =
         if is_published { remove(folder, step) } else { fs::remove_dir_all(writing(folder, step)) };
 }
 
-/// Returns whether this process sees the folder that a rank of its job has taken with this token.
+/// Returns whether the folder at `path` is the one that a rank of this job has taken with this
+/// token.
 pub(crate) fn is_taken_with(path: &Path, token: &str) -> bool {
     let mut holder = String::new();
     let read = File::open(path.join(LOCK)).and_then(|file| file.take(HOLDER_MAX).read_to_string(&mut holder));
@@ -156,7 +158,7 @@ fn step_of(name: &OsStr, prefix: &str) -> Option<u64> {
 /// snapshot.
 ///
 /// # Errors
-/// The folder cannot be read.
+/// Fails if the folder cannot be read.
 pub(crate) fn steps(folder: &Path) -> io::Result<Vec<u64>> {
     let mut steps = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| named(folder, error))? {
@@ -174,7 +176,8 @@ pub(crate) fn steps(folder: &Path) -> io::Result<Vec<u64>> {
 /// Reads the manifest of the snapshot of `step`.
 ///
 /// # Errors
-/// The file can't be read, is damaged, or is of a newer release; the reason has its name.
+/// Fails if the file can't be read, is damaged, or is of a newer release. The reason names the
+/// file.
 pub(crate) fn manifest(folder: &Path, step: u64) -> Result<Manifest, Refused> {
     let path = snapshot(folder, step).join(MANIFEST);
     let named = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
@@ -197,7 +200,7 @@ pub(crate) fn manifest(folder: &Path, step: u64) -> Result<Manifest, Refused> {
 /// Removes the `damaged` snapshots, and all but the latest `keep` of the other snapshots.
 ///
 /// # Errors
-/// A snapshot can't be removed.
+/// Fails if a snapshot can't be removed.
 pub(crate) fn prune(folder: &Path, damaged: &[u64], keep: usize) -> io::Result<()> {
     let (others, mut old): (Vec<u64>, Vec<u64>) =
         steps(folder)?.into_iter().partition(|step| !damaged.contains(step));
@@ -205,8 +208,8 @@ pub(crate) fn prune(folder: &Path, damaged: &[u64], keep: usize) -> io::Result<(
     old.into_iter().try_for_each(|step| remove(folder, step))
 }
 
-/// Removes a snapshot. The folder is renamed first, so there is never a partial snapshot under its
-/// name.
+/// Removes a snapshot. The folder is renamed first, so that a folder with the name of a snapshot is
+/// never incomplete.
 fn remove(folder: &Path, step: u64) -> io::Result<()> {
     let (from, to) = (snapshot(folder, step), folder.join(format!("{REMOVING}{step}")));
     fs::rename(&from, &to).map_err(|error| named(&from, error))?;

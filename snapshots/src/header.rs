@@ -1,9 +1,10 @@
 //! The header of NumPy's `.npy` files: the type, the order and the shape of the array.
 //!
-//! A file is a magic, a version, the length of the header, the header (a Python dictionary, padded
-//! with spaces up to a newline), and the elements. The crate `npyz` reads and writes the
-//! dictionary. It parses recursively, without a limit, and multiplies extents without a check.
-//! So this module first admits only the text that NumPy writes.
+//! A file consists of a magic, a version, the length of the header, the header and the elements.
+//! The header is a Python dictionary, padded with spaces and ended by a newline. The crate `npyz`
+//! reads and writes the dictionary. It parses recursively without a limit, and multiplies extents
+//! without an overflow check. So this module first checks that the text is one that NumPy can
+//! write.
 //!
 //! Source: the format's description in NumPy's manual (`numpy.lib.format`), versions 1.0, 2.0 and
 //! 3.0.
@@ -14,22 +15,24 @@ use std::any::TypeId;
 use std::io::{self, Read};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// The most bytes of the dictionary. The dictionary of an array of numbers has about a hundred
+/// The longest dictionary that is read, in bytes. That of an array of numbers has about a hundred
 /// bytes.
 const TEXT_MAX: u32 = 1 << 16;
-/// The deepest nesting of brackets, the dictionary's included. Arrays of numbers have 2 levels.
-/// Structured types have more; up to this depth, they are refused by name. The parser's time
-/// doubles with each level.
+/// The deepest nesting of brackets that is parsed, including those of the dictionary. Headers of
+/// arrays of numbers have 2 levels. Those of structured types have more. Up to this depth, the
+/// error names the structured type. The limit is low because the parser's time doubles with each
+/// level.
 const DEPTH_MAX: usize = 5;
 
 /// The contents of a file's header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Header {
-    /// NumPy's type string: a number such as `<f8`, `>i4` or `|u1`, or `|V24`.
+    /// NumPy's type string, such as `<f8`, `>i4` or `|u1` for numbers, or `|V24` for voids.
     pub(crate) descr: String,
     /// Whether the first dimension varies fastest.
     pub(crate) fortran: bool,
-    /// The number of elements along each dimension. Their product, in bytes, fits into 63 bits.
+    /// The number of elements along each dimension. The size of the array in bytes fits into 63
+    /// bits.
     pub(crate) shape: Vec<usize>,
     /// The offset of the first element in the file.
     pub(crate) data: u64,
@@ -58,14 +61,15 @@ pub(crate) fn descr<T: Element>() -> String {
     format!("|V{}", size_of::<T>())
 }
 
-/// Returns the size of an element with this type string, or `None` if [`descr`] returns no such
+/// Returns the size of an element with this type string, or `None` if [`descr`] never returns this
 /// string.
 pub(crate) fn size_of_element(descr: &str) -> Option<usize> {
     let dtype = DType::new_scalar(descr.parse().ok()?);
     element(&dtype).ok().filter(|(known, _)| known == descr && !known.starts_with('>')).map(|(_, size)| size)
 }
 
-/// Returns the header of a file of elements `descr` in C order. Its length is a multiple of 64.
+/// Returns the header of a file in C order whose elements have the type string `descr`. The length
+/// of the header is a multiple of 64.
 ///
 /// # Panics
 /// If `descr` is not a type string.
@@ -76,11 +80,11 @@ pub(crate) fn bytes(descr: &str, shape: &[usize]) -> Vec<u8> {
     options.writer(Vec::new()).write_header_only().expect("a vector takes all bytes")
 }
 
-/// Reads the header of a file, up to the first element. An error is the reason why it is not the
+/// Reads the header of a file, up to the first element. The error is the reason why the file has no
 /// header of an array of numbers or voids.
 ///
 /// # Cost
-/// Reads and allocates at most 64 KiB, whatever the header states.
+/// Reads and allocates at most 64 KiB, even if the header states a greater length.
 pub(crate) fn read(mut source: impl Read) -> Result<Header, String> {
     let mut start = [0; 12];
     fill(&mut source, &mut start[..6], "magic")?;
@@ -119,7 +123,7 @@ pub(crate) fn read(mut source: impl Read) -> Result<Header, String> {
     Ok(Header { descr, fortran: header.order() == Order::Fortran, shape, data: all.len() as u64, size })
 }
 
-/// Does what `read_exact` does. For a short file, the error names the missing part.
+/// Reads exactly as many bytes as `bytes` has. If the file is too short, the error names `part`.
 fn fill(source: &mut impl Read, bytes: &mut [u8], part: &str) -> Result<(), String> {
     source.read_exact(bytes).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => format!("truncated: it ends inside its {part}"),
@@ -140,8 +144,8 @@ fn too_large(shape: &[u64]) -> String {
     format!("its shape {shape:?} is more than a file holds")
 }
 
-/// Returns the error for a text that `npyz` refuses, without the position in the text, which the
-/// messages of `npyz` draw over several lines.
+/// Returns the error for a text that `npyz` refuses. Leaves out the position in the text, which
+/// `npyz` draws in several lines.
 fn unread(text: &str, error: &io::Error) -> String {
     let reason = error.to_string();
     if reason.contains("type string") || reason.contains("type-string") {
@@ -157,7 +161,7 @@ fn unread(text: &str, error: &io::Error) -> String {
     malformed(reason)
 }
 
-/// Returns the text of the string that follows a key.
+/// Returns the quoted string that follows a key.
 fn quoted_after(text: &str, key: &str) -> Option<String> {
     let (_, rest) = text.split_once(key)?;
     rest.split(['\'', '"']).nth(2).map(str::to_owned)
@@ -190,9 +194,9 @@ fn element(dtype: &DType) -> Result<(String, usize), String> {
     Ok((format!("{order}{}{size}", plain.type_char()), size))
 }
 
-/// Admits only text for which the parser needs little stack and time, and whose extents can be
-/// multiplied: one dictionary with the three keys, of strings, `True` or `False`, whole numbers,
-/// tuples and lists.
+/// Returns an error unless the text is one dictionary with the three keys, whose values consist of
+/// strings, `True` or `False`, whole numbers, tuples and lists. Also checks that the parser needs
+/// little stack and time, and that the product of the extents does not overflow.
 fn admit(text: &str) -> Result<(), String> {
     let (mut depth, mut count, mut keys) = (0_usize, 1_u64, Vec::new());
     let (mut last, mut rest) = ("", text.trim_end_matches(['\n', ' ']));
@@ -217,7 +221,7 @@ fn admit(text: &str) -> Result<(), String> {
             ":" => keys.push(last),
             "True" | "False" => {}
             number if number.bytes().all(|digit| digit.is_ascii_digit()) => {
-                // An extent may be 0, and strides are still products of the other extents.
+                // An extent of 0 counts as 1, since strides are products of the other extents.
                 let cells = number.parse::<u64>().ok();
                 let product = cells.and_then(|cells| count.checked_mul(cells.max(1)));
                 count = product.ok_or_else(|| {
@@ -244,8 +248,8 @@ fn admit(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// For fuzzers: reads bytes that may be a header. If they are one, checks that the header is
-/// written and read back unchanged. Returns whether the bytes are a header.
+/// For fuzzers: reads bytes that may be a header. If they are a header, checks that it is written
+/// and read back unchanged. Returns whether the bytes are a header.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz(data: &[u8]) -> bool {
     let Ok(header) = read(data) else { return false };
@@ -371,7 +375,8 @@ mod tests {
         }
     }
 
-    /// The parser reads the last item of a list twice, in each list around it.
+    /// Checks the worst case: at each level of nesting, the parser reads the last item of a list
+    /// twice.
     #[test]
     fn the_deepest_and_longest_text_is_read_in_little_time() {
         let list = format!("{}{}", "['a',".repeat(DEPTH_MAX - 1), "'b',".repeat(15000));

@@ -1,9 +1,9 @@
-//! Restores from the files of ranks, in whichever folders they are.
+//! Restores items from the files of ranks, which may be in different folders.
 //!
 //! Each file gets a *holder*: a rank that sees it. A holder compares the whole file with the
-//! checksums of the manifest, and if the file differs, the holder of a copy takes its place. Each
-//! rank then asks holders for boxes of cells, and gets their bytes. No rank needs more memory than
-//! for the bytes that it gets and sends.
+//! checksums of the manifest. If the file differs, a rank that sees a copy becomes the holder. Each
+//! rank then requests boxes of cells from the holders, and they send the bytes. A rank needs memory
+//! only for the bytes that it receives and sends.
 
 use crate::agreement::print;
 use crate::cells::file_runs;
@@ -18,13 +18,13 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// The number of words of a request: the item, the rank that has saved it, the first cell and the
-/// extent.
+/// The number of words of a request: the item, the rank that saved it, and up to three words each
+/// for the first cell and the extent.
 const WORDS: usize = 8;
 
-/// A box of cells that a rank needs from the file of a rank.
+/// A box of cells that this rank needs from the file of a rank.
 struct Need {
-    /// The number of the item, here and in the manifest.
+    /// The number of the item in this rank's list. `saved` is its number in the manifest.
     item: usize,
     saved: usize,
     /// The number of the stored box that contains this box.
@@ -46,10 +46,10 @@ impl Need {
     }
 }
 
-/// Restores the items of this rank that are in files of ranks. All ranks call this.
+/// Restores the items of this rank that are stored in files of ranks. All ranks call this.
 ///
-/// The inner result is an error on all ranks if one rank cannot read what it serves. At least one
-/// of the errors has the reason; the others may be empty.
+/// The inner result is an error on all ranks if a rank cannot read data that it serves. On at least
+/// one rank the error is the reason; on the others it may be empty.
 pub(crate) fn load(
     world: &World,
     stores: &Stores,
@@ -97,7 +97,7 @@ pub(crate) fn load(
     Ok(Ok(()))
 }
 
-/// Returns what this rank needs of the files of ranks.
+/// Returns the boxes that this rank needs from the files of ranks.
 fn needs(manifest: &Manifest, items: &Items<'_>, me: usize) -> Vec<Need> {
     let mut needs = Vec::new();
     for (item, listed) in items.all().iter().enumerate() {
@@ -132,7 +132,7 @@ fn common(one: (&[usize], &[usize]), other: (&[usize], &[usize])) -> Option<(Vec
     (0..one.0.len()).map(along).collect()
 }
 
-/// Returns the bytes for which a rank asks.
+/// Returns the bytes that the requests `words` of a rank ask for.
 fn serve(folder: &Path, manifest: &Manifest, words: &[u64]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     for request in words.chunks_exact(WORDS) {
@@ -158,11 +158,11 @@ fn serve(folder: &Path, manifest: &Manifest, words: &[u64]) -> Result<Vec<u8>, S
     Ok(bytes)
 }
 
-/// Returns which rank serves the file of each rank. All of these files are intact. All ranks call
-/// this.
+/// Returns, for each rank's file, the rank that serves the file. All of these files are intact. All
+/// ranks call this.
 ///
-/// The inner result is an error on all ranks if no intact copy of a file is found. At least one of
-/// the errors has the reason; the others may be empty.
+/// The inner result is an error on all ranks if no intact copy of a file is found. On at least one
+/// rank the error is the reason; on the others it may be empty.
 fn holders(
     world: &World,
     stores: &Stores,
@@ -174,7 +174,7 @@ fn holders(
     if stores.leader(me) == me {
         here = (0..manifest.ranks).filter(|&rank| folder.join(file_of_rank(rank)).exists()).collect();
     }
-    // The stores that have each file, in the order in which they are tried.
+    // For each file, the stores that have it, in the order in which they are tried.
     let mut stored: Vec<Vec<usize>> = vec![Vec::new(); manifest.ranks];
     for (leader, files) in world.allgather(&here)?.into_iter().enumerate() {
         files.into_iter().for_each(|rank| stored[rank].push(stores.of(leader)));
@@ -187,8 +187,8 @@ fn holders(
         ));
     }
     for (rank, stored) in stored.iter_mut().enumerate() {
-        // The store of the rank that wrote the file comes first. The files of other ranks are
-        // spread over the stores.
+        // If the rank that wrote the file is a rank of this job, its store is tried first.
+        // Otherwise the first stores differ from file to file, to spread the work.
         let is_own = |&store: &usize| stores.member(store, rank) == rank;
         let first = stored.iter().position(is_own).unwrap_or(rank % stored.len().max(1));
         stored.rotate_left(first);

@@ -1,4 +1,4 @@
-//! [`Items`]: the list of a program's state, as each rank writes it.
+//! [`Items`]: the list of the state that each rank of a program saves.
 
 use crate::cells::{file_runs, stored_boxes};
 use crate::field::Field;
@@ -14,8 +14,8 @@ const NAME_MAX: usize = 64;
 
 /// The list of a program's state: blocks, parts and values, each with a name.
 ///
-/// A function that returns the items is the one place in which a program lists its state. It serves
-/// both [`Snapshots::restore`](crate::Snapshots::restore), which writes to them, and
+/// A program lists its state in one place, a function that returns the items. Its result is passed
+/// to both [`Snapshots::restore`](crate::Snapshots::restore), which writes to them, and
 /// [`Snapshots::offer`](crate::Snapshots::offer), which only reads them:
 ///
 /// ```
@@ -44,7 +44,7 @@ pub struct Items<'a> {
 /// One item.
 pub(crate) struct Item<'a> {
     pub(crate) name: &'a str,
-    /// NumPy's name of the type of its elements.
+    /// NumPy's name of the element type.
     pub(crate) element: String,
     /// The size of an element in bytes.
     pub(crate) size: usize,
@@ -52,14 +52,14 @@ pub(crate) struct Item<'a> {
     content: Box<dyn Content + 'a>,
 }
 
-/// The kind of an item, and its size on this rank.
+/// The kind of an item, with its size on this rank.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Shape {
     /// The block of an array that is spread over all ranks.
     Block { global: Vec<usize>, grid: Vec<usize>, origin: Vec<usize>, extent: Vec<usize> },
-    /// A number of elements that is the same each time the program runs.
+    /// Elements whose number is the same each time the program runs.
     Part { len: usize },
-    /// A number of elements that may change.
+    /// Elements whose number may change.
     List { len: usize },
     /// One element that is the same on all ranks.
     Value,
@@ -76,7 +76,7 @@ impl Shape {
     }
 }
 
-/// Describes what all ranks have in common, for errors.
+/// Describes the properties that are the same on all ranks, for errors.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -88,7 +88,7 @@ impl fmt::Display for Shape {
     }
 }
 
-/// The elements of an item, whatever their type.
+/// The elements of an item, without their type.
 trait Content {
     /// Passes the bytes that this rank saves to `each`, in order.
     fn bytes(&self, each: &mut dyn FnMut(&[u8]));
@@ -139,7 +139,7 @@ impl<T: Element, const D: usize> Content for OfBlock<'_, T, D> {
         bytes: &[u8],
     ) -> Result<(), String> {
         let stored = &stored_boxes(self.block)[number];
-        // Local storage is also an array, and its rows may be padded.
+        // Local storage is treated as a file of an array whose rows include padding.
         let strides = self.block.strides();
         let rows: [usize; D] =
             std::array::from_fn(|d| if d == 0 { self.cells.len() } else { strides[d - 1] } / strides[d]);
@@ -245,9 +245,9 @@ impl<'a> Items<'a> {
     /// local storage, such as a window.
     ///
     /// The block's own cells are saved. If all ranks share a folder, the whole array is one `.npy`
-    /// file in it. Cells are identified by their global index, so another number of ranks, another
-    /// grid, other halos and another placement may restore them. The cells of the halo are restored
-    /// from the ranks that own them.
+    /// file in it. Cells are identified by their global index. So they can be restored with another
+    /// number of ranks, another grid, other halos and another placement. The cells of the halo are
+    /// restored from the saved cells of the ranks that own them.
     pub fn block<T: Element, const D: usize>(
         self,
         name: &'a str,
@@ -263,14 +263,15 @@ impl<'a> Items<'a> {
         self.with::<T>(name, shape, OfBlock { block, cells })
     }
 
-    /// Adds elements that each rank has for itself. Only the same number of ranks can restore them.
-    /// `elements` is a slice, an array or a window, whose length must be the same as when it was
-    /// saved, or a vector, whose length may change.
+    /// Adds elements that belong to this rank only. Only the same number of ranks can restore them.
+    /// `elements` is a slice, an array, a window or a vector. The length of a vector may change;
+    /// the others must have the same length as when they were saved.
     pub fn part(self, name: &'a str, elements: impl Elements<'a>) -> Self {
         elements.add(name, self)
     }
 
-    /// Adds a value that is the same on all ranks, such as a time. Any number of ranks restores it.
+    /// Adds a value that is the same on all ranks, such as a time. Any number of ranks can restore
+    /// it.
     pub fn value<T: Element>(self, name: &'a str, value: &'a mut T) -> Self {
         self.with::<T>(name, Shape::Value, OfSlice(std::slice::from_mut(value)))
     }
@@ -342,7 +343,7 @@ impl Item<'_> {
     /// block, replaces all elements instead.
     ///
     /// # Panics
-    /// If the number of bytes differs from that of the box or of the item. A vector takes any whole
+    /// If the number of bytes is not that of the box, or of the item. A vector accepts any whole
     /// number of elements.
     pub(crate) fn put(
         &mut self,
@@ -353,13 +354,13 @@ impl Item<'_> {
         self.content.put(number, place, bytes)
     }
 
-    /// Reads a block's cells, also those of its halo, from the file of the whole array.
+    /// Reads a block's cells, including those of its halo, from the file of the whole array.
     pub(crate) fn load(&mut self, field: &Field) -> Result<()> {
         self.content.load(field)
     }
 }
 
-/// Returns whether an item may have this name, on any file system.
+/// Returns whether an item may have this name, which must be a valid file name on any file system.
 pub(crate) fn is_file_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     (1..=NAME_MAX).contains(&name.len())

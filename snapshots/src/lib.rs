@@ -1,4 +1,4 @@
-//! Snapshots of a program at its fences, and fields of blocks in files of NumPy.
+//! Snapshots of a program at its fences, and arrays of blocks in NumPy's files.
 //!
 //! | file | idea |
 //! |---|---|

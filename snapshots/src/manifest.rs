@@ -1,7 +1,8 @@
-//! [`Manifest`]: the contents of a snapshot, as the file `manifest.json` that is written last.
+//! [`Manifest`]: the description of a snapshot's contents. It is the file `manifest.json`, which is
+//! written last.
 //!
-//! The whole file is JSON. It begins with a prefix of fixed length, which has the checksum of
-//! everything after the prefix:
+//! The whole file is JSON. It begins with a prefix of fixed length, which contains the checksum of
+//! all following text:
 //!
 //! ```text
 //! {"crc32": "0d4a1185", "snapshot": {
@@ -14,20 +15,20 @@ use crate::items::is_file_name;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The version of the format, which is increased when an older release could misread a snapshot.
+/// The version of the format. It is increased when older releases could misread new snapshots.
 pub(crate) const FORMAT: u32 = 1;
-/// The most bytes of a manifest that is read: enough for a million ranks with some items.
+/// The longest manifest that is read, in bytes. It has room for some items of a million ranks.
 pub(crate) const BYTES_MAX: u64 = 1 << 30;
 
 const BEFORE_SUM: &str = "{\"crc32\": \"";
 const AFTER_SUM: &str = "\", \"snapshot\": ";
 const AT_END: &str = "}\n";
 
-/// The most bytes of all items: more than any file system has, and few enough that no offset
+/// The largest total size of all items. It is more than any file system has, and no offset below it
 /// overflows.
 const ALL_MAX: u64 = i64::MAX as u64 / 2;
 
-/// The contents of a snapshot.
+/// The description of a snapshot's contents.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -37,11 +38,11 @@ pub struct Manifest {
     pub(crate) program: String,
     pub(crate) step: u64,
     pub(crate) ranks: usize,
-    /// The number of hosts' folders to which each rank's file was written. `None` if all ranks
-    /// share one folder, in which each array is one file.
+    /// The number of folders to which each rank's file was written, if each host has a folder.
+    /// `None` if all ranks share one folder. Then each array is one file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) copies: Option<usize>,
-    /// When the last rank had written its part, in seconds since 1970 (UTC).
+    /// The time at which the last rank had written its part, in seconds since 1970 (UTC).
     pub(crate) taken: u64,
     pub(crate) items: Vec<Saved>,
 }
@@ -50,7 +51,7 @@ pub struct Manifest {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Saved {
     pub(crate) name: String,
-    /// NumPy's name of the type of its elements.
+    /// NumPy's name of the element type.
     pub(crate) element: String,
     /// The size of an element in bytes.
     pub(crate) size: usize,
@@ -58,18 +59,18 @@ pub(crate) struct Saved {
     pub(crate) content: Content,
 }
 
-/// Where the elements of an item are.
+/// The places where the elements of an item are stored.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub(crate) enum Content {
-    /// In the file `NAME.npy`, which has the whole array. Each rank has written a box of it. In
-    /// folders of hosts, the boxes are in the files of the ranks.
+    /// In the file `NAME.npy`, which has the whole array. Each rank has written a box of the array.
+    /// If each host has a folder, the boxes are in the files of the ranks instead.
     Block { shape: Vec<usize>, boxes: Vec<Box> },
     /// In the files of the ranks, one piece for each rank.
     Part { pieces: Vec<Piece> },
-    /// As `Part`, except that the length may change.
+    /// Like `Part`, but the number of elements may change.
     List { pieces: Vec<Piece> },
-    /// In the manifest itself: the bytes of one element, in hexadecimal digits.
+    /// In the manifest itself, as the hexadecimal digits of the bytes of one element.
     Value { bytes: String },
 }
 
@@ -79,11 +80,11 @@ pub(crate) enum Content {
 pub(crate) struct Box {
     pub(crate) origin: Vec<usize>,
     pub(crate) extent: Vec<usize>,
-    /// The position of the first byte in the rank's file, where its cells are row-major. `None` if
-    /// they are in the file of the whole array.
+    /// The position of the box in the rank's file, which has the cells in row-major order. `None`
+    /// if they are in the file of the whole array.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) at: Option<u64>,
-    /// The checksum of its cells, row-major.
+    /// The checksum of the cells in row-major order.
     pub(crate) crc32: u32,
 }
 
@@ -97,13 +98,13 @@ pub(crate) struct Piece {
     pub(crate) crc32: u32,
 }
 
-/// The part of an item that is in a rank's own file: a box of cells, row-major. A piece is a box of
-/// one dimension that begins at 0.
+/// The part of an item that is in a rank's own file: a box of cells in row-major order. A piece is
+/// a box of one dimension that begins at 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFile<'a> {
     pub(crate) origin: &'a [usize],
     pub(crate) extent: &'a [usize],
-    /// The position of the first byte, and the number of bytes.
+    /// The position of the first byte in the file. `len` is the number of bytes.
     pub(crate) at: u64,
     pub(crate) len: u64,
     pub(crate) crc32: u32,
@@ -131,11 +132,11 @@ impl Saved {
 /// The reason why a manifest is not used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Refused {
-    /// It is damaged, so an older snapshot is used.
+    /// The manifest is damaged, so an older snapshot is used.
     Damaged(String),
-    /// It is intact but cannot be used here, so no snapshot of the folder is used.
+    /// The manifest is intact but cannot be used here, so no snapshot of the folder is used.
     Foreign(String),
-    /// It cannot be read at the moment, so it may be intact.
+    /// The manifest cannot be read at the moment. It may be intact.
     Unreadable(String),
 }
 
@@ -147,10 +148,10 @@ impl Manifest {
         with_sum(&body)
     }
 
-    /// Reads the text of a file, and checks that its parts fit together.
+    /// Reads the text of a file, and checks that the manifest is consistent.
     ///
     /// # Errors
-    /// The text is damaged, or is of a newer release.
+    /// Fails if the text is damaged, or was written by a newer release.
     pub(crate) fn from_text(text: &str) -> Result<Self, Refused> {
         let damaged = |why: &str| Refused::Damaged(why.into());
         let rest = text.strip_prefix(BEFORE_SUM).ok_or_else(|| damaged("it does not begin as a manifest"))?;
@@ -178,8 +179,8 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Checks that the parts of the manifest fit together, since a text with a correct checksum may
-    /// have been edited.
+    /// Checks that the manifest is consistent, since a text with a correct checksum may have been
+    /// edited.
     pub(crate) fn check(&self) -> Result<(), String> {
         let ranks = self.ranks;
         let (mut names, mut all) = (BTreeSet::new(), 0_u64);
@@ -233,7 +234,7 @@ impl Manifest {
                     continue;
                 }
             }
-            // From here on, there is a box or a piece for each rank.
+            // From here on, the item has a box or a piece for each rank.
             ends.resize(ranks, 0);
             for (rank, end) in ends.iter_mut().enumerate() {
                 let Some(InFile { at, len, .. }) = item.in_file(rank) else { continue };
@@ -247,7 +248,7 @@ impl Manifest {
         if ranks == 0 { Err("it has no ranks".into()) } else { Ok(()) }
     }
 
-    /// Returns whether each rank has a file of its own.
+    /// Returns whether the ranks have files of their own.
     pub(crate) fn has_files(&self) -> bool {
         self.ranks > 0 && self.items.iter().any(|item| item.in_file(0).is_some())
     }
@@ -271,7 +272,7 @@ impl Manifest {
         all.finalize()
     }
 
-    /// Returns the number of bytes of all items.
+    /// Returns the size of all items together, in bytes.
     pub fn bytes(&self) -> u64 {
         let of_item = |item: &Saved| {
             let elements: u64 = match &item.content {
@@ -296,7 +297,8 @@ fn is_whole(shape: &[usize], boxes: &[Box]) -> bool {
     {
         return false;
     }
-    // Where the grid cuts each dimension, by the first cells of the boxes.
+    // The positions at which the grid cuts each dimension, which are the first cells of the boxes
+    // and the ends of the dimension.
     let cuts: Vec<BTreeSet<usize>> = (0..dimensions)
         .map(|d| boxes.iter().map(|one| one.origin[d]).chain([0, shape[d]]).collect())
         .collect();
@@ -326,7 +328,7 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the bytes of hexadecimal digits, or `None` if the text has anything else.
+/// Returns the bytes of a text of hexadecimal digits, or `None` for any other text.
 pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(2) || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return None;
@@ -339,8 +341,8 @@ fn with_sum(body: &str) -> String {
     format!("{BEFORE_SUM}{:08x}{AFTER_SUM}{body}", crc32fast::hash(body.as_bytes()))
 }
 
-/// For fuzzers: reads bytes that may be a manifest, or its body without the checksum. If they are,
-/// checks that the manifest is written and read back unchanged. Returns whether the bytes are a
+/// For fuzzers: reads bytes that may be a manifest, or its body without the checksum. If they are a
+/// manifest, checks that it is written and read back unchanged. Returns whether the bytes are a
 /// manifest.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz_manifest(data: &[u8]) -> bool {
@@ -349,7 +351,7 @@ pub fn fuzz_manifest(data: &[u8]) -> bool {
         return false;
     };
     assert_eq!(Manifest::from_text(&manifest.to_text()).as_ref(), Ok(&manifest));
-    // None of these calls panics, whatever numbers the manifest has.
+    // These calls must not panic, even if the manifest has extreme numbers.
     let last = manifest.ranks.checked_sub(1).filter(|_| manifest.has_files());
     let _ = (manifest.bytes(), last.map(|last| (manifest.length_of(last), manifest.sum_of(last))));
     true
@@ -398,8 +400,8 @@ mod tests {
         }
     }
 
-    /// If the golden file changes, the format has changed. Files of older releases must still be
-    /// read.
+    /// If the golden file changes, the format has changed. Later releases must still read files of
+    /// the old format.
     #[test]
     fn the_text_of_a_manifest_is_as_documented_and_is_read_back() {
         for (copies, name, own) in [(None, "manifest.json", 0), (Some(2), "manifest-of-host.json", 48)] {

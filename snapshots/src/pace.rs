@@ -1,12 +1,13 @@
-//! [`Pace`]: how rank 0 turns an interval into a number of offers.
+//! [`Pace`]: converts an interval between snapshots into a number of offers, on rank 0.
 
 use std::time::{Duration, Instant};
 
-/// The longest time until ranks agree again. At an agreement they notice signals, and whether all
-/// ranks have written.
+/// The longest time between two agreements. At an agreement the ranks notice signals, and whether
+/// all ranks have finished writing.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The most offers until the next agreement, since a step may take longer than the steps before it.
+/// The largest number of offers until the next agreement. It is limited because later steps may
+/// take longer than the steps so far.
 const OFFERS_MAX: u64 = 1 << 10;
 
 /// How often a snapshot is due: after a time, or after a number of offers.
@@ -34,11 +35,11 @@ impl From<u64> for Every {
 #[derive(Debug)]
 pub(crate) struct Pace {
     pub(crate) every: Every,
-    /// When the last snapshot was taken, or before the first snapshot, when the clock was created;
-    /// and the number of offers since then.
+    /// The time at which the last snapshot was taken. Before the first snapshot, the time at which
+    /// the clock was created. `since` is the number of offers since then.
     taken: Instant,
     since: u64,
-    /// When the ranks last agreed, and the number of offers since then.
+    /// The time at which the ranks last agreed. `offers` is the number of offers since then.
     agreed: Instant,
     offers: u64,
     /// The number of offers after which the ranks agree again.
@@ -53,12 +54,13 @@ impl Pace {
     }
 
     /// Returns whether a snapshot is due at this agreement, and after how many offers ranks agree
-    /// again. This number at most doubles each time, so the first agreements come after 1, 2, 4, ..
-    /// offers. `is_busy` is set if ranks are still writing the previous snapshot.
+    /// again. This number at most doubles from one agreement to the next, so the first agreements
+    /// are 1, 2, 4, .. offers apart. `is_busy` is set if ranks are still writing the previous
+    /// snapshot.
     pub(crate) fn agree(&mut self, now: impl FnOnce() -> Instant, is_busy: bool) -> (bool, u64) {
         self.since += self.granted;
         if self.is_due && is_busy {
-            // The snapshot stays due, whatever the time is.
+            // The snapshot stays due, so the time need not be read.
             self.offers += self.granted;
             return (true, self.granted);
         }
@@ -68,7 +70,8 @@ impl Pace {
             Every::Time(interval) => since >= interval,
             Every::Offers(offers) => self.since >= offers,
         };
-        // If a snapshot is due while ranks still write, the ranks agree a few times in an interval.
+        // If a snapshot is due while ranks still write, the ranks agree several times in an
+        // interval.
         let (until, offers) = match self.every {
             Every::Time(interval) if !self.is_due => (interval - since, u64::MAX),
             Every::Time(interval) => (if is_busy { interval / 4 } else { interval }, u64::MAX),
@@ -92,8 +95,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Returns the numbers of offers after which ranks agree, and those at which a snapshot is due,
-    /// in a program whose steps take `step`.
+    /// Returns the offers at which the ranks agree and the offers at which a snapshot is due, for a
+    /// program whose steps take `step`.
     fn agreements(every: Every, step: Duration, count: usize) -> (Vec<u64>, Vec<u64>) {
         let mut now = Instant::now();
         let mut pace = Pace::new(every, now);

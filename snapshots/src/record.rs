@@ -1,5 +1,5 @@
-//! [`Recorded`]: the report of each rank about its part of a snapshot, and the manifest that is
-//! made of all reports.
+//! [`Recorded`]: the report of a rank about an item of a snapshot. The manifest is made from the
+//! reports of all ranks.
 
 use crate::items::{Item, Items, Shape};
 use crate::manifest::{Box, Content, FORMAT, Manifest, Piece, Saved};
@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Recorded {
     pub(crate) name: String,
-    /// NumPy's name of the type of its elements.
+    /// NumPy's name of the element type.
     pub(crate) element: String,
     /// The size of an element in bytes.
     pub(crate) size: usize,
@@ -39,15 +39,15 @@ impl fmt::Display for Recorded {
 /// The report of a rank about its part of a snapshot.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// The step that the rank has offered; 0 if nothing is written yet.
+    /// The step that the rank has offered, or 0 if nothing is written yet.
     pub(crate) step: u64,
     pub(crate) items: Vec<Recorded>,
-    /// The copies of other ranks' files that this rank has written: the other rank, and the
-    /// checksum.
+    /// For each copy of another rank's file that this rank has written: the other rank, and the
+    /// checksum of the copy.
     pub(crate) copies: Vec<(usize, u32)>,
-    /// When the rank had finished writing, in seconds since 1970 (UTC).
+    /// The time at which the rank had finished writing, in seconds since 1970 (UTC).
     pub(crate) taken: u64,
-    /// How long the copies held up the rank, and how long its thread wrote.
+    /// How long the rank was delayed by copying its state. `wrote` is how long its thread wrote.
     pub(crate) held: Duration,
     pub(crate) wrote: Duration,
 }
@@ -71,7 +71,7 @@ pub(crate) fn described(items: &Items<'_>) -> Vec<u8> {
 /// Reads the reports of all ranks, and checks that they are of the same items.
 ///
 /// # Errors
-/// Two ranks differ: the message has the step or the item of both.
+/// Fails if two ranks differ. The message names the step or the item of both ranks.
 pub(crate) fn all(reports: &[Vec<u8>]) -> Result<Vec<Report>, String> {
     let reports: Vec<Report> =
         reports.iter().enumerate().map(|(rank, bytes)| from_bytes(bytes, rank)).collect::<Result<_, _>>()?;
@@ -98,11 +98,11 @@ pub(crate) fn all(reports: &[Vec<u8>]) -> Result<Vec<Report>, String> {
 
 impl Manifest {
     /// Makes the manifest of a snapshot from the reports of all ranks. All reports describe the
-    /// same items. The text is the same wherever it is made. With `copies`, everything is in the
-    /// files of ranks.
+    /// same items. The result is the same on all ranks. With `copies`, blocks are in the files of
+    /// the ranks, and not in files of whole arrays.
     ///
     /// # Errors
-    /// The reports do not fit together.
+    /// Fails if the reports contradict each other.
     pub(crate) fn assemble(
         program: String,
         step: u64,

@@ -15,8 +15,8 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Restores the latest snapshot that is intact. Returns its step, or `None` if there are no
-/// snapshots, and the steps of damaged snapshots. All ranks call this.
+/// Restores the latest snapshot that is intact. Returns the step of that snapshot (`None` if there
+/// are no snapshots), and the steps of damaged snapshots. All ranks call this.
 pub(crate) fn latest(
     world: &World,
     (path, stores): (&Path, &Stores),
@@ -30,10 +30,10 @@ pub(crate) fn latest(
     }
     let mut steps = agreed_as(world, ErrorClass::Io, steps)?.into_iter();
     let mut damaged = Vec::new();
-    // The latest manifest in the folder that this rank leads, of those that were not tried yet.
+    // The latest manifest that was not tried yet in the folder that this rank leads.
     let mut next: Option<Manifest> = None;
     loop {
-        // Ranks that lead a store propose manifests, and the latest manifest is tried.
+        // Each rank that leads a store proposes a manifest, and the latest of them is tried.
         let mut found = Ok(());
         if next.is_none() {
             found = next_manifest(path, program, &mut steps, &mut damaged).map(|found| next = found);
@@ -73,7 +73,7 @@ pub(crate) fn latest(
         let folder = folder::snapshot(path, step);
         let arrays = load_arrays(&folder, &manifest, items, (rank, ranks));
         let files = holders::load(world, stores, &folder, &manifest, items)?;
-        // A snapshot that cannot be read may be intact, so no older one is used instead.
+        // A snapshot that cannot be read may be intact, so no older snapshot is used in its place.
         let (why, is_damaged) = match arrays.and(files.map_err(Refused::Damaged)) {
             Ok(()) => (String::new(), false),
             Err(Refused::Damaged(why)) => (why, true),
@@ -95,7 +95,7 @@ pub(crate) fn latest(
     }
 }
 
-/// Returns the next manifest of `steps` that is intact. Reports the damaged manifests before it.
+/// Returns the next manifest of `steps` that is intact. Reports damaged manifests that it skips.
 fn next_manifest(
     path: &Path,
     program: &str,
@@ -122,7 +122,7 @@ fn next_manifest(
     Ok(None)
 }
 
-/// Returns the reason why the file at `path` cannot be used, after it could not be opened.
+/// Returns the reason why the file at `path` cannot be used, from the error of opening it.
 fn unopened(path: &Path, error: &io::Error) -> Refused {
     let why = format!("{}: {error}", path.display());
     if error.kind() == io::ErrorKind::NotFound { Refused::Damaged(why) } else { Refused::Unreadable(why) }
@@ -192,7 +192,7 @@ fn check(
     Ok(())
 }
 
-/// Describes an item of a snapshot in the words that are used for an item of a program.
+/// Describes an item of a snapshot in the same words as an item of a program.
 pub(crate) fn describe(saved: &Saved) -> String {
     let element = &saved.element;
     match &saved.content {
@@ -228,7 +228,7 @@ fn load_arrays(
     Ok(())
 }
 
-/// Reads the cells of a block, and compares the checksums of a share of the file.
+/// Reads the cells of a block, and compares the checksums of some boxes of the file.
 fn load_block(
     path: &Path,
     saved: &Saved,
@@ -247,8 +247,9 @@ fn load_block(
         ErrorClass::Io => Refused::Unreadable(error.message().into()),
         _ => Refused::Damaged(error.message().into()),
     })?;
-    // If each rank has the same box as when the snapshot was taken, it compares the cells that it
-    // has read. Otherwise each rank reads some of the boxes to compare them.
+    // If this rank has the same box as when the snapshot was taken, it compares the checksum of the
+    // cells that it has read. Otherwise it reads some of the boxes of the file and compares their
+    // checksums.
     let Shape::Block { origin, extent, .. } = &item.shape else { return Ok(()) };
     let is_mine = |one: &Box| (&one.origin, &one.extent) == (origin, extent);
     if boxes.len() == ranks && is_mine(&boxes[rank]) {

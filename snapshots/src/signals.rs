@@ -1,4 +1,4 @@
-//! The signals by which a program is asked to save its state and to end.
+//! The signals that ask a program to save its state and to end.
 
 use signal_hook::consts::{SIGTERM, SIGUSR1};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 /// The environment variable that makes SIGTERM one of these signals.
 const ON_TERM: &str = "FENCEPOST_SNAPSHOT_ON_TERM";
 
-/// Each of these signals, and whether it has arrived.
+/// The name of each of these signals, and whether the signal has arrived.
 static SIGNALS: OnceLock<Vec<(&str, Arc<AtomicBool>)>> = OnceLock::new();
 
 /// Starts to catch SIGUSR1, and SIGTERM if `FENCEPOST_SNAPSHOT_ON_TERM` is `on`. From then on these
@@ -21,7 +21,7 @@ pub(crate) fn watch() {
             .filter(|(_, _, asks)| *asks)
             .filter_map(|(signal, name, _)| {
                 let arrived = Arc::new(AtomicBool::new(false));
-                // Registering fails only for signals that cannot be caught.
+                // Registration fails only for signals that cannot be caught.
                 signal_hook::flag::register(signal, arrived.clone()).ok()?;
                 Some((name, arrived))
             })

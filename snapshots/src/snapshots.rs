@@ -2,26 +2,28 @@
 //!
 //! # Protocol
 //! At a fence no operation is in flight, so the memory of all ranks after the fence is a consistent
-//! state of the whole job. Each rank may copy its part once it has called the same offer.
+//! state of the whole job. A rank copies its part at the offer that all ranks call after this
+//! fence.
 //!
-//! 1. All ranks know after how many offers they agree next, so other offers do nothing. They agree
-//!    by one reduction of a word: whether a rank is still writing, whether one has failed, whether
-//!    a signal has come, and, from rank 0, whether a snapshot is due and when they agree again.
+//! 1. The ranks agree only at some offers; the other offers do nothing. To agree, they reduce one
+//!    word. It holds whether a rank is still writing, whether a rank has failed, whether a signal
+//!    has arrived and, from rank 0, whether a snapshot is due and the number of offers until the
+//!    ranks agree again.
 //! 2. If a snapshot is due and none is being written, each rank copies its state, and its
 //!    [thread](Writer) writes the copy to the folder `writing-STEP`.
 //! 3. At the first agreement at which no rank is writing any more, rank 0 gathers the checksums,
 //!    and its thread writes the manifest and renames the folder to `step-STEP`. The ranks notice at
 //!    a later agreement that this has succeeded, and then the next snapshot may begin.
 //!
-//! If each host has a folder of its own, the lowest rank of each host takes the part of rank 0 for
+//! If each host has a folder of its own, the lowest rank of each host does the work of rank 0 for
 //! the folder of its host, in the same phases. In step 2 ranks also send their copies to ranks of
-//! other hosts, whose threads write them. If one of the folders cannot be published, the snapshot
-//! is removed from the others.
+//! other hosts, and the threads of those ranks write them. If one of the folders cannot be
+//! published, the snapshot is removed from the others.
 //!
-//! No rank waits for a disk, except where the program is about to end ([`Snapshots::finish`], or a
-//! signal). All files of a snapshot, its manifest and its folder are on the disk before it gets its
-//! name, and older snapshots are removed only afterwards. So there is a complete snapshot at any
-//! time after the first one.
+//! No rank waits for a disk, except when the program is about to end ([`Snapshots::finish`], or a
+//! signal). All files of a snapshot, its manifest and its folder are on the disk before the folder
+//! gets its final name, and older snapshots are removed only afterwards. So there is a complete
+//! snapshot at any time after the first one.
 
 use crate::agreement::{agreed, agreed_as, first_reason, print};
 use crate::folder::{self, Folder};
@@ -73,8 +75,8 @@ struct Tally {
     failed: u32,
     /// The bytes of the last snapshot.
     bytes: u64,
-    /// The longest time for which a rank was held up, and the longest time for which a rank wrote,
-    /// each summed over all snapshots.
+    /// The longest delay of a rank by a snapshot, summed over all snapshots. `wrote` is the same
+    /// sum of the longest time for which a rank wrote.
     held: Duration,
     wrote: Duration,
 }
@@ -122,32 +124,32 @@ struct Tally {
 /// # Ok::<(), fencepost::Error>(())
 /// ```
 ///
-/// A job that was killed continues when it is started again: it repeats at most what it did since
-/// its last complete snapshot, and its results have the same bits. `fencepost run --restarts 3`
-/// starts it again by itself. `fencepost snapshots FOLDER` lists and verifies the contents of a
-/// folder.
+/// A job that was killed continues when it is started again: it repeats at most the work since its
+/// last complete snapshot, and its results have the same bits. `fencepost run --restarts 3`
+/// restarts the job automatically. `fencepost snapshots FOLDER` lists and verifies the contents of
+/// a folder.
 ///
 /// # Signals
-/// When SIGUSR1 arrives at a rank or at the launcher, a snapshot is taken at an offer within about
-/// a second, but at most 1024 offers later. All ranks wait until it is complete, and the offer
-/// returns an error. The process then ends with exit code 75. SIGTERM has the same effect if
-/// `FENCEPOST_SNAPSHOT_ON_TERM` is `on` (`fencepost run --snapshot-on-term`).
+/// When SIGUSR1 arrives at a rank or at the launcher, a snapshot is taken at one of the following
+/// offers, after at most 1024 offers and at most about a second. All ranks wait until it is
+/// complete, and the offer returns an error. The process then ends with exit code 75. SIGTERM has
+/// the same effect if `FENCEPOST_SNAPSHOT_ON_TERM` is `on` (`fencepost run --snapshot-on-term`).
 ///
 /// # Failures
 /// If a snapshot cannot be written, rank 0 reports it on standard error, older snapshots are left
 /// as they are, and the program goes on, unless [`must_succeed`](Self::must_succeed) was called.
 ///
 /// # Folder
-/// All ranks must see the folder under its path, so with several hosts it is on a file system that
-/// they share. Only one job at a time may use it. A snapshot of step 40 is a folder `step-40`, with
-/// the global array of each [block](Items::block) as a `.npy` file. With
+/// All ranks must see the folder under its path. So if there are several hosts, the folder must be
+/// on a file system that they share. Only one job at a time may use it. A snapshot of step 40 is a
+/// folder `step-40`, with the global array of each [block](Items::block) as a `.npy` file. With
 /// [`on_hosts`](Self::on_hosts), each host has a folder of its own instead.
 ///
 /// # Cost
 /// An offer that is not due takes some nanoseconds and sends nothing. About once in a second, or at
 /// each offer if offers are rarer, an offer is one [`World::allreduce_one`] of eight bytes. A
 /// snapshot also copies the state, to memory that later snapshots reuse. So each rank needs
-/// additional memory of the size of its state. A thread of each rank writes it. See
+/// additional memory of the size of its state. A thread of each rank writes the copy. See
 /// [`on_hosts`](Self::on_hosts) for copies on other hosts.
 pub struct Snapshots<'w> {
     world: &'w World,
@@ -155,11 +157,12 @@ pub struct Snapshots<'w> {
     stores: Stores,
     program: String,
     keep: usize,
-    /// The setting of rank 0 counts.
+    /// Whether a snapshot that cannot be written is an error. The setting of rank 0 counts.
     must_succeed: bool,
-    /// The steps that are damaged. They are removed after the next snapshot.
+    /// The steps of damaged snapshots, which are removed after the next snapshot.
     damaged: Vec<u64>,
-    /// The number of offers until ranks agree, and the step of the last offer or snapshot.
+    /// The number of offers until the ranks agree. `last` is the step of the last offer or
+    /// snapshot.
     left: u64,
     last: Option<u64>,
     /// Whether the items of all ranks were compared.
@@ -193,8 +196,8 @@ impl<'w> Snapshots<'w> {
     /// The state of each rank is written to `copies` folders: the folder of its host, and those of
     /// the next hosts. With two copies, a snapshot is still complete after the loss of any one
     /// folder. There are at most as many copies as folders. [`restore`](Self::restore) finds the
-    /// state of each rank in whichever folders the ranks see then. An empty folder, such as one on
-    /// a new disk, gets the next snapshots.
+    /// state of each rank in the folders that the ranks see at that time. The next snapshots are
+    /// also written to an empty folder, such as one on a new disk.
     ///
     /// Ranks share a folder if they are on one host and their paths lead to the same folder. A
     /// folder has a file for each rank, and no `.npy` files.
@@ -204,10 +207,11 @@ impl<'w> Snapshots<'w> {
     /// several hosts see the same folder.
     ///
     /// # Cost
-    /// A snapshot also holds the ranks up while each sends its state `copies - 1` times. Each rank
-    /// needs memory for its state `copies` times in addition to its own. To restore, each file is
-    /// read once for its checksums. Each rank then gets the cells and halos that it needs, and
-    /// needs memory for these and for what other ranks get from it.
+    /// A snapshot also delays each rank until it has sent its state `copies - 1` times. In addition
+    /// to its own state, each rank needs memory for `copies` copies of a state. To restore a
+    /// snapshot, the ranks read each file once and compare its checksums. Each rank then gets the
+    /// cells and halos that it needs. It needs memory for these, and for the cells that other ranks
+    /// get from it.
     #[track_caller]
     pub fn on_hosts(world: &'w World, folder: impl AsRef<Path>, copies: usize) -> Result<Self> {
         Self::open(world, folder.as_ref(), Some(copies))
@@ -305,9 +309,9 @@ impl<'w> Snapshots<'w> {
     /// # Errors
     /// All ranks return the error, and the items may then be restored in part. FILE if there are
     /// snapshots and all are damaged, if they are of another program or of a newer release, or if
-    /// they have other items: another name, type, kind or shape (the type of an element that is not
-    /// a number is known by its size only), or a part of another number of ranks. IO if a file
-    /// cannot be read. ARG for a name that is not allowed.
+    /// they have other items: another name, type, kind or shape (types that are not numbers are
+    /// compared by size only), or parts that another number of ranks saved. IO if a file cannot be
+    /// read. ARG for a name that is not allowed.
     ///
     /// # Cost
     /// Each rank reads its cells and their halos once. If the ranks or their grid differ from those

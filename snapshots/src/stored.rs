@@ -1,4 +1,4 @@
-//! The contents of a folder of snapshots, for `fencepost snapshots`: lists, verifies and prunes.
+//! Functions that list, verify and prune the snapshots of a folder, for `fencepost snapshots`.
 
 use crate::compare::{check_array, check_box, wrong_in_file};
 use crate::folder::{self, Folder};
@@ -11,7 +11,7 @@ use std::path::Path;
 /// A snapshot of a folder.
 #[derive(Debug)]
 pub struct Stored {
-    /// The step after which it was taken.
+    /// The step after which the snapshot was taken.
     pub step: u64,
     /// The manifest, or the reason why it cannot be used.
     pub manifest: Result<Manifest, String>,
@@ -20,7 +20,7 @@ pub struct Stored {
 /// Returns the snapshots of a folder, the latest first.
 ///
 /// # Errors
-/// The folder cannot be read.
+/// Fails if the folder cannot be read.
 #[track_caller]
 pub fn list(path: &Path) -> io::Result<Vec<Stored>> {
     Ok(folder::steps(path)?
@@ -34,10 +34,11 @@ pub fn list(path: &Path) -> io::Result<Vec<Stored>> {
         .collect())
 }
 
-/// Checks that a folder is one of snapshots, or empty.
+/// Checks that a folder is a folder of snapshots, or empty.
 ///
 /// # Errors
-/// The folder cannot be read, or it has files, and no job has ever used it for snapshots.
+/// Fails if the folder cannot be read. Also fails if the folder has files although no job has ever
+/// used it for snapshots.
 #[track_caller]
 pub fn check(path: &Path) -> io::Result<()> {
     let is_used = folder::is_used(path) || !folder::steps(path)?.is_empty();
@@ -72,7 +73,8 @@ pub fn verify(path: &Path, manifest: &Manifest) -> Vec<String> {
     }
     if manifest.has_files() {
         let files = (0..manifest.ranks).map(|rank| (rank, folder.join(file_of_rank(rank))));
-        // A file that the folder of one host does not have may be in the folder of another host.
+        // If each host has a folder, a file that is missing here may be in the folder of another
+        // host.
         let here = files.filter(|(_, path)| manifest.copies.is_none() || path.exists());
         wrong.extend(here.flat_map(|(rank, path)| wrong_in_file(&path, manifest, rank)));
     }
@@ -89,7 +91,7 @@ pub fn ranks_here(path: &Path, manifest: &Manifest) -> Option<usize> {
 /// Removes all snapshots but the latest `keep`.
 ///
 /// # Errors
-/// There is no folder, a job uses it, or a snapshot cannot be removed.
+/// Fails if the folder does not exist, if a job uses it, or if a snapshot cannot be removed.
 #[track_caller]
 pub fn prune(path: &Path, keep: usize) -> io::Result<()> {
     folder::steps(path)?;

@@ -1,8 +1,9 @@
-//! [`Stores`]: which ranks see the same folder, and which ranks store copies of other ranks' files.
+//! [`Stores`]: the folders of a job. They determine which ranks see the same folder, and which
+//! ranks store copies of other ranks' files.
 //!
 //! Either all ranks share one folder, or the ranks of each host have a folder of their own. Ranks
-//! are in one *store* if they see the same folder. The lowest rank of a store leads: it holds the
-//! folder, publishes its snapshots and removes old ones.
+//! are in one *store* if they see the same folder. The lowest rank of a store leads the store: it
+//! holds the folder, publishes snapshots in it and removes old ones.
 
 use crate::agreement::agreed;
 use crate::folder::named;
@@ -26,16 +27,16 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// Returns the one folder that all ranks share.
+    /// Returns the stores of a job in which all ranks share one folder.
     pub(crate) fn shared(ranks: usize) -> Self {
         Self { of_ranks: vec![0; ranks], ranks: vec![(0..ranks).collect()], copies: None }
     }
 
-    /// Finds out which ranks see the same folder at their path, and creates folders that do not
+    /// Determines which ranks see the same folder at their path, and creates folders that do not
     /// exist. All ranks call this.
     ///
     /// # Errors
-    /// A folder cannot be created or opened.
+    /// Fails if a folder cannot be created or opened.
     #[track_caller]
     pub(crate) fn of_hosts(world: &World, path: &Path, copies: usize) -> Result<Self> {
         let seen = agreed(world, identity(path).map_err(|error| error.to_string()))?;
@@ -76,8 +77,8 @@ impl Stores {
         self.ranks[self.of(rank)][0]
     }
 
-    /// Returns the rank of a store that serves the file of `rank`, which may be a rank of another
-    /// job.
+    /// Returns the rank that serves the file of `rank` in a store. `rank` is a rank of the job that
+    /// took the snapshot, which may have had more ranks.
     pub(crate) fn member(&self, store: usize, rank: usize) -> usize {
         if self.of_ranks.get(rank) == Some(&store) {
             return rank;
@@ -85,8 +86,8 @@ impl Stores {
         self.ranks[store][rank % self.ranks[store].len()]
     }
 
-    /// Returns the rank that keeps the copy of `rank`'s file in the store `distance` places after
-    /// its own.
+    /// Returns the rank that writes the copy of `rank`'s file in the store that follows the store
+    /// of `rank` by `distance`.
     fn target(&self, rank: usize, distance: usize) -> usize {
         let store = self.of(rank);
         let index = self.ranks[store].partition_point(|&other| other < rank);
@@ -94,8 +95,8 @@ impl Stores {
         next[index % next.len()]
     }
 
-    /// Sends the bytes of this rank's file to the ranks that store copies, and returns the copies
-    /// that this rank stores. All ranks call this.
+    /// Sends the bytes of this rank's file to the ranks that store copies. Returns the bytes of the
+    /// files that this rank copies. All ranks call this.
     pub(crate) fn exchange(&self, world: &World, bytes: &mut Vec<u8>) -> Result<Copies<Vec<u8>>> {
         let me = world.rank();
         let mut copies = Vec::new();
@@ -111,7 +112,8 @@ impl Stores {
         Ok(copies)
     }
 
-    /// Returns the bytes of all ranks, on the first rank of each store. All ranks call this.
+    /// Gathers the bytes of all ranks, and returns them on the first rank of each store. All ranks
+    /// call this.
     pub(crate) fn gather(&self, world: &World, mine: &[u8]) -> Result<Option<Vec<Vec<u8>>>> {
         if self.len() == 1 {
             return world.gather(0, mine);
@@ -121,7 +123,8 @@ impl Stores {
     }
 }
 
-/// Returns a text that is the same on all ranks that see the same folder, and on no others.
+/// Returns a text that is equal on two ranks if and only if they are on one host and see the same
+/// folder.
 fn identity(path: &Path) -> io::Result<String> {
     fs::create_dir_all(path).map_err(|error| named(path, error))?;
     let metadata =

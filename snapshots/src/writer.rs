@@ -1,4 +1,5 @@
-//! [`Writer`]: the thread of a rank that writes its part of a snapshot while the rank goes on.
+//! [`Writer`]: the thread of a rank. It writes the rank's part of a snapshot while the rank
+//! continues.
 
 use crate::agreement::print;
 use crate::cells::file_runs;
@@ -19,13 +20,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A value for each other rank whose file this rank copies, with that rank's number.
+/// The ranks whose files this rank copies, each with a value.
 pub(crate) type Copies<T> = Vec<(usize, T)>;
 
-/// A copy of a rank's state.
+/// A copy of this rank's state.
 #[derive(Default)]
 pub(crate) struct Copied {
-    /// The elements of all items but values, one after another.
+    /// The elements of all items except values, one item after another.
     bytes: Vec<u8>,
     /// Each item, with the number of its bytes in the copy.
     items: Vec<(Recorded, usize)>,
@@ -35,7 +36,7 @@ impl Copied {
     /// Copies the state into the memory of the previous copy.
     ///
     /// # Errors
-    /// There is no memory for the copy.
+    /// Fails if there is no memory for the copy.
     pub(crate) fn copy(&mut self, items: &Items<'_>) -> Result<(), String> {
         self.bytes.clear();
         self.items.clear();
@@ -71,12 +72,12 @@ impl Copied {
     }
 }
 
-/// What the thread does.
+/// An order for the thread.
 enum Order {
-    /// Write this rank's part of the snapshot of `step` from `copied`. If that is an error, report
-    /// it.
+    /// Write this rank's part of the snapshot of `step` from `copied`. If `copied` is an error,
+    /// report the error.
     Write { step: u64, copied: Result<Copied, String>, copies: Copies<Vec<u8>>, held: Duration },
-    /// Make a snapshot of the folder to which the ranks have written.
+    /// Turn the folder to which the ranks have written into a snapshot.
     Publish { program: String, step: u64, reports: Vec<Vec<u8>> },
     /// Remove the `damaged` snapshots, and then all but the latest `keep`.
     Prune { damaged: Vec<u64>, keep: usize },
@@ -94,7 +95,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Published {
     /// The number of bytes of all items on all ranks.
     pub(crate) bytes: u64,
-    /// The longest time for which the copy held up a rank, and for which a thread wrote.
+    /// The longest time for which copying the state delayed a rank. `wrote` is the longest time for
+    /// which a thread wrote.
     pub(crate) held: Duration,
     pub(crate) wrote: Duration,
 }
@@ -114,9 +116,9 @@ pub(crate) struct Writer {
     /// `None` only while the writer is dropped.
     orders: Option<Sender<Order>>,
     results: Receiver<(Outcome, Option<Copied>)>,
-    /// Set when a result was sent, and when the thread has ended.
+    /// Set after a result was sent, and when the thread has ended.
     is_ready: Arc<AtomicBool>,
-    /// Whether there is an order whose result has not arrived.
+    /// Whether the result of an order is outstanding.
     is_busy: bool,
     outcome: Option<Outcome>,
     /// Memory for the next copy.
@@ -125,11 +127,12 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread of `rank`. A rank that leads has the folder. With `copies`, the number of
-    /// folders that get each file, all items of a rank are in its own file.
+    /// Starts the thread of `rank`. A rank that leads a store passes its `folder`. `copies` is the
+    /// number of folders that get each file, or `None` if all ranks share one folder. With
+    /// `copies`, all items of a rank are in its own file.
     ///
     /// # Errors
-    /// The system has no thread left.
+    /// Fails if the system cannot start another thread.
     pub(crate) fn start(
         path: &Path,
         rank: usize,
@@ -164,11 +167,11 @@ impl Writer {
     }
 
     /// Copies the state, and begins to write the copy as this rank's part of the snapshot of
-    /// `step`. `exchange` passes the bytes of the copy to other ranks, and returns the bytes of the
-    /// ranks whose files this rank copies.
+    /// `step`. `exchange` sends the bytes of the copy to other ranks, and returns the bytes of the
+    /// files that this rank copies.
     ///
     /// # Errors
-    /// The error of `exchange`.
+    /// Returns the error of `exchange`.
     pub(crate) fn begin(
         &mut self,
         step: u64,
@@ -178,21 +181,21 @@ impl Writer {
         let began = Instant::now();
         let mut copied = std::mem::take(&mut self.copied);
         let result = copied.copy(items);
-        // A rank without a copy also takes part, with no bytes, so that the other ranks do not wait
-        // for it.
+        // A rank that could not copy its state also takes part, without bytes, because the other
+        // ranks wait for it.
         let copies = exchange(&mut copied.bytes)?;
         self.order(Order::Write { step, copied: result.map(|()| copied), copies, held: began.elapsed() });
         Ok(())
     }
 
-    /// Begins to turn the folder of `step`, to which all ranks have written, into a snapshot.
+    /// Begins to turn the folder of `step` into a snapshot, after all ranks have written to it.
     /// `reports` has the report of each rank.
     pub(crate) fn publish(&mut self, program: &str, step: u64, reports: Vec<Vec<u8>>) {
         self.order(Order::Publish { program: program.into(), step, reports });
     }
 
-    /// Orders the thread to remove the `damaged` snapshots, and then all but the latest `keep`,
-    /// before it carries out later orders. There is no result.
+    /// Orders the thread to remove the `damaged` snapshots, and then all but the latest `keep`. The
+    /// thread does this before later orders, and sends no result.
     pub(crate) fn prune(&self, damaged: Vec<u64>, keep: usize) {
         if let Some(orders) = &self.orders {
             let _ = orders.send(Order::Prune { damaged, keep });
@@ -208,7 +211,7 @@ impl Writer {
         }
     }
 
-    /// Returns whether the thread is at work.
+    /// Returns whether the thread has not finished its order.
     pub(crate) fn is_busy(&mut self) -> bool {
         if self.is_busy && self.is_ready.load(Ordering::Acquire) {
             self.wait(); // only takes the result
@@ -221,7 +224,7 @@ impl Writer {
         self.outcome.as_ref().is_some_and(|outcome| outcome.error().is_some())
     }
 
-    /// Waits until the thread has carried out its order, if there is one.
+    /// Waits until the thread has carried out its order, if it has one.
     pub(crate) fn wait(&mut self) {
         if self.is_busy {
             match self.results.recv() {
@@ -235,7 +238,7 @@ impl Writer {
         }
     }
 
-    /// Returns the outcome of the last order, once.
+    /// Takes the outcome of the last order.
     pub(crate) fn outcome(&mut self) -> Option<Outcome> {
         self.outcome.take()
     }
@@ -248,7 +251,7 @@ impl Writer {
     }
 }
 
-/// Sets a flag when it is dropped, also in a panic.
+/// A guard that sets a flag when it is dropped, also during a panic.
 struct SetOnDrop(Arc<AtomicBool>);
 
 impl Drop for SetOnDrop {
@@ -268,7 +271,7 @@ impl Drop for Writer {
     }
 }
 
-/// Where the thread of a rank writes.
+/// The folder and files to which the thread of a rank writes.
 struct Destination {
     path: PathBuf,
     rank: usize,
@@ -310,8 +313,8 @@ impl Destination {
         Ok(Published { bytes: manifest.bytes(), held, wrote })
     }
 
-    /// Writes this rank's part, and its copies of other ranks' files, to `folder`. Waits until they
-    /// are on the disk. Returns the checksum of each item and of each file.
+    /// Writes this rank's part, and its copies of other ranks' files, to `folder`. Waits until all
+    /// of it is on the disk. Returns the checksum of each item, and of each copied file.
     fn write(
         &self,
         folder: &Path,
@@ -380,7 +383,8 @@ impl OwnFile {
     }
 }
 
-/// Writes a box of cells to the file of the whole array. Rank 0 gives the file its length.
+/// Writes a box of cells to the file of the whole array. Rank 0 (`is_first`) also writes the header
+/// and sets the length of the file.
 fn write_box(
     path: &Path,
     item: &Recorded,
@@ -388,7 +392,8 @@ fn write_box(
     is_first: bool,
     bytes: &[u8],
 ) -> io::Result<u32> {
-    // The first rank creates the file. No rank truncates it, since others may have written to it.
+    // The rank that arrives first creates the file. No rank truncates it, since other ranks may
+    // have written to it.
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
     let header = header::bytes(&item.element, global);
     if is_first {
@@ -421,11 +426,11 @@ fn run_on_all_cores() {
     for of_thread in ids.filter_map(|id| sched_getaffinity(Some(id)).ok()) {
         (0..CpuSet::MAX_CPU).filter(|&core| of_thread.is_set(core)).for_each(|core| cores.set(core));
     }
-    // Where the system does not allow this, the thread keeps its cores.
+    // If the system does not allow this, the thread keeps its cores.
     let _ = sched_setaffinity(None, &cores);
 }
 
-/// Cuts bytes into pieces that stay in a cache between the checksum and the write.
+/// Cuts bytes into pieces so small that they stay in the cache between the write and the checksum.
 fn pieces(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.chunks(1 << 20)
 }

@@ -1,6 +1,6 @@
-//! Programs that do not deadlock only because messages are buffered. The check `mpi` reports them
-//! (planner/README.md, 37). The cases are the examples of MPI 1.1, section 3.5, and ours. The
-//! reference predicts the end of each from its calls.
+//! Programs that would deadlock if messages were not buffered. The check `mpi` reports them
+//! (planner/README.md, 37). The cases are the examples of MPI 1.1, section 3.5, and further ones.
+//! The reference predicts how each case ends from its calls.
 
 use crate::table::row;
 use fencepost::prelude::*;
@@ -14,7 +14,7 @@ use fencepost_tests_worlds::ends::ends;
 use fencepost_tests_worlds::messages::kinds;
 use std::time::Duration;
 
-/// A call that sends or receives a message of one byte: the other rank, and a tag.
+/// A call that sends or receives a message of one byte. Its fields are the other rank and the tag.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Send(usize, u32),
@@ -23,10 +23,10 @@ enum Step {
     Recv(usize, u32),
     RecvAny(u32),
     Sendrecv(usize, u32),
-    /// Begun, and completed at the end of the program.
+    /// Begun here, and completed at the end of the program.
     Irecv(usize, u32),
     Isend(usize, u32),
-    /// Begun, and completed at once.
+    /// Begun and completed at once.
     IsendWait(usize, u32),
 }
 use Step::{Bsend, Irecv, Isend, IsendWait, Recv, RecvAny, Send, Sendrecv, Ssend};
@@ -34,12 +34,12 @@ use Step::{Bsend, Irecv, Isend, IsendWait, Recv, RecvAny, Send, Sendrecv, Ssend}
 /// The result of a case.
 #[derive(Clone, Copy, Debug)]
 enum Verdict {
-    /// The case ends, whenever standard sends complete.
+    /// The case ends, whether or not standard sends wait for their receives.
     Ends,
-    /// The case ends if messages are kept. A check that looks for such cases reports the case in
-    /// these words.
+    /// The case ends only if messages are buffered. A check for such cases reports it with these
+    /// words.
     Saved(&'static [&'static str]),
-    /// The case stops whether or not messages are kept, and is reported in these words.
+    /// The case deadlocks whether or not messages are buffered, and is reported with these words.
     Stops(&'static [&'static str]),
 }
 use Verdict::{Ends, Saved, Stops};
@@ -92,7 +92,7 @@ const CASES: &[Case] = &[
 ];
 
 impl Step {
-    /// Returns the name of the call that waits.
+    /// Returns the name of the call in which this step waits.
     fn name(self) -> &'static str {
         match self {
             Send(..) | Ssend(..) | Bsend(..) => "Message::send",
@@ -103,7 +103,7 @@ impl Step {
     }
 }
 
-/// The receives and the sends that a rank has begun.
+/// The sends and the receives that a rank has begun.
 type Begun = (Vec<Request<Vec<u8>>>, Vec<Request<Vec<u8>>>);
 
 type Act = fn(&World, Step, &mut Begun) -> Result<()>;
@@ -128,7 +128,7 @@ fn place(rank: usize, step: usize) -> usize {
     rank * MOST[1] + step
 }
 
-/// Makes one step, at the line of the caller.
+/// Makes one step. The line of the caller counts as the line of the step.
 #[track_caller]
 fn call(world: &World, step: Step, (sends, receives): &mut Begun) -> Result<()> {
     match step {
@@ -160,7 +160,7 @@ fn play(world: &World, steps: &[Step]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the calls of one rank in the form of the reference, and the step of each call.
+/// Returns the calls of one rank in the form that the reference uses, and the step of each call.
 fn law(steps: &[Step]) -> (Vec<MessageCall>, Vec<usize>) {
     let element = ElementType::scalar(Scalar::U8);
     let (mut calls, mut of, mut begun) = (Vec::new(), Vec::new(), Vec::new());
@@ -203,8 +203,8 @@ fn law(steps: &[Step]) -> (Vec<MessageCall>, Vec<usize>) {
     (calls, of)
 }
 
-/// Returns the calls in which ranks wait forever if standard sends complete at this time, as pairs
-/// of a rank and a step. The list is empty if no rank waits forever.
+/// Returns the steps in which ranks wait forever, as pairs of a rank and a step. `standard`
+/// determines when standard sends complete. The list is empty if no rank waits forever.
 fn waiting(programs: &[&[Step]], standard: Standard) -> Vec<(usize, usize)> {
     let (calls, of): (Vec<_>, Vec<_>) = programs.iter().map(|steps| law(steps)).unzip();
     let ways = stops(&calls, 100, standard).expect("the calls are right");

@@ -1,9 +1,9 @@
-//! How the ranks of a program end, whether they are threads or processes.
+//! The results of the ranks of a program. The ranks are threads or processes.
 
 use fencepost::prelude::*;
 use fencepost::{Check, Ranks, TransportKind, ranks};
 
-/// The end of one rank's program.
+/// The result of one rank.
 pub(crate) type End = std::result::Result<(), (ErrorClass, String)>;
 
 /// Returns whether the ranks are processes.
@@ -28,8 +28,8 @@ fn read(bytes: &[u8]) -> End {
     Err((ErrorClass::ALL[usize::from(*class)], String::from_utf8_lossy(text).into_owned()))
 }
 
-/// Returns how each of four ranks ends a program. In a job, each process returns the ends of all
-/// ranks.
+/// Runs a program on four ranks, and returns the result of each rank. In a job, each process
+/// returns the results of all ranks.
 pub(crate) fn ends(
     transport: &TransportKind,
     check: Check,
@@ -38,7 +38,8 @@ pub(crate) fn ends(
     ends_of(ranks(4).transport(transport.clone()).check(check), transport, program)
 }
 
-/// Does the same as [`ends`] in a world with the settings `asked`, and on this transport only.
+/// Runs a program as [`ends`] does, in a world with the settings `asked`, which include this
+/// transport.
 pub(crate) fn ends_of(
     asked: Ranks,
     transport: &TransportKind,

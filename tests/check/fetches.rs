@@ -1,5 +1,6 @@
-//! What fetches order between epochs of locks: flags, locks of a program's own, and `Op::NoOp`
-//! (planner/README.md, 32). Also what calls order in worlds that were split off.
+//! The order that fetches establish between epochs of locks: with flags, with a program's own
+//! locks, and with `Op::NoOp` (planner/README.md, 32). Also the order that calls establish in
+//! worlds that were split off.
 
 use crate::races::{over, under};
 use crate::unfenced::{End, everywhere, silent};
@@ -7,13 +8,13 @@ use fencepost::Locked;
 use fencepost::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Returns the line of this file that ends in the mark.
+/// Returns the number of the line of this file that ends with the mark.
 fn line(mark: &str) -> u32 {
     let text = include_str!("fetches.rs");
     text.lines().position(|line| line.ends_with(&format!("// {mark}"))).expect("a line") as u32 + 1
 }
 
-/// Checks that a conflict is found in the lines with these marks.
+/// Checks that every rank gets an error that names the lines with these marks.
 fn found(marks: [&str; 2], program: impl Fn(&World) -> Result<()> + Sync) {
     let lines = marks.map(line);
     everywhere(program, |what, ends| {
@@ -26,8 +27,8 @@ fn found(marks: [&str; 2], program: impl Fn(&World) -> Result<()> + Sync) {
     });
 }
 
-/// Reads an element of the locked part until it has this value. `way` chooses one of the ways to
-/// fetch an element.
+/// Fetches an element of the locked part until it has this value. `way` selects the call that
+/// fetches.
 fn wait_for(lock: &Locked<'_, u64>, at: usize, value: u64, way: usize) -> Result<()> {
     loop {
         let found = match way {
@@ -182,8 +183,8 @@ fn flags_order_in_a_row_on_parts_of_different_ranks() {
     });
 }
 
-/// Rank 2 is notified of rank 0's put between two calls of one epoch, and afterwards accesses the
-/// same elements.
+/// Rank 2 receives a message that follows rank 0's put, between two calls of one epoch. Afterwards
+/// it accesses the same elements.
 #[test]
 fn what_a_rank_learns_within_an_epoch_is_known_in_the_next_one() {
     silent(|world| {
@@ -256,7 +257,7 @@ fn a_get_of_an_element_that_is_accumulated_into_is_told_of_the_fetch_that_may() 
 fn the_barrier_of_a_world_that_was_split_off_orders_what_was_over_before_it() {
     silent(|world| {
         let u = world.lock_window::<u64>(4)?;
-        // `all` has the same ranks in reverse order, and `two` has two of them.
+        // `all` has the ranks of `world` in reverse order. `two` has two of these ranks.
         let all = world.split(Some(0), -(world.rank() as i64))?.expect("a colour");
         let two = all.split(Some((world.rank() / 2) as u32), 0)?.expect("a colour");
         let mut v = two.window::<u64>(1)?;

@@ -1,5 +1,5 @@
-//! Generated epochs. Each conflict of the reference interpreter is found with both lines, and
-//! nothing else is found.
+//! Generated epochs. Each conflict that the reference interpreter finds is reported with both
+//! lines, and no other conflict is reported.
 
 use crate::ends::{are_processes, lowest};
 use fencepost::prelude::*;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The number of elements of each rank's part of each window.
 pub(crate) const LEN: usize = 24;
-/// The largest number of operations of an epoch. Each is called at a line of its own.
+/// The largest number of operations of an epoch. Each operation is called at a line of its own.
 pub(crate) const MOST: usize = 12;
 /// The largest number of conflicts on the elements of one rank that are reported.
 const TOLD: usize = 20;
@@ -63,7 +63,7 @@ fn values(seed: u64, count: usize) -> Vec<u64> {
     (0..count as u64).map(|at| (seed * 1000 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40).collect()
 }
 
-/// Calls the operation at the line of the caller.
+/// Calls the operation. The line of the caller counts as the line of the call.
 #[track_caller]
 fn perform(windows: &[Window<u64>; 2], called: &Called, seed: u64) -> Result<()> {
     let Operation { kind, window, remote, local, mode, .. } = &called.operation;
@@ -93,7 +93,7 @@ fn perform(windows: &[Window<u64>; 2], called: &Called, seed: u64) -> Result<()>
     }
 }
 
-/// Draws some elements of a part, `size` of them if it is `Some`.
+/// Draws some elements of a part. If `size` is `Some`, draws this number of elements.
 fn elements(dice: &mut Random, size: Option<usize>) -> Datatype {
     loop {
         let count = size.unwrap_or_else(|| 1 + dice.below(5));
@@ -134,7 +134,8 @@ pub(crate) fn called(dice: &mut Random, ranks: usize) -> Called {
     Called { rank, operation: Operation { kind, window, target, remote, local, mode, site } }
 }
 
-/// Returns the epoch of these calls for the reference. Each rank's calls keep their order.
+/// Returns the epoch of these calls in the form that the reference uses. The calls of each rank
+/// keep their order.
 pub(crate) fn law(calls: &[Called], ranks: usize) -> Epoch {
     let mut epoch = Epoch::default();
     for rank in 0..ranks {
@@ -158,11 +159,12 @@ pub(crate) fn number(calls: &[Called], rank: Rank, operation: OperationId) -> us
     own.map(|(number, _)| number).nth(operation.index()).expect("the operation is one of the calls")
 }
 
-/// A conflict: the window, the rank that owns the elements, the range of the elements, and the rank
-/// and the line of both operations, the lower pair first.
+/// A conflict: the window, the rank that owns the elements, the range of the elements, and a pair
+/// of rank and line for each of the two operations. The lower pair is first.
 pub(crate) type Found = (u64, u64, [u64; 2], [(u64, u64); 2]);
 
-/// The conflicts by the law, at calls and at the fence, and the calls that are not refused.
+/// The conflicts according to the reference: those that are reported at calls, and those at the
+/// fence. `left` has `true` for each call that is not refused.
 struct Meant {
     at_calls: Vec<Found>,
     at_the_fence: Vec<Found>,
@@ -196,7 +198,7 @@ impl Meant {
     }
 }
 
-/// Returns the conflicts of these calls by the law.
+/// Returns the conflicts of these calls according to the reference.
 pub(crate) fn expected(calls: &[Called], ranks: usize) -> Vec<Found> {
     let Meant { at_calls, at_the_fence, .. } = Meant::of(calls, ranks);
     [at_calls, at_the_fence].concat()
@@ -223,8 +225,8 @@ pub(crate) fn found(line: &str) -> Found {
     (windows[0], own[0], ends, [a.min(b), a.max(b)])
 }
 
-/// The folder of reports, if ranks are processes of a job. The ranks append to one file. The test
-/// that has started the ranks removes the file.
+/// The variable with the folder of reports, if ranks are processes of a job. The ranks append to
+/// one file. The test that starts the ranks removes the file.
 pub(crate) const REPORTS: &str = "FENCEPOST_TEST_CHECK_REPORTS";
 
 /// Calls `run` with the path of a report. Returns its result and the text of the report.
@@ -244,14 +246,14 @@ pub(crate) fn after_reports<R>(run: impl FnOnce(&Path) -> R) -> (R, String) {
     (returned, text)
 }
 
-/// Returns the lines of a report about conflicts, without the lines about accesses that a rank does
-/// not observe.
+/// Returns the lines of a report that describe conflicts. Leaves out the lines about accesses that
+/// a rank does not observe.
 pub(crate) fn conflict_lines(report: &str) -> impl Iterator<Item = &str> {
     report.lines().filter(|line| !line.contains("\"blind\""))
 }
 
-/// Runs the epochs one after another, and compares each with the law. Returns the number of epochs
-/// that had a conflict.
+/// Runs the epochs one after another, and compares each with the reference. Returns the number of
+/// epochs that had a conflict.
 fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind) -> usize {
     let first = |rank: usize, window: usize| values(900 + (rank * 2 + window) as u64, LEN);
     let mut world = reference::World {
@@ -287,7 +289,7 @@ fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind) -> usize 
                 ends.push((class, windows[0].to_vec(), windows[1].to_vec(), refused));
             }
             if are_processes(&transport) {
-                world.barrier()?; // all is reported
+                world.barrier()?; // all conflicts are reported
             }
             Ok(ends)
         })
@@ -301,7 +303,7 @@ fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind) -> usize 
         let Meant { at_calls, at_the_fence: expected, left } = Meant::of(calls, size);
         some += usize::from(!at_calls.is_empty() || !expected.is_empty());
         meant_at_calls.extend(at_calls);
-        // The report has the conflicts of each epoch after those of the epoch before.
+        // In the report, the conflicts of an epoch follow those of the previous epoch.
         let count: usize = (0..size as u64)
             .map(|rank| expected.iter().filter(|found| found.1 == rank).count().min(TOLD))
             .sum();
@@ -350,7 +352,7 @@ fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind) -> usize 
     some
 }
 
-/// Returns the transports of the program of this number.
+/// Returns the transports on which program `number` runs.
 pub(crate) fn on(number: u64, size: usize) -> Vec<TransportKind> {
     let mut all = vec![TransportKind::Local, sim(number)];
     match number % 8 {
@@ -378,8 +380,8 @@ fn the_conflicts_of_any_epochs_are_those_of_the_reference() {
     assert!(some * 4 > all && some < all, "{some} of {all} epochs have a conflict");
 }
 
-/// Plays three epochs: one without a conflict, one with one conflict, and one without. Each number
-/// draws other epochs. They have `size` ranks, or a random number of ranks if `size` is `None`.
+/// Plays three epochs: one without a conflict, one with one conflict, and one without. `number` is
+/// the seed of the epochs. They have `size` ranks, or a random number of ranks if `size` is `None`.
 pub(crate) fn one_planted(number: u64, size: Option<usize>, transports: &[TransportKind]) {
     let mut dice = Random::new(1 << 32 | number);
     let drawn = 2 + dice.below(4);

@@ -1,20 +1,21 @@
-//! Checks of windows that were made with hints for locks, and of elements that travel as numbers of
-//! their datatypes.
+//! Checks of windows that were created with hints for locks. Also checks of datatypes that are sent
+//! as numbers instead of lists of elements.
 
 use crate::races::over;
 use crate::unfenced::{End, everywhere, silent};
 use fencepost::Hints;
 use fencepost::prelude::*;
 
-/// Returns a datatype of scattered elements. Its list is so long that a number can replace it.
+/// Returns a datatype of scattered elements. Its list is so long that a number can be sent in its
+/// place.
 fn irregular() -> Datatype {
     Datatype::elements((0..40).map(|at| 13 * at + at * at % 11).collect::<Vec<i64>>()).unwrap()
 }
 
 const LEN: usize = 560;
 
-/// Each rank has a target of its own, so every hint is true. Each element is accessed by one rank
-/// only.
+/// Each rank has another target, and each element is accessed by one rank only. So every hint is
+/// true.
 #[test]
 fn a_true_hint_makes_no_conflict() {
     let one = Hints::new();
@@ -60,8 +61,8 @@ fn an_untrue_hint_of_disjoint_elements_is_told_as_the_conflict_that_it_is() {
     );
 }
 
-/// A refused epoch may have been the first with its datatype. The target must still know the
-/// datatype of that number.
+/// The refused epoch may be the first one with its datatype. The target must still store which
+/// datatype the number refers to.
 #[test]
 fn a_datatype_of_a_refused_epoch_names_the_right_elements_afterwards() {
     everywhere(

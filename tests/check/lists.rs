@@ -1,4 +1,4 @@
-//! Lists of many scattered elements: conflicts in one element of 20,000, or in none.
+//! Lists of 20,000 scattered elements, which conflict in one element or in none.
 
 use crate::races::{over, under};
 use crate::unfenced::everywhere;
@@ -7,8 +7,8 @@ use fencepost::prelude::*;
 const COUNT: u64 = 20_000;
 const LEN: usize = 2 * COUNT as usize;
 
-/// Returns every other element, in irregular order. If `even` is `Some`, one odd element is
-/// replaced by the even element before it.
+/// Returns all even or all odd elements, in irregular order. If the elements are odd and `even` is
+/// `Some`, one of them is replaced by the even element before it.
 fn some(is_odd: bool, even: Option<u64>) -> Datatype {
     let element = |at| 2 * at + u64::from(is_odd && Some(at) != even);
     Datatype::elements((0..COUNT).map(|at| element(at * 7919 % COUNT) as i64).collect::<Vec<_>>()).unwrap()
@@ -27,7 +27,8 @@ fn judged(even: Option<u64>, lines: [u32; 2], program: impl Fn(&World) -> Result
             let Err((class, text)) = end else { panic!("a rank saw nothing: {what}") };
             let element = format!("element {} of window", 2 * even);
             let named = lines.iter().all(|line| text.contains(&format!("lists.rs:{line}")));
-            // A fence reports the rank of the conflict to the ranks that are not part of it.
+            // To ranks that are not part of the conflict, a fence only reports the rank of the
+            // conflict.
             assert!(*class == meant && (rank == 3 || named && text.contains(&element)), "{what}");
         }
     });

@@ -1,6 +1,6 @@
-//! Loads of a rank from its part in an epoch in which others put or accumulate into the same
-//! elements. MPI does not define them (planner/README.md, 37). Such a load is found only if memory
-//! is watched.
+//! A rank loads elements of its part in an epoch in which other ranks put or accumulate into the
+//! same elements. MPI does not define the values of such loads (planner/README.md, 37). These loads
+//! are found only if memory is watched.
 #![cfg(target_arch = "x86_64")]
 
 use crate::ends::{End, ends_of};
@@ -15,11 +15,11 @@ use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::transports::transports;
 use std::hint::black_box;
 
-/// The accesses and the operations of a rank between two fences.
+/// The loads, stores and operations of a rank between two fences.
 type Between = fn(&World, &mut Window<u64>) -> Result<()>;
 
-/// Runs `between` between two fences that end empty epochs. Returns how each of four ranks ends,
-/// and the line of the fence before `between`.
+/// Runs `between` on four ranks, between two fences. Returns the result of each rank, and the line
+/// of the fence before `between`.
 fn ends(transport: &TransportKind, (check, loads): (Check, bool), between: Between) -> (Vec<End>, u32) {
     let before = line!() + 4;
     let asked = ranks(4).transport(transport.clone()).check(check).check_loads(loads);
@@ -107,7 +107,8 @@ const SILENT: [(&str, Between); 5] = [
     }),
 ];
 
-/// Calls that load element 3 among others; a build for checking sees each element.
+/// Calls that load several elements, among them element 3. A build for checking sees the load of
+/// each element.
 #[cfg(fencepost_loads)]
 const TOGETHER: [(&str, Between); 4] = [
     ("by a copy of a slice", |world, u| {
@@ -165,8 +166,8 @@ fn system_calls_may_be_handed_elements_in_a_build_for_checking() {
     run.expect("no conflict");
 }
 
-/// Loads of a rank from the sections of its own operations. Only the load of element 3 is found: it
-/// follows the call of a get that writes the element.
+/// A rank loads elements of the sections of its own operations. Only the load of element 3 is
+/// found, because it follows the call of a get that writes this element.
 fn own_sections(_: &World, u: &mut Window<u64>) -> Result<()> {
     if u.rank() == 1 {
         load(u, 3);
@@ -181,7 +182,7 @@ fn own_sections(_: &World, u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// Judges all of these on this transport.
+/// Checks all of these programs on this transport.
 pub(crate) fn judged(transport: &TransportKind) {
     for (what, between) in TOLD {
         let (told, before) = ends(transport, (Check::Mpi, true), between);
@@ -255,7 +256,8 @@ fn elements_that_calls_are_handed_are_sent_and_received_as_ever() {
             let mut u = world.window_from((0..LONG).map(|at| (me * LONG + at) as u64).collect())?;
             let mut v = world.window::<u64>(LONG)?;
             world.fence((&mut u, &mut v))?;
-            // There are enough elements that puts read them in place, and gets write them in place.
+            // There are so many elements that puts read them in place, and gets write them in
+            // place.
             if me == 0 {
                 world.message(other, 0).send(&u[..])?;
             } else {
@@ -274,7 +276,7 @@ fn elements_that_calls_are_handed_are_sent_and_received_as_ever() {
     }
 }
 
-/// The calls between two fences, and the elements that each rank loads before them.
+/// The calls between two fences, and the loads of each rank before these calls.
 struct Epoch {
     calls: Vec<Called>,
     loads: Vec<(usize, usize, usize)>,

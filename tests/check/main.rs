@@ -1,5 +1,5 @@
-//! Epochs that are checked: a conflict ends in an error that names both lines. Calls that only look
-//! like a conflict end in no error (planner/README.md, 28 to 37).
+//! Tests of checks. A conflict is an error that names both lines. Calls that only resemble a
+//! conflict are not errors (planner/README.md, 28 to 37).
 
 mod buffers;
 mod cases;

@@ -1,5 +1,6 @@
-//! The order that collectives make between epochs of locks. Without `mpi`, each collective orders
-//! everything. With `mpi`, it orders only what it orders in MPI (planner/README.md, 32 and 37).
+//! The order that collectives establish between epochs of locks. Without `mpi`, a collective orders
+//! all calls before it and all calls after it. With `mpi`, it orders only the calls that MPI
+//! guarantees to be ordered (planner/README.md, 32 and 37).
 
 use crate::ends::{End, ends};
 use fencepost::grid::Block;
@@ -7,8 +8,9 @@ use fencepost::prelude::*;
 use fencepost::{Check, TransportKind};
 use fencepost_tests_worlds::transports::transports;
 
-/// A collective, and whether it orders one rank's calls before the collective and another rank's
-/// calls after it. The root, if the collective has one, is rank 2.
+/// A collective: its name, its call, and whether in MPI it orders calls of the first rank before
+/// the collective and calls of the second rank after the collective. If the collective has a root,
+/// this is rank 2.
 type Collective = (&'static str, fn(&World) -> Result<()>, fn(usize, usize) -> bool);
 
 const ROOT: usize = 2;
@@ -52,8 +54,8 @@ fn gathered(world: &World) -> Result<()> {
     world.gather_block(ROOT, &block, &vec![7; block.len()]).map(drop)
 }
 
-/// Rank `from` puts before the collective, and rank `to` puts into the same element after it, both
-/// under shared locks.
+/// Rank `from` puts into an element before the collective, and rank `to` puts into the same element
+/// after the collective. Both use shared locks.
 fn around(world: &World, collective: Collective, [from, to]: [usize; 2]) -> Result<()> {
     let u = world.lock_window::<u64>(4)?;
     let put = |by: usize| {
@@ -68,7 +70,7 @@ fn around(world: &World, collective: Collective, [from, to]: [usize; 2]) -> Resu
     ended.and(u.into_window().map(drop).map_err(Into::into))
 }
 
-/// Judges all of these on this transport.
+/// Checks all collectives on this transport.
 pub(crate) fn judged(transport: &TransportKind) {
     for collective in COLLECTIVES {
         let (name, _, orders) = collective;
@@ -96,8 +98,8 @@ fn with_mpi_a_collective_orders_no_more_than_it_does_in_mpi() {
     transports(0..2).iter().for_each(judged);
 }
 
-/// If ranks give different roots, or a root that is not a rank, the error is the same as without a
-/// check, and the ranks go on together.
+/// If ranks pass different roots, or a root that is not a rank, the error is the same as without a
+/// check. All ranks continue after it.
 #[test]
 fn wrong_arguments_of_a_collective_are_errors_on_all_ranks_with_mpi_too() {
     for transport in transports(0..1) {

@@ -1,6 +1,6 @@
-//! Generated programs of locks, and of posts and starts. If a program has exactly one conflict, the
-//! conflict is found with both lines. If the program has none, nothing is found (planner/README.md,
-//! 31 to 34).
+//! Generated programs with locks, or with posts and starts. If a program has exactly one conflict,
+//! the conflict is reported with both lines. If the program has no conflict, none is reported
+//! (planner/README.md, 31 to 34).
 
 use crate::ends::lowest;
 use crate::generated::{Found, after_reports, found, on};
@@ -15,10 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of elements of each part.
 const LEN: usize = 24;
-/// The largest number of operations of a program. Each is called at a line of its own.
+/// The largest number of operations of a program. Each operation is called at a line of its own.
 const MOST: usize = 10;
-/// The rounds of a program of posts and starts, or the phases of a program of locks, between
-/// barriers.
+/// The number of rounds of a program. Rounds of a program with locks are separated by barriers.
 const ROUNDS: usize = 3;
 
 /// An operation of a program, in an epoch of its own.
@@ -29,10 +28,11 @@ struct Called {
     target: usize,
     action: Action,
     elements: Datatype,
-    /// With locks: on the second window, where each rank locks only its own part, exclusively.
+    /// For locks: whether the operation is on the second window, where each rank locks only its own
+    /// part, exclusively.
     alone: bool,
-    /// If `Some`, the operation's lock is released after the next barrier, and `true` also flushes
-    /// the lock before the barrier. If `None`, the lock is released before the barrier.
+    /// If `None`, the lock of the operation is released before the next barrier. If `Some`, it is
+    /// released after the barrier; if `Some(true)`, it is also flushed before the barrier.
     late: Option<bool>,
 }
 
@@ -60,7 +60,7 @@ const LINES: [Act; MOST] = [
     |under, called| perform(under, called),
 ];
 
-/// Calls the operation at the line of the caller.
+/// Calls the operation. The line of the caller counts as the line of the call.
 #[track_caller]
 fn perform(under: &Under<'_>, called: &Called) -> Result<()> {
     let (values, elements) = (vec![7; called.elements.size()], &called.elements);
@@ -116,8 +116,8 @@ fn called(dice: &mut Random, ranks: usize, locks: bool) -> Called {
     Called { rank, round, target, action, elements, alone, late }
 }
 
-/// Draws calls that have no conflict by the law, and the same calls with one more call, which makes
-/// exactly one conflict.
+/// Draws calls that have no conflict according to the reference. Returns these calls, and the same
+/// calls with one more call that causes exactly one conflict.
 fn drawn(dice: &mut Random, ranks: usize, locks: bool) -> [Vec<Called>; 2] {
     let law = |calls: &[Called]| if locks { locked(calls, ranks) } else { posted(calls, ranks) };
     let mut clean: Vec<Called> = Vec::new();
@@ -137,8 +137,8 @@ fn drawn(dice: &mut Random, ranks: usize, locks: bool) -> [Vec<Called>; 2] {
     [clean, planted.expect("some operation conflicts with one other")]
 }
 
-/// Returns whether no rank locks a part that it already holds. An epoch that ends late must be the
-/// only epoch of its rank on its part until then.
+/// Returns whether no rank locks a part that it already holds. If an epoch ends after the barrier,
+/// its rank has no other epoch on the same part until then.
 fn is_playable(calls: &[Called]) -> bool {
     let part = |call: &Called| (call.rank, call.target, call.alone);
     calls.iter().enumerate().filter(|(_, late)| late.late.is_some()).all(|(at, late)| {
@@ -155,8 +155,8 @@ fn of(calls: &[Called], rank: usize, round: usize) -> impl Iterator<Item = (usiz
     calls.iter().enumerate().filter(move |(_, call)| (call.rank, call.round) == (rank, round))
 }
 
-/// Returns a conflict in the form of reports. `number` maps a call of a program of the law to its
-/// index among the calls.
+/// Returns a conflict in the form that reports have. `number` returns the index in `calls` of a
+/// call of the reference's program.
 fn as_found(conflict: &Unfenced, number: impl Fn(Rank, usize) -> usize) -> Found {
     let [a, b] = conflict
         .between
@@ -165,7 +165,7 @@ fn as_found(conflict: &Unfenced, number: impl Fn(Rank, usize) -> usize) -> Found
     (conflict.window.index() as u64, conflict.rank.index() as u64, ends, [a.min(b), a.max(b)])
 }
 
-/// Returns the conflicts of these calls as epochs of locks.
+/// Returns the conflicts of these calls, if they are made in epochs of locks.
 fn locked(calls: &[Called], ranks: usize) -> BTreeSet<Found> {
     let mut numbers: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     let programs: Vec<Vec<LockCall>> = (0..ranks)
@@ -201,13 +201,14 @@ fn locked(calls: &[Called], ranks: usize) -> BTreeSet<Found> {
     found.iter().map(|conflict| as_found(conflict, |rank, place| numbers[&(rank.index(), place)])).collect()
 }
 
-/// Returns the sources of a target in a round: the ranks that access it.
+/// Returns the sources of a target in a round, which are the ranks that access the target.
 fn sources(calls: &[Called], target: usize, round: usize) -> BTreeSet<usize> {
     let some = calls.iter().filter(|call| (call.round, call.target) == (round, target));
     some.map(|call| call.rank).collect()
 }
 
-/// Returns the conflicts of these calls as accesses. In each round, each target is exposed once.
+/// Returns the conflicts of these calls, if they are made in accesses. In each round, each target
+/// is exposed once.
 fn posted(calls: &[Called], ranks: usize) -> BTreeSet<Found> {
     let window = WindowId::new(0);
     let mut numbers: BTreeMap<(usize, usize), usize> = BTreeMap::new();
@@ -252,7 +253,7 @@ fn posted(calls: &[Called], ranks: usize) -> BTreeSet<Found> {
     found.iter().map(|conflict| as_found(conflict, |rank, place| numbers[&(rank.index(), place)])).collect()
 }
 
-/// The errors of calls after which a rank still goes on.
+/// The errors of calls after which a rank continues.
 type Errors = Vec<ErrorClass>;
 
 fn note<T>(errors: &mut Errors, result: Result<T>) -> Option<T> {
@@ -327,7 +328,7 @@ fn play_posts(world: &World, calls: &[Called]) -> Result<Errors> {
     Ok(errors)
 }
 
-/// Plays calls, and compares the reported conflicts with the law.
+/// Makes the calls, and compares the reported conflicts with those of the reference.
 fn play(calls: &[Called], size: usize, transport: TransportKind, check: Check, locks: bool) {
     let meant = if locks { locked(calls, size) } else { posted(calls, size) };
     let what = format!("{size} ranks on {transport:?}, {check}: {calls:#?}");
@@ -338,7 +339,7 @@ fn play(calls: &[Called], size: usize, transport: TransportKind, check: Check, l
     let ends = ends.unwrap_or_else(|error| panic!("{error}\n{what}"));
     let told: BTreeSet<Found> = text.lines().map(found).collect();
     assert_eq!(told, meant, "{ends:?}\n{what}");
-    // A conflict that one rank alone can see is reported to that rank only, at its call.
+    // A conflict between two operations of one rank is reported to that rank only, at its call.
     let alone = meant.iter().all(|(.., [a, b])| a.0 == b.0);
     let owner = |owner: u64| (!alone).then_some(owner);
     let part: BTreeSet<u64> =
@@ -357,8 +358,8 @@ fn play(calls: &[Called], size: usize, transport: TransportKind, check: Check, l
     }
 }
 
-/// Plays two programs, one without a conflict and one with one. Each number draws other programs.
-/// They have `size` ranks, or a random number of ranks if `size` is `None`.
+/// Runs two programs, one without a conflict and one with a conflict. `number` is the seed of the
+/// programs. They have `size` ranks, or a random number of ranks if `size` is `None`.
 pub(crate) fn one_planted(number: u64, locks: bool, size: Option<usize>, transports: &[TransportKind]) {
     let mut dice = Random::new((2 << 32) | (number * 2) | u64::from(locks));
     let drawn_size = 2 + dice.below(4);

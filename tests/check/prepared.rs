@@ -1,5 +1,5 @@
-//! Supersteps that are prepared or loaded with a check. The check refuses such a superstep if it
-//! refuses the superstep's calls.
+//! Supersteps that are prepared or loaded with a check. Preparing or loading fails if the check
+//! refuses the calls of the superstep.
 
 use crate::generated::{Called, called, law};
 use fencepost::prelude::*;
@@ -53,12 +53,12 @@ drawn!(by_posts, pscw);
 /// The number of elements of each part.
 const LEN: usize = crate::generated::LEN;
 
-/// Returns the calls of one rank among the calls of a program.
+/// Returns the calls of one rank in a program.
 fn of_rank(calls: &[Called], rank: usize) -> Vec<Called> {
     calls.iter().filter(|call| call.rank == rank).cloned().collect()
 }
 
-/// Draws a program of few calls, all of them on the first window.
+/// Draws a program of a few calls, all on the first window.
 fn program(dice: &mut Random, size: usize) -> Vec<Called> {
     let one = |dice: &mut Random| {
         let mut call = called(dice, size);
@@ -78,8 +78,8 @@ fn class<T>(made: Result<T>) -> Option<ErrorClass> {
     made.err().map(|error| error.class())
 }
 
-/// Returns the classes of the errors of a rank: from both supersteps, prepared and loaded, and from
-/// the call.
+/// Returns the classes of the errors of a rank: of both supersteps when prepared, of both when
+/// loaded, and of the calls themselves.
 fn ends(
     world: &World,
     calls: &[Called],
@@ -104,7 +104,8 @@ fn ends(
     ])
 }
 
-/// Compares with the law whether the calls are refused. Returns whether they are.
+/// Checks that the calls are refused if and only if the reference finds a conflict. Returns whether
+/// they are refused.
 fn judged(number: u64, calls: &[Called], size: usize, check: Check) -> bool {
     let found = reference::conflicts(&law(calls, size));
     let paths = ["fence", "posts"].map(|name| plan(&format!("{name}-{number}")));

@@ -1,8 +1,8 @@
-//! The same cases and generated programs with ranks that are processes. By default the test runs a
-//! sample of them, and with `FENCEPOST_CASES=all` all of them.
+//! Runs the cases and the generated programs of the other tests with ranks that are processes. By
+//! default the test runs a sample of them, and all of them with `FENCEPOST_CASES=all`.
 //!
-//! The test starts this program once more. The new process becomes a job of four processes, and
-//! each runs the same test alone.
+//! The test starts this program once more. The new process becomes a job of four processes. Each of
+//! them runs only this test.
 
 use crate::ends::are_processes;
 #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! The text of a conflict's report, and the files and errors in which it appears.
+//! The text of a conflict's report, and the files and errors in which the report appears.
 
 use fencepost::prelude::*;
 use fencepost::{Check, ranks};
@@ -152,7 +152,7 @@ fn a_call_that_conflicts_in_a_section_of_another_window_is_told_with_both_lines(
             #[rustfmt::skip]
             u.put(v.section(0..3)).to(other, 0)?;
             v.put([9]).to(me, 3)?;
-            // These read elements that are written, or write elements that are read or written.
+            // These calls read written elements, or write elements that are read or written.
             let refused = [
                 v.put([9]).to(me, 2).expect_err("a source is written"),
                 w.get(v.section(1..3)).from(other, 0).expect_err("a get lands in a source"),
@@ -167,7 +167,7 @@ fn a_call_that_conflicts_in_a_section_of_another_window_is_told_with_both_lines(
                     assert!(text(error).contains(&format!("{}:{line}: `", file!())), "{line}: {error}");
                 }
             }
-            // These operations conflict with none of the operations of the epoch.
+            // These operations conflict with no operation of the epoch.
             w.put(v.section(4..5)).to(other, 0)?;
             u.get(v.section(5..6)).from(other, 7)?;
             world.fence((&mut u, &mut v, &mut w))?;
@@ -189,7 +189,8 @@ fn a_section_of_an_operation_that_was_discarded_is_in_no_conflict() {
         v.put([9]).to(me, 2)?;
         u.put(v.section(3..5)).to(other, 0)?;
         u.get(v.section(4..6)).from(other, 6).expect_err("a get lands in a source");
-        // The fence finds the conflict below: `v` was fenced after its section was named.
+        // Only the fence finds the conflict below, because `v` is fenced after its section was
+        // named.
         world.fence((&mut u, &mut v))?;
         assert_eq!(v[2], 9);
         u.put(v.section(0..1)).to(other, 0)?;

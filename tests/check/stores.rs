@@ -33,9 +33,9 @@ fn ends(transport: &TransportKind, check: Check, handed: Handed, between: Betwee
     ends.expect("the world goes on")
 }
 
-/// Asserts that ranks 0 and 1 are part of a conflict between a store and an operation that `does`
-/// this. Asserts also that the other ranks are notified. `line` is the line of the call that gave
-/// the program the window.
+/// Asserts that ranks 0 and 1 are part of a conflict between a store and an operation with the
+/// access `does`. Asserts also that the other ranks are notified. `line` is the line of the call
+/// that gave the program the window.
 fn assert_told(told: &[End], line: u32, does: &str, what: &str) {
     let classes: Vec<_> = told.iter().map(|end| end.as_ref().err().map(|(class, _)| *class)).collect();
     let (part, other) = (Some(ErrorClass::RmaConflict), Some(ErrorClass::RmaSync));
@@ -217,8 +217,8 @@ fn puts(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// Accesses of rank 1 to the section of its own operation after the call. The text names the
-/// operation, and how it accesses the section.
+/// Accesses of rank 1 to the section of its own operation, after the call of this operation. The
+/// text names the operation and its access to the section.
 const OWN: [(&str, Between); 6] = [
     ("the source of a put: element 3: read by rank 1", |world, u| {
         if world.rank() == 1 {
@@ -320,7 +320,7 @@ const OWN_SILENT: [(&str, Between); 5] = [
     }),
 ];
 
-/// Judges all programs of this file on this transport.
+/// Checks the results of all programs of this file on this transport.
 pub(crate) fn judged(transport: &TransportKind) {
     let line_of = |handed: Handed| {
         let lines = ranks(4).check(Check::Mpi).collect(|world| Ok(handed(world)?.1));
@@ -396,7 +396,7 @@ fn a_section_of_another_window_is_reported_once_as_not_looked_at() {
     assert!(text.contains(&format!("\"line\":{first},")), "{text}");
 }
 
-/// A prepared superstep, which each rank runs in one of the possible ways.
+/// A way to run a prepared superstep.
 type Run = fn(&World, Window<u64>) -> Result<Window<u64>>;
 
 #[superstep]
@@ -570,8 +570,8 @@ const BEFORE_RUN: [(&str, Before, bool); 5] = [
     ("no store", |_| Ok(()), false),
 ];
 
-/// Returns how each rank ends a run, and how it ends the barrier after it. If a conflict is
-/// `found`, the other ranks are notified in the barrier.
+/// Returns how a run, and the barrier after the run, end on each rank. If a conflict is `found`,
+/// the other ranks are notified in the barrier.
 fn ends_of_run(
     transport: &TransportKind,
     check: Check,
@@ -721,7 +721,7 @@ fn what_is_told_of_stores_is_what_the_reference_says() {
 }
 
 /// Rank 1 exposes half of its window. It stores into the other half while the window is posted, or
-/// after its wait. Meanwhile rank 0 makes this access.
+/// after its wait. Meanwhile rank 0 makes the access `act`.
 fn exposed(
     transport: &TransportKind,
     check: Check,
@@ -743,7 +743,7 @@ fn exposed(
                 if while_posted {
                     exposed.kept_mut(8..16)?[3] = 1;
                 }
-                // An access of rank 1 to itself meanwhile changes nothing.
+                // Meanwhile an access of rank 1 to no rank changes nothing.
                 exposed.start(&world.group([0; 0])?)?.complete()?;
                 u = match exposed.wait() {
                     Ok(u) => u,

@@ -1,5 +1,5 @@
-//! The table of all cases: the result of each, the lines that the report names, and the mode of the
-//! check.
+//! The table of all cases: the result of each case, the lines that the report names, and the mode
+//! of the check.
 
 use crate::{buffers, cases, races};
 use fencepost::TransportKind;
@@ -14,7 +14,7 @@ pub(crate) fn row(case: &str, becomes: &str, mode: &str) -> String {
 /// Runs all cases of conflicts on these transports. Returns their table.
 ///
 /// # Panics
-/// Panics if a case has another result than its entry.
+/// Panics if the result of a case differs from its entry.
 pub(crate) fn judged(transports: &[TransportKind]) -> String {
     races::judged(transports) + &cases::judged(transports)
 }

@@ -8,7 +8,7 @@ use fencepost_tests_worlds::ends::ends;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// The subject of a report that rank 0 prints, its program's name, the program, and the check.
+/// The subject of a report of rank 0, the name of its program, the program, and the check.
 type Report = (&'static str, &'static str, fn(&World) -> Result<()>, Check);
 
 const REPORTS: [Report; 5] = [

@@ -6,7 +6,7 @@ use fencepost::prelude::*;
 use fencepost::{Any, Check, ranks};
 use fencepost_tests_worlds::transports::transports;
 
-/// The end of one rank's program.
+/// How the program of one rank ended.
 pub(crate) type End = std::result::Result<(), (ErrorClass, String)>;
 
 /// Runs a program of four ranks on every transport. On each rank the program ends in a barrier.

@@ -11,7 +11,8 @@ fn rounds(size: usize) -> u64 {
     u64::from(size.next_power_of_two().trailing_zeros())
 }
 
-/// Returns the number of frames that each rank sends in `call`, and whether it notified all others.
+/// Returns the number of frames that this rank sends in `call`, and the number of exchanges in
+/// which it notifies all other ranks.
 fn sent(world: &World, call: impl FnOnce() -> Result<()>) -> Result<(u64, u64)> {
     let before = world.meter();
     call()?;
@@ -272,7 +273,7 @@ fn ranks_that_have_something_for_most_others_take_the_reduced_census_in_the_next
 }
 
 /// One rank of each host takes part in the rounds of the hosts, and sends a message in each. It
-/// also sends one message to each other rank of its host, and receives one from it.
+/// also sends one message to each other rank of its host, and receives one from each.
 #[test]
 fn where_some_share_memory_the_rounds_are_of_hosts() -> Result<()> {
     for hosts in
@@ -302,8 +303,8 @@ fn where_some_share_memory_the_rounds_are_of_hosts() -> Result<()> {
             let others = hosts.iter().filter(|&&host| host == hosts[rank]).count() as u64 - 1;
             let expected = if leads { rounds(leaders) + others } else { 1 };
             assert_eq!(empty, [(expected, 0); 2], "rank {rank} of {hosts:?}");
-            // The element is piggybacked, on a notification if memory is reached, and on the census
-            // otherwise.
+            // The element is piggybacked on a notification if ranks reach each other's memory, and
+            // on the census otherwise.
             assert_eq!(ring, (expected, 0), "rank {rank} of {hosts:?}");
         }
     }
@@ -346,7 +347,7 @@ fn short_collectives_take_no_message_more() -> Result<()> {
             let me = world.rank();
             let sum = |op: Op| -> Result<(f64, u64)> {
                 let mut values = [0.1 * (me as f64 + 1.0)];
-                world.allreduce(&mut values, op)?; // the first call makes the window that it keeps
+                world.allreduce(&mut values, op)?; // the first call makes a window, which is kept
                 values = [0.1 * (me as f64 + 1.0)];
                 let (frames, notified) = sent(world, || world.allreduce(&mut values, op))?;
                 assert_eq!(notified, 0);

@@ -14,9 +14,9 @@ fn each() -> impl Iterator<Item = (TransportKind, Census)> {
     transports([7]).into_iter().flat_map(|transport| Census::ALL.map(|census| (transport.clone(), census)))
 }
 
-/// Returns a sample for a slow test: each transport with one census, or all pairs if every case is
-/// tried. Together, three tests with different values of `turn` try each transport with each
-/// census.
+/// Returns a sample of these pairs for a slow test: each transport with one census. Returns all
+/// pairs if every case is to be tried. Three tests with different values of `turn` together try
+/// each transport with each census.
 fn sampled(turn: usize) -> impl Iterator<Item = (TransportKind, Census)> {
     let censuses = Census::ALL.len();
     let is_sampled = move |at: usize| every_case() || at % censuses == (at / censuses + turn) % censuses;
@@ -114,8 +114,8 @@ fn a_block_that_is_not_of_its_rank_or_its_storage_is_refused() -> Result<()> {
                     world.barrier()?; // the world goes on
                     Ok((error.class(), error.message().to_owned()))
                 })?;
-                // If arrays are cut differently, all ranks get an error. Other mistakes are an
-                // error on the rank that made them only.
+                // If ranks cut an array differently, all ranks get an error. Any other mistake is
+                // an error only on the rank that made it.
                 let is_told = |(found, text): &(ErrorClass, String)| *found == class && text.contains(words);
                 assert!(errors.iter().any(is_told), "{words}: {errors:?}");
                 let all = class != ErrorClass::RmaSync || errors.iter().all(is_told);
@@ -132,7 +132,8 @@ fn a_block_that_is_not_of_its_rank_or_its_storage_is_refused() -> Result<()> {
             world.scatter_block(1, block, &[0u8; 9], &mut vec![0; block.len()])
         })?;
         refused(ErrorClass::RmaSync, "[4, 4] cells over [1, 2] ranks", &|world, _| {
-            // Each rank has the same number of cells, but of another part of the array.
+            // All ranks have the same number of cells, but the array is cut in different
+            // directions.
             let block = Block::new(world, [4, 4])?.grid(if world.rank() == 0 { [2, 1] } else { [1, 2] })?;
             world.gather_block(0, &block, &[0u8; 8]).map(drop)
         })?;
@@ -144,8 +145,8 @@ fn a_block_that_is_not_of_its_rank_or_its_storage_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// The value of 0.1 + 0.2 + 0.3 depends on the order, so every rank and transport must use the same
-/// tree.
+/// The value of 0.1 + 0.2 + 0.3 depends on the order of the additions, so every rank and transport
+/// must use the same tree.
 #[test]
 fn floating_sums_have_the_same_bits_on_every_rank_and_transport() -> Result<()> {
     for size in 1..=9 {
@@ -191,7 +192,8 @@ fn a_divided_world_goes_on_by_itself() -> Result<()> {
     Ok(())
 }
 
-/// A type of element, with the elements that ranks contribute and its operators as plain code.
+/// An element type, with the elements that each rank contributes, and with the operators as plain
+/// code.
 trait Number: Element + PartialEq + std::fmt::Debug {
     fn given(rank: usize, i: usize) -> Self;
     fn combine(op: Op, a: Self, b: Self) -> Option<Self>;
@@ -286,8 +288,8 @@ fn combine<T: Number>(op: Op, into: &mut [T], from: &[T]) {
     into.iter_mut().zip(from).for_each(|(a, b)| *a = T::combine(op, *a, *b).unwrap());
 }
 
-/// Returns the result of the balanced tree, by its definition. The results of all reductions must
-/// have these bits.
+/// Combines the parts in the balanced tree that defines reductions. The results of all reductions
+/// must have the same bits.
 fn tree<T: Number>(parts: &[Vec<T>], op: Op) -> Vec<T> {
     match parts {
         [one] => one.clone(),
@@ -327,7 +329,7 @@ fn against_loops<T: Number>(world: &World, len: usize, roots: &[usize]) -> Resul
             "{}",
             what("gather")
         );
-        // All operators are tried where they cost little.
+        // To save time, only the first root tries all operators.
         for op in ops().filter(|&op| root == roots[0] || matches!(op, Op::Sum | Op::Replace)) {
             let sum = world.reduce(root, mine, op)?;
             let expected = (me == root).then(|| bits(&tree(&parts, op)));
@@ -386,9 +388,10 @@ fn short_arrays_of_every_type_and_operator_match_plain_loops_for_every_size_and_
     Ok(())
 }
 
-/// Longer arrays, so that each algorithm of each collective is used. The next test checks that.
+/// Lengths of arrays that are so long that each algorithm of each collective is used. A test below
+/// checks this.
 const LONG: [usize; 3] = [60, 503, 3001];
-/// The length for 2 to 4 ranks that reach each other's memory.
+/// The longest length. It is tried only with 2 to 4 ranks that reach each other's memory.
 const LONGEST: usize = 150_001;
 
 #[test]
@@ -410,8 +413,8 @@ fn long_arrays_match_plain_loops_for_every_size_and_root() -> Result<()> {
     Ok(())
 }
 
-/// The arrays have more bytes than ranks expose to each other, so plans move them in shared memory
-/// too.
+/// The arrays have more bytes than ranks expose to each other. So plans move these arrays, even in
+/// shared memory.
 #[test]
 fn what_is_too_long_to_be_shown_is_planned() -> Result<()> {
     const LEN: usize = (8 << 20) + 1;
@@ -429,8 +432,8 @@ fn what_is_too_long_to_be_shown_is_planned() -> Result<()> {
     })
 }
 
-/// A rank that is ahead exposes the elements of the next call while other ranks still read those of
-/// the last call.
+/// A rank that is ahead exposes the elements of the next call while other ranks still read the
+/// elements of the last call.
 #[test]
 fn what_is_shown_stays_as_it_is_until_all_have_read_it() -> Result<()> {
     const LENS: [usize; 4] = [4, 60, 1500, 70_000];
@@ -562,7 +565,7 @@ fn lists_of_every_length_arrive_unchanged() -> Result<()> {
     Ok(())
 }
 
-/// Lists of different lengths go through slots of bounded memory, again and again.
+/// Lists of different lengths are sent in pieces through slots of bounded memory.
 #[test]
 fn a_long_list_among_short_ones_goes_in_pieces() -> Result<()> {
     ranks(3).run(|world| {
@@ -575,8 +578,8 @@ fn a_long_list_among_short_ones_goes_in_pieces() -> Result<()> {
     })
 }
 
-/// The world's own windows grow, and all collectives of a type share them. Plans are kept, dropped,
-/// and made again.
+/// All collectives of one element type share windows of the world, which grow. Plans are kept,
+/// dropped, and made again.
 #[test]
 fn more_different_calls_than_are_kept_go_round_twice() -> Result<()> {
     for (transport, census) in sampled(2) {
@@ -669,8 +672,8 @@ fn ranks_in_different_collectives_all_learn_it_at_the_call_and_the_world_goes_on
     Ok(())
 }
 
-/// The other ranks fence a window. They must not take the notification of the rank in the
-/// collective for a record of that window.
+/// One rank is in a collective, and the other ranks fence a window. The other ranks must not
+/// mistake the notification of that rank for a record of their window.
 #[test]
 fn a_rank_in_a_short_collective_and_one_in_a_fence_learn_it_at_the_call() -> Result<()> {
     for (transport, census) in each() {
@@ -765,7 +768,7 @@ fn ranks_make_a_window_or_are_told_who_has_left() {
 }
 
 /// Rank 1 is cut off at every possible event. Each other rank ends with the right elements, or with
-/// an error that another rank caused and unchanged elements.
+/// unchanged elements and an error that another rank caused.
 #[test]
 fn a_rank_that_is_cut_off_half_way_leaves_no_rank_hanging_and_no_wrong_elements() {
     for len in [2, 3000] {

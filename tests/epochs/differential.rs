@@ -1,19 +1,21 @@
-//! Random programs on every transport: prepared in every mode, replayed, and dynamic in every mode.
-//! The results of each equal those of the reference interpreter bit for bit.
+//! Random programs on every transport. Each program is prepared in every mode, replayed, and run
+//! dynamically in every mode. Its results always equal those of the reference interpreter bit for
+//! bit.
 //!
 //! A program is drawn as raw numbers, which are read modulo the number of choices. So every shrunk
 //! list of numbers is also a program, and a failure prints the smallest program that still fails.
 //! Each epoch is run twice in a row with different values; the second run is a replay of the first.
-//! Some ranks run a prepared epoch in two halves, and access the elements that they keep in
-//! between. Some epochs are prepared with posts and starts. Ranks that exchange nothing in such an
-//! epoch may leave it out.
+//! Some ranks run a prepared epoch in two halves, and between the halves access the elements that
+//! they keep. Some epochs are prepared with posts and starts. Ranks that exchange nothing in such
+//! an epoch may leave it out.
 //!
 //! Every program runs on `local`, `shm` and `sim`. An eighth of them also runs on TCP, an eighth on
 //! several hosts, an eighth on a stand-in for MPI, and an eighth on several hosts with this
-//! stand-in. The seed distributes the ranks over the hosts: consecutive ranks in equal numbers,
-//! consecutive ranks in different numbers, or in any order. `FENCEPOST_TEST_TRANSPORTS=all` runs
-//! every program on all transports, and `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` on these two
-//! transports. `FENCEPOST_CASES` is the number of programs; `all` stands for 2,600.
+//! stand-in. The seed determines how the ranks are distributed over the hosts: in rows of
+//! consecutive ranks of one length, in rows of different lengths, or in any order.
+//! `FENCEPOST_TEST_TRANSPORTS=all` runs every program on all transports, and
+//! `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` on these two transports. `FENCEPOST_CASES` is the number
+//! of programs; `all` means 2,600.
 
 use fencepost::transport::SimConfig;
 use fencepost::{Census, Datatype, Machine, Mode, Options, Placement, TransportKind};
@@ -44,7 +46,7 @@ fn variants(
     }));
     variants.push(Variant { name: "dynamic, scoped".into(), scoped: true, ..Variant::default() });
     let options = Mode::ALL.map(|mode| (placements[0], Options { mode, ..Options::default() }));
-    // This variant has many small frames, and leaves out everything that passes may leave out.
+    // This variant has many small frames, and may leave out coalescing.
     let odd = Options {
         mode: Mode::ALL[(seed >> 8) as usize % 5],
         coalesce: seed >> 16 & 1 == 0,
@@ -71,7 +73,8 @@ fn variants(
             };
             let mut schedule = compiled(&options)?;
             if mixed && halved {
-                // With half the staging, each buffer has one copy, or more is copied directly.
+                // With half the staging memory, each buffer has one copy, or more operations are
+                // copied directly.
                 let cap = Some(Bytes(schedule.peak().0.div_ceil(2)));
                 schedule = compiled(&Options { cap, ..options })?;
             }
@@ -87,7 +90,7 @@ fn variants(
 /// The names of the transports.
 const NAMES: [&str; 7] = ["local", "shm", "sim", "tcp", "mixed", "mpi", "mixed-mpi"];
 
-/// Returns the [`NAMES`] on which a program of this seed runs.
+/// Returns the [`NAMES`] of the transports on which a program of this seed runs.
 fn runs_on(asked: Option<&str>, seed: u64) -> Vec<&'static str> {
     let some = |name: &&str| match *name {
         "tcp" => seed.is_multiple_of(8),
@@ -110,8 +113,8 @@ fn runs_on(asked: Option<&str>, seed: u64) -> Vec<&'static str> {
     }
 }
 
-/// Returns the host of each rank: in rows of one length, in rows of different lengths, or in any
-/// order.
+/// Returns the host of each rank. Hosts have rows of consecutive ranks of one length, rows of
+/// different lengths, or ranks in any order.
 fn hosts(ranks: usize, seed: u64) -> Vec<u32> {
     let drawn = |rank: usize| (seed >> (40 + 3 * rank)) as u32 % 8 % 3;
     let row = 1 + (seed >> 36) as usize % 4;

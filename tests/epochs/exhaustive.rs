@@ -1,14 +1,15 @@
-//! Every program of a small space, run and compared with the reference interpreter bit for bit.
+//! Runs every program of a small space, and compares its results with those of the reference
+//! interpreter bit for bit.
 //!
-//! A *space* fixes the ranks, the windows and an alphabet of operations for each rank. Its programs
-//! give each rank a list of operations, in all possible ways, up to a total number of operations.
-//! Two programs differ in the length of a list or in a letter at one position. The letters of an
-//! alphabet differ (which is asserted), so no program comes twice.
+//! A *space* fixes the ranks, the windows, and for each rank an alphabet of operations, which are
+//! called letters. The programs of a space are all ways to give each rank a list of letters, up to
+//! a total number of letters. Two programs differ in the length of a list or in a letter at one
+//! position. The letters of an alphabet differ (which is asserted), so no program comes twice.
 //!
 //! One world runs a whole space, with one epoch for each program. So each epoch also follows an
-//! epoch with other neighbours, windows and kinds. Every rank enumerates the same programs. It
-//! stores the first values, calls its own operations, fences, and compares its windows with the
-//! windows of the reference.
+//! epoch with other neighbours, windows and kinds of operations. Every rank enumerates the same
+//! programs. It stores the first values, calls its own operations, fences, and compares its windows
+//! with the windows of the reference.
 
 #![expect(clippy::print_stdout, reason = "the number of programs is part of the result")]
 
@@ -52,7 +53,7 @@ impl Space {
         Self { ranks, windows, len, operations, alphabet }
     }
 
-    /// Calls `visit` with every program: `[rank]`, a list of letters.
+    /// Calls `visit` with every program. A program has a list of letters for each rank.
     fn walk(&self, mut visit: impl FnMut(&[Vec<usize>])) {
         for total in 0..=self.operations {
             self.lengths(total, &mut vec![0; self.ranks], 0, &mut |lengths| {
@@ -174,7 +175,7 @@ fn each<T: Element, const N: usize>(
             return;
         }
         let asked = |rank: usize, i: usize| &space.alphabet[rank][program[rank][i]];
-        // The result that the law demands.
+        // The result according to the reference.
         let mut law = reference::Epoch::default();
         for (rank, list) in program.iter().enumerate() {
             let operations = (0..list.len()).map(|i| asked(rank, i).clone()).collect();
@@ -315,7 +316,7 @@ fn every_program_of_a_small_space_does_what_the_reference_does() {
             run::<u8>,
         ),
     ];
-    // On `local`, `shm` and `sim`, one program in this number is run.
+    // These numbers are for `local`, `shm` and `sim`. One in this number of programs is run.
     let every = if every_case() { [1, 13, 17] } else { [11, 127, 173] };
     let mut total = [0; 2];
     for (seed, (name, space, run)) in spaces.iter().enumerate() {

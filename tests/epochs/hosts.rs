@@ -1,14 +1,14 @@
 //! Worlds whose ranks are on several hosts. The ranks of a host reach each other's memory, and
-//! exchange messages with the other ranks. A part that is split off has any ranks, in any order,
-//! and works like any world.
+//! exchange messages with the other ranks. A part that is split off may have any ranks in any
+//! order, and works like any world.
 
 use fencepost::{
     ErrorClass, Machine, Mode, Op, Options, Placement, Result, TransportKind, Window, World, ranks, superstep,
 };
 use fencepost_tests_support::random::Random;
 
-/// The host of each rank: equal numbers, different numbers, single ranks, all ranks on one host,
-/// each rank on its own, and mixed orders.
+/// The host of each rank. The layouts have equal and different numbers of ranks on the hosts,
+/// single ranks, all ranks on one host, each rank on its own host, and mixed orders.
 const LAYOUTS: [&[u32]; 9] = [
     &[0, 0, 1, 1],
     &[0, 1, 1, 1],
@@ -21,7 +21,7 @@ const LAYOUTS: [&[u32]; 9] = [
     &[5, 3, 5, 5, 3, 9, 3],
 ];
 
-/// Exchanges elements with the next rank, the rank before, and the first rank.
+/// Exchanges elements with the next rank, the previous rank, and the first rank.
 #[superstep]
 fn around(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     let (me, size) = (u.rank(), u.size());
@@ -100,7 +100,7 @@ fn works(world: &World, members: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// Splits once, and tests the parts: the ranks of each part, their order, and the operations in it.
+/// Splits the world, and tests the ranks of each part, their order, and the operations in the part.
 fn splits(world: &World, random: &mut Random, depth: u32) -> Result<Option<(World, Vec<usize>)>> {
     let drawn: Vec<(Option<u32>, i64)> = (0..world.size())
         .map(|_| (random.below(4).checked_sub(1).map(|colour| colour as u32 % 2), random.below(5) as i64 - 2))

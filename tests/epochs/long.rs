@@ -1,5 +1,6 @@
-//! Elements that are so long that they travel in frames of their own if memory is not reached. They
-//! are sent from the window, and applied from the received frame.
+//! Operations on many elements. If ranks do not reach each other's memory, such elements are sent
+//! in frames of their own. The elements are sent from the window, and applied from the received
+//! frame.
 
 use fencepost::prelude::*;
 use fencepost::{Census, ErrorClass, Op, TransportKind, ranks};
@@ -9,10 +10,10 @@ use fencepost_tests_worlds::transports::transports;
 
 const LEN: usize = 9000;
 
-/// Lengths around the bound, in elements of two bytes.
+/// Lengths around the least length for which this holds, in elements of two bytes.
 const LENGTHS: [usize; 6] = [3, 8191, 8192, 8193, 8500, LEN];
 
-/// Makes the calls of a rank in one epoch, drawn from `dice`, which belongs to the rank.
+/// Draws the calls of a rank in one epoch from the rank's own `dice`, and makes them.
 fn epoch(world: &World, dice: &mut Random, windows: &[&Window<u16>; 2]) -> Result<Vec<Ticket<u16>>> {
     let mut tickets = Vec::new();
     for _ in 0..1 + dice.below(3) {
@@ -38,7 +39,7 @@ fn epoch(world: &World, dice: &mut Random, windows: &[&Window<u16>; 2]) -> Resul
     Ok(tickets)
 }
 
-/// Returns the windows of each rank at the end, and the elements that it has fetched.
+/// Returns the windows of each rank at the end, and the elements that the rank has fetched.
 fn play(transport: TransportKind, census: Census, seed: u64) -> Vec<(Vec<u16>, Vec<u16>, Vec<u16>)> {
     let run = ranks(3).transport(transport.clone()).census(census).collect(|world| {
         let (me, dice) = (world.rank(), &mut Random::new(seed * 8 + world.rank() as u64));

@@ -1,4 +1,5 @@
-//! `Ranks::profile`: its rows for each kind of call. Their sums equal the sums of the meters.
+//! Tests the rows of `Ranks::profile` for each kind of call. The sums of these rows equal the sums
+//! of the meters.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;

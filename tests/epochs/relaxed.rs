@@ -15,8 +15,9 @@ use fencepost_tests_worlds::transports::transports;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// Checks that the reference allows the result of a run of this `name`. A program with more orders
-/// than the reference tries is not judged, and another program is drawn.
+/// Checks that the reference allows the result of a run, which is called `name` in failures. If a
+/// program has more orders than the reference tries, it is not checked, and another program is
+/// drawn.
 fn allowed(program: &Program, found: &Outcome, name: &str) -> std::result::Result<(), TestCaseError> {
     let before = program.first();
     let after = reference::World {
@@ -111,7 +112,7 @@ fn pour(u: &mut Window<f64>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the first element of rank 0 after three ranks have added to it.
+/// Lets three ranks add to the first element of rank 0 by `run`, and checks the sum.
 fn poured(u: &mut Window<f64>, run: impl FnOnce(&mut Window<f64>) -> Result<()>) -> Result<()> {
     (u[0], u[1]) = (0.0, u.rank() as f64 + 1.0);
     run(u)?;
@@ -149,7 +150,8 @@ fn a_relaxed_plan_is_refused_where_order_is_kept_and_taken_where_it_is_not() -> 
             let error = pour::load(world, &path).expect_err("this world keeps order");
             assert_eq!(error.class(), ErrorClass::Plan, "{error}");
             assert!(error.to_string().contains("World::set_order"), "{error}");
-            // One rank of three keeps order, so it refuses the plan for all ranks.
+            // One of the three ranks keeps the canonical order, so it refuses the plan for all
+            // ranks.
             if world.rank() != 1 {
                 world.set_order(Order::Relaxed);
             }

@@ -1,5 +1,4 @@
-//! Scoped epochs. A get lands in the elements of a borrowed buffer that a datatype names, and in no
-//! others.
+//! Scoped epochs. A get lands only in those elements of a borrowed buffer that a datatype names.
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, ranks};

@@ -11,8 +11,9 @@ fn apart(size: usize, mode: Mode) -> Ranks {
     ranks(size).transport(TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })).mode(mode)
 }
 
-/// Returns worlds of three ranks that reach each other's memory: as threads, as processes would,
-/// and on two hosts, where only ranks 0 and 2 do.
+/// Returns worlds of three ranks: threads that reach each other's memory, threads that share memory
+/// as processes would, and threads on two hosts. On two hosts, only ranks 0 and 2 reach each
+/// other's memory.
 fn together(mode: Mode) -> [Ranks; 3] {
     [TransportKind::Local, TransportKind::ShmThreads, TransportKind::MixedThreads(vec![0, 1, 0])]
         .map(|transport| ranks(3).transport(transport).mode(mode))
@@ -62,8 +63,8 @@ fn pipelined_operations_leave_by_the_chunk_and_aggregated_ones_at_the_fence() ->
     Ok(())
 }
 
-/// Operations that differ each time leave in pieces, as soon as the rank knows that they differ.
-/// Operations that repeat are replayed whole.
+/// If the operations differ in each epoch, they leave in pieces, as soon as the rank knows that
+/// they differ. If they repeat, they are replayed as a whole.
 #[test]
 fn auto_chooses_by_what_followed_the_same_line_before() -> Result<()> {
     for changes in [true, false] {
@@ -86,8 +87,8 @@ fn auto_chooses_by_what_followed_the_same_line_before() -> Result<()> {
             Ok(early)
         })?;
         for early in early {
-            // The second epoch is the first that began at this fence. The fourth epoch can know two
-            // epochs before it.
+            // The second epoch is the first one that began at this fence. So the fourth epoch is
+            // the first one that follows two such epochs.
             assert_eq!(early[..3], [0, 0, 0], "{early:?}");
             assert_eq!((early[3] > 1, early[4] > 1), (changes, changes), "{early:?}");
         }
@@ -194,8 +195,8 @@ fn an_epoch_that_fails_or_is_given_up_leaves_nothing_behind() -> Result<()> {
     })
 }
 
-/// Ranks leave a failed fence one after another. Frames that the first ranks send then belong to
-/// the next epoch.
+/// Ranks leave a failed fence one after another. Frames that a rank sends after it has left belong
+/// to the next epoch.
 #[test]
 fn operations_that_leave_after_a_failed_fence_are_not_dropped_with_it() -> Result<()> {
     for seed in 0..20 {
@@ -272,7 +273,7 @@ fn where_memory_is_reached_nothing_leaves_whatever_is_asked() -> Result<()> {
     Ok(())
 }
 
-/// Makes two puts to the right neighbour whose elements adjoin, and two gets.
+/// Makes two puts of adjoining elements to the right neighbour, and two gets.
 #[superstep]
 fn abutting(u: &mut Window<u32>) -> Result<()> {
     let right = (u.rank() + 1) % u.size();
@@ -359,10 +360,9 @@ fn ranks_that_trade_places_in_place_read_before_they_write() -> Result<()> {
     Ok(())
 }
 
-/// Sections are read in place, and values are copied. Both are applied in the order of the calls,
-/// whatever writes the memory that other ranks read. The memory may be written by a value that is
-/// piggybacked on a notification, by a record, by an operation that is described, or by another
-/// section.
+/// Sections are read in place, and values are copied. Both are applied in the order of the calls.
+/// This must hold whether a piggybacked value, a record, a described operation or another section
+/// writes the memory that other ranks read.
 #[test]
 fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fence() -> Result<()> {
     const N: usize = 6;
@@ -402,7 +402,7 @@ fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fe
                 world.fence((&mut u, &mut v))?;
                 assert_eq!(u[..], expected[..], "case {case}, rank {me}");
             }
-            // Only a value is written to rank 0, into the very element that others read.
+            // Here only a value is written to rank 0, into an element that other ranks read.
             u.fill(me as u64);
             match me {
                 0 => u.put(0..3).to(1, 0)?,
@@ -418,9 +418,9 @@ fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fe
     Ok(())
 }
 
-/// If values are too many for a frame, the copy that the call made is kept until they are applied.
-/// The test tries several windows, other operations in between, repeated and changed calls, and an
-/// epoch after a failed fence.
+/// If a call has too many values for a frame, the copy that the call made is kept until the values
+/// are applied. The test tries several windows, other operations in between, repeated and changed
+/// calls, and an epoch after a failed fence.
 #[test]
 fn many_values_are_read_where_the_call_has_copied_them() -> Result<()> {
     const N: usize = 1000;
@@ -476,7 +476,7 @@ fn in_an_environment() {
         u.put([1]).to(to, 0)?;
         u.put([1]).to(to, 1)?;
         u.fence()?;
-        // Then a prepared superstep.
+        // Then a prepared superstep is run.
         let mut v = world.window::<u32>(6)?;
         let dynamic = frames(world);
         abutting::prepare(world)?.replay(&mut v)?;

@@ -1,5 +1,5 @@
-//! Bad input, and ranks that leave. Each case ends in a clear error of MPI's class. No elements are
-//! lost, no rank hangs, and no wait ends by a timeout.
+//! Bad input, and ranks that leave. Each case ends in a clear error with the error class of MPI. No
+//! elements are lost, no rank hangs, and no wait ends by a timeout.
 
 use fencepost::transport::{Fault, FaultKind, SimConfig};
 use fencepost::{
@@ -244,7 +244,7 @@ fn a_rank_that_is_lost_while_ranks_explain_themselves_ends_the_world() {
     }
 }
 
-/// The world ends in a call that is on no window. Afterwards its windows accept no operation,
+/// The world ends in a call that uses no window. Afterwards its windows accept no operation,
 /// neither puts nor gets.
 #[test]
 fn nothing_is_collected_once_the_world_has_ended_in_a_barrier_or_a_collective() {
@@ -462,7 +462,8 @@ fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Resul
             assert!(u.put([1]).to(0, 0).is_err());
             u.fence()?;
             shifts.replay(&mut u)?;
-            // A fence at the beginning of a superstep ends the assertion, even if it is left out.
+            // A fence at the beginning of a superstep ends the assertion, even if this fence is
+            // left out.
             for prepared in [false, true] {
                 u.fence_with(Assertions::NOSUCCEED)?;
                 if prepared {
@@ -490,7 +491,8 @@ fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Resul
             u.put([1]).to(0, 0)?;
             u.fence()?;
             drop(v);
-            // A fence that fails because a window is of another world ends it on all ranks.
+            // A fence that fails because a window is of another world ends the assertion on all
+            // ranks.
             let part = world.split(Some(0), 0)?.expect("all are members");
             let mut other = part.window::<u32>(1)?;
             u.fence_with(Assertions::NOSUCCEED)?;
@@ -531,7 +533,7 @@ fn a_rank_that_fails_before_or_in_a_prepared_superstep_ends_the_world_for_all() 
         |world, u| {
             let mut prepared = shift::prepare(world)?;
             if world.rank() == 1 {
-                u.put([1]).to(0, 0)?; // it waits for a fence
+                u.put([1]).to(0, 0)?; // the put waits for a fence
             }
             prepared.replay(u)
         },
@@ -584,7 +586,8 @@ fn scoped(u: &mut Window<u32>, panics: bool) -> Result<()> {
     Ok(())
 }
 
-/// Sizes at the ends of the range, on one rank. Each is refused on all ranks, and costs nothing.
+/// One rank asks for a window of a size near the end of the range. The call is refused on all
+/// ranks, and allocates nothing.
 #[test]
 fn no_size_of_a_window_is_too_large_to_be_refused() -> Result<()> {
     const MOST: usize = isize::MAX as usize;
@@ -612,7 +615,7 @@ fn no_size_of_a_window_is_too_large_to_be_refused() -> Result<()> {
 /// keeps a part in a reference cycle does so, too.
 #[test]
 fn a_part_that_a_rank_has_forgotten_is_left_when_its_program_ends() {
-    // If a wait did not end, the test would only hang.
+    // The worlds run in another thread. Otherwise the test would hang if a wait did not end.
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let ended = worlds(3).into_iter().map(|world| {

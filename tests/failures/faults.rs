@@ -1,11 +1,11 @@
-//! Every fault that can happen to any one item in transit. A fixed program has dynamic, replayed
-//! and prepared epochs. It is run with every kind of fault at every point at which a rank sends
-//! something to another rank, with several seeds.
+//! Causes every fault that can happen to a single item in transit. A fixed program has dynamic,
+//! replayed and prepared epochs. The program is run with every kind of fault at every point at
+//! which a rank sends something to another rank, with several seeds.
 //!
-//! No fault makes a rank wait forever. An epoch that succeeds has left the right elements. An epoch
-//! that ends in an error names a rank. It has left the windows unchanged, or it reports that they
-//! are mixed; then each element is old or new. Nothing here depends on time: a rank is given up
-//! after a number of polls.
+//! No fault makes a rank wait forever. An epoch that succeeds has left the right elements. The
+//! error of a failed epoch names a rank. The epoch has left the windows unchanged, or the error
+//! reports that they are mixed. In mixed windows, each element is old or new. Nothing here depends
+//! on time: a rank is given up after a number of polls.
 
 use fencepost::transport::{Fault, FaultKind, SimConfig};
 use fencepost::{Error, Machine, Op, Result, State, TransportKind, Window, World, ranks, superstep};
@@ -15,8 +15,8 @@ use std::sync::Mutex;
 const SIZE: usize = 3;
 const EPOCHS: u64 = 3;
 const LEN: usize = 300;
-/// The largest number of last items of a rank whose loss may pass unnoticed: the items of the last
-/// barrier, and the items that release the frames before this barrier.
+/// At most this number of items at the end of a rank's program may be lost unnoticed. These are the
+/// items of the last barrier, and the items that release the frames before this barrier.
 const TAIL: u64 = 12;
 
 #[superstep]
@@ -129,7 +129,7 @@ fn outcomes(config: SimConfig) -> Vec<Option<Said>> {
     let said = Mutex::new(Vec::new());
     let mut machine = Machine::default();
     if config.seed % 10 > 0 {
-        // The long put of each epoch follows the census.
+        // This makes the long put of each epoch follow the census.
         machine.moving.unpack = 10.0;
     }
     let ended = ranks(SIZE).transport(TransportKind::Sim(config)).machine(machine).run(|world| {

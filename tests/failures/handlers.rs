@@ -55,7 +55,7 @@ fn each_error_is_reported_once_to_the_handler_of_the_call_that_found_it() {
                 let mut v = world.window::<u32>(4)?;
                 v.on_error(told.handler("v"));
 
-                // At the call, for each kind of call.
+                // Errors at the call, for each kind of call.
                 assert_eq!(u.put([1]).to(2, 0).unwrap_err().class(), ErrorClass::Rank);
                 told.said(&["world: Rank"]);
                 assert!(v.put([1]).to(0, 4).is_err());
@@ -70,7 +70,7 @@ fn each_error_is_reported_once_to_the_handler_of_the_call_that_found_it() {
                 u.fence()?;
                 told.said(&[]);
 
-                // At a fence: of one window, and of two.
+                // Errors at a fence of one window, and at a fence of two windows.
                 if world.rank() == 0 {
                     v.fence().unwrap_err()
                 } else {
@@ -182,7 +182,7 @@ fn a_handler_may_set_another_and_may_panic() {
         .unwrap();
 }
 
-/// The test below runs this test in a process of its own, which the error ends.
+/// The test below runs this test in a process of its own. The error ends that process.
 #[test]
 #[expect(clippy::print_stdout, reason = "the next test reads it")]
 fn in_a_process_of_its_own() {
@@ -249,13 +249,13 @@ fn a_panicking_handler_or_display_leaves_nothing_running_and_applies_nothing() {
             .transport(transport)
             .run(|world| {
                 let mut u = world.window::<u32>(2)?;
-                // The panic is in the error's own Display.
+                // The error's own Display panics.
                 let left = catch_unwind(AssertUnwindSafe(|| put_and_fail(&mut u, world.rank() == 0)));
                 assert_eq!(left.is_err(), world.rank() == 0);
                 assert!(left.is_err() || left.is_ok_and(|left| left.is_err()), "every rank learns of it");
                 u.fence()?;
                 assert_eq!(u[0], 0, "nothing is applied");
-                // The handler panics as the superstep is left.
+                // The handler panics when the superstep is left.
                 u.on_error(ErrorHandler::call(|_| std::panic::resume_unwind(Box::new("planned"))));
                 let left = catch_unwind(AssertUnwindSafe(|| put_and_fail(&mut u, world.rank() == 0)));
                 assert!(left.is_err() || world.rank() == 0);
@@ -270,7 +270,8 @@ fn a_panicking_handler_or_display_leaves_nothing_running_and_applies_nothing() {
     }
 }
 
-/// Lines of several processes do not mix if each is written at once. A datagram is one write.
+/// Lines of several processes do not mix if each line is a single write. Each write to this socket
+/// is a datagram of its own.
 #[test]
 #[cfg(unix)]
 fn what_abort_prints_is_one_write() {

@@ -1,5 +1,5 @@
-//! Failures. Each is an error of MPI's class on the ranks that must see it, and no rank waits
-//! forever.
+//! Failures. Each is an error with MPI's error class on the ranks that must get it, and no rank
+//! waits forever.
 
 mod differing;
 mod errors;

@@ -15,8 +15,8 @@ fn worlds(size: usize) -> Vec<Ranks> {
     transports([3, 4]).into_iter().flat_map(each).collect()
 }
 
-/// Returns each transport with one census, or with each census if every case is tried. Each `turn`
-/// has other pairs.
+/// Returns each transport with one census, or with each census if every case is tried. Each value
+/// of `turn` has different pairs.
 fn sampled(size: usize, turn: usize) -> impl Iterator<Item = Ranks> {
     let censuses = Census::ALL.len();
     let is_sampled = move |at: usize| every_case() || at % censuses == (at / censuses + turn) % censuses;
@@ -37,7 +37,7 @@ fn pull(u: &mut Window<u64>, by: usize) -> Result<()> {
     u.get(0..2).from(from, 2)
 }
 
-/// A body whose calls are matched one by one. It may panic on the way.
+/// A body whose calls are matched one by one. It may panic between its calls.
 #[superstep]
 fn matched(u: &mut Window<u64>, v: &mut Window<u64>, values: &[u64], #[uniform] deed: u32) -> Result<()> {
     let to = (u.rank() + 1) % u.size();
@@ -118,7 +118,7 @@ fn any_two_different_calls_are_errors_on_both_and_the_world_goes_on() -> Result<
                         let mine = if world.rank() == 0 { a } else { b };
                         let error = CALLS[mine](world, &mut u).expect_err("the other is elsewhere");
                         assert!(!error.world_ended(), "{a} and {b}: {error}");
-                        // Everything can still be made in the world, and the right elements move.
+                        // The world can still be used, and the right elements arrive.
                         let mut v = world.window::<u64>(1)?;
                         v.put([world.rank() as u64 + 5]).to((world.rank() + 1) % size, 0)?;
                         world.fence((&mut u, &mut v))?;
@@ -338,8 +338,8 @@ fn a_scoped_epoch_that_panics_leaves_no_borrow_behind() -> Result<()> {
 }
 
 /// A rank that has finished a fence ends the world while other ranks still read each other's memory
-/// in that fence. A rank whose memory is read gets its error only afterwards, and no rank sees its
-/// later stores.
+/// in that fence. A rank whose memory is read gets its error only after the reads. No rank sees
+/// stores that it makes later.
 #[test]
 fn a_world_that_is_ended_behind_a_fence_leaves_no_reader_behind() {
     const LEN: usize = 1 << 10;
@@ -379,7 +379,7 @@ fn across(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     v.put([1]).to(0, 0)
 }
 
-/// A window of a world of other ranks does not even have the same parts as a window of this world.
+/// If two worlds have different ranks, their windows do not even have the same parts.
 #[test]
 fn windows_of_different_worlds_are_not_fenced_together() {
     for ranks in worlds(3) {

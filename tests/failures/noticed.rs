@@ -1,4 +1,4 @@
-//! A rank that fails is noticed in every wait, whichever ranks the wait is for.
+//! Every wait notices that a rank has failed, whichever ranks are awaited.
 
 use fencepost::prelude::*;
 use fencepost::{Census, TransportKind, ranks};
@@ -8,11 +8,11 @@ use fencepost_tests_worlds::waits::{COMPUTES, FAILS, RANKS, WAITS, Wait};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
-/// No wait takes this long unless it ends only after the computing rank has finished.
+/// A wait takes this long only if it does not end before the computing rank has finished.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Makes the call on the ranks that neither compute nor fail, and returns their errors. The failing
-/// rank calls `fails`. The computing rank computes until each of the others has its error.
+/// Makes the call `wait` on the ranks that neither compute nor fail, and returns their errors. The
+/// failing rank calls `fails`. The computing rank computes until each of these ranks has its error.
 fn errors(transport: &TransportKind, wait: Wait, fails: impl Fn() -> Result<()> + Sync) -> Vec<Error> {
     let (notice, notices) = mpsc::channel();
     let (notice, notices) = (Mutex::new(notice), Mutex::new(notices));
@@ -97,7 +97,7 @@ fn a_rank_that_finishes_ends_each_exchange_of_others_while_another_rank_computes
     }
 }
 
-/// One of four ranks leaves, and one computes. The others, which exchange something, get an error.
+/// One of four ranks leaves, and one computes. The two others make the exchange, and get an error.
 fn exchange_ends(
     transport: &TransportKind,
     census: Census,
@@ -175,8 +175,8 @@ fn a_rank_that_gives_up_a_request_later_is_not_the_cause() {
     }
 }
 
-/// Rank 1 waits for rank 2 in a part of the world, in which their numbers are 0 and 1. Rank 2
-/// fails.
+/// Rank 1 waits for rank 2 in a part of the world, in which these ranks have the numbers 0 and 1.
+/// Rank 2 fails.
 #[test]
 fn a_rank_that_failed_in_a_part_is_named_in_the_world_above() {
     for transport in transports([7]) {
@@ -202,8 +202,9 @@ fn a_rank_that_failed_in_a_part_is_named_in_the_world_above() {
     }
 }
 
-/// Rank 1 fails in one part of the world. Rank 0, which waits for it there, goes on. Then rank 3
-/// fails in another part, and rank 0 returns the error that it gets there.
+/// Rank 1 fails in one part of the world. Rank 0 waits for rank 1 in that part, and continues after
+/// the error. Then rank 3 fails in another part, and rank 0 returns the error that it gets in that
+/// other part.
 #[test]
 fn a_rank_that_failed_in_a_part_is_not_blamed_for_a_later_failure_in_another_one() {
     for transport in transports([7]) {

@@ -1,10 +1,11 @@
-//! At some point of a call one rank fails, returns an error or panics, and all ranks go on. No rank
+//! At some point of a call one rank returns an error or panics, and all ranks continue. No rank
 //! ever receives the data of another call. Every rank that waits for a failed rank is notified of
 //! the failure. Afterwards the ranks are in step again.
 //!
-//! The programs are drawn. Each is a list of calls of every kind, the same on all ranks, and some
-//! calls fail on one rank. In call `i`, rank `r` sends all ranks a value that identifies `i` and
-//! `r`. So a rank notices if it is paired with another call of a peer.
+//! The programs are drawn at random. A program is a list of calls of every kind, and all ranks run
+//! the same list. Some of its calls fail on one rank. In call `i`, rank `r` sends all ranks a value
+//! that identifies `i` and `r`. So a rank notices if its call is paired with a different call of
+//! another rank.
 
 use fencepost::prelude::*;
 use fencepost::{Assertions, ErrorHandler, Op, ranks};
@@ -64,7 +65,7 @@ impl fmt::Display for Trouble {
 }
 
 impl Fault {
-    /// Fails if this is the point of the failure.
+    /// Fails if `point` is the point of this fault.
     fn at(self, point: usize) -> std::result::Result<(), Trouble> {
         match self.how {
             _ if self.point != point => Ok(()),
@@ -75,12 +76,12 @@ impl Fault {
     }
 }
 
-/// Puts this rank's tag into its element on every rank.
+/// Puts this rank's tag into the element for this rank on every rank.
 fn send(u: &Window<u64>, call: usize, phase: usize) -> Result<()> {
     (0..u.size()).try_for_each(|to| u.put([tag(call, phase, u.rank())]).to(to, u.rank()))
 }
 
-/// Checks that the tags of all ranks of this phase have arrived.
+/// Checks that the tags of this phase have arrived from all ranks.
 #[track_caller]
 fn received(u: &[u64], call: usize, phase: usize) {
     let expected: Vec<u64> = (0..u.len()).map(|rank| tag(call, phase, rank)).collect();
@@ -325,7 +326,7 @@ fn drawn(seed: u64) -> (usize, Vec<Step>) {
             Step { kind, fault, swallow: below(1 << ranks) as u64, panicking_handler }
         })
         .collect();
-    // The ranks must be in step again: one dynamic epoch, one superstep, and one collective.
+    // Finally a dynamic epoch, a superstep and a collective check that the ranks are in step again.
     let kinds = ["fence", "superstep", "allgather_into"];
     steps.extend(kinds.map(|name| Step {
         kind: KINDS.iter().position(|kind| kind.0 == name).expect("it is a kind"),
@@ -378,7 +379,7 @@ fn play(transport: fencepost::TransportKind, size: usize, steps: &[Step]) -> Vec
     ended.expect("no rank returns an error")
 }
 
-/// Returns the fault in the end of a program, or `None` if there is no fault.
+/// Checks how the calls of a program ended. Describes the first fault, or returns `None`.
 fn fault_of(steps: &[Step], ended: &[Vec<Ended>]) -> Option<String> {
     for (rank, ends) in ended.iter().enumerate() {
         let last = ends.iter().rev().take(3).position(Result::is_err);
@@ -393,7 +394,7 @@ fn fault_of(steps: &[Step], ended: &[Vec<Ended>]) -> Option<String> {
             return Some(format!("rank {failed} was to fail in call {call} ({fault:?})"));
         }
         // If a rank fails before the last exchange of its call, all ranks are notified in that
-        // call. The same holds if calls are counted separately.
+        // call. The same holds for calls that are counted separately.
         let heard = match KINDS[step.kind].0 {
             "fence" => fault.point == 0,
             "superstep with fences" => fault.point < 2,
@@ -408,7 +409,7 @@ fn fault_of(steps: &[Step], ended: &[Vec<Ended>]) -> Option<String> {
     None
 }
 
-/// Runs a program under a watch. A program that hangs is a failure, which prints the program.
+/// Runs a program with a time limit. If it hangs, the test fails and prints the program.
 fn watched(transport: fencepost::TransportKind, seed: u64, tally: &Cell<[usize; 3]>) {
     let (size, steps) = drawn(seed);
     let named: Vec<_> = steps.iter().map(|step| (KINDS[step.kind].0, step)).collect();
@@ -456,15 +457,15 @@ fn to_oneself(u: &mut Window<u64>) -> Result<()> {
     u.put(0..1).to(u.rank(), 1)
 }
 
-/// Others send to rank 0, which sends nothing.
+/// All other ranks send to rank 0. Rank 0 sends nothing.
 #[superstep]
 fn to_the_first(u: &mut Window<u64>) -> Result<()> {
     let target = if u.rank() == 0 { None } else { Some(0) };
     u.put(0..1).to(target, 1)
 }
 
-/// One of the ranks has sent a frame that no rank awaits. No later call may take it for one of its
-/// own frames.
+/// One of the ranks has sent a frame that no rank awaits. No later call may mistake this frame for
+/// one of its own.
 #[test]
 fn ranks_that_have_run_different_prepared_supersteps_are_told_at_their_next_call() {
     for transport in transports([1]) {

@@ -141,7 +141,8 @@ fn only_one_rank_that_calls_something_between_the_halves_gets_an_error() -> Resu
             }
             u = running.finish()?;
             assert!(arrived(world, &u));
-            // Rank 1 made the call: the others fail in theirs, and all ranks are in step again.
+            // Rank 1 has made the call. The same call fails on the other ranks, and then all ranks
+            // are in step again.
             if world.rank() != 1 {
                 let error = v.fence().expect_err("rank 1 has made this call");
                 assert_eq!((error.class(), error.world_ended()), (ErrorClass::RmaSync, false), "{error}");
@@ -174,7 +175,7 @@ fn operations_on_other_windows_and_calls_of_other_worlds_go_on_meanwhile() -> Re
                     let mut sum = [1u64];
                     half.allreduce(&mut sum, Op::Sum)?;
                     assert_eq!(sum, [2]);
-                    // The superstep of another world: one inside the other, and then overlapping.
+                    // A superstep of another world is begun inside this one, and finished after it.
                     let inner = within.begin(w)?;
                     u = running.finish()?;
                     w = inner.finish()?;
@@ -243,7 +244,8 @@ fn a_rank_that_drops_a_superstep_errs_or_panics_is_named_to_all_others() {
                     assert!(error.world_ended() && error.message().contains("rank 1"), "{error}");
                     return Err(error);
                 }
-                // The superstep may lack nothing that it needs to finish. Then the next call fails.
+                // If the superstep needs nothing more from rank 1, it finishes, and the next call
+                // fails.
                 let finished = running.and_then(|running| running.finish());
                 let error = finished.and_then(|_| world.barrier()).expect_err("rank 1 has left");
                 assert!(error.message().contains("rank 1"), "{error}");
@@ -261,8 +263,7 @@ fn drop_it(running: Running) -> Result<()> {
     Ok(())
 }
 
-/// The panic is caught, but the superstep is lost. The rank gets the error at its next
-/// call.
+/// The panic is caught, but the superstep is lost. The rank gets the error in its next call.
 #[test]
 fn a_panic_that_is_caught_between_the_halves_ends_the_world_too() {
     for world in worlds(2) {
@@ -317,7 +318,7 @@ fn a_leaked_superstep_ends_the_waits_of_others_when_the_rank_leaves() {
     }
 }
 
-/// A window, on which the body of another superstep begins a superstep.
+/// A window on which the body of another superstep begins a superstep.
 struct Nested {
     window: Option<Window<u64>>,
     shift: shift_prepared,
@@ -339,7 +340,8 @@ fn around(v: &mut Window<u64>, nested: &mut Nested) -> Result<()> {
     nested.begin()
 }
 
-/// The body of a superstep ends in a fence, which is another call.
+/// The body of a superstep begins another superstep and does not finish it. The body ends in a
+/// fence, which is a call and so fails.
 #[test]
 fn a_body_that_leaves_a_superstep_begun_fails_at_its_end() {
     for world in worlds(2) {
@@ -380,8 +382,8 @@ fn tell(u: &mut Window<u64>, values: &[u64], fails: bool) -> Result<Ticket<u64>>
     Ok(ticket)
 }
 
-/// If the body fails in `begin`, it fails as it does in `run`: at the call, and on the other ranks
-/// as soon as they wait.
+/// A body that fails in `begin` has the same effect as in `run`: the call fails, and the other
+/// ranks get an error as soon as they wait.
 #[test]
 fn a_body_that_fails_as_it_is_begun_or_makes_another_call_is_named_to_all_others() {
     for world in worlds(3) {
@@ -406,8 +408,8 @@ fn a_body_that_fails_as_it_is_begun_or_makes_another_call_is_named_to_all_others
     }
 }
 
-/// A plan is not used again before its run is finished, since it contains the values of that run.
-/// The run may be leaked.
+/// A plan contains the values of its run. So it cannot begin another run before that run is
+/// finished, even if that run is leaked.
 #[test]
 fn a_superstep_with_values_is_begun_once_before_it_is_finished() {
     for world in worlds(2) {

@@ -31,18 +31,19 @@ fn on_each(sizes: &[usize], test: impl Fn(&World, u64) -> Result<()> + Sync) {
 
 const TIMES: u64 = 25_000;
 
-/// 2^54. The floats next to it are 4 away, so this float and all larger ones do not change if 1 is
+/// 2^54. The next larger float is 4 away, so this float and all larger ones do not change if 1 is
 /// added.
 const LARGE: f64 = (1_u64 << 54) as f64;
 
 /// An integer and a float. Each rank adds 1 to both, many times. Rank 0 also adds [`LARGE`] to the
 /// float, once.
 ///
-/// All possible orders of the additions to the float are considered. The ones before LARGE are
-/// counted exactly. Then LARGE is added to their number, and the sum is rounded once. The ones
-/// after LARGE change nothing. So the float is the result of some order if and only if a possible
-/// number of ones comes before LARGE. The least possible number is that of the ones that rank 0
-/// adds before LARGE. The largest is that of all ones except those that rank 0 adds after LARGE.
+/// All possible orders of the additions to the float are considered. Additions of 1 before LARGE
+/// are counted exactly. Then LARGE is added to their number, and the sum is rounded once. Additions
+/// of 1 after LARGE change nothing. So the float is the result of some order if and only if it
+/// follows from a possible number of additions before LARGE. The least possible number is the
+/// number of additions that rank 0 makes before LARGE. The largest is the number of all additions
+/// except those that rank 0 makes after LARGE.
 #[test]
 fn accumulates_under_shared_locks_are_all_there_in_some_order() {
     on_each(&[4, 8], |world, times| {

@@ -1,5 +1,5 @@
-//! Datatypes for ranks that do not reach each other's memory. A datatype travels once, and
-//! afterwards only its number travels.
+//! Datatypes for ranks that do not reach each other's memory. A datatype is sent once, and
+//! afterwards only its number is sent.
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, World, ranks};
@@ -23,8 +23,8 @@ fn irregular(dice: &mut Random, elements: usize) -> Datatype {
     Datatype::elements((0..elements).map(|at| (20 * at + dice.below(19)) as i64)).unwrap()
 }
 
-/// The least number of bytes of the description of an irregular datatype; a regular one takes
-/// fewer.
+/// The description of an irregular datatype has at least this number of bytes. The description of a
+/// regular datatype is shorter.
 const FORM: u64 = 1000;
 
 #[test]
@@ -43,7 +43,7 @@ fn the_second_epoch_with_an_irregular_datatype_sends_no_description_of_it() {
                 };
                 let (first, second) = (epoch(1)?, epoch(2)?);
                 assert!(first > second + FORM && second < 500 + 100, "{first} and {second} bytes");
-                // The same for a get in an epoch that is flushed, and for several gets in one
+                // The same holds for a get in an epoch that is flushed, and for several gets in one
                 // epoch.
                 let third = sent(world, || {
                     let lock = u.lock(1, LockType::Exclusive)?;
@@ -59,7 +59,7 @@ fn the_second_epoch_with_an_irregular_datatype_sends_no_description_of_it() {
                 assert!(third < 400, "{third} bytes");
             }
             let mut u = u.into_window()?;
-            // The same for accesses, which get and put.
+            // The same holds for accesses, which get and put.
             let mut bytes = Vec::new();
             for round in 0..3 {
                 if world.rank() == 1 {

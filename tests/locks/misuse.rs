@@ -1,5 +1,5 @@
-//! Wrong calls are errors of their class. Leaks, drops and panics keep no other rank waiting
-//! forever.
+//! Each wrong call is an error of the right class. Leaks, drops and panics keep no other rank
+//! waiting forever.
 
 use crate::contention::{kinds, reaching};
 use fencepost::prelude::*;

@@ -149,7 +149,7 @@ fn segment<T: Kind>(
         }
         _ => {
             // Draws one lock, which may be flushed, or two locks without flushes. Ranks that hold
-            // two parts may wait in a circle.
+            // two parts may wait for each other in a cycle.
             let several = dice.once_in(3);
             let mut open: Vec<(usize, usize, usize)> = Vec::new();
             for _ in 0..1 + usize::from(several) {
@@ -361,7 +361,7 @@ fn calls(steps: &[Step], found: &[Vec<u8>], rank: usize, size: usize) -> Vec<Loc
     calls
 }
 
-/// Plays a generated program. Returns whether the search for an order came to an end.
+/// Plays a generated program. Returns whether the search for an order was completed.
 fn one<T: Kind>(kind: &TransportKind, seed: u64) -> bool {
     let mut dice = Random::new(seed);
     let (size, windows) = (2 + dice.below(3), 1 + dice.below(2));

@@ -19,8 +19,8 @@ fn reach(stage: &AtomicU64, least: u64) {
 }
 
 /// The target computes all the time. Each other rank in turn holds the target's part while another
-/// rank waits for it. On mixed hosts both of these ranks reach the part, or one of them, or
-/// neither.
+/// rank waits for it. On mixed hosts, both of these ranks, only one of them, or neither can reach
+/// the memory of the part.
 #[test]
 fn who_waits_is_woken_when_the_lock_is_left_and_sends_nothing_before() {
     const PAIRS: [(usize, usize); 4] = [(1, 2), (2, 1), (2, 3), (1, 3)];
@@ -80,7 +80,7 @@ fn who_waits_is_woken_when_the_lock_is_left_and_sends_nothing_before() {
     }
 }
 
-/// Counts, for each wait, the epochs of other ranks from the moment when this rank was in the queue
+/// Counts, for each wait, the epochs of other ranks from the moment when this rank joined the queue
 /// until its turn. Each rank that was in the queue before this rank has one epoch. A rank that came
 /// later has none, however often it returns. Rank 1 owns the part and calls nothing. Each other
 /// rank in turn holds the part first, and the rest queue up in an order that differs each time. On
@@ -92,7 +92,7 @@ fn nobody_is_overtaken_by_a_rank_that_came_later_nor_twice_by_one_before() {
     let mut all = kinds();
     all.push(TransportKind::MixedThreads(vec![0, 1, 0, 2]));
     let count = |kind: TransportKind| {
-        // After a second, a rank that asks an attendant reports the ranks for which it waits.
+        // A rank that asks an attendant reports after a second for which ranks it waits.
         let reaches = matches!(kind, TransportKind::Local | TransportKind::ShmThreads);
         let (rounds, after) = if reaches { (16, 0) } else { (2, 20) };
         // Ranks sleep until a number is reached, so they leave the cores to other ranks.
@@ -197,8 +197,8 @@ fn an_epoch_that_is_held_before_it_has_to_be_asks_once_more() {
 }
 
 /// Rank 1 holds the part of rank 0 by a shared lock. Rank 2 waits for an exclusive lock on that
-/// part. Rank 3, behind rank 2, waits for a shared lock on it. Both reports name the holder. The
-/// report of rank 3 also names rank 2, whose turn comes first.
+/// part. Rank 3 waits behind rank 2 for a shared lock on the part. Both reports name the holder.
+/// The report of rank 3 also names rank 2, whose turn comes first.
 #[test]
 fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
     side_by_side(usize::MAX, kinds(), |kind| {
@@ -261,8 +261,8 @@ fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
             Ok(())
         });
         run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
-        // An attendant knows the line of the lock. A rank that reaches the part knows the line of
-        // its wait.
+        // An attendant knows the line of rank 2's lock. A rank that reaches the part knows the line
+        // at which rank 2 waits.
         let two = [0, 2].map(|after| format!("waiting.rs:{},", lines[2].load(Ordering::Acquire) + after));
         assert!(two.into_iter().any(|line| named(3, &[line]).is_some()), "{kind:?}");
         let stalls = stalls.lock().unwrap();
@@ -274,7 +274,8 @@ fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
     });
 }
 
-/// Rank 1 holds the part of rank 0 and waits for the part of rank 3; rank 2 does the reverse.
+/// Rank 1 holds the part of rank 0 and waits for the part of rank 3. Rank 2 holds the part of rank
+/// 3 and waits for the part of rank 0.
 #[test]
 fn holders_that_wait_for_each_other_at_other_ranks_are_told() {
     side_by_side(usize::MAX, kinds(), |kind| {
@@ -296,7 +297,7 @@ fn holders_that_wait_for_each_other_at_other_ranks_are_told() {
             other.put([2], 0)?;
             let error = other.unlock().expect_err("nobody can go on");
             std::mem::forget(lock);
-            std::mem::forget(u); // its drop would leave the part
+            std::mem::forget(u); // dropping `u` would leave the part
             Ok(error.to_string())
         });
         for error in errors.unwrap_or_else(|error| panic!("{kind:?}: {error}")) {
@@ -307,7 +308,7 @@ fn holders_that_wait_for_each_other_at_other_ranks_are_told() {
     });
 }
 
-/// One of the two ranks waits in a barrier, and not for a lock.
+/// Two ranks wait for each other, one of them in a barrier and the other for a lock.
 #[test]
 fn a_holder_that_waits_for_one_that_waits_for_the_lock_is_told() {
     side_by_side(usize::MAX, kinds(), |kind| {
@@ -322,7 +323,7 @@ fn a_holder_that_waits_for_one_that_waits_for_the_lock_is_told() {
                 held.store(1, Ordering::Release);
                 let error = world.barrier().expect_err("rank 1 waits for the lock");
                 std::mem::forget(lock);
-                std::mem::forget(u); // its drop would leave the part
+                std::mem::forget(u); // dropping `u` would leave the part
                 return Ok(error.to_string());
             }
             reach(&held, 1);
@@ -339,8 +340,8 @@ fn a_holder_that_waits_for_one_that_waits_for_the_lock_is_told() {
     });
 }
 
-/// On one host and on several, many ranks wait for one another, and none wait in a circle. So no
-/// deadlock is reported.
+/// Many ranks wait for one another, on one host and on several hosts. Their waits form no cycle, so
+/// no deadlock is reported.
 #[test]
 fn waits_that_end_are_no_deadlocks() {
     for kind in kinds() {
@@ -370,10 +371,10 @@ fn waits_that_end_are_no_deadlocks() {
     }
 }
 
-/// Rank 1 takes an exclusive epoch of rank 0's part while rank 0 has an epoch there. Suppose that
-/// rank 0 held the part after a flush that carries nothing out; then the message for which it waits
-/// would never come. Suppose that rank 0 did not hold the part after a put; then rank 1 could find
-/// the first of its two puts without the second.
+/// Rank 1 takes an exclusive epoch of rank 0's part while rank 0 has an epoch there. If rank 0 held
+/// the part after a flush that carries nothing out, the message for which rank 0 waits would never
+/// come. If rank 0 did not hold the part after a put, rank 1 could find the first of rank 0's two
+/// puts without the second.
 #[test]
 fn an_epoch_holds_its_part_from_its_first_flush_that_carries_something_out() {
     type Flush = fn(&LockAll<'_, u64>) -> Result<()>;

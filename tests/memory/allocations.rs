@@ -1,10 +1,10 @@
-//! Steady state: the frames and the allocations of an unchanged superstep that has run before.
+//! Counts the frames and the allocations of an unchanged superstep that has run before.
 //!
 //! Allocations are counted by this program's allocator, for each thread and so for each rank.
 //! Frames are counted when the transport accepts them ([`World::meter`]). On `sim`, a rank's thread
-//! also serves its ends of the links. Their queues may still grow when the seed leaves more bytes
-//! in a link than ever before. So on `sim`, less than one allocation in ten epochs is allowed. An
-//! allocation of the epoch itself would occur at least once an epoch.
+//! also serves its ends of the links. The queues of these links may still grow when the seed leaves
+//! more bytes in a link than ever before. So on `sim`, less than one allocation in ten epochs is
+//! allowed. An allocation of the epoch itself would occur at least once an epoch.
 
 use fencepost::grid::Block;
 use fencepost::transport::{Count, Meter};
@@ -50,7 +50,8 @@ fn the_counter_counts() {
     assert_eq!(counted.unwrap(), 1);
 }
 
-/// Everything that an epoch can contain except tickets, which the caller allocates.
+/// Every kind of operation that an epoch can contain, except gets with tickets: the caller
+/// allocates tickets.
 struct Everything {
     column: Datatype,
     scattered: Datatype,
@@ -136,8 +137,8 @@ enum Fresh {
     Small,
     /// Slices, parts of slices and sections, with columns and lists.
     Wide,
-    /// The operations of `Wide`, but sections are read in place, and gets read elements that others
-    /// write.
+    /// The operations of `Wide`, but sections are read in place, and gets read elements that other
+    /// operations write.
     Direct,
 }
 
@@ -188,8 +189,8 @@ fn a_dynamic_epoch_that_is_another_each_time_does_not_allocate_after_its_third_t
     const EPOCHS: usize = 400;
     let values: Vec<f64> = (0..64).map(f64::from).collect();
     for transport in transports([3]) {
-        // The pieces of a list that arrives in a frame have an allocation of their own, which the
-        // frame's description shares.
+        // If a list arrives in a frame, its pieces take an allocation, which the description of the
+        // frame shares.
         let lists = matches!(transport, TransportKind::Local);
         let datatypes: Vec<[Datatype; 3]> = (0..8)
             .map(|i| {
@@ -266,8 +267,8 @@ fn a_replayed_epoch_sends_values_and_no_descriptions() {
                 let kind = if first { EpochKind::Dynamic } else { EpochKind::Replayed };
                 assert_eq!(world.last_epoch(), kind, "rank {rank}, round {round}");
             }
-            // One frame to each rank: a header of 24 bytes, eight bytes for each record (11 calls
-            // that put), and six elements of one put.
+            // One frame to each of two ranks, each with a header of 24 bytes. Together they have
+            // eight bytes for each of 11 calls that put, and six elements of one put.
             let data = Count { frames: 2, bytes: 2 * 24 + 11 * 8 + 6 * 8 };
             assert!(sent[0][0].bytes > data.bytes + 11 * 8, "the first describes: {sent:?}");
             for sent in &sent[1..] {
@@ -288,7 +289,7 @@ fn to_rank_2(u: &Window<u32>) -> Result<()> {
 
 #[test]
 fn a_changed_pattern_is_noticed_on_every_rank() {
-    // Each line is a different pattern of rank 0. Every pattern follows every other pattern.
+    // Each line is a different pattern of rank 0. Every pattern is tried after every other pattern.
     let patterns: [(&str, Extra); 9] = [
         ("nothing more", |_| Ok(())),
         ("rank 2 gains a sender", to_rank_2),
@@ -308,7 +309,8 @@ fn a_changed_pattern_is_noticed_on_every_rank() {
             .transport(transport)
             .run(|world| {
                 let mut u = world.window::<u32>(8)?;
-                // Each line has its own history, so all fences are on one line.
+                // Fences that are called at different source lines have different histories. All
+                // fences here are called at one line, so that they share one history.
                 let mut epoch = |extra: Extra, values: u32| {
                     u.put([values]).to((world.rank() + 1) % 4, 0)?;
                     if world.rank() == 0 {
@@ -442,7 +444,8 @@ fn prepared_halo(world: &World, runs: u64) -> Result<u64> {
     allocations(|| some(runs))
 }
 
-/// Rows that a transport may send and receive in place.
+/// Exchanges rows that a transport may send and receive in place. Returns the allocations of the
+/// repeated runs.
 fn prepared_long(world: &World, runs: u64) -> Result<u64> {
     let block = Block::new(world, [world.size(), 1 << 14])?.halos([1, 0])?;
     let mut u = world.window::<f64>(block.len())?;
@@ -572,8 +575,8 @@ fn a_collective_that_was_called_before_plans_and_allocates_nothing() {
                         let after = world.meter();
                         let allowed = allowed(&transport, CALLS);
                         assert!(counted <= allowed, "{what} of {len} on {transport:?}: {counted}");
-                        // If memory is reached, blocks are combined and exposed between two
-                        // exchanges.
+                        // If ranks reach each other's memory, blocks are combined and exposed
+                        // between two exchanges.
                         let exchanges = once.exchanges - before.exchanges;
                         let in_blocks = matches!(what, "allreduce" | "a sum") && len == 4000;
                         assert_eq!(exchanges, 1 + u64::from(in_blocks && shares), "{what} of {len}");

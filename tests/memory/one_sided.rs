@@ -1,5 +1,5 @@
-//! Steady state of calls that only some ranks make: rings by posts and starts, accesses and
-//! exposures, and epochs of locks.
+//! Counts the frames and the allocations of repeated calls that only some ranks make: rings by
+//! posts and starts, accesses and exposures, and epochs of locks.
 
 use crate::allocations::{PAYLOAD, allocations, allowed, difference};
 use fencepost::transport::Count;
@@ -7,7 +7,7 @@ use fencepost::{LockType, Op, Result, TransportKind, Window, World, ranks, super
 use fencepost_tests_worlds::transports::transports;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Puts an element of each of the first `members` ranks to the next of them.
+/// Each of the first `members` ranks puts an element to the next of these ranks.
 #[superstep(sync = pscw)]
 fn ring(u: &mut Window<u64>, members: usize) -> Result<()> {
     let rank = u.rank();
@@ -30,8 +30,8 @@ impl Drop for Counted<'_> {
 /// the ring travel, and no rank allocates.
 #[test]
 fn half_of_many_ranks_in_a_ring_send_data_frames_only_and_allocate_nothing() {
-    // With this number of runs, the queue of a link becomes longer than ever before in few runs
-    // only.
+    // With this number of runs, there are only few runs in which the queue of a link becomes longer
+    // than ever before.
     const RUNS: u64 = 1000;
     for transport in transports([1]) {
         let done = AtomicUsize::new(0);

@@ -9,9 +9,8 @@ use fencepost::{Datatype, ErrorClass, Mode, Ranks, Result, State, TransportKind,
 use fencepost_tests_support::counting::with_at_most;
 use fencepost_tests_worlds::ends::ends;
 
-/// The number of elements whose bytes exceed the memory of the rank without memory. Three lists of
-/// `LEN` elements are less than 2 MiB. From that size on, memory is mapped, and the allocator is
-/// not called.
+/// A number of elements for which the rank without memory gets no allocation. Three lists of `LEN`
+/// elements are less than 2 MiB. From 2 MiB on, memory is mapped, and the allocator is not called.
 const LEN: usize = 1 << 16;
 
 /// Returns the result of `call`. Meanwhile rank 1 of the world has no memory for `LEN` elements.
@@ -90,8 +89,8 @@ fn a_ticket_without_memory_is_an_error_at_the_fence_on_all() -> Result<()> {
     Ok(())
 }
 
-/// Rank 1 receives a put from a section. Rank 1 has to stage it, since the put writes elements that
-/// rank 2 reads.
+/// Rank 1 receives a put from a section. Rank 1 has to stage the section, since the put writes
+/// elements that rank 2 reads.
 #[test]
 fn a_rank_that_cannot_stage_what_is_lent_to_it_ends_the_world_and_says_why() {
     for transport in [TransportKind::Local, TransportKind::ShmThreads] {
@@ -141,8 +140,8 @@ fn what_is_lent_to_one_rank_is_bounded() -> Result<()> {
     Ok(())
 }
 
-/// A send that has no memory for its copy has sent nothing. Its numbers, credit and buffer are
-/// unchanged.
+/// A send that has no memory for its copy has sent nothing. The numbers of messages, the credit and
+/// the buffer are unchanged.
 #[test]
 fn a_send_without_memory_leaves_numbers_credit_and_buffer_as_they_were() {
     const BYTES: usize = 8 * LEN;

@@ -1,4 +1,5 @@
-//! Random programs on every transport. The reference explains the messages that they receive.
+//! Random programs on every transport. The reference explains the messages that the programs
+//! receive.
 
 use crate::programs::{Action, BUFFER, Calls, draw, play};
 use fencepost::ranks;
@@ -11,8 +12,8 @@ use std::collections::BTreeSet;
 /// The number of programs that are drawn by default, and in a full run.
 const PROGRAMS: [u64; 2] = [400, 10_000];
 
-/// Draws a program that ends whatever is buffered. If `buffers` is set, the program need only end
-/// if everything is buffered.
+/// Draws a program that ends whether or not messages are buffered. If `buffers`, the program need
+/// only end if all messages are buffered.
 fn that_ends(random: &mut Random, buffers: bool) -> Vec<Vec<Action>> {
     loop {
         let drawn = draw(random);
@@ -31,7 +32,7 @@ fn what_every_program_brings_is_explained_by_the_reference() {
     let programs = cases(PROGRAMS[0], PROGRAMS[1]);
     for seed in 0..programs {
         let random = &mut Random::new(seed);
-        // The ranks have room for messages, or none.
+        // The ranks have room to buffer messages, or no room.
         let buffers = random.once_in(2);
         let drawn = that_ends(random, buffers);
         let (eager, unexpected) =

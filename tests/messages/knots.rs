@@ -1,4 +1,5 @@
-//! Ranks that wait for any of several ranks. A knot of them is reported, and nothing else.
+//! Ranks that wait for any of several ranks. A knot of such ranks is reported. Other waits are not
+//! reported.
 
 use fencepost::{Any, ErrorClass, Result, World, ranks};
 use fencepost_tests_support::side_by_side::side_by_side;
@@ -94,9 +95,9 @@ fn ranks_that_receive_from_any_after_the_others_have_left_are_told_so() {
     });
 }
 
-/// A rank waits for another rank while it receives a message from a third rank. Only through that
-/// message is the third rank in a cycle with it. At the end, a rank that has computed for a while
-/// sends a message.
+/// Rank 0 waits for rank 1, rank 1 waits for rank 2, and rank 2 waits until rank 0 has taken its
+/// message. This would be a cycle, but rank 0 takes the message meanwhile. Then rank 2 computes for
+/// a while before it sends the messages for which the other ranks wait.
 #[test]
 fn ranks_that_wait_for_long_and_go_on_are_told_nothing() {
     for transport in kinds(3) {

@@ -234,7 +234,7 @@ fn a_message_that_was_probed_is_the_one_that_its_sender_and_tag_name() {
 
 #[test]
 fn a_rank_keeps_as_many_short_messages_as_there_is_credit_for() {
-    // Each message takes 64 bytes without its elements, out of half of 16 MiB.
+    // Without its elements, each message takes 64 bytes. There are 8 MiB for such messages.
     const MESSAGES: usize = (8 << 20) / 64;
     for transport in [TransportKind::Local, TransportKind::TcpThreads] {
         let run = ranks(2).transport(transport.clone()).end_deadlocks(true).run(|world| {
@@ -243,7 +243,7 @@ fn a_rank_keeps_as_many_short_messages_as_there_is_credit_for() {
                 (0..MESSAGES).try_for_each(|i| world.message(1, i as u32).send([0u8; 0]))?;
                 return world.barrier();
             }
-            // The first call about messages reads those that have arrived.
+            // The first call about messages reads the messages that have arrived.
             assert_eq!(world.try_probe(0, u32::MAX)?, None);
             world.barrier()?;
             (0..MESSAGES).try_for_each(|i| world.recv_into(0, i as u32, &mut [0u8; 0]).map(drop))

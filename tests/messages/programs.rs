@@ -9,7 +9,7 @@ use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::messages::{BEFORE, received};
 
 /// The number of bytes of each rank's buffer. Either all buffered sends of the rank fit together,
-/// or one message never fits.
+/// or one of them is too long for the buffer.
 pub const BUFFER: usize = 16;
 
 #[derive(Clone, Debug)]
@@ -37,8 +37,8 @@ pub enum Action {
     Probe { from: Envelope, waits: bool },
 }
 
-/// Draws a program of each rank. Its receives are in the order of the sends. Some calls are added,
-/// and some are exchanged.
+/// Draws a program for each rank. Receives are in the order of the sends. Then some calls are
+/// added, and some change places.
 pub fn draw(random: &mut Random) -> Vec<Vec<Action>> {
     let ranks = 2 + random.below(2);
     let mut programs = vec![Vec::new(); ranks];
@@ -133,7 +133,7 @@ impl Calls {
 
     fn sent(&mut self, outgoing: &Outgoing, sent: Option<bool>) {
         let request = self.begin_send(outgoing, sent);
-        // A buffered send that found no room has not begun, so nothing of it completes.
+        // A buffered send that found no room has not begun, so there is nothing to complete.
         let completed = if sent == Some(false) { vec![] } else { vec![(request, Completed::Sent)] };
         self.complete(vec![request], sent.map(|_| completed));
     }
@@ -219,7 +219,7 @@ fn send(world: &World, Outgoing { mode, to, tag, values, signed }: &Outgoing) ->
     }
 }
 
-/// Returns the result of a receive, alone or with a send.
+/// Receives a message, alone or in one call with a send. Returns the result.
 fn receive<T: Element>(world: &World, outgoing: Option<&Outgoing>, wanted: &Wanted) -> Result<Completed> {
     let (source, tag) = named(&wanted.from);
     let mut room = vec![T::zeroed(); wanted.room];

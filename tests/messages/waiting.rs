@@ -1,5 +1,5 @@
-//! The waits of ranks for each other, and the reports of these waits: ranks that compute, wait for
-//! each other, leave, or die.
+//! Waits for messages, and the reports of these waits. The ranks compute, wait for each other,
+//! leave, or die.
 
 use fencepost::{Any, Error, ErrorClass, Result, Stall, TransportKind, World, ranks};
 use fencepost_tests_support::side_by_side::side_by_side;
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// The lengths of two messages in bytes. The first is sent with its elements if that is allowed,
-/// and the second is never sent with its elements.
+/// The lengths of two messages in bytes. The first message is sent together with its elements if
+/// that is allowed. The second message is never sent together with its elements.
 const LENGTHS: [usize; 2] = [100, 1 << 20];
 
 /// Only a wait that is not reported takes this long.
@@ -29,8 +29,7 @@ fn messages_of_buffered_sends_are_received_while_their_sender_computes() {
                     LENGTHS
                         .iter()
                         .try_for_each(|&len| world.message(1, 0).buffered().send(vec![7u8; len]))?;
-                    // This rank makes only its own steps until the other rank has received
-                    // everything.
+                    // This rank calls nothing until the other rank has received everything.
                     while !received.load(Ordering::Acquire) {
                         spin_loop();
                     }
@@ -130,8 +129,8 @@ fn a_receive_and_a_send_of_other_tags_are_told_so() {
     });
 }
 
-/// The report waits until the rank has found that no other rank can end the wait. It describes the
-/// call once.
+/// The wait is reported only after the rank has found that no other rank can end the wait. The
+/// report describes the call once.
 #[test]
 fn a_wait_for_oneself_is_reported_once_and_ends_the_world() {
     let calls =
@@ -341,7 +340,7 @@ fn many_messages_to_a_rank_that_does_not_receive_wait_with_their_sender_and_come
     for transport in kinds(2) {
         let (tell, told) = channel();
         let (tell, told) = (Mutex::new(tell), Mutex::new(told));
-        // There is room for some 15 messages of each rank.
+        // There is room for about 15 messages of each rank.
         let world = ranks(2).transport(transport.clone()).unexpected(2 << 15).stall(Some(Duration::ZERO));
         let world = world.on_stall(move |stall: &Stall| drop(tell.lock().unwrap().send(stall.clone())));
         let sent = AtomicUsize::new(0);
@@ -391,13 +390,13 @@ fn messages_of_buffered_sends_need_no_credit_and_hold_no_other_message_up() {
     });
 }
 
-/// The sender sends twenty times as many messages as are kept. It waits and reports that, and no
+/// The sender sends twenty times as many messages as are kept. It waits, and reports the wait. No
 /// message is lost or overtaken.
 #[test]
 fn two_hundred_thousand_messages_to_a_rank_that_does_not_receive_stay_under_the_cap() {
     const CAP: usize = 16 << 20;
     for transport in kinds(2) {
-        // Simulated links deliver some ten thousand messages in a second.
+        // Simulated links deliver about ten thousand messages in a second.
         let messages = if matches!(transport, TransportKind::Sim(_)) { 20_000 } else { 200_000 };
         let (tell, told) = channel();
         let (tell, told) = (Mutex::new(tell), Mutex::new(told));
@@ -430,9 +429,9 @@ fn two_hundred_thousand_messages_to_a_rank_that_does_not_receive_stay_under_the_
     }
 }
 
-/// Rank 1 waits in a part of the world for a message that rank 0 sends only when it knows of that
-/// wait. Rank 1 has also begun to receive in the world itself, in which no message arrives until
-/// then.
+/// Rank 1 waits in a part of the world for a message. Rank 0 sends this message only after the wait
+/// was reported. Rank 1 has also begun to receive in the world itself, where no message arrives
+/// until then.
 #[test]
 fn a_wait_is_reported_while_a_receive_in_another_world_is_open() {
     for transport in kinds(2) {

@@ -1,5 +1,5 @@
-//! Random programs on every transport. The results of each equal those of the reference interpreter
-//! bit for bit.
+//! Random programs on every transport. The results of each program equal those of the reference
+//! interpreter bit for bit.
 
 use crate::player::{Found, Played, play};
 use crate::programs::{Drawn, program};
@@ -56,7 +56,7 @@ fn run(drawn: &Drawn, transport: &TransportKind, seed: u64) -> Vec<Played> {
     played.into_iter().map(|(found, memory)| (found.into_iter().map(Found::from).collect(), memory)).collect()
 }
 
-/// A result in a form that can leave the thread of its rank.
+/// A result in a form that can be sent to another thread.
 enum Sent {
     Done,
     Unsaid,
@@ -92,8 +92,8 @@ impl From<Sent> for Found {
 
 fn compare(drawn: &Drawn, rank: usize, found: &[Found], about: &dyn Fn() -> String) {
     let (program, outcomes) = (&drawn.programs[rank], &drawn.outcomes[rank]);
-    // An upper bound on the number of errors that no `complete` has reported yet. Each error is of
-    // an ended access that has asked for elements that were not exposed.
+    // An upper bound on the number of errors that no `complete` has reported yet. Each error
+    // belongs to an ended access that has asked for elements that were not exposed.
     let mut owed = 0;
     for (at, (call, outcome)) in program.iter().zip(outcomes).enumerate() {
         let here = || format!("call {at}, {call:?}: {outcome:?}, found {:?}, {}", found[at], about());
@@ -115,7 +115,7 @@ fn compare(drawn: &Drawn, rank: usize, found: &[Found], about: &dyn Fn() -> Stri
         }
         let agrees = match (outcome, &found[at]) {
             (Outcome::Done, Found::Done) => true,
-            // Either there is no result, or the result of a get from no rank: zeros.
+            // There are no bytes, or they are the zeros that a get from no rank returns.
             (Outcome::Done, Found::Got(bytes)) => bytes.iter().all(|byte| *byte == 0),
             (Outcome::Got(expected), Found::Got(bytes)) => expected == bytes,
             (Outcome::Failed { .. }, Found::Unsaid) => true,

@@ -118,7 +118,7 @@ fn operations_for_a_fence_and_accesses_exclude_each_other() {
         let (back, error) = u.post(&other).expect_err("a put waits for the fence").into_parts();
         (u, _) = (back, refused(error));
         u.fence()?;
-        // An operation on another window counts as well if it has a section of this window.
+        // An operation on another window also counts if it has a section of this window.
         v.put(u.section(0..1)).to(to, 0)?;
         refused(u.start(&other).expect_err("a section of it waits for the fence"));
         world.fence((&mut u, &mut v))?;

@@ -1,4 +1,4 @@
-//! Wrong arguments. Each is an error of its class at the call, and changes nothing.
+//! Wrong arguments. Each causes an error of the right class at the call, and changes nothing.
 
 use crate::meaning::{everywhere, window};
 use fencepost::{Datatype, ErrorClass, Op, Result};
@@ -122,7 +122,7 @@ fn values_of_a_world_that_has_ended_say_so_and_give_back_what_they_have() {
     }
 }
 
-/// Returns datatypes of few elements that are named 2^40 times. Element 1 is one of them.
+/// Returns datatypes that name a few elements 2^40 times. Element 1 is one of them.
 fn often() -> [Datatype; 3] {
     let nest = |offset, dims: &[(usize, i64)]| Datatype::nest(offset, dims, 1).unwrap();
     [
@@ -191,7 +191,7 @@ fn an_access_that_names_an_element_2_to_the_40_times_has_no_memory_for_it_whatev
                 u = waited?;
                 assert_eq!(u[1], 100 * me as i32 + 1);
             }
-            // Elements that are not exposed are found before any elements are brought.
+            // Elements that are not exposed are found before any elements are sent.
             let access = u.start(&group)?;
             let ticket = access.fetch(other, &many)?;
             let exposed = u.post_part(&group, 4..8)?;

@@ -51,7 +51,7 @@ fn found(result: Result<Found>) -> Found {
     result.unwrap_or_else(|error| Found::Failed(error.class(), error.to_string()))
 }
 
-/// A window in the form in which its rank currently has it.
+/// A window, in the form that it currently has on this rank.
 enum Held<T: Element> {
     Free(Window<T>),
     Whole(Exposed<T>),
@@ -69,7 +69,8 @@ trait Part {
     fn wait(&mut self) -> Found;
     fn start(&self, targets: &Group) -> Result<Box<dyn Accessed>>;
     fn collect(&self, operation: &Operation, target: Option<usize>, source: &[u8]) -> Found;
-    /// Returns the elements of a section of the rank's own part, if the section can be named now.
+    /// Returns the elements of a section of the rank's own part, if the program can name this
+    /// section now.
     fn section(&self, datatype: &Datatype) -> Option<Vec<u8>>;
     fn free(&mut self) -> Option<&mut dyn AnyWindow>;
     fn bytes(&self) -> Option<Vec<u8>>;
@@ -100,7 +101,7 @@ where
     }
 }
 
-/// The `get` of the window's slice. (`Window::get` is a call of the window.)
+/// The method `get` of the window's slice, under another name, because `Window` has its own `get`.
 trait Elements<T> {
     fn get_element(&self, at: usize) -> Option<&T>;
 }
@@ -272,7 +273,7 @@ where
     Ok(Box::new(Held::Free(window)))
 }
 
-/// Returns a window of this type that begins with these bytes.
+/// Returns a window of this element type that initially has these bytes.
 fn any(world: &World, element: ElementType, before: &[u8]) -> Result<Box<dyn Part>> {
     match element.kind {
         ElementKind::Scalar(Scalar::I32) => held::<i32>(world, before),
@@ -283,11 +284,11 @@ fn any(world: &World, element: ElementType, before: &[u8]) -> Result<Box<dyn Par
     }
 }
 
-/// The results of a rank: of each call, and its part of each window at the end. The part is `None`
-/// if the window is posted then.
+/// The results of a rank: the result of each call, and the rank's part of each window at the end. A
+/// part is `None` if its window is still posted at the end.
 pub type Played = (Vec<Found>, Vec<Option<Vec<u8>>>);
 
-/// Plays this rank's program in windows that begin with these bytes.
+/// Plays this rank's program in windows that initially have these bytes.
 pub fn play(world: &World, windows: &[(ElementType, &[u8])], program: &[Call]) -> Result<Played> {
     let me = world.rank() as i64;
     let mut parts =
@@ -340,7 +341,7 @@ pub fn play(world: &World, windows: &[(ElementType, &[u8])], program: &[Call]) -
             }
         });
     }
-    // A rank that left could not answer the gets of other ranks.
+    // A rank that has left could not answer the gets of other ranks.
     world.barrier()?;
     drop(accesses);
     Ok((all, parts.iter().map(|part| part.bytes()).collect()))

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 /// The number of elements of each rank's part of each window.
 const LEN: usize = 6;
 
-/// A program for each rank, the windows before it, and the outcome that the law demands.
+/// A program for each rank, the windows before these programs, and the windows and outcomes after
+/// them according to the reference.
 pub struct Drawn {
     pub before: World,
     pub programs: Vec<Vec<Call>>,
@@ -31,8 +32,8 @@ pub fn program(seed: u64) -> Drawn {
 }
 
 impl Drawn {
-    /// Returns whether no call stalls, and no rank would fence a window that it has posted (a
-    /// program does not have such a window).
+    /// Returns whether no call stalls, and no rank would fence a window that it has posted. A Rust
+    /// program cannot fence a posted window.
     fn can_be_played(&self) -> bool {
         let stalls = |outcome: &Outcome| matches!(outcome, Outcome::Stalled(_) | Outcome::NotReached);
         if self.outcomes.iter().flatten().any(stalls) {

@@ -1,5 +1,5 @@
-//! The waits of ranks for each other, and the reports of these waits: leaks, drops, panics, stalls,
-//! and ranks in other calls.
+//! The waits of ranks for each other, and the reports of these waits. Values are leaked or dropped,
+//! and ranks panic, stall, or are in other calls.
 
 use crate::meaning::{everywhere, transports};
 use fencepost::{ErrorClass, ErrorHandler, LockType, Op, Result, Stall, Tested, TransportKind, World, ranks};
@@ -28,7 +28,7 @@ fn a_target_that_computes_holds_nobody_up() {
                 return world.barrier();
             }
             let exposed = u.post(&world.group([1, 2])?)?;
-            // This rank makes only its own steps until both other ranks have completed.
+            // This rank calls nothing until both other ranks have completed.
             while others.load(Ordering::Acquire) < 2 {
                 spin_loop();
             }
@@ -42,8 +42,8 @@ fn a_target_that_computes_holds_nobody_up() {
 }
 
 /// A rank posts one window and has another window under locks. It then computes for 2 s and calls
-/// nothing. Meanwhile the operations of the other ranks end. An origin waits only for answers, and
-/// so for at most one round trip for each frame that it sends.
+/// nothing. Meanwhile the operations of the other ranks end. An origin waits only for answers. So
+/// for each frame that it sends, it waits for at most one round trip.
 #[test]
 fn gets_locks_and_completes_end_while_their_target_computes_for_two_seconds_after_four_round_trips_at_most() {
     const COMPUTES: Duration = Duration::from_secs(2);
@@ -139,7 +139,7 @@ fn ranks_that_wait_for_each_other_are_told_so() {
         let ended = world.run(|world| {
             let u = world.window::<u32>(1)?;
             let other = world.group([1 - world.rank()])?;
-            // Each rank waits before it completes.
+            // Each rank waits for its exposure before it completes its access.
             let exposed = u.post(&other)?;
             let access = exposed.start(&other)?;
             let (_, error) = exposed.wait().expect_err("the other one waits, too").into_parts();
@@ -152,7 +152,7 @@ fn ranks_that_wait_for_each_other_are_told_so() {
     });
 }
 
-/// A call of rank 0 that waits for rank 0 itself, its name, and words of its error.
+/// A name, a call of rank 0 that waits for rank 0 itself, and words of the call's error.
 type OwnWait = (&'static str, fn(&World) -> Result<()>, &'static [&'static str]);
 
 /// Only this rank could end these waits, but it is in the waiting call.
@@ -216,7 +216,7 @@ const OWN_WAITS: [OwnWait; 6] = [
 fn a_rank_that_waits_for_itself_is_refused_at_once_and_ends_the_world() {
     for transport in transports(2) {
         for (what, call, words) in OWN_WAITS {
-            // No watch limits how long a call waits.
+            // Nothing limits the time for which a call waits.
             let ended = ranks(2).transport(transport.clone()).stall(None).run(|world| {
                 if world.rank() == 1 {
                     let u = world.window::<u32>(1)?;
@@ -276,7 +276,7 @@ fn gets_that_belong_to_a_dropped_exposure_read_what_it_lent() {
             let mut exposed = u.post_part(&world.group([1, 2])?, 1..4)?;
             exposed.kept_mut(0..1)?[0] = 9;
             drop(exposed);
-            // If the drop had freed the memory of the window, a new window would use it.
+            // If the drop had freed the memory of the window, a new window would use that memory.
             let again = world.split(Some(0), 0)?;
             drop(again);
             world.barrier()?;

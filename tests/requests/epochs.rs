@@ -112,8 +112,8 @@ fn a_get_under_a_lock_is_completed_after_its_epoch_and_fails_after_its_window() 
     });
 }
 
-/// The order in which ranks post and complete is free. The request for which a set waits first may
-/// be the last to become ready.
+/// Ranks may post and complete in any order. So the request for which a set waits first may be the
+/// last to become ready.
 #[test]
 fn an_exposure_whose_source_is_late_holds_no_message_up() {
     everywhere(2, |world| {

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// The lengths of two messages in bytes. The first is sent with its elements if that is allowed,
-/// and the second is never sent with its elements.
+/// The lengths of two messages in bytes. The first message is sent together with its elements if
+/// that is allowed. The second message is never sent together with its elements.
 const LENGTHS: [usize; 2] = [100, 1 << 20];
 
 #[test]
@@ -240,8 +240,8 @@ fn a_test_of_a_request_after_its_world_has_ended_does_not_wait() {
 
 thread_local!(static KEPT: RefCell<Option<Request<Vec<u8>>>> = const { RefCell::new(None) });
 
-/// The rank is in a wait when the request is dropped, so the request cannot be completed. It is
-/// given up, and stays open.
+/// The rank is in a wait when the request is dropped, so the request cannot be completed. The
+/// request is given up, and stays open.
 #[test]
 fn a_request_that_is_dropped_by_a_function_called_in_a_wait_is_leaked_with_its_buffer() {
     const LEN: usize = LENGTHS[1];

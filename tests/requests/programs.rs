@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::task::Poll;
 
 /// The number of bytes of each rank's buffer. Either all buffered sends of the rank fit together,
-/// or one message never fits.
+/// or one of them is too long for the buffer.
 pub const BUFFER: usize = 16;
 
 /// A call of a program. A request is named by the position of the call that begins it.
@@ -33,7 +33,7 @@ pub enum Action {
     },
     /// Cancels the request at this position.
     Cancel(usize),
-    /// Completes the request at this position alone.
+    /// Completes only the request at this position.
     One {
         request: usize,
         waits: bool,
@@ -52,8 +52,8 @@ pub enum Action {
 /// The room of a receive that takes a message of any length.
 const ANY_LENGTH: usize = 1 << 20;
 
-/// Draws a program of each rank: messages and their receives, in any order, and calls that complete
-/// them. Each program finally completes all requests.
+/// Draws a program for each rank. The programs have messages and their receives, in any order, and
+/// calls that complete these requests. Each program finally completes all requests.
 pub fn draw(random: &mut Random) -> Vec<Vec<Action>> {
     use SendMode::*;
     let ranks = 2 + random.below(2);
@@ -83,7 +83,7 @@ pub fn draw(random: &mut Random) -> Vec<Vec<Action>> {
     programs
 }
 
-/// Inserts a call. The calls after it still name the same calls as before.
+/// Inserts a call. Adjusts the positions in later calls, so that they still name the same calls.
 fn insert(program: &mut Vec<Action>, at: usize, action: Action) {
     for later in &mut program[at..] {
         if let Action::Cancel(request) | Action::One { request, .. } = later
@@ -112,8 +112,8 @@ fn complete(random: &mut Random, program: &mut Vec<Action>) {
     });
 }
 
-/// Returns whether a program asks at some time which requests are complete. Elements in transit are
-/// not complete.
+/// Returns whether a program asks at some time which requests are complete. A request whose
+/// elements are in transit is not complete.
 pub fn asks(program: &[Action]) -> bool {
     program.iter().any(|action| match action {
         Action::One { waits, .. } => !waits,
@@ -126,7 +126,7 @@ fn element(signed: bool) -> ElementType {
     ElementType::scalar(if signed { Scalar::I8 } else { Scalar::U8 })
 }
 
-/// Returns whether some call completes or cancels the request of an action alone. All other
+/// Returns whether some call completes or cancels only the request of this action. All other
 /// requests are in a set.
 fn is_alone(actions: &[Action], at: usize) -> bool {
     actions
@@ -134,8 +134,8 @@ fn is_alone(actions: &[Action], at: usize) -> bool {
         .any(|action| matches!(action, Action::Cancel(one) | Action::One { request: one, .. } if *one == at))
 }
 
-/// The calls of a rank in the form of the reference, and the position of each action's call among
-/// them.
+/// The calls of a rank in the form of the reference. `places` has the position of each action's
+/// call in `all`.
 #[derive(Default)]
 struct Calls {
     all: Vec<MessageCall>,
@@ -270,7 +270,7 @@ struct Player<'a> {
 }
 
 impl Player<'_> {
-    /// Puts a request into the set, unless it is tested or cancelled alone later.
+    /// Puts a request into the set, unless a later call completes or cancels only this request.
     fn keep(&mut self, at: usize, request: Request<Bytes>) -> Result<()> {
         let request = request.map(move |bytes| (at, bytes));
         if is_alone(self.actions, at) {

@@ -1,5 +1,5 @@
-//! Requests that borrow. The tests show what their scope does with sources, with cancelled
-//! receives, and with requests that outlive it.
+//! Requests that borrow, in a scope. The tests cover sources, cancelled receives, and requests that
+//! outlive the scope.
 
 use fencepost::{Error, ErrorClass, Result, World};
 use fencepost_tests_worlds::messages::everywhere;
@@ -24,8 +24,8 @@ impl<F: FnMut()> Drop for Source<F> {
     }
 }
 
-/// Makes sends that are complete and whose sources are dropped with `dropped`. The other rank
-/// [takes](take) them.
+/// Makes sends, and returns when they are complete. Dropping one of their sources calls `dropped`.
+/// The other rank [takes](take) the messages.
 fn complete_some<'s, 'env: 's>(
     world: &World,
     scope: &'s fencepost::scoped::Scope<'s, 'env>,
@@ -81,7 +81,7 @@ fn a_source_whose_drop_panics_leaves_the_receive_just_begun_to_its_scope() {
     everywhere(2, |world| {
         if world.rank() == 1 {
             take(world)?;
-            // This message comes last. Only a scope that kept its receive waits for it.
+            // This message comes last. Only a scope that kept the receive waits for this message.
             let last = world.recv::<u64>(0, 3)?.0[0];
             let others = (0..8).filter(|&value| value != last);
             return others
@@ -109,7 +109,7 @@ fn a_source_whose_drop_panics_leaves_the_receive_just_begun_to_its_scope() {
     });
 }
 
-/// The drop of a source may call anything, since nothing is borrowed while it runs.
+/// The drop of a source may call anything, since nothing is borrowed while the drop runs.
 #[test]
 fn the_drop_of_a_source_may_call_the_world() {
     everywhere(2, |world| {
@@ -145,7 +145,8 @@ fn a_receive_that_was_cancelled_is_not_waited_for_by_its_scope() {
                 let mut set = world.requests();
                 let place = set.push(scope.irecv_into(other, 0, &mut room)?)?;
                 assert_eq!(set.cancel(place), Some(()));
-                // The position is free for another request, which is the only complete one.
+                // The position is free for another request, and only that request is completed
+                // below.
                 assert_eq!(set.push(scope.irecv_into(other, 0, &mut next)?)?, place);
                 assert_eq!(set.test_some()?, Some(vec![]));
                 world.barrier()?;
@@ -185,8 +186,8 @@ fn a_receive_that_its_scope_cancels_fails_and_the_world_goes_on() {
     });
 }
 
-/// Timing decides whether the receive fails before the scope ends, and whether its scope still
-/// keeps it then.
+/// Timing decides whether the receive fails before the scope ends, and whether the scope then still
+/// keeps the receive.
 #[test]
 fn the_error_of_a_receive_is_returned_by_its_request_or_by_its_scope() {
     everywhere(2, |world| {

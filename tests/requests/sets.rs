@@ -37,8 +37,8 @@ fn complete<B>(mut set: RequestSet<B>, way: &str) -> Result<Vec<Completed<B>>> {
     Ok(all)
 }
 
-/// Each rank's exposure ends with an access of the other rank. In the other rank's set, that access
-/// comes after the exposure.
+/// Each rank's exposure ends with an access of the other rank. In the set of the other rank, that
+/// access comes after the other rank's own exposure.
 #[test]
 fn an_access_is_carried_out_while_its_set_waits_for_an_exposure_before_it() {
     everywhere(2, |world| {
@@ -95,8 +95,8 @@ fn an_access_is_carried_out_while_its_set_waits_for_a_message_before_it() {
     });
 }
 
-/// A ring. Each exposure ends when the previous rank has carried out its access, which gets from
-/// the next exposure.
+/// The ranks form a ring. The access of each rank gets from the exposure of the next rank, and that
+/// exposure ends when the access has been carried out.
 #[test]
 fn exposures_and_accesses_of_a_ring_are_completed_whatever_their_places() {
     everywhere(4, |world| {
@@ -128,8 +128,8 @@ fn exposures_and_accesses_of_a_ring_are_completed_whatever_their_places() {
     });
 }
 
-/// Returns a set of three complete receives. Each function counts its calls, and the functions at
-/// the positions `panics` panic.
+/// Returns a set of three complete receives, each mapped by a function. The functions count their
+/// calls, and those at the positions `panics` panic.
 fn mapped(world: &World, panics: &'static [usize], calls: &Rc<Cell<usize>>) -> Result<RequestSet<u64>> {
     let mut set = world.requests();
     for at in 0..3 {

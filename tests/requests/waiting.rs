@@ -107,7 +107,7 @@ fn a_peer_that_leaves_fails_its_requests_and_those_of_others_are_complete_or_pen
                     return Ok(());
                 }
                 if world.rank() == 1 {
-                    // This message was sent before rank 0 knows that rank 2 has left.
+                    // This message is sent before rank 0 knows that rank 2 has left.
                     world.message(0, 0).synchronous().send([1u8; 5])?;
                     return world.recv::<u8>(0, 9).map(drop).or(Ok(()));
                 }
@@ -190,8 +190,8 @@ fn what_is_posted_in_one_world_goes_on_while_its_rank_waits_in_a_fence_of_that_w
     });
 }
 
-/// Requests belong to one world, and their ranks wait in another world, which is above it, below it
-/// or next to it.
+/// Requests belong to one world, while their ranks wait in another world. One of the two worlds is
+/// a part of the other, or both are parts of the same world.
 #[test]
 fn what_is_begun_in_one_world_goes_on_while_its_rank_waits_in_another_one() {
     for transport in kinds(2) {
@@ -219,14 +219,14 @@ fn what_is_begun_in_one_world_goes_on_while_its_rank_waits_in_another_one() {
     }
 }
 
-/// The requests are an exposure whose own access has not ended, an access whose own post has not
-/// arrived, or both.
+/// The requests are an exposure that waits for an access of its own rank, an access that waits for
+/// a post of its own rank, or both.
 #[test]
 fn a_set_of_requests_that_wait_for_their_own_rank_only_is_refused_at_once() {
     for transport in kinds(2) {
         for way in ["wait_any", "wait_some", "wait_all"] {
             for (exposes, accesses) in [(true, false), (false, true), (true, true)] {
-                // Nothing looks for deadlocks of several ranks.
+                // Deadlocks of several ranks are not detected here.
                 let ends = ends(&ranks(2).transport(transport.clone()).stall(None), &[], |world| {
                     let (u, v) = (world.window::<u8>(1)?, world.window::<u8>(1)?);
                     if world.rank() == 1 {
@@ -261,7 +261,8 @@ fn a_set_of_requests_that_wait_for_their_own_rank_only_is_refused_at_once() {
     }
 }
 
-/// The exposure of rank 0 waits for an access of rank 0 itself, which the message does not end.
+/// The exposure of rank 0 waits for an access of rank 0 itself. The message does not end this
+/// access.
 #[test]
 fn a_set_with_a_request_that_waits_for_its_own_rank_completes_another_one() {
     everywhere(2, |world| {

@@ -1,4 +1,4 @@
-//! Whatever happens to the bytes of a snapshot, the one before it is restored.
+//! Whatever happens to the bytes of a snapshot, the previous snapshot is restored.
 
 use fencepost::prelude::*;
 use fencepost::snapshots::{Items, Snapshots};
@@ -22,7 +22,7 @@ impl Small {
     /// Returns the state of a rank after a step.
     fn after(step: u64, block: &Block<2>) -> Self {
         let rank = block.rank() as u64;
-        // Every cell of the halo is at the edge of the array or of the other rank.
+        // Every cell of the halo is outside of the array, or belongs to the other rank.
         let mut cells = vec![-1.0; block.len()];
         block.fill(&mut cells, |[i, j]| (i * 3 + j) as f32 + step as f32 / 8.0);
         let queue = (0..3 * rank + step).map(|item| item as u16 + 7).collect();
@@ -150,7 +150,7 @@ fn what_an_interrupted_job_has_left_is_removed() -> Result<()> {
     Ok(())
 }
 
-/// The state of a program that consists of a block only, after a step.
+/// Returns the state after a step of a program whose state is only a block.
 fn heights(step: u64, block: &Block<2>) -> Vec<f32> {
     let mut cells = vec![-1.0; block.len()];
     block.fill(&mut cells, |[i, j]| (i * 3 + j) as f32 + step as f32 / 8.0);
@@ -172,7 +172,7 @@ fn save_blocks(folder: &Path, steps: &[u64], keep: usize) -> Result<()> {
     })
 }
 
-/// Restores with another number of ranks, which compare boxes that they do not have.
+/// Restores with another number of ranks. These ranks compare boxes that they do not own.
 fn restore_blocks(folder: &Path, ranks: usize) -> Result<Option<u64>> {
     let steps = fencepost::ranks(ranks).collect(|world| {
         let block = Block::new(world, [4, 3])?;
@@ -201,8 +201,8 @@ fn a_flipped_byte_is_noticed_by_another_number_of_ranks() -> Result<()> {
     Ok(())
 }
 
-/// A damaged snapshot is later than the restored snapshot. It does not count as one of the
-/// snapshots to keep.
+/// A damaged snapshot is later than the restored snapshot. The damaged snapshot does not count as
+/// one of the snapshots to keep.
 #[test]
 fn a_damaged_snapshot_is_removed_after_the_next_one_and_no_intact_one_for_it() -> Result<()> {
     let folder = tempfile::tempdir()?;

@@ -75,8 +75,8 @@ fn a_folder_that_cannot_be_made_is_an_error_on_all_ranks() -> Result<()> {
     Ok(())
 }
 
-/// The test runs itself again, in a process whose files may have 16 KiB: there is no room for the
-/// state of a rank in step 2.
+/// The test runs itself again, in a process whose files may have at most 16 KiB. In step 2, the
+/// state of a rank is larger than that.
 #[test]
 fn a_snapshot_for_which_there_is_no_room_leaves_older_ones_and_the_next_one_is_complete() -> Result<()> {
     if let Some(folder) = std::env::var_os("FENCEPOST_TEST_BOUNDED") {
@@ -151,7 +151,7 @@ fn a_copy_of_the_folder_while_snapshots_are_written_is_restored() -> Result<()> 
             copy_all(folder.path(), copy.path());
             let after = latest().unwrap_or(before);
             if after > before + 1 {
-                continue; // it took longer than an interval
+                continue; // the copy took longer than an interval
             }
             let found = fencepost::ranks(1).collect(|world| {
                 let block = Block::new(world, CELLS)?;

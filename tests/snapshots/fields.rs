@@ -1,5 +1,5 @@
-//! Fields in files: each number of ranks reads files that another number of ranks has written, each
-//! damaged file is refused, and all ranks return an error if one fails.
+//! Fields in files. Each number of ranks reads files that another number of ranks has written.
+//! Damaged files are refused. If one rank fails, all ranks return an error.
 
 use fencepost::grid::Block;
 use fencepost::snapshots::Field;
@@ -42,7 +42,7 @@ fn expected<const D: usize>(block: &Block<D>, wraps: [bool; D]) -> Vec<f64> {
     cells
 }
 
-/// Returns the block's own cells with their numbers, and something else in all other elements.
+/// Returns the block's own cells with their numbers, and NaN in all other elements.
 fn own<const D: usize>(block: &Block<D>) -> Vec<f64> {
     let mut cells = vec![f64::NAN; block.len()];
     let global = block.global();
@@ -58,7 +58,7 @@ fn in_folder(name: &str) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Saves an array with each of these numbers of ranks, and loads it with each other number.
+/// Saves an array with several numbers of ranks, and loads each file with other numbers of ranks.
 fn round_trips<const D: usize>(global: [usize; D], widths: [usize; D], wraps: [bool; D]) -> Result<()> {
     let (folder, path) = in_folder("cells.npy");
     let mut first = None;
@@ -232,8 +232,8 @@ fn other_elements_are_voids_of_their_size() -> Result<()> {
     Ok(())
 }
 
-/// Each file with one bit of its header changed is refused, or is the same array, or has its bytes
-/// in the other order; each file that is cut is refused.
+/// A file with one changed bit in its header is refused, is read as the same array, or is read as
+/// an array in the other byte order. A file that is cut is refused.
 #[test]
 fn damaged_files_are_refused() -> Result<()> {
     let (_folder, path) = in_folder("damaged.npy");
@@ -310,8 +310,8 @@ fn errors_of(
     })
 }
 
-/// Checks that `rank` has an error with these words, and that the others report it as an error of
-/// `rank`.
+/// Checks that `rank` has an error with these words, and that the other ranks report this error as
+/// one of `rank`.
 fn is_of(rank: usize, errors: &[(ErrorClass, String)], class: ErrorClass, words: &[&str]) {
     let own = &errors[rank].1;
     assert!(words.iter().all(|word| own.contains(word)), "{own}");
@@ -374,7 +374,7 @@ fn all_ranks_fail_if_one_does_and_the_old_file_stays() -> Result<()> {
     Ok(())
 }
 
-/// The test runs itself again, in a process whose files may have 4 KiB.
+/// The test runs itself again, in a process whose files may have at most 4 KiB.
 #[test]
 fn a_file_that_has_no_room_leaves_the_old_one() -> Result<()> {
     if let Some(path) = std::env::var_os("FENCEPOST_TEST_BOUNDED").map(PathBuf::from) {

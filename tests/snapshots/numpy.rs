@@ -8,11 +8,11 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a script in a folder. Returns what it printed, or `None` if there is no NumPy.
+/// Runs a script in a folder. Returns its output, or `None` if there is no NumPy.
 fn python(script: &str, folder: &Path) -> Option<String> {
     let run = |script: &str| Command::new("python3").args(["-c", script]).current_dir(folder).output();
     if !run("import numpy").is_ok_and(|output| output.status.success()) {
-        // The harness captures what macros print.
+        // The test harness would capture the output of `eprintln!`.
         let printed = writeln!(std::io::stderr(), "  left out: NumPy: `python3 -c 'import numpy'` fails");
         printed.expect("standard error is open");
         return None;

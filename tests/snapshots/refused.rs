@@ -19,8 +19,8 @@ fn save(folder: &Path) -> Result<()> {
     })
 }
 
-/// Restores with the items that `restored` passes on, and returns the message of the error, which
-/// is the same on all ranks.
+/// Restores with the items that `restored` passes on. Returns the message of the error, which must
+/// be the same on all ranks.
 fn refused(
     folder: &Path,
     ranks: usize,

@@ -4,7 +4,7 @@ use fencepost::prelude::*;
 use fencepost::snapshots::{Items, Snapshots};
 use std::path::Path;
 
-/// The state of a program: a block, a value, and elements that each rank has of its own.
+/// The state of a program: a block, a value, and elements of each rank.
 struct Run {
     block: Block<2>,
     heights: Vec<f64>,
@@ -19,7 +19,7 @@ impl Run {
         Ok(Self { heights: vec![-1.0; block.len()], block, time: [0.0; 2] })
     }
 
-    /// Sets the state to that after `step`.
+    /// Sets the state to the state after `step`.
     fn step(&mut self, step: u64) {
         self.block.fill(&mut self.heights, |[i, j]| (100 * i + j) as f64 + step as f64 / 1024.0);
         self.time = [step as f64, 0.5];
@@ -29,7 +29,7 @@ impl Run {
         Items::new().block("heights", &self.block, &mut self.heights).value("time", &mut self.time)
     }
 
-    /// Checks that the state is that after `step`, also in the halo.
+    /// Checks that the state, including the halo, is the state after `step`.
     fn check(&self, step: u64) {
         assert_eq!(self.time, [step as f64, 0.5]);
         let ([rows, columns], widths) = (self.block.shape(), self.block.widths());

@@ -1,4 +1,5 @@
-//! Snapshots in folders of hosts: two or three groups of threads, each with a folder of its own.
+//! Snapshots in folders of hosts. The hosts are two or three groups of threads, each with its own
+//! folder.
 
 use fencepost::prelude::*;
 use fencepost::snapshots::{Items, Snapshots};
@@ -23,7 +24,7 @@ impl State {
         Ok(Self { block, cells, seeds: [0; 2], queue: vec![9; 9], time: 0.0 })
     }
 
-    /// Sets the state to that after `step`.
+    /// Sets the state to the state after `step`.
     fn step(&mut self, step: u64) {
         let rank = self.block.rank() as u64;
         self.block.fill(&mut self.cells, |[i, j]| cell(step, i, j));
@@ -32,14 +33,14 @@ impl State {
         self.time = step as f64;
     }
 
-    /// Lists the items that any number of ranks restores. If `with_own` is set, also lists the
-    /// items that each rank has of its own.
+    /// Lists the items that any number of ranks can restore. If `with_own`, also lists the items
+    /// that belong to single ranks.
     fn items(&mut self, with_own: bool) -> Items<'_> {
         let items = Items::new().block("cells", &self.block, &mut self.cells).value("time", &mut self.time);
         if with_own { items.part("seeds", &mut self.seeds).part("queue", &mut self.queue) } else { items }
     }
 
-    /// Checks that the state is that after `step`, also in the halo.
+    /// Checks that the state, including the halo, is the state after `step`.
     fn check(&self, step: u64, with_own: bool) {
         let rank = self.block.rank() as u64;
         assert_eq!(self.time, step as f64);
@@ -64,7 +65,7 @@ fn cell(step: u64, i: usize, j: usize) -> f32 {
     (100 * i + j) as f32 + step as f32 / 8.0
 }
 
-/// The folders of hosts that each have the same number of ranks.
+/// The folders of hosts. Each host has the same number of ranks.
 struct Hosts {
     _root: tempfile::TempDir,
     folders: Vec<PathBuf>,
@@ -140,7 +141,7 @@ fn any_number_of_ranks_and_hosts_restores_blocks_with_any_halo() -> Result<()> {
                 assert_eq!(hosts.restore(ranks, halo, false)?, Some(8), "{ranks} ranks, halo of {halo}");
             }
         }
-        // The folders of all hosts are now seen by all ranks of fewer hosts.
+        // Now all ranks are on one host, and have only the folder of this host.
         let fewer = Hosts { _root: tempfile::tempdir()?, folders: hosts.folders[..1].to_vec() };
         if count < 3 {
             assert_eq!(fewer.restore(2, 2, false)?, Some(8), "one host has copies of all files");
@@ -171,7 +172,7 @@ fn a_host_without_its_folder_loses_nothing_and_gets_the_next_snapshots() -> Resu
         hosts.save(6, true, &[1, 2])?;
         fs::remove_dir_all(&hosts.folders[lost])?;
         assert_eq!(hosts.restore(6, 2, true)?, Some(2));
-        // The new folder gets a snapshot, and then another host loses its own.
+        // The new folder gets a snapshot, and then another host loses its folder.
         hosts.save(6, true, &[3])?;
         assert_eq!(hosts.names(lost, 3)?.len(), 5);
         fs::remove_dir_all(&hosts.folders[(lost + 1) % 3])?;
@@ -259,7 +260,7 @@ fn a_host_that_has_only_an_older_snapshot_gets_the_newer_one_from_others() -> Re
 }
 
 /// Two jobs have taken a snapshot of the same step, and one host's folder was missing during the
-/// second.
+/// second job.
 #[test]
 fn files_of_different_snapshots_of_one_step_are_never_mixed() -> Result<()> {
     let hosts = Hosts::new(2)?;
@@ -285,8 +286,8 @@ fn offer(snapshots: &mut Snapshots<'_>, step: u64) -> Result<()> {
 #[test]
 fn the_program_goes_on_when_one_host_cannot_write_and_no_host_has_that_snapshot() -> Result<()> {
     let hosts = Hosts::new(2)?;
-    // The first folder is in the way of a rank that writes, the second in the way of the first rank
-    // of its host.
+    // A file in place of the folder `writing-2` stops a rank that writes. A folder in place of the
+    // manifest stops the first rank of its host.
     for (step, name) in [(2, "writing-2"), (4, "writing-4/manifest.json")] {
         fencepost::ranks(4).run(|world| {
             let mut snapshots = Snapshots::on_hosts(world, hosts.of(world), 2)?.every(1).keep(10);
@@ -320,7 +321,7 @@ fn with_must_succeed_all_ranks_get_an_error_that_names_the_file_of_the_host() ->
     let messages = fencepost::ranks(4).collect(|world| {
         let mut snapshots = hosts.open(world)?;
         if world.rank() == 2 {
-            // A folder with the name that the copy of rank 1's file is to have.
+            // This folder has the name that the copy of rank 1's file should get.
             fs::create_dir_all(hosts.folders[1].join("writing-1/rank-1.parts"))?;
         }
         world.barrier()?;

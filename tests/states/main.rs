@@ -1,7 +1,7 @@
-//! The effect of each call in each state of a window: it does not compile, it is an error of a
-//! class, or it is allowed. The table is part of the docs. `FENCEPOST_BLESS=1 cargo test --test
-//! states` writes it again, and a person reads it. If another call compiles than before, the test
-//! reports it, and a second run fills the table.
+//! The effect of each call in each state of a window: the call does not compile, returns an error
+//! of some class, or is allowed. The table is part of the docs. `FENCEPOST_BLESS=1 cargo test
+//! --test states` writes it again, and a person reads it. If the set of calls that compile has
+//! changed, the test reports this, and a second run fills the table.
 //!
 //! A cell is a state and a call, as text. The compiler reports which of all cells it refuses. The
 //! other cells are functions in a file, which the test also writes. They are run here, each in a
@@ -160,11 +160,11 @@ fn refused() -> BTreeSet<Cell> {
     }
 }
 
-/// No call of a cell waits for anything. So a call that takes longer than this does not return.
+/// No call of a cell waits for anything. So a call that takes longer than this would never return.
 const FOR_EVER: Duration = Duration::from_secs(60);
 
-/// Returns the result of a cell that is run with default settings: it is allowed, it is an error of
-/// a class, or it waits.
+/// Runs a cell without the checker. Returns that the call is allowed, the class of its error, or
+/// that the call waits.
 fn outcome(transport: &TransportKind, run: fn(&World) -> Result<()>) -> String {
     let (done, ended) = channel();
     let world = ranks(1).transport(transport.clone()).check(Check::Off);

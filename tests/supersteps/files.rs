@@ -1,5 +1,5 @@
-//! Plan files: opened without a world, loaded from every kind of source, saved by the ranks of a
-//! world.
+//! Plan files. They are opened without a world, loaded from every kind of source, and saved by the
+//! ranks of a world.
 
 use fencepost::explain::{ExplainedShare, Route};
 use fencepost::prelude::*;
@@ -29,7 +29,7 @@ fn compiled() -> Compiled {
     exchange::compile(6, |rank| Block::at(rank, 6, [12, 9])?.halo(1)).unwrap()
 }
 
-/// A folder of its own for a test.
+/// Creates a folder that only one test uses.
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("fencepost-plans-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -64,7 +64,7 @@ fn a_plan_is_opened_as_it_was_saved() {
         assert_eq!((opened.name(), opened.ranks(), opened.digest()), ("exchange", 6, saved.digest()));
         assert_eq!(opened.explain(), saved.explain());
         assert_eq!(opened.predicted().0, saved.predicted().0, "by the machine of the file");
-        // Compiled again from the calls in the file, for other choices.
+        // The plan is compiled again from the calls in its file, for other choices.
         for mode in [Mode::Aggressive, Mode::Direct] {
             assert_eq!(opened.in_mode(mode).unwrap().digest(), saved.in_mode(mode).unwrap().digest());
         }
@@ -183,7 +183,7 @@ fn a_prepared_superstep_is_saved_by_its_world() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// An explanation has the same values as its text.
+/// The values of an explanation are those that its text shows.
 #[test]
 fn an_explanation_has_values_and_prints_them() {
     let compiled = compiled();

@@ -117,7 +117,7 @@ fn an_element_that_is_fetched_is_written_between_the_halves() -> Result<()> {
     memory().into_iter().try_for_each(|transport| not_kept(transport, 9, write))
 }
 
-/// Enough elements to be sent from their window over MPI.
+/// A number of elements that is large enough for MPI to send them directly from their window.
 const LONG: usize = 1 << 20;
 
 #[superstep]
@@ -126,7 +126,8 @@ fn give(u: &mut Window<u64>, v: &mut Window<u64>, other: usize) -> Result<()> {
     Ok(())
 }
 
-/// MPI still sends from a window whose run was dropped. Its memory must not be reused.
+/// MPI still sends from a window whose run was dropped. The memory of the window must not be
+/// reused.
 #[test]
 fn memory_that_a_dropped_run_has_lent_is_not_used_again() {
     let ended = ranks(2).transport(TransportKind::MpiThreads).run(|world| {

@@ -5,7 +5,7 @@ use fencepost::prelude::*;
 use fencepost::{World, ranks};
 use fencepost_tests_worlds::transports::transports;
 
-/// More windows than a superstep may take as parameters of their own.
+/// More windows than a superstep may take as separate parameters.
 const FIELDS: usize = 7;
 
 #[superstep]
@@ -26,7 +26,7 @@ fn of_one(field: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// A list between other windows, which is used in all possible ways.
+/// Uses a list of windows, between other windows, in all possible ways.
 #[superstep]
 fn mixed(
     first: &mut Window<u64>,

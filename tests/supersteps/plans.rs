@@ -63,7 +63,7 @@ mod wraps {
         u.put(0..n).to(to, n)
     }
 
-    /// The number of supersteps that are left before their numbers end.
+    /// The number of supersteps that remain before the numbers of supersteps end.
     const BEFORE: u32 = 6;
 
     #[test]

@@ -21,7 +21,7 @@ fn shift(u: &mut Window<u32>, values: &[u32], by: usize) -> Result<()> {
     u.put(values).to(to, 0)
 }
 
-/// Sums the values of all ranks on every rank, in log2 steps: fences under a uniform bound.
+/// Sums the values of all ranks on every rank, in log2 steps. The number of its fences is uniform.
 #[superstep]
 fn all_sum(u: &mut Window<u64>, #[uniform] factor: u64) -> Result<u64> {
     let (rank, size) = (u.rank(), u.size());
@@ -581,7 +581,7 @@ fn put_one(u: &mut Window<u32>) -> Result<()> {
     u.put([1]).to(right, 0)
 }
 
-/// This superstep is dynamic: the calls of the helper are seen only when it runs.
+/// This superstep is dynamic: the calls of the helper are seen only when the helper runs.
 #[superstep]
 fn helped(u: &mut Window<u32>) -> Result<()> {
     u.fence()?;
@@ -623,7 +623,8 @@ fn conflicts_that_compiling_sees_name_ranks_window_elements_and_both_lines() {
     let sides = |rank: usize| (rank.checked_sub(1), (rank < 5).then_some(rank + 1));
     let compiled = clashing::compile(6, |rank| Ok(sides(rank))).unwrap();
     let conflicts = compiled.conflicts();
-    // The ranks next to an end of the row, and the two between them.
+    // The conflicts are on the ranks next to the ends of the row, and on the two ranks between
+    // them.
     let of = |conflict: &fencepost::Conflict| (conflict.rank, conflict.ranks, conflict.elements.clone());
     let all: Vec<_> = conflicts.iter().map(of).collect();
     assert_eq!(all, [(1, 1, 12..14), (2, 2, 12..14), (4, 1, 12..14)]);

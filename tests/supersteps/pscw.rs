@@ -1,5 +1,5 @@
-//! `#[superstep(sync = pscw)]`: prepared supersteps that only some ranks run, several of them at
-//! once, and the errors in them.
+//! Supersteps with `#[superstep(sync = pscw)]`. Only some ranks run these prepared supersteps,
+//! several of them are run at once, and some of them fail.
 //!
 //! `tests/epochs/differential.rs` has random programs of this kind. In this file, several plans are
 //! in flight.
@@ -31,7 +31,7 @@ fn worlds(size: usize) -> Vec<Ranks> {
     transports([1, 2]).into_iter().map(|transport| ranks(size).transport(transport)).collect()
 }
 
-/// Puts the first element of each of the first `members` ranks to the next of them.
+/// Each of the first `members` ranks puts its first element to the next of these ranks.
 #[superstep(sync = pscw)]
 fn ring(u: &mut Window<u64>, members: usize) -> Result<()> {
     let rank = u.rank();
@@ -181,7 +181,8 @@ fn halves_end_in_another_order_on_each_rank() -> Result<()> {
                         assert!(of[1000..2000].iter().all(|&e| e == 10 * step + previous as u64), "{mode}");
                         assert!(of[2000..].iter().all(|&e| e == 0));
                     };
-                    // The calls of each rank in between, and their order.
+                    // Each rank makes its calls between the halves, in an order that depends on
+                    // `turn`.
                     let turn = (rank as u64 + step) % 4;
                     let end = |three: std::result::Result<Running<Window<u64>>, Window<u64>>| match three {
                         Ok(running) => running.finish().inspect(|w| come(w, 3)),
@@ -307,7 +308,7 @@ fn moves(schedule: &Schedule, rank: usize) -> bool {
     !schedule.classes[schedule.class_of[rank]].instructions.is_empty()
 }
 
-/// Ends the run at this position of the list. Returns the elements that it leaves in its window.
+/// Ends the run at position `at` of `flying`. Copies the elements of the run's window into `left`.
 fn end(
     flying: &mut Vec<(usize, Run, Running<Window<u64>>)>,
     at: usize,
@@ -321,8 +322,8 @@ fn end(
     Ok(())
 }
 
-/// Returns the elements that each run of a rank leaves in its window. A run is begun and finished,
-/// made in one piece, or left out.
+/// Returns the elements that each run of a rank leaves in its window. Each run is made in two
+/// halves, made in one piece, or left out.
 fn fly(
     world: &World,
     schedules: &[Arc<Verified<Schedule>>],
@@ -645,8 +646,8 @@ fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the bits of all cells after some steps. The exchange ends in fences, or in posts and
-/// starts.
+/// Returns the bits of all cells after some steps. The exchange uses fences, or posts and starts if
+/// `by_posts`.
 fn cooled(world: &World, by_posts: bool) -> Result<Vec<u64>> {
     let block = Block::new(world, [96, 96])?.halo(1)?;
     let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);

@@ -6,7 +6,8 @@ use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::transports::transports;
 
 const RANKS: usize = 4;
-/// The number of elements of a rank's window that others read, and the number that it gets.
+/// The number of elements of a rank's window that other ranks read. `GOT` is the number of elements
+/// that a rank gets from each rank.
 const OWN: usize = 20_000;
 const GOT: usize = 4_500;
 
@@ -77,7 +78,7 @@ fn ranks_with_shares_leave_what_a_plain_call_leaves() -> Result<()> {
     Ok(())
 }
 
-/// Gets the same lists in each of some epochs.
+/// Gets the same lists in each of several epochs.
 #[superstep]
 fn again(u: &mut Window<u64>, wanted: &[Vec<usize>], #[uniform] epochs: usize) -> Result<()> {
     for _ in 0..epochs {

@@ -1,6 +1,6 @@
-//! `#[superstep]` with bodies that were written, or drawn, to break its slicer. Each body has the
-//! same effect without the attribute, with it, prepared, and compiled ahead. Or the superstep is
-//! dynamic, and reports why.
+//! Tries `#[superstep]` on bodies that were written, or drawn at random, to break its slicer. Each
+//! body has the same effect without the attribute, with the attribute, prepared, and compiled ahead
+//! of time. Otherwise the superstep must be dynamic, and report why.
 
 mod bodies;
 use fencepost::prelude::*;
@@ -24,7 +24,7 @@ type Bound = Box<dyn FnMut(&mut Window<u64>, usize, usize, &[usize]) -> Result<(
 /// One body, in all its forms.
 struct Program {
     name: &'static str,
-    /// The text of its body, for a failure.
+    /// The text of its body, to print if a test fails.
     text: &'static str,
     /// Returns the reason why the body has no pattern, or `None` if it has one.
     dynamic: fn() -> Option<&'static str>,
@@ -90,8 +90,8 @@ macro_rules! programs {
                     let (n, k, list) = arguments(case, rank);
                     Ok((n, k, list))
                 };
-                // Ahead of time nothing is known about windows, so a pattern that asks for a length
-                // has no plan.
+                // Ahead of time nothing is known about windows, so a pattern that asks for the
+                // length of a window has no plan.
                 marked::$name::compile(RANKS, given)?.save(path)
             },
         })
@@ -99,7 +99,7 @@ macro_rules! programs {
 }
 use programs;
 
-/// Random bodies. If the slicer changes its decision on a body, the seed of the body moves to the
+/// Random bodies. If the slicer changes its decision on a body, move the seed of the body to the
 /// other list.
 #[allow(unused, clippy::all, clippy::pedantic, reason = "drawn at random")]
 mod drawn {
@@ -129,7 +129,7 @@ fn arguments(case: usize, rank: usize) -> (usize, usize, Vec<usize>) {
         1 => (0, 0, vec![]),
         2 => (rank, 5, vec![rank, 7]),
         3 => (7, 3, vec![9, 8, 7, 6, 5, 4, 3]),
-        // One rank has arguments that many bodies refuse, and at which some panic.
+        // One rank has arguments that many bodies refuse, and that make some bodies panic.
         4 => {
             if rank == 0 {
                 (9, 0, vec![])
@@ -254,8 +254,8 @@ fn differences(program: &Program, dir: &Path) -> (Vec<String>, bool) {
     }
 }
 
-/// Returns the number of programs and the number of dynamic ones. `succeeds` requires that each
-/// program succeeds for some arguments.
+/// Checks that each program has the same effect in each form. Returns the number of programs and
+/// the number of dynamic programs. If `succeeds`, each program must succeed for some arguments.
 fn same_in_each_form(programs: Vec<Program>, succeeds: bool) -> (usize, usize) {
     quiet_hook();
     let dir = Directory::new();
@@ -276,7 +276,7 @@ fn same_in_each_form(programs: Vec<Program>, succeeds: bool) -> (usize, usize) {
     (programs.len(), dynamic)
 }
 
-/// A directory that is removed when this is dropped.
+/// A temporary directory. It is removed when this value is dropped.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -318,7 +318,7 @@ fn guarded(u: &mut Window<u64>, list: &[usize]) -> Result<()> {
     u.put([1]).to(right, list[2])
 }
 
-/// Fences in the body, and in a function that fails before its fence on one rank.
+/// Fences in the body and in a function. On one rank the function fails before its fence.
 #[superstep]
 fn fenced_by_a_helper(u: &mut Window<u64>) -> Result<()> {
     fn helper(u: &mut Window<u64>) -> Result<()> {
@@ -333,8 +333,8 @@ fn fenced_by_a_helper(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// Checks in some epochs that every rank has the elements that every rank has put in the same
-/// epoch.
+/// Runs some epochs in which every rank puts to every rank. Checks that the elements of each epoch
+/// have arrived at its end.
 fn in_step(world: &World) -> Result<()> {
     let mut u = world.window::<u64>(world.size())?;
     for epoch in 1..4 {
@@ -392,7 +392,7 @@ fn a_fence_that_a_helper_makes_last_is_waited_for_by_the_rank_that_fails() {
     }
 }
 
-/// An element ends this loop, if the loop does not end by itself.
+/// The loop ends by itself, or because of the value of an element.
 #[superstep]
 fn searches(u: &mut Window<u64>, start: usize) -> Result<()> {
     let mut i = start;

@@ -24,7 +24,7 @@ fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the result of six steps of a stencil, with the exchange in one piece or in two.
+/// Returns the result of six steps of a stencil, with the exchange in one piece or in two halves.
 fn smooth(world: &World, halves: bool, wraps: bool) -> Result<Vec<u64>> {
     let block = Block::new(world, [13, 17])?.halo(2)?.periodic([wraps, false]);
     let mut u = world.window::<f64>(block.len())?;
@@ -216,7 +216,7 @@ fn of_several_epochs_the_last_is_begun() -> Result<()> {
     Ok(())
 }
 
-/// Has everything that a plan does not contain: values, parts of slices, results, and tickets.
+/// Uses everything that a plan does not contain: values, parts of slices, results, and tickets.
 #[superstep]
 fn tell(u: &mut Window<f64>, values: &[f64], by: usize) -> Result<(Ticket<f64>, f64)> {
     let to = (u.rank() + by) % u.size();
@@ -228,7 +228,7 @@ fn tell(u: &mut Window<f64>, values: &[f64], by: usize) -> Result<(Ticket<f64>, 
     Ok((ticket, u[0]))
 }
 
-/// Does the same in a body with fences. The last fence ends the body.
+/// Does the same as the superstep above, in a body with fences. The last fence ends the body.
 #[superstep]
 fn tell_twice(u: &mut Window<f64>, values: &[f64]) -> Result<Ticket<f64>> {
     let to = (u.rank() + 1) % u.size();
@@ -241,7 +241,7 @@ fn tell_twice(u: &mut Window<f64>, values: &[f64]) -> Result<Ticket<f64>> {
     Ok(ticket)
 }
 
-/// A body that continues after its fence.
+/// Continues after the fence of its body.
 #[superstep]
 fn ask(u: &mut Window<f64>, from: usize) -> Result<f64> {
     let ticket = u.fetch(from, 0)?;
@@ -262,11 +262,12 @@ fn told(world: &World, halves: bool, leaves: bool) -> Result<Vec<Vec<u64>>> {
     let mut ask = ask::prepare(world, by)?;
     let mut all = Vec::new();
     for step in 0..3 {
-        // The ranks need not all run the superstep in the same way.
+        // Some ranks may run the superstep in halves while others run it in one piece.
         let halves = halves && (!leaves || (rank + step).is_multiple_of(2));
         let results = if halves {
             let running = tell.begin(u, &values, by)?;
-            // The values that were put may be reused. The elements that no call touches are lent.
+            // The caller may now overwrite the values that were put, and use the elements that no
+            // call touches.
             values.fill(f64::NAN);
             let own = running.kept(0..1)?[0];
             let (v, (ticket, result)) = running.finish()?;
@@ -310,7 +311,7 @@ fn values_and_tickets_and_results_are_those_of_one_piece() -> Result<()> {
     Ok(())
 }
 
-/// The second half fills tickets, with the elements that were there at the first half.
+/// The second half fills tickets with the elements that the target had at the first half.
 #[test]
 fn a_ticket_has_its_elements_when_the_superstep_is_finished() -> Result<()> {
     #[superstep]
@@ -337,7 +338,7 @@ fn a_ticket_has_its_elements_when_the_superstep_is_finished() -> Result<()> {
     Ok(())
 }
 
-/// Puts values into `v`, which has another type. The error type is the program's.
+/// Puts values into `v`, which has another type. The error type is one of the program.
 #[superstep]
 fn generic<T: Element, const N: usize>(
     u: &mut Window<T>,
@@ -418,13 +419,13 @@ fn hand_on(u: &mut Window<u64>) -> Result<()> {
     u.put(0..4096).to((u.rank() == 0).then_some(1), 4096..8192)
 }
 
-/// Does the same in both directions.
+/// Each of two ranks puts its lower half to the upper half of the other rank.
 #[superstep]
 fn swap(u: &mut Window<u64>) -> Result<()> {
     u.put(0..4096).to(1 - u.rank(), 4096..8192)
 }
 
-/// Computes on one rank between the halves until it is notified that the other rank has finished.
+/// One rank computes between the halves until it is notified that the other rank has finished.
 fn computes_until_the_other_is_through(
     worlds: Vec<Ranks>,
     begin: impl Fn(&World, Window<u64>, &dyn Fn()) -> Result<Window<u64>> + Sync,
@@ -450,8 +451,8 @@ fn computes_until_the_other_is_through(
     Ok(())
 }
 
-/// With packing, everything for which others wait has left at the end of the first half. It arrives
-/// without further calls.
+/// With packing, everything for which other ranks wait has left at the end of the first half. It
+/// arrives without further calls.
 #[test]
 fn a_rank_that_computes_between_the_halves_keeps_nobody_waiting() -> Result<()> {
     for mode in [Mode::Aggressive, Mode::Aggregated, Mode::Pipelined] {
@@ -468,7 +469,8 @@ fn a_rank_that_computes_between_the_halves_keeps_nobody_waiting() -> Result<()> 
     Ok(())
 }
 
-/// If memory is reached, copies to a rank that has already begun are also made in the first half.
+/// If ranks reach each other's memory, copies to a rank that has already begun are also made in the
+/// first half.
 #[test]
 fn copies_to_a_rank_that_has_begun_are_made_in_the_first_half() -> Result<()> {
     let worlds = worlds(2).into_iter().map(|world| world.mode(Mode::Direct)).collect();
@@ -493,7 +495,7 @@ fn any_source<S: Source<f64>>(u: &mut Window<f64>, source: S, to: usize) -> Resu
     u.put(source).to(to, 4..6)
 }
 
-/// Puts the result of a function, which may be of any type.
+/// Puts the result of a function. The result may be of any type.
 #[superstep]
 fn made(u: &mut Window<f64>, to: usize) -> Result<()> {
     u.put(&doubled(to)).to(to, 4..6)
@@ -503,7 +505,7 @@ fn doubled(to: usize) -> Vec<f64> {
     vec![2.0 * to as f64; 2]
 }
 
-/// If the caller chooses whether a source is a section or values, `begin` takes it, as `run` does.
+/// The caller may choose whether a source is a section or values. Like `run`, `begin` accepts both.
 #[test]
 fn whatever_the_source_is_a_superstep_is_split() -> Result<()> {
     for world in worlds(2) {
@@ -519,7 +521,8 @@ fn whatever_the_source_is_a_superstep_is_split() -> Result<()> {
             let picked = || (&values, Datatype::elements([2, 0]).unwrap());
             u = any_source::prepare(world, picked(), other)?.begin(u, picked(), other)?.finish()?;
             assert_eq!(u[4..6], [2.5, 0.5]);
-            // The source is a section, which other ranks read. So it is kept for reading only.
+            // The source is a section, which other ranks read. So between the halves the rank may
+            // only read it.
             let mut sections = any_source::prepare(world, 0..2, other)?;
             for _ in 0..2 {
                 let mut running = sections.begin(u, 0..2, other)?;

@@ -14,16 +14,16 @@ fn exchange<const D: usize>(u: &mut Window<f64>, block: &Block<D>) -> Result<()>
     Ok(())
 }
 
-/// The fields of a program, and those that a step reads.
+/// The fields of a program, and the fields that a step reads.
 #[derive(Clone, Copy, Debug)]
 enum Fields {
     /// Two fields that take turns.
     Two,
     /// Three fields that take turns. A step reads the cells around a cell in the present field, and
-    /// the cell itself in the field before.
+    /// the cell itself in the previous field.
     ThreeLevels,
-    /// Two pairs of fields that take turns and read each other, and coefficients that no step
-    /// writes.
+    /// Two pairs of fields, and coefficients that no step writes. The fields of a pair take turns,
+    /// and the pairs read each other.
     Coupled,
 }
 
@@ -44,7 +44,8 @@ fn next(fields: Fields, near: [&mut dyn Iterator<Item = f64>; 2], own: f64) -> [
 #[derive(Clone, Debug)]
 struct Case<const D: usize> {
     ranks: usize,
-    /// The number of cells beyond the smallest array that has blocks as wide as the halo.
+    /// The number of cells in addition to those of the smallest array whose blocks are as wide as
+    /// the halo.
     extra: [usize; D],
     reach: usize,
     star: bool,

@@ -1,6 +1,6 @@
-//! Ranks that are not in step: as far ahead as their neighbours permit, in different supersteps,
-//! with swapped windows, or gone early; and values that are leaked on the way. There are never
-//! wrong bits, no rank hangs, and no rank runs ahead without bound.
+//! Ranks that are not in step. They run as far ahead as their neighbours permit, are in different
+//! supersteps, swap windows, leave early, or leak values. There are never wrong bits, no rank
+//! hangs, and no rank runs ahead without bound.
 
 use fencepost::grid::Block;
 use fencepost::{
@@ -12,7 +12,8 @@ use fencepost_tests_worlds::transports::{sim, transports};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Does some work, so that ranks are not in step. Its amount depends on the rank and on the step.
+/// Does some work, so that ranks are not in step. The amount of work depends on the rank and on the
+/// step.
 fn work(rank: usize, step: u64) {
     let much = Random::new(rank as u64 * 7919 + step / 50).once_in(4);
     let mut sum = 0;
@@ -39,7 +40,7 @@ fn shift_left(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// Gets from the next rank but one.
+/// Gets from the rank after the next rank.
 #[superstep(prepared = Look)]
 fn look(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     let other = (u.rank() + 2) % u.size();
@@ -49,7 +50,7 @@ fn look(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
 }
 
 /// The number of runs that a rank may be ahead of a rank to which it sends only short messages.
-/// Such messages are copied when they are posted, so its buffers are free.
+/// Such messages are copied when they are posted, so the rank's buffers are free again at once.
 const MESSAGES_AHEAD: u64 = 16;
 
 /// Returns the elements that rank 0 sends in step `step`.
@@ -60,11 +61,11 @@ fn sent(step: u64) -> [u64; LAST / 2] {
 /// A chain. The elements that rank 0 sends in step k are at rank r after step k + r - 1, and have
 /// passed through all ranks between.
 ///
-/// Only releases flow back, so rank 0 would run ahead without bound if it could. Each rank
-/// publishes its step outside the library, so that the lead can be measured as it happens. A rank
-/// that has finished step k has sent its elements in one of two ways. It packed them into a buffer
-/// whose reader had released step `k-copies`, or it sent them after its reader had released step
-/// `k-16`.
+/// Rank 0 receives nothing but releases, so only releases keep it from running ahead without bound.
+/// Each rank publishes its step outside the library, so that the test can measure the lead while
+/// ranks run. A rank that has finished step k has sent its elements in one of two ways. It packed
+/// them into a buffer whose reader had released step `k-copies`, or it sent them after its reader
+/// had released step `k-16`.
 #[test]
 fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     const RANKS: usize = 5;
@@ -119,8 +120,8 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     }
 }
 
-/// One step of a rank in a script: a shift to the right or to the left, or a get from the next rank
-/// but one, prepared or dynamic.
+/// One step of a rank in a script: a shift to the right or to the left, or a get from the rank
+/// after the next rank, prepared or dynamic.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Right { prepared: bool },
@@ -143,7 +144,7 @@ fn script(seed: u64, steps: usize) -> Vec<Step> {
     (0..steps).map(|_| step()).collect()
 }
 
-/// Computes the same by plain loops. Returns `u` and `v` by rank.
+/// Computes the results of a script by plain loops. Returns `u` and `v` by rank.
 fn by_hand(script: &[Step], ranks: usize) -> Vec<[[u64; LAST]; 2]> {
     let mut all: Vec<[[u64; LAST]; 2]> = (0..ranks).map(first).collect();
     for (number, step) in script.iter().enumerate() {
@@ -207,7 +208,8 @@ fn prepared_and_dynamic_supersteps_on_swapped_windows_follow_each_other() {
                         Step::Left { prepared: false } => shift_left(&mut u)?,
                         Step::Look { prepared: true } => looking.replay(&mut u, &mut v)?,
                         Step::Look { prepared: false } => look(&mut u, &mut v)?,
-                        // Every rank swaps its windows, so the programs run on the other window.
+                        // All ranks swap their windows, so the plans run on other windows than
+                        // before.
                         Step::Swap => std::mem::swap(&mut u, &mut v),
                     }
                     stir(&mut u, number);
@@ -220,8 +222,8 @@ fn prepared_and_dynamic_supersteps_on_swapped_windows_follow_each_other() {
     }
 }
 
-/// Each rank of three puts to both others, so no rank leaves the superstep without a message of
-/// both.
+/// Each of three ranks puts to both others, so no rank leaves the superstep before it has a message
+/// of each.
 #[superstep(prepared = Around)]
 fn around(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     for by in 1..3 {
@@ -230,7 +232,7 @@ fn around(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// Everything that a rank of these tests has.
+/// All values that a rank of these tests uses.
 struct All<'w> {
     world: &'w World,
     u: Window<u64>,
@@ -247,7 +249,8 @@ impl<'w> All<'w> {
     }
 }
 
-/// A step of rank 1, the different step of all others, and words that name both calls.
+/// A name, the step of rank 1, the different step of all other ranks, and words that name both
+/// calls.
 type Differing =
     (&'static str, fn(&mut All<'_>) -> Result<()>, fn(&mut All<'_>) -> Result<()>, [&'static str; 2]);
 
@@ -317,8 +320,8 @@ fn ranks_in_different_supersteps_get_errors_that_name_both() {
             all.u.fill(100 + rank);
             all.v.fill(200 + rank);
             let result = if rank == 1 { of_one(&mut all) } else { of_others(&mut all) };
-            // Each element is old, or some rank had it when it arrived here. No element has another
-            // value, and none is torn.
+            // Each element has a value with which some rank has just filled a window. No element is
+            // torn.
             for window in [&all.u, &all.v] {
                 let known = |cell: &u64| (100..103).contains(cell) || (200..203).contains(cell);
                 assert!(window.iter().all(known), "{what}: {:?}", &window[..]);
@@ -334,9 +337,9 @@ fn ranks_in_different_supersteps_get_errors_that_name_both() {
     }
 }
 
-/// In a chain only releases flow back. So the ranks before the rank that swapped its windows may be
-/// steps ahead at that time, but no further than their buffers allow. All ranks finally get an
-/// error, and no element is in a window for which it was not meant.
+/// In a chain only releases flow back. So when a rank swaps its windows, the ranks before it may be
+/// several steps ahead, but no further than their buffers allow. All ranks finally get an error,
+/// and no element arrives in the wrong window.
 #[test]
 fn a_rank_of_a_chain_that_swaps_its_windows_is_an_error_on_all_ranks() {
     const RANKS: usize = 5;
@@ -381,8 +384,8 @@ fn a_rank_of_a_chain_that_swaps_its_windows_is_an_error_on_all_ranks() {
     }
 }
 
-/// Each rank of a chain does its part and leaves before the next rank begins, whichever way it
-/// gives up its values.
+/// Each rank of a chain makes its step and leaves before the next rank begins. The test tries each
+/// way in which a rank can give up its values.
 #[test]
 fn what_a_rank_sent_arrives_after_it_has_gone() {
     const RANKS: usize = 4;
@@ -430,8 +433,8 @@ fn what_a_rank_sent_arrives_after_it_has_gone() {
     }
 }
 
-/// The leaks that `tests/failures` does not have: compiled, prepared and loaded values, in a world
-/// that goes on.
+/// Leaks that `tests/failures` does not test. Compiled, prepared and loaded values are leaked, and
+/// the world continues.
 #[test]
 fn forgetting_what_was_prepared_leaves_the_world_usable() {
     for transport in transports([1, 2]) {
@@ -450,8 +453,8 @@ fn forgetting_what_was_prepared_leaves_the_world_usable() {
                 let (mut v, mut w) = (world.window::<u64>(LAST)?, world.window::<u64>(LAST)?);
                 let mut looking = look::prepare(world)?;
                 looking.replay(&mut v, &mut w)?;
-                // Plans have run on this window. The next window has another number, and the plan
-                // takes it.
+                // Plans have run on the window that is leaked here. The next window has another
+                // number, and the plan accepts it.
                 std::mem::forget(w);
                 let mut w = world.window::<u64>(LAST)?;
                 w.fill(world.rank() as u64 + 7);

@@ -1,9 +1,9 @@
-//! The table of MPI's calls and ours: each name is an alias, in the documentation, of an item that
-//! its row names, and of no other.
+//! Checks the table of MPI's calls and ours. In the documentation, each MPI name must be an alias
+//! of an item in its row, and of no other item.
 
 use super::{read, root, with_extension};
 
-/// Returns the aliases of a source that are MPI's names, each with the function that has it.
+/// Returns the aliases of a source that are MPI's names, each with its function.
 fn aliases(source: &str) -> Vec<(String, String)> {
     let mut waiting: Vec<&str> = Vec::new();
     let mut found = Vec::new();

@@ -1,25 +1,25 @@
-//! Which file uses which other files, and the floors and cycles that follow from this.
+//! Finds which file uses which other files. The arrows to higher floors and the cycles follow from
+//! this.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The files of one crate, by module path (`fence::remote`; the path of the crate's root is empty),
-/// and the modules that each of them uses.
+/// The files of one crate, and the other files that each of them uses.
 pub struct Arrows {
-    /// By file, below the crate's `src`.
+    /// The files that a file uses. All paths are relative to the crate's `src`.
     pub uses: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// A source without its comments and without its tests.
+/// Returns a source without its comments and without its tests.
 fn code(source: &str) -> String {
     let end = source.find("#[cfg(test)]\nmod tests").unwrap_or(source.len());
     let line = |line: &str| line.split("//").next().unwrap_or_default().to_owned() + "\n";
     source[..end].lines().map(line).collect()
 }
 
-/// Returns the paths at the beginning of `text`, one for each path of a group `{..}`, and the
-/// number of bytes that they take.
+/// Returns the paths at the beginning of `text`, and the number of bytes that they take. A group
+/// `{..}` gives one path for each of its members.
 fn paths(text: &str) -> (Vec<String>, usize) {
     if let Some(group) = text.strip_prefix('{') {
         let (mut all, mut at) = (Vec::new(), 0);
@@ -46,7 +46,7 @@ fn paths(text: &str) -> (Vec<String>, usize) {
     }
 }
 
-/// The module of a file.
+/// Returns the module of a file.
 fn module(file: &str) -> Vec<String> {
     let parts = file.trim_end_matches(".rs").split('/');
     parts.filter(|part| !["mod", "lib", "main"].contains(part)).map(str::to_owned).collect()
@@ -102,8 +102,8 @@ impl Arrows {
         Self { uses }
     }
 
-    /// Returns the arrows from a floor to a higher one. `floors` has the folders of each floor, the
-    /// lowest first. A file is on the floor of the innermost folder that has one.
+    /// Returns the arrows from a floor to a higher floor. `floors` has the folders of each floor,
+    /// the lowest floor first. A file is on the floor of its innermost folder that is in `floors`.
     pub fn upward(&self, floors: &[&[&str]]) -> Vec<String> {
         let floor = |file: &str| {
             let is_in = |folder: &&str| {

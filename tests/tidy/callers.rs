@@ -1,9 +1,10 @@
-//! Errors and reports name a line of the program, and not one of this repository. So each function
-//! that records the line of its caller, or that can fail in a program's call, is `#[track_caller]`.
+//! Errors and reports name a line of the program, and not a line of this repository. So each
+//! function must have `#[track_caller]` if it records the line of its caller, or if it can fail in
+//! a program's call.
 
 use std::collections::BTreeSet;
 
-/// Public functions that may fail without the attribute, and why.
+/// Public functions that can fail but need no `#[track_caller]`, and the reason.
 pub const WITHOUT_LINES: [(&str, &str); 19] = [
     ("run", "all ranks are started and joined in it: its errors name what failed in a rank"),
     ("collect", "as `run`"),
@@ -26,7 +27,8 @@ pub const WITHOUT_LINES: [(&str, &str); 19] = [
     ("drop", "has no caller"),
 ];
 
-/// Texts in a function that show that it records its caller's line, or panics with that line.
+/// If a function contains one of these texts, it records its caller's line, or panics with that
+/// line.
 const NOTES: [&str; 3] = ["Location::caller()", "Call::named(", "granted("];
 
 /// A function of a source.
@@ -38,12 +40,12 @@ struct Function {
     may_fail: bool,
     panics: bool,
     tracks: bool,
-    /// The first line that records the caller's line, and whether it is in a closure, which has no
-    /// caller.
+    /// The first line that records the caller's line, and whether that line is in a closure. In a
+    /// closure the caller is not known.
     notes: Option<(usize, bool)>,
 }
 
-/// The name of the function that a line declares.
+/// Returns the name of the function that a line declares.
 fn declared(line: &str) -> Option<&str> {
     let (before, name) = line.split_once("fn ")?;
     let words = before.split_whitespace().all(|word| {
@@ -57,7 +59,7 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// The functions of a source, without its tests.
+/// Returns the functions of a source, without its tests.
 fn functions(source: &str) -> Vec<Function> {
     let end =
         ["#[cfg(test)]\nmod ", "#[cfg(not(loom))]\n#[cfg(test)]"].iter().filter_map(|text| source.find(text));
@@ -82,8 +84,7 @@ fn functions(source: &str) -> Vec<Function> {
         let body = lines[at + signature.len()..].iter().take_while(is_body);
         let notes = body.enumerate().find_map(|(below, line)| {
             let note = NOTES.iter().filter_map(|note| line.find(note)).min()?;
-            // If the caller's line is passed to the call, it is not the line of this function's
-            // caller.
+            // If a line passes on a given call site, it does not record this function's caller.
             let given =
                 line.contains("site, ..") || line.contains("site: ") || line.trim_start().starts_with("//");
             (!given).then(|| (at + signature.len() + below + 1, line[..note].matches('|').count() == 2))
@@ -102,7 +103,7 @@ fn functions(source: &str) -> Vec<Function> {
     all
 }
 
-/// The lines of a declaration, including the line that ends it.
+/// Takes the lines of a declaration, including the line that ends it.
 trait TakeWhileInclusive<'s> {
     fn take_while_inclusive(self) -> impl Iterator<Item = &'s str>;
 }
@@ -118,7 +119,7 @@ impl<'s, I: Iterator<Item = &'s str>> TakeWhileInclusive<'s> for I {
     }
 }
 
-/// Returns the faults of the functions of a source. If `is_api` is set, these functions may fail in
+/// Returns the faults of the functions of a source. `is_api` is true if these functions can fail in
 /// a program's call. Adds the names of [`WITHOUT_LINES`] that occur in the source to `exempt`.
 pub fn untracked(source: &str, is_api: bool, exempt: &mut BTreeSet<&'static str>) -> Vec<String> {
     let mut wrong = Vec::new();

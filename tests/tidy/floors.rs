@@ -5,12 +5,12 @@ use crate::root;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// The folders of the runtime by floor, the lowest first: a file uses its own floor and those
-/// below. A folder inside another folder may have a floor of its own.
+/// The folders of the runtime by floor, the lowest floor first. A file may use its own floor and
+/// the floors below. A folder inside another folder may have a floor of its own.
 ///
-/// A world and a window have one field for the state of each protocol. Its type is in a folder
-/// `state` of the protocol, which uses neither world nor window. Only the state of supersteps is
-/// elsewhere, since supersteps have windows.
+/// A world and a window have one field for the state of each protocol. The type of this field is in
+/// the protocol's folder `state`. This folder uses neither world nor window. Only the state of
+/// supersteps is elsewhere, since supersteps have windows.
 const FLOORS: [&[&str]; 22] = [
     &["kernel"],
     &["collect"],
@@ -105,7 +105,8 @@ fn fields(file: &str, name: &str) -> usize {
     body.lines().map(str::trim).filter(|line| !line.starts_with("//") && line.ends_with(',')).count()
 }
 
-/// Counts the lines of a folder of the runtime, or of the whole, with comments and tests.
+/// Counts the lines of a folder of the runtime, or of the whole runtime, including comments and
+/// tests.
 fn lines(folder: &str) -> usize {
     let files = crate::with_extension(&root().join("runtime/src").join(folder), "rs");
     files.iter().map(|path| fs::read_to_string(path).unwrap().lines().count()).sum()

@@ -78,7 +78,7 @@ fn every_path_that_a_page_names_exists() {
     assert!(named > 50, "{named} paths: are pages still read?");
 }
 
-/// Returns the files that a page includes, as mdbook has it: `{{#include FILE:ANCHOR}}`.
+/// Returns the files and anchors that a page includes in mdbook's form `{{#include FILE:ANCHOR}}`.
 fn included(page: &str) -> Vec<(String, Option<String>)> {
     let all = page.split("{{#include ").skip(1).filter_map(|rest| rest.split("}}").next());
     all.map(|file| match file.split_once(':') {
@@ -111,7 +111,7 @@ fn paths_are_seen_in_links_and_in_backticks_and_not_in_code() {
     assert_eq!(paths_named(page), ["src/no.rs", "tests/none.rs", "src/"]);
 }
 
-/// Returns the lines with unsafe code that have no argument above them.
+/// Returns the lines with unsafe code that have no safety argument above them.
 fn unargued(source: &str) -> Vec<usize> {
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
     let code = |line: &str| !line.starts_with("//") && !line.contains('"');
@@ -177,8 +177,8 @@ fn errors_and_panics_name_the_line_of_the_program_that_made_the_call() {
 /// called only once. Programs do not reach these crates.
 const TRUSTING: [&str; 2] = ["fencepost_transport", "fencepost_job"];
 
-/// Returns the first of these crates that this root of a crate re-exports as a whole, or as a
-/// module.
+/// Returns the first of these crates that `root`, the source of a crate's root, re-exports as a
+/// whole or as a module.
 fn shown(root: &str) -> Option<&'static str> {
     let hands_on = |name: &&str| {
         let public = |line: &str| line.trim_start().starts_with("pub use ") && line.contains(name);
@@ -209,7 +209,7 @@ fn functions_that_trust_addresses_are_in_crates_that_programs_do_not_reach() {
     assert!(!facade.contains("fencepost_runtime::*"), "the facade names what it exports");
 }
 
-/// The passes that `mod.rs` exports.
+/// Returns the passes that `mod.rs` exports.
 fn passes(module: &str) -> BTreeSet<String> {
     module
         .lines()
@@ -281,7 +281,7 @@ const OF_ONE_MACHINE: [&str; 5] = [
     concat!("index.cra", "tes.io"),
 ];
 
-/// The first line that names such a path.
+/// Returns the first line that names such a path.
 fn of_one_machine(text: &str) -> Option<(usize, &str)> {
     text.lines()
         .enumerate()
@@ -299,7 +299,7 @@ fn nothing_names_the_machine_it_was_written_on() {
     assert_eq!(of_one_machine(concat!("a\nsee /ro", "ot/x")).map(|(at, _)| at), Some(2));
 }
 
-/// Words of other fields for world, halo, fence, rank and target.
+/// Words that other projects use for world, halo, fence, rank and target.
 const NOT_OUR_WORDS: [&str; 5] =
     ["communicator", "ghost cell", "ghost zone", "sync point", "processing element"];
 

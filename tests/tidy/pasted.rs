@@ -1,5 +1,5 @@
-//! Examples of the documentation can be pasted: the part that a reader sees names the crate
-//! `fencepost` alone.
+//! Examples of the documentation can be pasted into a program: their visible lines name no crate
+//! within `fencepost`.
 
 use super::{read, root, with_extension};
 
@@ -7,8 +7,7 @@ use super::{read, root, with_extension};
 const INNER: [&str; 5] =
     ["fencepost_planner", "fencepost_runtime", "fencepost_transport", "fencepost_job", "fencepost_macros"];
 
-/// Returns the numbers of the lines of examples that a reader sees and that name a crate within
-/// `fencepost`.
+/// Returns the numbers of the visible lines of examples that name a crate within `fencepost`.
 fn inner(source: &str) -> Vec<usize> {
     let mut found = Vec::new();
     let mut in_example = false;

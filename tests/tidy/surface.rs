@@ -6,13 +6,13 @@
 
 use super::{read, root};
 
-/// The most items in all, with fields, variants and methods. Those that the documentation hides do
+/// The most items in all, with fields, variants and methods. Items that the documentation hides do
 /// not count.
 const ITEMS_MAX: usize = 500;
 /// The most names in the root: items, modules, and re-exports of other crates.
 const ROOT_MAX: usize = 78;
 
-/// Returns the number of all items that a list has, and of the names in its root.
+/// Returns the number of all items in a list, and the number of names in its root.
 fn counted(list: &str) -> (usize, usize) {
     let all = list.lines().next().and_then(|first| first.split(" items").next()?.parse().ok());
     let is_in_root = |line: &&str| {

@@ -1,4 +1,4 @@
-//! The page of environment variables is made of the table in the code, and the table has every
+//! The page of environment variables is made from the table in the code, and the table has every
 //! variable that the code reads.
 
 use super::{read, root, with_extension};

@@ -1,4 +1,4 @@
-//! Names and phrases that were given up, so that they do not return; and samples of errors and
+//! Checks that names and phrases that were given up do not return. Prints samples of errors and
 //! comments to read.
 
 use crate::{read, root, with_extension};
@@ -6,9 +6,9 @@ use fencepost_tests_support::random::Random;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Retired names, and the names that replace them. Each is listed in the form in which it occurs in
-/// an identifier: a word with a plain meaning (a ring of ranks, a letter of an alphabet, a lane of
-/// a road) is not a name by itself.
+/// Retired names, and the names that replace them. Each name is listed in the form in which it
+/// occurs in an identifier. A word with its ordinary meaning (a ring of ranks, a letter of an
+/// alphabet, a lane of a road) is not a name.
 const RETIRED: [(&str, &str); 45] = [
     ("Place", "the target region, the position, or the coordinates"),
     ("Given", "source"),
@@ -126,7 +126,7 @@ const KEPT: [&str; 13] = [
 /// record of the past.
 const EXCEPT: [&str; 2] = ["tests/tidy/words.rs", "benches/log"];
 
-/// Sources, pages and golden files of those folders.
+/// Returns the sources, pages and golden files of these folders.
 fn kept() -> Vec<PathBuf> {
     let all = KEPT.into_iter().flat_map(|folder| {
         ["rs", "md", "stderr", "sched"].map(|extension| with_extension(&root().join(folder), extension))
@@ -134,21 +134,21 @@ fn kept() -> Vec<PathBuf> {
     all.flatten().filter(|path| !EXCEPT.iter().any(|except| path.starts_with(root().join(except)))).collect()
 }
 
-/// A line without the marks of a comment.
+/// Returns a line without the marks of a comment.
 fn unmarked(line: &str) -> &str {
     let line = line.trim();
     let mark = ["///", "//!", "//"].into_iter().find(|mark| line.starts_with(mark));
     mark.map_or(line, |mark| line[mark.len()..].trim())
 }
 
-/// Whether `text[at..]`, where `word` is, has no letter or digit before or behind it: `_` ends a
-/// word.
+/// Returns whether the `word` at position `at` of `text` has no letter or digit directly before or
+/// after it. `_` ends a word.
 fn is_word(text: &str, at: usize, word: &str) -> bool {
     !text[..at].chars().next_back().is_some_and(char::is_alphanumeric)
         && !text[at + word.len()..].chars().next().is_some_and(char::is_alphanumeric)
 }
 
-/// The first of these words and phrases in `text`, its line, and what to write instead. A phrase
+/// Returns the first of these words and phrases in `text`, its line, and its replacement. A phrase
 /// may continue after the end of a line of a comment.
 fn first(
     text: &str,
@@ -193,8 +193,8 @@ fn words_are_found_by_themselves_and_not_within_others() {
     assert_eq!(found("Desktop desks in vainglory"), None);
 }
 
-/// The doc comments of a source, each in one line, and the messages in its code: literals of three
-/// words and more.
+/// Returns the doc comments of a source, each in one line, and the messages in its code. Messages
+/// are literals of at least three words.
 fn prose(source: &str) -> (Vec<String>, Vec<String>) {
     let source = &source[..source.find("#[cfg(test)]\nmod tests").unwrap_or(source.len())];
     let (mut comments, mut messages) = (Vec::new(), Vec::new());

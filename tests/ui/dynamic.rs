@@ -1,4 +1,4 @@
-//! One superstep for each dynamic form: it runs, and asking to compile it ahead shows the line.
+//! One superstep for each dynamic form. It runs, but compiling it ahead is an error with the line.
 
 use fencepost::prelude::*;
 

@@ -1,5 +1,5 @@
-//! A prepared superstep has three methods: `run` takes what the function takes, `replay` only the
-//! windows, and `begin` what `replay` takes (`run`, if the body has to run), with windows by value.
+//! `run` of a prepared superstep has the function's parameters, `replay` only the windows, and
+//! `begin` those of `replay` (of `run`, if the body has to run), with windows by value.
 
 use fencepost::prelude::*;
 

@@ -1,4 +1,4 @@
-//! How a superstep may synchronise. One that is only dynamic is not prepared by posts either.
+//! How a superstep may synchronise. A dynamic superstep is not prepared by posts and starts either.
 
 use fencepost::prelude::*;
 

@@ -7,7 +7,7 @@ use fencepost::{TransportKind, ranks};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Returns whether a rank's memory is on its heap.
+/// Returns whether the memory of a rank's windows is on the heap of the rank.
 fn on_heap(kind: &TransportKind) -> bool {
     !matches!(
         kind,
@@ -59,7 +59,7 @@ fn the_elements_of_any_window_become_a_vector() {
     });
 }
 
-/// The other ranks still have the window. They fence it, or use the memory for other windows.
+/// The other ranks still have the window, and read it. Then all ranks make another window.
 #[test]
 fn a_window_that_became_a_vector_was_dropped_by_one_rank_only() {
     everywhere(3, |world, _| {

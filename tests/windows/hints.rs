@@ -128,7 +128,7 @@ fn a_part_of_a_sole_origin_refuses_each_other_rank_and_is_not_changed_by_it() {
             refused(u.local(|part| part.get(0)).expect_err("as well"), ErrorClass::Assert, &[]);
         }
         world.barrier()?;
-        // The origin to which the part belongs goes on, and the window can be used.
+        // The origin to which the part belongs continues, and the window can be used.
         if me == 1 {
             let lock = u.lock(0, LockType::Exclusive)?;
             lock.accumulate([2], Op::Sum, 0)?;
@@ -217,8 +217,8 @@ fn an_epoch_beyond_its_memory_is_refused_at_the_call_and_goes_on() {
         lock.flush()?;
         refused(lock.put([9; 30], 0).expect_err("240 bytes at once"), ErrorClass::NoMem, &words);
         lock.put([9; 12], 20)?;
-        // The record takes sixteen bytes, its elements 96, and then there is its datatype. So there
-        // is room for two more.
+        // The record takes 16 bytes, its elements take 96 bytes, and its datatype takes more. So
+        // there is room for two more records.
         lock.put([8], 40)?;
         lock.put([8], 41)?;
         refused(lock.put([0], 0).expect_err("one too many"), ErrorClass::NoMem, &words);
@@ -249,7 +249,7 @@ fn random_epochs_leave_the_same_with_and_without_hints() {
                 let hints = dice.one_of(&[none, regions, regions.disjoint(), regions.sole_origin()]);
                 let len = 1 + dice.below(5000);
                 let (u, v) = (world.lock_window::<i32>(len)?, world.lock_window_with::<i32>(len, hints)?);
-                // All ranks draw the same numbers, and each rank uses its own.
+                // All ranks draw the same number, from which each rank makes a different seed.
                 let mut own = Random::new(dice.bits() + me as u64);
                 for _ in 0..6 {
                     let (at, kind) = (own.below(len), own.one_of(&[LockType::Shared, LockType::Exclusive]));

@@ -1,5 +1,5 @@
-//! [`candidates`] and [`measure`]: the same plan in all modes, timed in a world, without its
-//! program.
+//! [`candidates`] returns a plan in all modes, and [`measure`] times them in a world. Neither needs
+//! the program of the plan.
 
 use crate::documents::{MeasurementRow, PredictionRow};
 use crate::predict;
@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 static MEASURED: Superstep =
     Superstep::of_schedules("fencepost compare", module_path!(), (file!(), line!(), column!()));
 
-/// The chunk sizes that are tried for pipelined messages, in addition to that of the model.
+/// The chunk sizes that are tried for pipelined messages, in addition to the chunk size of the
+/// model.
 const CHUNKS: [u64; 3] = [4 << 10, 16 << 10, 64 << 10];
 
 /// The least time that the runs of a candidate take in one turn.
@@ -39,12 +40,13 @@ pub struct Candidate {
     pub plan: Compiled,
     /// The mode.
     pub mode: Mode,
-    /// The chunk of pipelined messages, unless it is that of the machine model.
+    /// The chunk size of pipelined messages, unless it is the machine model's.
     pub chunk: Option<u64>,
 }
 
-/// Returns the plan in every mode, and pipelined with chunks of several sizes, for this placement
-/// and machine. A mode whose schedule equals an earlier one, such as that of `auto`, is left out.
+/// Compiles the plan for this placement and machine in every mode, and pipelined with chunks of
+/// several sizes. A mode is left out if its schedule equals that of an earlier mode, such as
+/// `auto`.
 ///
 /// # Errors
 /// Those of [`Compiled::with`].
@@ -66,13 +68,15 @@ pub fn candidates(plan: &Compiled, placement: Placement, machine: &Machine) -> R
 /// Times the candidates of one plan in this world. Collective: every rank calls it and gets the
 /// same rows, with the predicted and the measured time of one run on the slowest rank.
 ///
-/// As a program would, each run first writes the elements that are sent, one in each cache line,
-/// and at its end reads those that arrived. Elements that are not numbers have equal bytes. Values
-/// that a call brings are zeros, and what a ticket would get is dropped. The candidates take turns
-/// until `time` is over; the median of the turns is reported.
+/// Like a program, each run first writes one element in each cache line that is sent, and finally
+/// reads one element in each cache line that arrived. The bytes of an element that is not a number
+/// are all equal. Values that the program would pass to a call are zeros, and elements that a
+/// ticket would hold are dropped. The candidates take turns until `time` is over. For each
+/// candidate, the median of its turns is reported.
 ///
 /// # Errors
-/// `ARG` if the world has another number of ranks. Otherwise the errors of windows and of replays.
+/// `ARG` if the number of ranks of the world is not that of the plan. Otherwise the errors of
+/// windows and of replays.
 pub fn measure(
     world: &World,
     candidates: &[Candidate],
@@ -95,7 +99,7 @@ pub fn measure(
     for turns in &mut turns {
         let mut is_long = false;
         // One turn may take long because it was interrupted. So the turns are long enough only if
-        // two in a row are.
+        // two consecutive turns are.
         while !is_long {
             let first = turns.slowest(world, &mut windows, &touched)?;
             is_long = first.min(turns.slowest(world, &mut windows, &touched)?) >= TURN;
@@ -116,7 +120,7 @@ pub fn measure(
     Ok(candidates.iter().zip(turns).map(|(candidate, turns)| turns.row(candidate, transport)).collect())
 }
 
-/// The runs of a candidate.
+/// A prepared candidate, with the times of its turns.
 struct Turns {
     prepared: Prepared,
     /// The number of runs in each turn.
@@ -140,7 +144,8 @@ impl Turns {
                 window.write(&touched.sent, run);
             }
             match &mut *windows {
-                // A list of windows takes an allocation, which a short exchange would show.
+                // A list of windows needs an allocation, which would distort the time of a short
+                // exchange.
                 [window] => self.prepared.replay([window.as_any()])?,
                 all => {
                     let all: Vec<&mut dyn AnyWindow> = all.iter_mut().map(|window| window.as_any()).collect();
@@ -176,7 +181,7 @@ fn median(mut times: Vec<f64>) -> f64 {
 
 /// A window of numbers, or of other elements.
 trait Typed {
-    /// Gives elements a value.
+    /// Sets elements to a value.
     fn write(&mut self, elements: &[usize], value: u32);
     /// Reads elements.
     fn read(&self, elements: &[usize]);
@@ -228,7 +233,7 @@ impl Typed for OfBytes {
 
     fn read(&self, elements: &[usize]) {
         for at in elements {
-            // One byte of each cache line brings the others.
+            // Reading one byte of a cache line loads the whole line.
             for byte in self.window.bytes()[at * self.size..(at + 1) * self.size].iter().step_by(64) {
                 black_box(*byte);
             }
@@ -257,17 +262,18 @@ fn windows(world: &World, candidates: &[Candidate]) -> Result<Vec<Box<dyn Typed>
     Ok(all)
 }
 
-/// The elements of a window that a program would write before each run, and read after it: one of
-/// each cache line.
+/// The elements of a window that a program would write before each run and read after it, reduced
+/// to one element of each cache line.
 #[derive(Default)]
 struct Touched {
     sent: Vec<usize>,
     came: Vec<usize>,
 }
 
-/// Returns the elements of each window of a rank that runs send, and those that they bring.
+/// Returns, for each window of a rank, the elements that a run sends and the elements that it
+/// receives.
 fn touched(plan: &Compiled, rank: usize, windows: usize) -> Vec<Touched> {
-    // The first element that is met of each line.
+    // For each cache line, the first element that was found in it.
     let mut sets: Vec<[BTreeMap<usize, usize>; 2]> = (0..windows).map(|_| Default::default()).collect();
     for patterns in plan.patterns() {
         let size = |window: usize| patterns.windows.values().as_slice()[window].size as usize;
@@ -287,7 +293,7 @@ fn touched(plan: &Compiled, rank: usize, windows: usize) -> Vec<Touched> {
                 if origin == rank && target.is_some() {
                     match &operation.local {
                         Local::Section { window, datatype } => add(window.index(), datatype, is_get),
-                        Local::Buffer => {} // the elements are the executor's own
+                        Local::Buffer => {} // the elements are in a buffer of the executor
                     }
                 }
                 if target == Some(Rank(rank as u32)) {
@@ -303,8 +309,9 @@ fn touched(plan: &Compiled, rank: usize, windows: usize) -> Vec<Touched> {
     sets.into_iter().map(all).collect()
 }
 
-/// Returns the fastest row and its margin: by how much the next row is slower, as a fraction of
-/// the fastest time. A caller should not trust a margin below the noise of the rows.
+/// Returns the fastest row and its margin. The margin is the difference between its time and that
+/// of the next row, as a fraction of its time. A caller should not trust a margin below the noise
+/// of the rows.
 #[must_use]
 pub fn best(rows: &[MeasurementRow]) -> Option<(&MeasurementRow, f64)> {
     let mut sorted: Vec<&MeasurementRow> = rows.iter().collect();

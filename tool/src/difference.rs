@@ -37,11 +37,11 @@ pub(crate) fn first_difference(title: &str, difference: &Difference) -> String {
 /// that changes messages, bytes, staging and time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Comparison {
-    /// The whole of both plans.
+    /// Both plans as a whole, before and now.
     pub totals: [Total; 2],
     /// Whether the whole plans were compared.
     pub is_whole: bool,
-    /// What differs of the plans as a whole, each as a line of text.
+    /// The differences between the plans as a whole, each as a line of text.
     pub whole: Vec<String>,
     /// The classes whose operations differ, epoch by epoch.
     pub classes: Vec<ClassComparison>,
@@ -56,33 +56,34 @@ pub struct Total {
     pub ranks: usize,
     /// The number of epochs.
     pub epochs: usize,
-    /// What all ranks send, and the predicted time.
+    /// The messages of all ranks, and the predicted time.
     pub effect: Effect,
 }
 
-/// What a rank, or all of them, send, with the predicted time.
+/// The messages of one rank or of all ranks, and the predicted time.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Effect {
     /// The number of messages.
     pub messages: u64,
-    /// Their bytes.
+    /// The bytes in these messages.
     pub bytes: u64,
-    /// The bytes of buffers; for several ranks, the largest of one rank.
+    /// The bytes of staging buffers. For several ranks, the largest number of any rank.
     pub staging: u64,
     /// The predicted time.
     pub predicted: Nanos,
 }
 
-/// The differences between both plans for ranks that form one class in each.
+/// The differences between two plans for the ranks that are in one class of the first plan and in
+/// one class of the second.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClassComparison {
     /// The epoch.
     pub epoch: usize,
     /// The first of these ranks.
     pub rank: u32,
-    /// Their number.
+    /// The number of these ranks.
     pub ranks: usize,
-    /// What each of them sends, before and now.
+    /// The messages and the predicted time of each of these ranks, before and now.
     pub effects: [Effect; 2],
     /// The operations that differ, in program order.
     pub changes: Vec<Change>,
@@ -91,23 +92,22 @@ pub struct ClassComparison {
 /// An operation that differs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
-    /// What differs.
+    /// The kind of the difference.
     pub kind: ChangeKind,
     /// The operation: its kind, elements and target.
     pub operation: String,
-    /// The line of its call; line 0 if it is not known.
+    /// The line of the call, or line 0 if the line is not known.
     pub site: Site,
 }
 
-/// What differs of an operation.
+/// The kind of a difference in an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChangeKind {
-    /// The second plan has it, and the first has not.
+    /// Only the second plan has the operation.
     Added,
-    /// The first plan has it, and the second has not.
+    /// Only the first plan has the operation.
     Removed,
-    /// It travels in another way: its mode and its round, before and now. An operation that moves
-    /// nothing has neither.
+    /// The mode or the round of the operation differs. An operation that moves nothing has neither.
     Travels {
         /// Before.
         before: Option<(Mode, u32)>,
@@ -117,8 +117,8 @@ pub enum ChangeKind {
 }
 
 impl Comparison {
-    /// Compares two plans. Times are those that each plan is predicted to take on the machine that
-    /// it was compiled for.
+    /// Compares two plans. The time of each plan is predicted for the machine for which the plan
+    /// was compiled.
     ///
     /// # Cost
     /// Linear in ranks, plus a line diff (Myers) of the operations of each pair of classes.
@@ -168,8 +168,8 @@ impl Comparison {
         Self { totals: [before, now].map(Total::of), is_whole, whole, classes }
     }
 
-    /// Returns whether the plans do the same, in the same predicted time, or whether the part that
-    /// was compared does the same.
+    /// Returns whether no operation differs. If the whole plans were compared, everything else must
+    /// be equal too, including the predicted time.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let are_equal = self.whole.is_empty() && self.totals[0] == self.totals[1];
@@ -177,7 +177,7 @@ impl Comparison {
     }
 }
 
-/// Returns what differs of two plans as a whole.
+/// Returns the differences between two plans as a whole.
 fn whole(before: &Compiled, now: &Compiled) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |what: &str, old: String, new: String| {

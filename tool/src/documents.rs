@@ -1,4 +1,4 @@
-//! [`Document`]: what the command prints with `--json`. `documents.schema.json` is its schema.
+//! [`Document`]: the output of the command with `--json`. `documents.schema.json` is its schema.
 
 use crate::difference::{ChangeKind, Comparison, Effect};
 use crate::plans::{Finding, FindingKind};
@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The format version. It increases when a reader of older documents could misread a new one. New
-/// keys do not increase it.
+/// The format version. It is increased when a reader of the old format could misread new documents.
+/// New keys do not increase it.
 pub const FORMAT: u32 = 1;
 
 /// A document: its format version, its kind, and the content of that kind. Times are in
@@ -33,23 +33,23 @@ pub struct Document {
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Content {
-    /// A plan: what it was made for, and how each of its operations travels, and why.
+    /// A plan: its machine and options, and for each operation how it travels and why.
     Plan(PlanDocument),
     /// The differences between two plans.
     Difference(DifferenceDocument),
-    /// What the check of a folder of plans has found.
+    /// The findings of a check of a folder of plans.
     Check(CheckDocument),
     /// The files of plans that were written.
     Written(WrittenDocument),
-    /// A machine, as it was measured.
+    /// A measured machine.
     Probe(ProbeDocument),
     /// Predicted times.
     Prediction(PredictionDocument),
-    /// Which plans do what their calls ask for.
+    /// The plans that were verified, and the files that were refused.
     Verification(VerificationDocument),
     /// Measured times, next to predicted ones.
     Measurement(MeasurementDocument),
-    /// Many steps of a plan, simulated.
+    /// A simulation of many steps of a plan.
     Simulation(SimulationDocument),
     /// The snapshots of a folder.
     Snapshots(SnapshotsDocument),
@@ -85,7 +85,7 @@ pub struct PlanDocument {
     pub name: String,
     /// The number of ranks.
     pub ranks: usize,
-    /// The identity of its schedules.
+    /// The digest that identifies the plan's schedules.
     pub digest: String,
     /// Which ranks share memory: `together`, `apart`, or the number of ranks on each host.
     pub placement: String,
@@ -93,11 +93,11 @@ pub struct PlanDocument {
     pub recipe: String,
     /// The values of the recipe.
     pub values: BTreeMap<String, String>,
-    /// The figures of the machine that it was made for.
+    /// The figures of the machine for which the plan was made.
     pub machine: BTreeMap<String, f64>,
-    /// The mode that was asked for.
+    /// The requested mode.
     pub mode: String,
-    /// The largest staging memory of a rank that was allowed, if there was a limit.
+    /// The limit on the staging memory of a rank, if there was one.
     pub cap: Option<u64>,
     /// Its epochs.
     pub epochs: Vec<EpochDocument>,
@@ -106,40 +106,40 @@ pub struct PlanDocument {
 /// An epoch of a plan.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct EpochDocument {
-    /// The predicted time, of the slowest rank.
+    /// The predicted time of the slowest rank.
     pub predicted: f64,
     /// The slowest rank.
     pub slowest: u32,
-    /// The time that every schedule of these messages takes at least.
+    /// A lower bound on the time of any schedule of these messages.
     pub bound: f64,
     /// The predicted time of the same messages at a fence that is not prepared.
     pub at_fence: f64,
-    /// The largest staging memory of a rank.
+    /// The largest staging memory of any rank.
     pub staging: u64,
-    /// The classes of ranks that do the same.
+    /// The classes. All ranks of a class do the same.
     pub classes: Vec<ClassDocument>,
     /// The operations that conflict.
     pub conflicts: Vec<ConflictDocument>,
 }
 
-/// A rank, as a member of its class.
+/// A rank, which represents ranks of its class.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct ClassDocument {
     /// The number of the class.
     pub class: u32,
     /// The rank.
     pub rank: u32,
-    /// The number of ranks that it represents, itself included.
+    /// The number of ranks that this rank represents, itself included.
     pub ranks: usize,
     /// Its predicted time, by cause.
     pub terms: TermsDocument,
     /// The number of messages that it sends.
     pub messages: u64,
-    /// The bytes in them.
+    /// The bytes in these messages.
     pub bytes: u64,
     /// The number of rounds.
     pub rounds: u64,
-    /// Its buffers.
+    /// Its staging buffers.
     pub staging: Vec<StagingDocument>,
     /// Its operations, in program order.
     pub operations: Vec<OperationDocument>,
@@ -152,7 +152,7 @@ pub struct TermsDocument {
     pub moving: f64,
     /// Frames that are sent and received.
     pub frames: f64,
-    /// Bytes on the wire, in the direction that has more.
+    /// Bytes on the wire, in the direction with more bytes.
     pub wire: f64,
     /// The latency of the slowest frame that is awaited.
     pub latency: f64,
@@ -172,21 +172,21 @@ pub struct StagingDocument {
 /// An operation.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct OperationDocument {
-    /// Its number among the operations of its rank.
+    /// The number of the operation among the operations of its rank.
     pub number: usize,
     /// Whether it is a put, a get or an accumulate.
     pub kind: String,
-    /// The number of the window that it accesses, among the parameters of the superstep.
+    /// The number of the accessed window among the windows of the superstep.
     pub window: usize,
     /// The elements of the target's window.
     pub remote: String,
-    /// The elements of the origin's own window; nothing for a buffer.
+    /// The elements of the origin's own window, unless the origin uses a buffer.
     pub local: Option<String>,
-    /// The rank that it accesses, if there is one.
+    /// The rank that the operation accesses, if there is one.
     pub target: Option<u32>,
     /// The bytes of its elements.
     pub bytes: u64,
-    /// Where it is called, if that is known.
+    /// The place of the call, if it is known.
     pub call: Option<CallDocument>,
     /// How its elements travel.
     pub travels: TravelsDocument,
@@ -212,11 +212,11 @@ pub enum TravelsDocument {
         /// Why.
         why: String,
     },
-    /// Within the memory of their rank.
+    /// Within the memory of the rank.
     Own {
-        /// Whether they are copied at once, instead of through a buffer.
+        /// Whether the elements are copied directly, and not through a buffer.
         copied: bool,
-        /// Whether this replaces the mode that was asked for, which is unsafe or impossible here.
+        /// Whether the requested mode was replaced, because it is unsafe or impossible here.
         instead: bool,
         /// The terms of the cost.
         costs: CostsDocument,
@@ -227,9 +227,9 @@ pub enum TravelsDocument {
         mode: String,
         /// The round.
         round: u32,
-        /// Whether this replaces the mode that was asked for, which is unsafe or impossible here.
+        /// Whether the requested mode was replaced, because it is unsafe or impossible here.
         instead: bool,
-        /// Whether the two ranks share memory, so that there was a choice.
+        /// Whether the two ranks share memory. Only then was there a choice of modes.
         shares_memory: bool,
         /// The number of operations that share the frames, this one included.
         together: usize,
@@ -238,13 +238,13 @@ pub enum TravelsDocument {
     },
 }
 
-/// The terms by which a mode is chosen. Packed, an operation costs `pack` + `message` + `unpack`;
-/// copied directly, `copy` + `entry_and_done`.
+/// The costs that are compared to choose a mode. A packed operation costs `pack` + `message` +
+/// `unpack`. A directly copied operation costs `copy` + `entry_and_done`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct CostsDocument {
     /// Packing.
     pub pack: f64,
-    /// A message of its own.
+    /// A message that carries only this operation.
     pub message: f64,
     /// Unpacking.
     pub unpack: f64,
@@ -254,13 +254,14 @@ pub struct CostsDocument {
     pub entry_and_done: f64,
 }
 
-/// Two operations that touch the same elements in ways whose order matters, or one that overwrites
-/// itself.
+/// Two operations on the same elements whose order matters, or one operation that writes an element
+/// twice.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct ConflictDocument {
     /// The rank that owns the elements.
     pub rank: usize,
-    /// The number of ranks that have this conflict, each relative to its own position.
+    /// The number of ranks that own elements with the same conflict. The conflicting ranks have the
+    /// same distances from each of these owners.
     pub ranks: usize,
     /// The number of the window.
     pub window: usize,
@@ -409,24 +410,24 @@ fn travels(route: Route) -> TravelsDocument {
 /// The differences between two plans.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct DifferenceDocument {
-    /// Whether the whole plans were compared, and not a part of them.
+    /// Whether the whole plans were compared. Otherwise only a part was.
     pub is_whole: bool,
-    /// What all ranks send, before and now.
+    /// The messages and the predicted time of all ranks, before and now.
     pub totals: [EffectDocument; 2],
-    /// What differs of the plans as a whole, in words.
+    /// The differences between the plans as a whole, in words.
     pub whole: Vec<String>,
     /// The classes whose operations differ.
     pub classes: Vec<ClassDifferenceDocument>,
 }
 
-/// What is sent, and the predicted time.
+/// The messages that are sent, and the predicted time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct EffectDocument {
     /// The number of messages.
     pub messages: u64,
-    /// Their bytes.
+    /// The bytes in these messages.
     pub bytes: u64,
-    /// The bytes of buffers; for several ranks, the largest of one rank.
+    /// The bytes of staging buffers. For several ranks, the largest number of any rank.
     pub staging: u64,
     /// The predicted time.
     pub predicted: f64,
@@ -437,11 +438,11 @@ pub struct EffectDocument {
 pub struct ClassDifferenceDocument {
     /// The epoch.
     pub epoch: usize,
-    /// The first rank that is of these classes.
+    /// The first rank that belongs to both classes.
     pub rank: u32,
-    /// The number of such ranks.
+    /// The number of ranks that belong to both classes.
     pub ranks: usize,
-    /// What each of them sends, before and now.
+    /// The messages and the predicted time of each of these ranks, before and now.
     pub effects: [EffectDocument; 2],
     /// The operations that differ.
     pub changes: Vec<ChangeDocument>,
@@ -450,15 +451,15 @@ pub struct ClassDifferenceDocument {
 /// An operation that differs.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct ChangeDocument {
-    /// `added`, `removed`, or `travels` if its mode or its round differs.
+    /// `added`, `removed`, or `travels` if the mode or the round of the operation differs.
     pub change: String,
     /// The operation in words.
     pub operation: String,
-    /// Where it is called, if that is known.
+    /// The place of the call, if it is known.
     pub call: Option<CallDocument>,
-    /// Its mode and round before, if it moved something.
+    /// The mode and round of the operation before, if it moved any elements.
     pub before: Option<ModeDocument>,
-    /// Its mode and round now, if it moves something.
+    /// The mode and round of the operation now, if it moves any elements.
     pub now: Option<ModeDocument>,
 }
 
@@ -517,12 +518,12 @@ impl DifferenceDocument {
     }
 }
 
-/// The files of plans that were written. None means that all of them were up to date.
+/// The files of plans that were written or removed. If there are none, all were up to date.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct WrittenDocument {
     /// The files that were written.
     pub wrote: Vec<String>,
-    /// The files that were removed, since no recipe makes them.
+    /// The files that were removed, because no recipe makes them.
     pub removed: Vec<String>,
 }
 
@@ -536,10 +537,10 @@ impl WrittenDocument {
     }
 }
 
-/// A machine, as it was measured. Times are in nanoseconds.
+/// A measured machine. Times are in nanoseconds.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct ProbeDocument {
-    /// Where and when it was measured.
+    /// The place and the time of the measurement.
     pub place: String,
     /// The model: each figure by its key.
     pub machine: BTreeMap<String, f64>,
@@ -552,7 +553,7 @@ pub struct ProbeDocument {
 /// An exchange that was timed.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct ExchangeDocument {
-    /// What is exchanged.
+    /// The name of the exchange.
     pub name: String,
     /// The measured time.
     pub measured: f64,
@@ -573,7 +574,7 @@ impl ProbeDocument {
     }
 }
 
-/// What the check of a folder of plans has found.
+/// The findings of a check of a folder of plans.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct CheckDocument {
     /// Whether every plan is up to date.
@@ -588,7 +589,7 @@ pub struct FindingDocument {
     /// The name of the recipe, or of a file that no recipe makes.
     pub name: String,
     /// `not_compiled`, `missing`, `unreadable`, `pattern`, `schedule`, `made_for`, `text`, `stray`
-    /// or `moved`; only with the last one is the plan up to date.
+    /// or `moved`. If it is `moved`, the plan is up to date.
     pub finding: String,
     /// The finding in words.
     pub text: String,
@@ -644,15 +645,15 @@ pub struct PredictionRow {
     pub machine: String,
     /// The mode.
     pub mode: String,
-    /// The predicted time, prepared.
+    /// The predicted time of the prepared superstep.
     pub prepared: f64,
     /// The predicted time of the same messages at a fence that is not prepared.
     pub at_fence: f64,
-    /// The time that every schedule of these messages takes at least.
+    /// A lower bound on the time of any schedule of these messages.
     pub bound: f64,
     /// The messages that all ranks send.
     pub messages: u64,
-    /// The bytes in them.
+    /// The bytes in these messages.
     pub bytes: u64,
 }
 
@@ -669,7 +670,7 @@ pub struct MeasurementRow {
     /// The plan, the mode, and the predicted times.
     #[serde(flatten)]
     pub prediction: PredictionRow,
-    /// The chunk of pipelined messages, unless it is that of the machine model.
+    /// The chunk size of pipelined messages, unless it is the machine model's.
     pub chunk: Option<u64>,
     /// How the ranks communicated: `local`, `shm` or `tcp`.
     pub transport: String,
@@ -684,7 +685,7 @@ impl MeasurementDocument {
     /// Reads a document of measured times.
     ///
     /// # Errors
-    /// States why the text is not such a document.
+    /// If the text is not such a document. The error states why.
     pub fn from_json(text: &str) -> Result<Self, String> {
         let whole: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let is_format = whole.get("format").and_then(serde_json::Value::as_u64) == Some(FORMAT.into());
@@ -702,7 +703,7 @@ impl MeasurementDocument {
     }
 }
 
-/// Many steps of a plan, simulated. Times are whole nanoseconds.
+/// A simulation of many steps of a plan. Times are whole nanoseconds.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct SimulationDocument {
     /// The name of the superstep.
@@ -711,26 +712,27 @@ pub struct SimulationDocument {
     pub ranks: usize,
     /// The number of steps.
     pub steps: u64,
-    /// The number of steps that were followed; the others take as long as the last of these.
+    /// The number of steps that were followed. Each later step takes as long as the last of them.
     pub followed: u64,
     /// The time at which the last rank ends.
     pub end: u64,
-    /// That rank.
+    /// The rank that ends last.
     pub last: u32,
-    /// What determines the end.
+    /// The work and the frames that determine the end.
     pub path: PathDocument,
     /// The ranks that wait longest.
     pub waits: Vec<WaitDocument>,
-    /// The largest latency at which the run stays within the tolerance: between hosts, or in
-    /// shared memory if all ranks share it. Absent if every latency up to a second does.
+    /// The largest latency at which the run stays within the tolerance. It is the latency between
+    /// hosts, or that of shared memory if all ranks share memory. Absent if the run stays within
+    /// the tolerance at every latency up to a second.
     pub latency_tolerated: Option<f64>,
 }
 
-/// The work and the frames that determine the end of a run. Two values are of links in shared
-/// memory, and between hosts.
+/// The work and the frames that determine the end of a run. If a key has two values, the first is
+/// for links in shared memory, and the second for links between hosts.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct PathDocument {
-    /// The number of steps that it goes back.
+    /// The number of steps that the path goes back from the end.
     pub steps: u64,
     /// Work.
     pub work: u64,
@@ -742,11 +744,12 @@ pub struct PathDocument {
     pub wire: [u64; 2],
     /// Latencies.
     pub latency: [u64; 2],
-    /// How often the path has a latency: 1 ns more of it delays the end by this many ns.
+    /// The number of latencies on the path. If each latency grows by 1 ns, the end is delayed by
+    /// this many ns.
     pub latencies: [u64; 2],
-    /// The number of overheads.
+    /// The number of overheads on the path.
     pub overheads: [u64; 2],
-    /// The number of bytes.
+    /// The number of bytes on the path.
     pub bytes: [u64; 2],
 }
 
@@ -755,19 +758,19 @@ pub struct PathDocument {
 pub struct WaitDocument {
     /// The rank.
     pub rank: u32,
-    /// The time that it waits in all steps that were followed.
+    /// The time that the rank waits in all steps that were followed.
     pub total: u64,
     /// The longest wait.
     pub longest: u64,
-    /// The rank for which the longest wait is.
+    /// The rank that is awaited in the longest wait.
     pub awaited: u32,
-    /// The step of that wait.
+    /// The step of the longest wait.
     pub step: u64,
     /// Where an operation between the two ranks is called, if that is known.
     pub call: Option<CallDocument>,
 }
 
-/// Which plans do what their calls ask for.
+/// The plans that were verified, and the files that were refused.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct VerificationDocument {
     /// One row for each file.
@@ -785,7 +788,7 @@ pub struct VerificationRow {
     pub ranks: Option<usize>,
     /// The number of epochs.
     pub epochs: Option<usize>,
-    /// The identity of the schedules.
+    /// The digest that identifies the schedules.
     pub digest: Option<String>,
     /// Why the file was refused, if it was.
     pub error: Option<String>,
@@ -811,7 +814,8 @@ impl VerificationRow {
         Self { file, name: None, ranks: None, epochs: None, digest: None, error: Some(why.into()) }
     }
 
-    /// Returns the line that is printed of a plan that was verified.
+    /// Returns the line to print for a plan that was verified, or `None` for a file that was
+    /// refused.
     #[must_use]
     pub fn line(&self) -> Option<String> {
         let Self { file, name, ranks, epochs, digest, .. } = self;
@@ -836,16 +840,16 @@ pub struct SnapshotRow {
     pub step: u64,
     /// The program, if the manifest can be read.
     pub program: Option<String>,
-    /// When it was complete, in seconds since 1970 (UTC).
+    /// The time at which the snapshot was complete, in seconds since 1970 (UTC).
     pub taken: Option<u64>,
-    /// The number of ranks that have taken it.
+    /// The number of ranks that took the snapshot.
     pub ranks: Option<usize>,
-    /// The number of ranks whose files are here, if this is the folder of one of several hosts. The
-    /// others may be in the folders of other hosts.
+    /// The number of ranks whose files are here, if this is the folder of one of several hosts.
+    /// Files of other ranks may be in the folders of other hosts.
     pub ranks_here: Option<usize>,
     /// The number of bytes of all items.
     pub bytes: Option<u64>,
-    /// The names of the items, and what each is.
+    /// The items by name, each with a description.
     pub items: BTreeMap<String, String>,
     /// The errors that were found, each with its file. The contents are compared only with
     /// `--verify`.

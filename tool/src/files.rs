@@ -12,7 +12,7 @@ const TEXT_MAX: u64 = 16 << 20;
 /// Reads a text from a regular file.
 ///
 /// # Errors
-/// Names the file, and states why it cannot be read or that it is too long.
+/// If the file cannot be read or is too long. The error names the file.
 pub fn text(path: &Path) -> Result<String, String> {
     text_of(path, TEXT_MAX)
 }
@@ -20,7 +20,7 @@ pub fn text(path: &Path) -> Result<String, String> {
 /// Reads a text of at most this many bytes from a regular file.
 ///
 /// # Errors
-/// As [`text`].
+/// Those of [`text`].
 pub fn text_of(path: &Path, most: u64) -> Result<String, String> {
     let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let mut text = String::new();
@@ -35,16 +35,17 @@ pub fn text_of(path: &Path, most: u64) -> Result<String, String> {
 /// Reads a machine model from a file.
 ///
 /// # Errors
-/// Names the file that cannot be read, or the line of it that is no line of a model.
+/// If the file cannot be read, or one of its lines is not a line of a model. The error names the
+/// file or the line.
 pub fn machine(path: &Path) -> Result<Machine, String> {
     let wrong = |error: fencepost_planner::Error| format!("{}: {}", path.display(), error.message());
     text(path)?.parse().map_err(wrong)
 }
 
-/// Replaces a file, or makes a new one. A reader sees the old bytes or the new ones.
+/// Replaces a file, or makes a new one. A reader sees either the old bytes or the new bytes.
 ///
 /// # Errors
-/// Names the file, and states why it cannot be written. The old file stays.
+/// If the file cannot be written. The error names the file, and the old file stays.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     replace(path, bytes).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -1,7 +1,7 @@
 //! Plans of Fencepost as files that are committed, checked, shown and compared.
 //!
-//! A test that has this crate among its `dev-dependencies` checks the plans of a folder:
-//! [`plans::check`]. The command `fencepost` is made of the rest.
+//! A test of a crate with this crate among its `dev-dependencies` checks the plans of a folder by
+//! [`plans::check`]. The command `fencepost` uses the rest.
 
 #[cfg(feature = "command")]
 pub mod compare;

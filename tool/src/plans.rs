@@ -1,5 +1,5 @@
-//! [`check`]: whether the plans of a folder are those that the program compiles now;
-//! [`compare()`] and [`write()`], on which it is built.
+//! [`check`] checks whether the plans of a folder are those that the program compiles now. It is
+//! built on [`compare()`] and [`write()`].
 
 use crate::difference::first_difference;
 use crate::files;
@@ -18,8 +18,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Checks the plans of `folder` against what this program compiles, in a test. With
-/// `FENCEPOST_BLESS=1` in the environment it writes them instead.
+/// Checks, in a test, that the plans of `folder` are those that this program compiles. With
+/// `FENCEPOST_BLESS=1` in the environment it writes the plans instead.
 ///
 /// ```no_run
 /// #[test]
@@ -40,7 +40,7 @@ use std::path::{Path, PathBuf};
 /// its source.
 #[track_caller]
 pub fn check(folder: impl AsRef<Path>) {
-    // Closures would panic in a line of this file.
+    // A panic in a closure would be reported at a line of this file.
     let recipes = match Recipes::read(folder) {
         Ok(recipes) => recipes,
         Err(why) => panic!("{why}"),
@@ -61,10 +61,10 @@ pub fn check(folder: impl AsRef<Path>) {
     assert!(findings.iter().all(Finding::is_harmless), "{}{advice}", Report(&findings));
 }
 
-/// What became of a recipe: the plan, or why there is none.
+/// The result of compiling a recipe: the plan, or the reason why there is no plan.
 pub type Compilation = Result<Made, String>;
 
-/// A plan that was compiled, and its file, as the program that has compiled it writes it.
+/// A compiled plan, and its file as written by the program that compiled the plan.
 #[derive(Clone, Debug)]
 pub struct Made {
     /// The plan.
@@ -73,25 +73,26 @@ pub struct Made {
     pub file: Vec<u8>,
 }
 
-/// Compiles a recipe in this program, which must register its plan unless it is a stencil.
+/// Compiles a recipe in this program. The program must register the plan, unless the recipe is a
+/// stencil.
 pub fn here(recipe: &Recipe) -> Compilation {
     let plan = if recipe.is_stencil { stencil::compile(recipe) } else { recipe.compile() };
     let made = plan.and_then(|plan| Ok(Made { file: plan.to_bytes()?, plan }));
     made.map_err(|error| error.to_string())
 }
 
-/// What the comparison of a folder with its program has found in one place.
+/// One result of the comparison of a folder with its program.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finding {
     /// The name of the recipe, or of a file that no recipe makes.
     pub name: String,
-    /// What was found.
+    /// The kind of the finding.
     pub kind: FindingKind,
-    /// What to print: a line, or several with the source.
+    /// The text to print: one line, or several lines with the source.
     pub text: String,
 }
 
-/// What was found.
+/// The kind of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FindingKind {
     /// The plan was not compiled.
@@ -100,11 +101,12 @@ pub enum FindingKind {
     Missing,
     /// The file of the plan cannot be read.
     Unreadable,
-    /// The calls differ, or the superstep, the ranks, the epochs or the windows do.
+    /// The calls, the superstep, the ranks, the epochs or the windows differ.
     Pattern,
     /// The calls are the same, but the schedule differs.
     Schedule,
-    /// Calls and schedule are the same, but the plan was made for something else.
+    /// Calls and schedule are the same, but the plan was made for another machine or with other
+    /// options.
     MadeFor,
     /// The text file of the plan is missing, or has another text.
     Text,
@@ -115,14 +117,14 @@ pub enum FindingKind {
 }
 
 impl Finding {
-    /// Returns whether the plan is up to date nevertheless.
+    /// Returns whether the plan is up to date despite this finding.
     #[must_use]
     pub fn is_harmless(&self) -> bool {
         self.kind == FindingKind::Moved
     }
 }
 
-/// Findings, one after another, with the number of those that are not harmless.
+/// A printable list of findings, followed by the number of findings that are not harmless.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'f>(pub &'f [Finding]);
 
@@ -152,12 +154,13 @@ impl fmt::Display for Report<'_> {
     }
 }
 
-/// Writes the plans and their texts, and removes those that no recipe makes. Returns the paths of
-/// the files that are new, changed or removed.
+/// Writes the plans and their texts, and removes plans and texts that no recipe makes. Returns the
+/// paths of the files that are new, changed or removed.
 ///
 /// # Errors
-/// Names the first plan that does not compile, and writes nothing. Otherwise names the file that
-/// cannot be written or removed; earlier files stay written.
+/// If a plan does not compile: the error names the first such plan, and nothing is written. If a
+/// file cannot be written or removed: the error names the file, and files that were written before
+/// stay.
 pub fn write(recipes: &Recipes, compiled: &[Compilation]) -> Result<Vec<PathBuf>, String> {
     let all: Vec<&Made> = recipes
         .all
@@ -182,7 +185,7 @@ pub fn write(recipes: &Recipes, compiled: &[Compilation]) -> Result<Vec<PathBuf>
     Ok(changed)
 }
 
-/// Compares the plans of a folder with what was compiled, in the order of the recipes.
+/// Compares the plans of a folder with the compiled plans, in the order of the recipes.
 #[must_use]
 pub fn compare(recipes: &Recipes, compiled: &[Compilation]) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -206,8 +209,8 @@ fn not_compiled(recipes: &Recipes, recipe: &Recipe, why: &str) -> String {
     format!("{}: {}: the {what} was not compiled: {why}", recipes.place(recipe), recipe.name)
 }
 
-/// Returns a source file of the calls of these plans that is newer than their program, if there is
-/// one: the plans may be those of an earlier version of the source.
+/// Returns a source file that contains calls of these plans and is newer than `program`, if there
+/// is one. The plans may then belong to an earlier version of this file.
 #[must_use]
 pub fn newer_source(program: &Path, compiled: &[Compilation]) -> Option<PathBuf> {
     let modified = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
@@ -220,13 +223,13 @@ pub fn newer_source(program: &Path, compiled: &[Compilation]) -> Option<PathBuf>
     sources.find(|source| modified(source) > Some(built))
 }
 
-/// Returns the text for reviews of a plan.
+/// Returns the text of a plan for reviewers.
 fn text_of(compiled: &Compiled) -> String {
     Shown { compiled, part: &Part::default(), has_lines: false }.to_string()
 }
 
-/// Returns the plans that recipes have made and no recipe makes now, with their texts. Plans that a
-/// program has saved here are not among them, and neither are files that are no plans.
+/// Returns the plans that recipes made earlier and no recipe makes now, with their texts. Leaves
+/// out plans that a program has saved in the folder, and files that are not plans.
 fn strays(recipes: &Recipes) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(&recipes.folder) else { return Vec::new() };
     let is_made = |path: &PathBuf| recipes.all.iter().any(|recipe| *path == recipes.plan(recipe));
@@ -306,7 +309,7 @@ fn compare_one(recipes: &Recipes, recipe: &Recipe, now: &Compiled) -> Option<(Fi
     (!epochs().all(|(old, new)| old == new)).then(|| (FindingKind::Moved, moved(&shown, epochs())))
 }
 
-/// Returns the pairs of an old and a new pattern that some rank has, each with the first such rank.
+/// Returns each pair of an old and a new pattern that some rank has, with the first such rank.
 fn patterns<'s>(old: &'s Schedule, new: &'s Schedule) -> Vec<(usize, &'s Pattern, &'s Pattern)> {
     let of = |(rank, (before, now))| (rank, &old.classes[before].pattern, &new.classes[now].pattern);
     pairs(old, new).into_iter().map(of).collect()
@@ -359,7 +362,7 @@ fn schedules_differ(path: &str, before: &[Plan], now: &Compiled) -> String {
     )
 }
 
-/// Describes how the file and the new plan differ in what they were made for.
+/// Describes how the machine and the options of the file differ from those of the new plan.
 fn made_for_differs(before: &Plan, now: &Compiled) -> String {
     let Some(old) = &before.made_for else { return "the file does not record what it was made for".into() };
     let new = now.made_for();

@@ -1,4 +1,5 @@
-//! [`Question`]: predicted times of plans over ranks, values, placements, machines and modes.
+//! [`Question`] predicts times of plans for several numbers of ranks, values, placements, machines
+//! and modes.
 
 use crate::documents::{PredictionDocument, PredictionRow};
 use fencepost_planner::explain::Sent;
@@ -18,12 +19,13 @@ pub struct Named {
     pub machine: Machine,
 }
 
-/// What to predict for. Where a list is empty, plans stay as they were compiled.
+/// The variations for which times are predicted. If a list is empty, plans keep the setting with
+/// which they were compiled.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Question {
     /// The numbers of ranks.
     pub ranks: Vec<usize>,
-    /// The values to vary, each with its texts.
+    /// The recipe values to vary, each with the texts to try.
     pub values: Vec<(String, Vec<String>)>,
     /// The placements.
     pub placements: Vec<Placement>,
@@ -57,10 +59,10 @@ impl Question {
         all
     }
 
-    /// Predicts the times of a plan, a row for each placement, machine and mode.
+    /// Predicts the times of a plan. Returns a row for each placement, machine and mode.
     ///
     /// # Errors
-    /// States why the plan cannot be compiled for one of them.
+    /// If the plan cannot be compiled for one of them. The error states why.
     pub fn rows(&self, plan: &Compiled) -> Result<Vec<PredictionRow>, String> {
         let made_for = plan.made_for();
         let placements = or(&self.placements, || plan.placement());
@@ -114,8 +116,8 @@ pub(crate) fn row(plan: &Compiled, machine: &str, mode: Mode) -> PredictionRow {
     }
 }
 
-/// The columns of a table of predictions, times in microseconds, and its rows as text. The values
-/// of recipes have a column each.
+/// Returns the column names and the rows of a table of predictions, as text. Times are in
+/// microseconds. Each recipe value has its own column.
 #[must_use]
 pub fn table(document: &PredictionDocument) -> (Vec<String>, Vec<Vec<String>>) {
     let mut names: Vec<&String> = document.rows.iter().flat_map(|row| row.values.keys()).collect();

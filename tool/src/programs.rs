@@ -1,4 +1,5 @@
-//! [`compile`]: the plans of recipes, which a program compiles unless they are stencils.
+//! [`compile`] gets the plans of recipes. Plans of stencils are compiled here, and other plans by a
+//! program.
 
 use crate::plans::{Compilation, Made, here};
 use fencepost_runtime::Compiled;
@@ -12,15 +13,16 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Returns the plan or the error of each recipe. Stencils are compiled here. If there are other
-/// plans, the program that `program` returns is started. It compiles them instead of entering its
-/// first world, and then ends.
+/// plans, the program that `program` returns is started. That program compiles them instead of
+/// entering its first world, and then ends.
 ///
 /// The program's standard output goes to standard error, to keep it out of the output of the
-/// command that calls this.
+/// calling command.
 ///
 /// # Errors
-/// Those of `program`. States why the program cannot be started, or how it ended without compiling
-/// the plans. A program that has not entered a world within `limit` is ended, unless `limit` is 0.
+/// Those of `program`. If the program cannot be started, or ends without compiling the plans, the
+/// error states why. A program that has not entered a world within `limit` is ended, unless `limit`
+/// is 0.
 pub fn compile<A: AsRef<OsStr>>(
     program: impl FnOnce() -> Result<PathBuf, String>,
     arguments: &[A],
@@ -34,7 +36,7 @@ pub fn compile<A: AsRef<OsStr>>(
     Ok(recipes.iter().filter_map(of).collect())
 }
 
-/// Returns the answers of a program.
+/// Starts a program. Returns its answer to each recipe: a plan or an error.
 fn answers<A: AsRef<OsStr>>(
     program: &Path,
     arguments: &[A],
@@ -56,7 +58,7 @@ fn answers<A: AsRef<OsStr>>(
             "{shown} has not entered a world within {limit:?}, so it was ended and compiled no plans: with these arguments, it must call `fencepost::run`, `collect`, `launch` or `process`; give a longer --limit if it does so later"
         ));
     };
-    // The program's own file is kept, so that program and plan are of one release.
+    // The file that the program wrote is kept, so that program and plan are of one release.
     let read = |path: &Path| -> Compilation {
         let file = std::fs::read(path).map_err(io)?;
         let plan = Compiled::open(path).map_err(|error| error.message().to_owned())?;
@@ -83,14 +85,14 @@ fn answers<A: AsRef<OsStr>>(
     })
 }
 
-/// Waits until a program has ended, and returns how. If it has not ended within `limit`, and
-/// `has_entered` is false then, ends it and returns `None`.
+/// Waits until a program has ended, and returns its exit status. If the program has not ended
+/// within `limit`, and `has_entered` then returns false, ends the program and returns `None`.
 fn ended(
     mut child: Child,
     limit: Option<Duration>,
     has_entered: impl FnOnce() -> bool,
 ) -> io::Result<Option<ExitStatus>> {
-    // Kernels before Linux 5.3 have no such descriptor. There is no limit then.
+    // Kernels before Linux 5.3 have no such descriptor. With these kernels there is no limit.
     let Ok(process) = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) else {
         return child.wait().map(Some);
     };
@@ -122,7 +124,7 @@ mod tests {
             let input = child.stdin.take();
             (child, input)
         };
-        // It ends when its input does, after the limit.
+        // The program ends when its input ends, which is after the limit.
         let (child, input) = start();
         let status = ended(child, Some(Duration::ZERO), || {
             drop(input);

@@ -29,12 +29,12 @@ pub struct Recipes {
 }
 
 impl Recipes {
-    /// Reads the file `plans.toml` of `folder`. The paths of machine models in it begin at that
-    /// folder.
+    /// Reads the file `plans.toml` of `folder`. Paths of machine models in this file are relative
+    /// to `folder`.
     ///
     /// # Errors
-    /// Names the file that cannot be read. For an invalid recipe, reports line and column, what is
-    /// wrong and what is allowed.
+    /// If a file cannot be read, the error names the file. If a recipe is invalid, the error has
+    /// its line and column, the reason, and the values that are allowed.
     pub fn read(folder: impl AsRef<Path>) -> Result<Self, String> {
         let folder = folder.as_ref().to_path_buf();
         let file = folder.join("plans.toml");
@@ -65,7 +65,7 @@ impl Recipes {
     }
 }
 
-/// A file of recipes that is read.
+/// A file of recipes that is being read.
 struct Reading<'f> {
     file: &'f Path,
     text: &'f str,
@@ -234,7 +234,7 @@ impl Reading<'_> {
         Ok(values)
     }
 
-    /// Returns a value, or several in a list, as text.
+    /// Returns a value, or a list of values, as text.
     fn list<T: FromStr>(&self, entry @ (key, value): Entry<'_, '_>, what: &str) -> Result<String, String> {
         let text = self.value(entry)?;
         if text.split(", ").all(|item| item.parse::<T>().is_ok()) {
@@ -243,7 +243,8 @@ impl Reading<'_> {
         Err(self.wrong(value.span(), format!("`{}` must be {what}, one or a list", key.get_ref())))
     }
 
-    /// Returns the error for a key that does not exist, with the nearest one, or all and `more`.
+    /// Returns the error for a key that does not exist. The error suggests the nearest key. If no
+    /// key is near, it lists all keys, followed by `more`.
     fn unknown<T: AsRef<str>>(&self, key: &Spanned<T>, of: &str, keys: &[&str], more: &str) -> String {
         let name = key.get_ref().as_ref();
         let hint = match fencepost_job::variables::nearest(name, keys.iter().copied()) {
@@ -260,7 +261,7 @@ impl Reading<'_> {
         Ok(machine)
     }
 
-    /// Returns a name that a program uses.
+    /// Checks a name that a program uses, and returns it.
     fn name<T>(&self, place: &Spanned<T>, name: &str) -> Result<String, String> {
         if is_plain(name) {
             return Ok(name.to_owned());
@@ -329,7 +330,8 @@ impl Reading<'_> {
     }
 }
 
-/// Returns whether a text is a name: of letters, digits, `-`, `_` and `.`, and not empty.
+/// Returns whether a text is a name. A name is not empty, and has only letters, digits, `-`, `_`
+/// and `.`.
 #[must_use]
 pub fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))

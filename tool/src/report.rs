@@ -17,7 +17,8 @@ use picture::{Bar, bars, matrix};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// The most rows of a table. The largest are kept, and the page states how many are left out.
+/// The most rows of a table. The rows with the largest values are kept, and the page states how
+/// many rows are left out.
 const ROWS_MAX: usize = 200;
 /// The most rows and columns of the picture of who sends to whom.
 const BINS_MAX: usize = 64;
@@ -33,7 +34,7 @@ pub struct Report {
 #[derive(Clone, Debug)]
 struct Section {
     name: String,
-    /// The plan, what it was made for, and what it costs: names with their values.
+    /// Facts about the plan, its machine and its costs: names with their values.
     facts: Vec<(String, String)>,
     views: Vec<View>,
 }
@@ -43,9 +44,9 @@ struct Section {
 struct View {
     id: String,
     name: String,
-    /// What the picture shows, in sentences.
+    /// A description of the picture, in sentences.
     about: String,
-    /// An SVG, or nothing.
+    /// An SVG image, or an empty text.
     picture: String,
     table: Table,
 }
@@ -59,7 +60,7 @@ struct Table {
     left_out: usize,
 }
 
-/// A cell: its text, and for a number its value.
+/// A cell of a table: its text, and its value if it is a number.
 #[derive(Clone, Debug)]
 struct Cell {
     text: String,
@@ -75,7 +76,7 @@ impl Cell {
         Self { text: grouped(count), value: Some(count as f64) }
     }
 
-    /// A time, in microseconds.
+    /// Makes the cell of a time, in microseconds.
     fn time(time: Nanos) -> Self {
         Self { text: micros(time), value: Some(time.0) }
     }
@@ -99,7 +100,7 @@ fn grouped(count: u64) -> String {
 }
 
 impl Table {
-    /// Makes a table of the rows with the largest values in a column.
+    /// Makes a table of the rows with the largest values in column `by`.
     fn of(head: Vec<&'static str>, mut rows: Vec<Vec<Cell>>, by: usize) -> Self {
         let left_out = rows.len().saturating_sub(ROWS_MAX);
         if left_out > 0 {
@@ -136,7 +137,7 @@ impl Report {
     /// Those of compiling a plan in the other modes.
     ///
     /// # Cost
-    /// Linear in the ranks and in the peers of each.
+    /// Linear in the number of ranks, and in the number of peers of each rank.
     pub fn new(plans: &[Compiled], measured: &[MeasurementDocument]) -> Result<Self, String> {
         let section = |(number, plan): (usize, &Compiled)| Section::new(number, plan);
         let plans = plans.iter().enumerate().map(section).collect::<Result<_, _>>()?;
@@ -210,7 +211,7 @@ fn facts(plan: &Compiled) -> Vec<(String, String)> {
     facts
 }
 
-/// Who sends to whom: the bytes of operations, by sender and receiver.
+/// Shows the bytes of operations, by sender and receiver.
 fn who(schedule: &Schedule, id: &str, of: &str) -> View {
     let ranks = schedule.class_of.len();
     let bins = ranks.min(BINS_MAX);
@@ -219,7 +220,8 @@ fn who(schedule: &Schedule, id: &str, of: &str) -> View {
         let (first, end) = ((bin * ranks).div_ceil(bins), ((bin + 1) * ranks).div_ceil(bins));
         if end - first == 1 { first.to_string() } else { format!("{first} to {}", end - 1) }
     };
-    // The bytes to each peer, by class. A get moves them from the peer to the rank.
+    // By class, the bytes of operations on each peer. A get moves its bytes from the peer to the
+    // rank, other operations move them to the peer.
     let sends = schedule.classes.values().map(|program| {
         let mut bytes: BTreeMap<(i64, bool), u64> = BTreeMap::new();
         for (operation, route) in program.pattern.operations.values().zip(program.routes.values()) {
@@ -261,7 +263,7 @@ fn who(schedule: &Schedule, id: &str, of: &str) -> View {
     }
 }
 
-/// The messages of each round.
+/// Shows the messages of each round.
 fn rounds(schedule: &Schedule, id: &str, of: &str) -> View {
     let count = schedule.ranks_of_classes();
     let mut rounds: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
@@ -308,7 +310,7 @@ fn rounds(schedule: &Schedule, id: &str, of: &str) -> View {
     }
 }
 
-/// The predicted time of each class, by cause, next to the bound.
+/// Shows the predicted time of each class, by cause, next to the bound.
 fn classes(plan: &Compiled, schedule: &Schedule, id: &str, of: &str) -> View {
     let machine = &plan.made_for().machine;
     let (mut pictured, mut rows) = (Vec::new(), Vec::new());
@@ -376,7 +378,7 @@ fn classes(plan: &Compiled, schedule: &Schedule, id: &str, of: &str) -> View {
 /// The most bars of a picture.
 const BARS_MAX: usize = 40;
 
-/// The predicted time in each mode.
+/// Shows the predicted time in each mode.
 fn modes(plan: &Compiled, id: &str) -> Result<View, String> {
     let (mut pictured, mut rows) = (Vec::new(), Vec::new());
     for mode in Mode::ALL {
@@ -406,7 +408,7 @@ fn modes(plan: &Compiled, id: &str) -> Result<View, String> {
     })
 }
 
-/// The lines of the source, with what their operations move.
+/// Shows the lines of the source, with the bytes that their operations move.
 fn lines(plan: &Compiled, id: &str) -> View {
     let mut sites: BTreeMap<&Site, (u64, u64, BTreeMap<String, u64>)> = BTreeMap::new();
     for schedule in plan.schedules() {
@@ -458,7 +460,7 @@ fn lines(plan: &Compiled, id: &str) -> View {
     }
 }
 
-/// Measured times next to predicted ones.
+/// Shows measured times next to predicted times.
 fn measurements(documents: &[MeasurementDocument]) -> View {
     let rows = || documents.iter().flat_map(|document| &document.rows);
     let mode = |row: &MeasurementRow| match row.chunk {

@@ -1,13 +1,13 @@
-//! [`is_same`]: whether two schedules do the same, wherever their operations are called;
-//! [`without_lines`]: a schedule that does not depend on that.
+//! [`is_same`] compares two schedules, but not the lines at which operations are called.
+//! [`without_lines`] removes these lines from a schedule.
 
 use fencepost_planner::ids::{ClassId, Id};
 use fencepost_planner::ir::pattern::Site;
 use fencepost_planner::ir::schedule::{Program, Schedule};
 use std::collections::{HashMap, HashSet};
 
-/// Returns whether every rank does the same in both schedules. Source lines are not compared, and
-/// neither are the classes into which ranks are grouped, which depend on lines.
+/// Returns whether every rank does the same in both schedules. Source lines are not compared. The
+/// classes into which ranks are grouped depend on lines, so they are not compared either.
 pub(crate) fn is_same(old: &Schedule, new: &Schedule) -> bool {
     let head =
         |schedule: &Schedule| (schedule.windows.clone(), schedule.order, schedule.sync, schedule.placement);
@@ -18,7 +18,7 @@ pub(crate) fn is_same(old: &Schedule, new: &Schedule) -> bool {
             .all(|(_, (before, now))| without_sites(&old.classes[before]) == without_sites(&new.classes[now]))
 }
 
-/// Returns the pairs of an old and a new class that some rank has, each with the first such rank.
+/// Returns each pair of an old and a new class that some rank has, with the first such rank.
 pub(crate) fn pairs(old: &Schedule, new: &Schedule) -> Vec<(usize, (ClassId, ClassId))> {
     let mut met = HashSet::new();
     let both = old.class_of.iter().copied().zip(new.class_of.iter().copied()).enumerate();
@@ -31,8 +31,9 @@ fn without_sites(program: &Program) -> Program {
     program
 }
 
-/// Returns the schedule without the lines of its calls. Ranks that then do the same are one class,
-/// and classes are numbered by their first ranks. So it does not depend on lines at all.
+/// Returns the schedule without the lines of its calls. Ranks that then do the same form one class,
+/// and classes are numbered in the order of their first ranks. So the result does not depend on
+/// lines at all.
 pub(crate) fn without_lines(schedule: &Schedule) -> Schedule {
     let mut classes: Vec<Program> = Vec::new();
     let mut renumbered = HashMap::new();

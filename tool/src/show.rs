@@ -1,5 +1,5 @@
-//! [`Shown`]: what a plan does, as text: each operation of each class, with its target, its
-//! elements, its mode and its round.
+//! [`Shown`] prints a plan as text: each operation of each class, with its target, its elements,
+//! its mode and its round.
 
 use crate::same::without_lines;
 use fencepost_planner::explain::{Member, Route, Staging, cost, cost_at_fence, explain_rank, number_of};
@@ -12,15 +12,15 @@ use fencepost_runtime::Compiled;
 use fencepost_runtime::explained::ExplainedShare;
 use std::fmt;
 
-/// Which part of a plan is shown; everything by default.
+/// The part of a plan that is shown. By default, everything is shown.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Part {
     /// One rank, instead of the first rank of each class.
     pub rank: Option<u32>,
     /// One class.
     pub class: Option<u32>,
-    /// The operations that are called on one line of one file. The last parts of the path, such as
-    /// `main.rs`, are enough.
+    /// The operations that are called on one line of one file. The end of the file's path, such as
+    /// `main.rs`, is enough.
     pub line: Option<(String, u32)>,
 }
 
@@ -28,7 +28,8 @@ impl Part {
     /// Checks that the plan has this part.
     ///
     /// # Errors
-    /// Names the missing part, and lists the parts of the plan that exist.
+    /// If the plan lacks this part. The error names the missing part, and lists the parts that
+    /// exist.
     pub fn within(&self, compiled: &Compiled) -> Result<(), String> {
         let (ranks, name) = (compiled.ranks(), compiled.name());
         if let Some(rank) = self.rank.filter(|&rank| rank as usize >= ranks) {
@@ -56,7 +57,7 @@ impl Part {
     }
 
     /// Returns the ranks of one epoch that are shown, each with its class and the number of ranks
-    /// that it stands for.
+    /// that it represents.
     pub(crate) fn ranks(&self, schedule: &Schedule) -> Vec<(u32, ClassId, usize)> {
         let class_of = &schedule.class_of;
         if let Some(rank) = self.rank {
@@ -85,7 +86,7 @@ impl Part {
     }
 }
 
-/// Returns whether a path is the end of another one, at the beginning of a folder or file.
+/// Returns whether `path` ends with `end`, and `end` begins with a whole name of a folder or file.
 fn is_path_end(end: &str, path: &str) -> bool {
     let before = path.strip_suffix(end.trim_start_matches("./"));
     before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
@@ -96,10 +97,10 @@ fn is_path_end(end: &str, path: &str) -> bool {
 pub struct Shown<'p> {
     /// The plan.
     pub compiled: &'p Compiled,
-    /// Its part.
+    /// The part of the plan that is printed.
     pub part: &'p Part,
     /// Whether the source lines of operations are shown. If not, neither the text nor the classes
-    /// depend on them.
+    /// depend on source lines.
     pub has_lines: bool,
 }
 
@@ -123,7 +124,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// What a plan is, and what it was made for.
+/// The head of the text: the plan, and the machine and options for which it was made.
 struct Head<'p>(&'p Compiled);
 
 impl fmt::Display for Head<'_> {
@@ -193,7 +194,7 @@ impl Shown<'_> {
     }
 }
 
-/// What a rank sends.
+/// The title of a class: the messages that a rank of the class sends.
 struct Title<'m> {
     member: &'m Member,
     count: usize,
@@ -217,7 +218,7 @@ impl fmt::Display for Title<'_> {
     }
 }
 
-/// An operation.
+/// The line of an operation.
 struct Line<'o> {
     operation: &'o Operation,
     row: &'o fencepost_planner::explain::Row,
@@ -249,8 +250,7 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// Explains a part of a plan: how each operation travels, why, and what it would cost in the other
-/// mode.
+/// Explains a part of a plan: how each operation travels, why, and its cost in the other mode.
 #[must_use]
 pub fn explained(compiled: &Compiled, part: &Part) -> String {
     let mut explained = compiled.explain();

@@ -1,4 +1,4 @@
-//! [`Question`]: many steps of a plan, simulated for all ranks, with uneven work and noise.
+//! [`Question`] simulates many steps of a plan for all ranks, with uneven work and noise.
 
 use crate::documents::{PathDocument, SimulationDocument, WaitDocument, call};
 use fencepost_planner::Result;
@@ -14,7 +14,7 @@ use fencepost_runtime::Compiled;
 /// The most ranks whose waits are listed.
 const WAITS_MAX: usize = 10;
 
-/// What to simulate: steps, each of which is work and then a run of the superstep.
+/// The steps to simulate. In each step, a rank works and then runs the superstep.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Question {
     /// The number of steps.
@@ -28,7 +28,7 @@ pub struct Question {
     pub noise: f64,
     /// The seed of the uneven work and of the noise.
     pub seed: u64,
-    /// How much longer the run may take, as a fraction, when the tolerated latency is searched.
+    /// The fraction by which the run may take longer at the tolerated latency.
     pub tolerance: f64,
 }
 
@@ -44,10 +44,10 @@ impl Question {
         (self.work as f64 * (1.0 + self.uneven * place)).round().max(0.0) as u64
     }
 
-    /// Follows the steps once, on this machine.
+    /// Simulates the steps on this machine.
     ///
     /// # Errors
-    /// As [`simulate`].
+    /// Those of [`simulate`].
     pub fn simulated(&self, plan: &Compiled, machine: &Machine) -> Result<Simulation> {
         let schedules: Vec<&Schedule> = plan.schedules().iter().map(|schedule| schedule.get()).collect();
         let work = |rank| self.work(rank);
@@ -55,11 +55,11 @@ impl Question {
         simulate(&schedules, machine, &run)
     }
 
-    /// Follows all steps on the machine that the plan was compiled for, and returns what each rank
-    /// does.
+    /// Follows all steps on the machine for which the plan was compiled. Returns the trace of each
+    /// rank.
     ///
     /// # Errors
-    /// As [`traced`].
+    /// Those of [`traced`].
     pub fn traces(&self, plan: &Compiled) -> Result<Vec<Trace>> {
         let schedules: Vec<&Schedule> = plan.schedules().iter().map(|schedule| schedule.get()).collect();
         let work = |rank| self.work(rank);
@@ -72,10 +72,10 @@ impl Question {
         Ok(traced(&schedules, &plan.made_for().machine, &run, &names)?.1)
     }
 
-    /// Returns all steps, on the machine that the plan was compiled for, as a GOAL file.
+    /// Returns all steps as a GOAL file, for the machine for which the plan was compiled.
     ///
     /// # Errors
-    /// As [`goal`].
+    /// Those of [`goal`].
     #[track_caller]
     pub fn goal(&self, plan: &Compiled) -> Result<Vec<u8>> {
         let schedules: Vec<&Schedule> = plan.schedules().iter().map(|schedule| schedule.get()).collect();
@@ -88,10 +88,10 @@ impl Question {
         Ok(file)
     }
 
-    /// Simulates the plan on the machine that it was compiled for.
+    /// Simulates the plan on the machine for which it was compiled.
     ///
     /// # Errors
-    /// As [`simulate`].
+    /// Those of [`simulate`].
     pub fn answer(&self, plan: &Compiled) -> Result<SimulationDocument> {
         let machine = plan.made_for().machine;
         let Simulation { end, last, followed, waits, path } = self.simulated(plan, &machine)?;
@@ -124,8 +124,9 @@ impl Question {
         })
     }
 
-    /// Returns the largest latency at which the run stays within the tolerance: of links between
-    /// hosts, or of shared memory if all ranks share it. `None` if a second is tolerated.
+    /// Returns the largest latency at which the run stays within the tolerance. It is the latency
+    /// of links between hosts, or that of shared memory if all ranks share memory. Returns `None`
+    /// if even a latency of a second is tolerated.
     fn tolerated(&self, plan: &Compiled, machine: &Machine, end: u64) -> Result<Option<f64>> {
         let ranks = plan.ranks();
         let is_network = plan.placement().ranks_of_a_host(ranks) < ranks;
@@ -159,7 +160,7 @@ fn described(path: &Path) -> PathDocument {
     PathDocument { steps, work, moving, overhead, wire, latency, latencies, overheads, bytes }
 }
 
-/// Returns where an operation between two ranks is called.
+/// Returns the place at which an operation between two ranks is called.
 fn site_of(schedule: &Schedule, rank: u32, awaited: u32) -> Option<Site> {
     let of = |rank: u32, other: u32, is_get: bool| {
         let program = &schedule.classes[*schedule.class_of.get(rank as usize)?];

@@ -1,4 +1,4 @@
-//! The source at a line of a call, for findings.
+//! The source line of a call, for findings.
 
 use crate::files;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
@@ -25,7 +25,7 @@ pub(crate) fn annotated(title: &str, site: &Site, label: &str, note: &str) -> St
     Renderer::plain().render(&[group])
 }
 
-/// Returns a line of a file, and the range of its call.
+/// Returns the source line of a call, and the range of the call in this line.
 fn line_of(file: &Path, site: &Site) -> Option<(String, std::ops::Range<usize>)> {
     let text = files::text(file).ok()?;
     let line = text.lines().nth(site.line.checked_sub(1)? as usize)?.to_owned();
@@ -36,8 +36,9 @@ fn line_of(file: &Path, site: &Site) -> Option<(String, std::ops::Range<usize>)>
     Some((line, start..end))
 }
 
-/// Finds a source file that the compiler names relative to the folder of a workspace: here, or in a
-/// folder above. A plan may come from anywhere, so no other file is read.
+/// Finds a source file whose path the compiler gives relative to the folder of a workspace. Looks
+/// in the current folder and in the folders above it. A plan may come from anywhere, so no other
+/// file is read.
 pub(crate) fn find(path: &Path) -> Option<PathBuf> {
     let is_within = path.components().all(|part| matches!(part, Component::Normal(_)));
     if !is_within || path.extension().is_none_or(|extension| extension != "rs") {
@@ -47,7 +48,7 @@ pub(crate) fn find(path: &Path) -> Option<PathBuf> {
     here.ancestors().map(|folder| folder.join(path)).find(|path| path.is_file())
 }
 
-/// Returns a line of the source, without the space around it.
+/// Returns the source line of a call, without the space around it.
 #[cfg(feature = "command")]
 pub(crate) fn line(site: &Site) -> Option<String> {
     let (line, _) = line_of(&find(Path::new(&*site.file))?, site)?;

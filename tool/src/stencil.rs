@@ -1,4 +1,4 @@
-//! [`compile`]: the plan of a stencil's halo exchange, which needs no program.
+//! [`compile`] compiles the plan of a stencil's halo exchange. This needs no program.
 //!
 //! The calls are those of the superstep in the README: each block puts its inner edges into the
 //! halos of its neighbours. So a program with this superstep can load the plan.
@@ -23,7 +23,7 @@ const ELEMENT: &str = "f64";
 /// number of ranks at its end.
 ///
 /// # Errors
-/// Those of a [`Block`] that does not exist, and of compiling.
+/// Those of making the [`Block`] of each rank, and those of compiling.
 #[track_caller]
 pub(crate) fn compile(recipe: &Recipe) -> Result<Compiled> {
     recipe.compile_by(|ask| match dimensions(ask)? {
@@ -36,7 +36,7 @@ pub(crate) fn compile(recipe: &Recipe) -> Result<Compiled> {
 /// Checks a stencil without compiling it.
 ///
 /// # Errors
-/// States what the first block cannot have.
+/// If the first block cannot be made as the recipe asks. The error states why.
 #[track_caller]
 pub(crate) fn check(recipe: &Recipe) -> Result<()> {
     let ask = recipe.ask();
@@ -120,10 +120,10 @@ pub fn superstep(recipe: &str) -> &str {
     ranks_in(recipe).map_or(recipe, |ranks| &recipe[..recipe.len() - ranks.len() - 1])
 }
 
-/// Returns the type of this name.
+/// Returns the element type with this name.
 ///
 /// # Errors
-/// `ARG`, with the names, if there is none.
+/// `ARG` if no type has this name. The error lists the names.
 #[track_caller]
 pub(crate) fn element(name: &str) -> Result<Scalar> {
     let of = |scalar: &Scalar| format!("{scalar:?}").to_lowercase();

@@ -15,18 +15,18 @@ const FILE_MAX: u64 = 256 << 20;
 
 /// The traces of one run, in the order of ranks.
 pub struct OfRun {
-    /// The number of the run among those of its program.
+    /// The number of the run among the runs of its program.
     pub number: u32,
-    /// The trace of each rank that there is.
+    /// The traces of the ranks that have one.
     pub ranks: Vec<Trace>,
 }
 
-/// Reads the traces in a folder, or those of one run of its program. If ranks may be `partial`,
-/// those of which there is no trace are left out.
+/// Reads the traces in a folder: of all runs of the program, or of one run if `run` is given. If
+/// `partial`, ranks may lack a trace.
 ///
 /// # Errors
-/// Names the file, and states what is wrong with it: one that is no trace or cut off, ranks of
-/// different runs, ranks that are missing.
+/// If a file is not a trace or is cut off, if traces are of different runs, or if traces of ranks
+/// are missing. The error names the file or the folder, and the reason.
 pub fn read(folder: &Path, run: Option<u32>, partial: bool) -> Result<Vec<OfRun>, String> {
     let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", folder.display());
     let mut files = BTreeMap::new();
@@ -73,7 +73,7 @@ pub fn read(folder: &Path, run: Option<u32>, partial: bool) -> Result<Vec<OfRun>
     Ok(runs)
 }
 
-/// Reads the trace of a rank, which must have all frames that the rank has posted.
+/// Reads the trace of a rank. The trace must contain all frames that the rank has posted.
 fn of_rank(path: &Path) -> Result<Trace, String> {
     let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let text = files::text_of(path, FILE_MAX)?;
@@ -92,8 +92,8 @@ fn of_rank(path: &Path) -> Result<Trace, String> {
 }
 
 impl OfRun {
-    /// Sorts the ranks, and checks that they are those of one run: all, unless they may be
-    /// `partial`.
+    /// Sorts the traces by rank, and checks that they belong to one run. Unless `partial`, no rank
+    /// may be missing.
     fn complete(&mut self, partial: bool) -> Result<(), String> {
         self.ranks.sort_by_key(|trace| trace.rank);
         let known: Vec<u32> = self.ranks.iter().map(|trace| trace.rank).collect();
@@ -121,8 +121,9 @@ impl OfRun {
         self.ranks.iter().flat_map(|trace| trace.events.iter().map(move |event| (trace, event)))
     }
 
-    /// Returns the frames of which both ends are known: sender and receiver, and when it began and
-    /// ended, in ticks of their clocks. Frames that cannot be distinguished are left out.
+    /// Returns the frames with two known ends. The ends are the sender and the time of sending, and
+    /// the receiver and the time of receipt. Each time is in ticks of the rank's own clock. Frames
+    /// that cannot be distinguished are left out.
     fn frames(&self) -> Vec<[(usize, u64); 2]> {
         let places: HashMap<u32, usize> =
             self.ranks.iter().enumerate().map(|(place, trace)| (trace.rank, place)).collect();
@@ -148,7 +149,7 @@ impl OfRun {
     }
 }
 
-/// What a picture shows.
+/// The numbers of ranks, calls, waits, frames and events in a picture.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Summary {
     /// The number of ranks.
@@ -157,12 +158,12 @@ pub struct Summary {
     pub calls: u64,
     /// The number of waits.
     pub waits: u64,
-    /// The number of frames of which both ends are known.
+    /// The number of frames with two known ends.
     pub frames: u64,
-    /// The number of those that seem to end before they begin, since clocks of hosts were compared
-    /// too coarsely. Their arrows have no length.
+    /// The number of these frames that seem to arrive before they are sent, because clocks of hosts
+    /// were compared too coarsely. The arrows of these frames have no length.
     pub early: u64,
-    /// The number of events that ranks had written over.
+    /// The number of events that ranks had overwritten.
     pub lost: u64,
 }
 
@@ -195,7 +196,7 @@ impl<'t> Element<'t> {
 /// Writes traces as one picture.
 ///
 /// # Errors
-/// A trace without a clock, or an error of `to`.
+/// If a trace has no clock, or if writing to `to` fails.
 pub fn write(runs: &[OfRun], to: &mut dyn Write) -> io::Result<Summary> {
     let mut summary = Summary::default();
     let clocks: Vec<BTreeMap<u32, Clock>> = clocks_of(runs);
@@ -257,8 +258,8 @@ pub fn write(runs: &[OfRun], to: &mut dyn Write) -> io::Result<Summary> {
     Ok(summary)
 }
 
-/// Returns the clocks of the hosts of each run. All of them count from the earliest time in any of
-/// them.
+/// Returns the clocks of the hosts of each run. All clocks count from the earliest time of any
+/// clock.
 fn clocks_of(runs: &[OfRun]) -> Vec<BTreeMap<u32, Clock>> {
     let of_run = |run: &OfRun| {
         let mut clocks = BTreeMap::new();
@@ -278,10 +279,11 @@ fn clocks_of(runs: &[OfRun]) -> Vec<BTreeMap<u32, Clock>> {
     all
 }
 
-/// Sets clocks forward or back, if frames between hosts show that they are wrong: a frame does not
-/// end before it begins.
+/// Sets clocks forward or back if frames between hosts show that the clocks are wrong. A frame
+/// cannot arrive before it is sent.
 fn set_by_frames(run: &OfRun, clocks: &mut BTreeMap<u32, Clock>) {
-    // For each pair of hosts, by how much the second one's clock has to be set forward at least.
+    // For each pair of hosts, the least time by which the clock of the second host must be set
+    // forward.
     let mut behind: HashMap<(u32, u32), f64> = HashMap::new();
     for [(from, sent), (to, received)] in run.frames() {
         let [from, to] = [from, to].map(|place| run.ranks[place].host);
@@ -353,7 +355,7 @@ impl Picture<'_> {
             [*at, at.wrapping_add(took)].map(|ticks| (clock.nanos(ticks) - self.start).max(0.0).round());
         let mut element = Element::new(&name, "X", begin / 1e3, trace.rank);
         element.cat = category;
-        // A frame is a nanosecond wide, so that it can be selected.
+        // A frame is drawn a nanosecond wide, so that it can be selected.
         element.dur = Some(if about.is_some() { 1.0 } else { (end - begin).max(0.0) } / 1e3);
         element.args = about;
         self.add(&element)

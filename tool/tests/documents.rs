@@ -120,7 +120,7 @@ fn a_comparison_has_what_was_added_removed_and_sent_otherwise() {
     assert!(document.contains("\"travels\""), "{document}");
 }
 
-/// Returns the page of a plan, after looking for what no page may have.
+/// Returns the page of plans. Checks that the page has nothing that is forbidden in pages.
 fn page(plans: &[Compiled], measured: &[MeasurementDocument]) -> String {
     let page = Report::new(plans, measured).unwrap().to_html().unwrap();
     assert!(page.contains("default-src 'none'; style-src 'sha256-"), "a page has a policy");
@@ -204,7 +204,7 @@ fn plans_of_elements_that_are_not_numbers_are_measured() {
     }
 }
 
-/// What a plan does to bytes is what its superstep does to elements.
+/// A plan changes bytes in the same way as its superstep changes elements.
 #[test]
 fn a_window_without_a_type_has_the_bytes_of_its_elements() {
     static ADOPTED: Superstep =

@@ -1,4 +1,4 @@
-//! Plans that are committed: written, checked, and reported where the program has changed.
+//! Committed plans: they are written and checked, and changes of the program are reported.
 
 use fencepost::Compiled;
 use fencepost::prelude::*;
@@ -34,7 +34,7 @@ mod changed {
     }
 }
 
-/// One call more.
+/// The same call, and one more.
 mod longer {
     use super::*;
 
@@ -229,7 +229,7 @@ fn damaged_plans_texts_and_strays_are_found() {
     fs::copy(path("pass_on-100172.plan"), path("old-2.plan")).unwrap();
     fs::write(path("old-2.txt"), "of it").unwrap();
     fs::write(path("notes.txt"), "mine").unwrap();
-    // A program has saved this one.
+    // A program has saved this plan.
     pass_on::compile(3, |_| Ok((0, 1))).unwrap().save(path("pass_on-3.plan")).unwrap();
     let found = findings(folder.path());
     // Recipes are in the order of their names.
@@ -301,7 +301,7 @@ fn a_stencil_has_the_plan_of_the_superstep_of_its_block() {
     same(12, "cells = [9, 33, 20], halo = 1, star = true", |block| block.star(1), [9, 33, 20]);
     let channel = |block: Block<2>| Ok(block.grid([3, 2])?.halos([1, 2])?.periodic([true, false]));
     same(6, "cells = [100, 40], grid = [3, 2], halo = [1, 2], periodic = [true, false]", channel, [100, 40]);
-    // The halo does not fit the grid that the block has without it.
+    // The halo does not fit the grid that the block has without a halo.
     same(4, "cells = [4, 100], halo = 3", |block| block.halo(3), [4, 100]);
     same(1, "cells = [5, 5], periodic = true", |block| Ok(block.halo(1)?.periodic([true; 2])), [5, 5]);
 }

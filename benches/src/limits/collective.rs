@@ -1,14 +1,14 @@
 //! Collectives by hand: pinned threads, one barrier, and arrays that all threads reach.
 //!
-//! Each thread has an array for its own elements, in two copies. So one barrier in each call is
-//! enough: before a thread writes a copy again, it has passed the barrier at which all threads had
-//! read it. The elements are `f64`, and sums follow a balanced tree.
+//! Each thread has two copies of an array for its own elements, which take turns. So one barrier in
+//! each call is enough: before a thread writes a copy again, it has passed a barrier that follows
+//! all reads of that copy. The elements are `f64`, and sums follow a balanced tree.
 
 use super::team::{Beat, Words, team};
 use std::time::Duration;
 
-/// The arrays of the threads' own elements, `[copy][thread][element]`, and the array that they make
-/// together, `[copy][element]`.
+/// The arrays of the threads' own elements, `[copy][thread][element]`, and the common array to
+/// which all threads contribute, `[copy][element]`.
 struct Arrays {
     words: Words,
     ranks: usize,
@@ -20,11 +20,12 @@ impl Arrays {
         Self { words: Words::new(2 * (ranks + 1) * len), ranks, len }
     }
 
-    /// Returns thread `rank`'s array in copy `copy`; the common array is that of thread `ranks`.
+    /// Returns copy `copy` of the array of thread `rank`. If `rank` is the number of threads, this
+    /// is the common array.
     fn of(&self, copy: u64, rank: usize) -> *mut f64 {
         let at = (copy as usize % 2 * (self.ranks + 1) + rank) * self.len;
-        // SAFETY: inside the allocation, which has two copies of the array of each thread and of
-        // the common array.
+        // SAFETY: the element is inside the allocation, which has two copies of the array of each
+        // thread and of the common array.
         unsafe { self.words.start().add(at).cast() }
     }
 
@@ -42,7 +43,7 @@ impl Arrays {
         unsafe { std::slice::from_raw_parts(self.of(copy, rank), self.len) }
     }
 
-    /// Sums elements `first..` of all threads over the tree into `into`.
+    /// Sums elements `first..` of all threads, in the order of the tree, into `into`.
     fn sum(&self, copy: u64, first: usize, into: &mut [f64]) {
         match self.ranks {
             2 => {
@@ -73,8 +74,8 @@ fn run(
     })
 }
 
-/// Sums the elements of all threads. Each thread sums all elements if there are few. Otherwise it
-/// sums a block, and then all threads read the blocks.
+/// Sums the elements of all threads. If there are few elements, each thread sums all of them.
+/// Otherwise each thread sums one block, and then reads the blocks of all threads.
 pub fn allreduce(ranks: usize, len: usize, iterations: u64) -> Duration {
     run(ranks, len, iterations, |beat, arrays, mine| {
         let copy = beat.beats();
@@ -84,7 +85,7 @@ pub fn allreduce(ranks: usize, len: usize, iterations: u64) -> Duration {
             arrays.sum(copy, 0, mine);
             return;
         }
-        // A call has two barriers, so the copies follow from half the number of beats.
+        // A call has two barriers, so the copy is chosen by half the number of beats.
         let copy = copy / 2;
         arrays.write(copy, beat.me, mine);
         beat.wait();

@@ -1,4 +1,5 @@
-//! The halo of a block that is split between two threads: a row, a column, or a plane each way.
+//! The exchange of a halo between two threads that share a block: each sends a row, a column, or a
+//! plane.
 
 use super::team::{Words, team};
 use std::time::Duration;
@@ -13,7 +14,7 @@ pub struct Face {
     /// The first element that each thread sends.
     from: [usize; 2],
     /// The first element of each thread's halo. The halo is next to the elements that the thread
-    /// sends, so most of it is in the same cache lines.
+    /// sends, so most elements of the halo are in the same cache lines.
     halo: [usize; 2],
     /// The number of elements of a block.
     len: usize,
@@ -27,43 +28,44 @@ impl Face {
         Self { outer, inner, outer_stride, inner_stride, from, halo, len }
     }
 
-    /// Returns the rows between the halves of an `n` by `n` grid, with one halo cell around each
-    /// half.
+    /// Returns the face between the upper and the lower half of an `n` by `n` grid: a row. One halo
+    /// cell surrounds each half.
     pub fn row(n: usize) -> Self {
         let width = n + 2;
         Self::new([1, n, 0, 1], 1, n / 2, width, (n / 2 + 2) * width)
     }
 
-    /// Returns the columns between the halves of an `n` by `n` grid.
+    /// Returns the face between the left and the right half of an `n` by `n` grid: a column.
     pub fn column(n: usize) -> Self {
         let width = n / 2 + 2;
         Self::new([1, n, 0, width], width, n / 2, 1, (n + 2) * width)
     }
 
-    /// Returns the planes of the last axis between the halves of an `n` by `n` by `n` grid.
+    /// Returns the face between the halves of an `n` by `n` by `n` grid along the last axis: a
+    /// plane.
     pub fn plane(n: usize) -> Self {
         let width = n / 2 + 2;
         let plane = (n + 2) * width;
         Self::new([n, n, plane, width], plane + width, n / 2, 1, (n + 2) * plane)
     }
 
-    /// Returns the first half of a block of `2 * n`, which goes to the second half of the other
-    /// block.
+    /// Returns the face of blocks of `2 * n` elements: the first half of each block goes to the
+    /// second half of the other block.
     pub fn section(n: usize) -> Self {
         Self { outer: 1, inner: n, outer_stride: 0, inner_stride: 1, from: [0, 0], halo: [n, n], len: 2 * n }
     }
 
-    /// Returns the number of elements that go each way.
+    /// Returns the number of elements that each thread sends.
     pub fn elements(&self) -> usize {
         self.outer * self.inner
     }
 
-    /// Returns the elements that this thread sends, one of each cache line.
+    /// Returns the positions of the elements that this thread sends, one for each cache line.
     pub fn sent(&self, me: usize) -> impl Iterator<Item = usize> + use<> {
         self.lines(self.from[me])
     }
 
-    /// Returns the elements that come to this thread, one of each cache line.
+    /// Returns the positions of the elements that this thread receives, one for each cache line.
     pub fn came(&self, me: usize) -> impl Iterator<Item = usize> + use<> {
         self.lines(self.halo[me])
     }
@@ -77,8 +79,8 @@ impl Face {
     }
 
     /// # Safety
-    /// `from` and `to` point to blocks of this face's size, which do not overlap, and whose face no
-    /// other thread touches.
+    /// `from` and `to` point to blocks of this face's size. The blocks do not overlap, and no other
+    /// thread accesses the face in either of them.
     #[inline(always)]
     unsafe fn copy(&self, from: *const u64, to: *mut u64) {
         for i in 0..self.outer {
@@ -160,7 +162,7 @@ impl Halo {
         }
     }
 
-    /// Writes each thread's edge into the other's halo, and then waits at a barrier.
+    /// Writes each thread's edge into the halo of the other thread, and then waits at a barrier.
     pub fn direct(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let face = self.face; // its own copy, which no store can change
@@ -174,10 +176,12 @@ impl Halo {
         })
     }
 
-    /// Does what `direct` does, with new values each time, which are read where they arrive.
+    /// Does what `direct` does, with new values in each iteration, which the receiving thread
+    /// reads.
     ///
-    /// One element of each cache line is written and read, so that the lines change their owner. A
-    /// second barrier keeps the threads from writing again before the values were read.
+    /// One element of each cache line is written and read, so that the lines change their owner.
+    /// Because of a second barrier, no thread writes again before the other thread has read the
+    /// values.
     pub fn fresh(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let face = self.face; // its own copy, which no store can change
@@ -185,8 +189,8 @@ impl Halo {
             let from = block.wrapping_add(face.from[beat.me]);
             let to = self.blocks[1 - beat.me].start().wrapping_add(face.halo[1 - beat.me]);
             for k in 0..iterations {
-                // SAFETY: an edge belongs to its thread, and a halo to the other thread until the
-                // barrier.
+                // SAFETY: until the barrier, only this thread accesses its own edge and the halo of
+                // the other thread.
                 unsafe {
                     face.sent(beat.me).for_each(|at| block.add(at).write(k));
                     face.copy(from, to);
@@ -199,7 +203,8 @@ impl Halo {
         })
     }
 
-    /// Does what `fresh` does, packed, with two buffers in turn, so that one barrier is enough.
+    /// Does what `fresh` does, with packed elements. Because two buffers take turns, one barrier is
+    /// enough.
     pub fn fresh_packed(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let face = self.face; // its own copy, which no store can change
@@ -214,7 +219,7 @@ impl Halo {
                     face.pack(from, mine.start());
                 }
                 beat.wait();
-                // SAFETY: as in `packed`; the block belongs to this thread.
+                // SAFETY: as in `packed`. The block belongs to this thread.
                 unsafe {
                     face.unpack(others.start(), to);
                     look(face.came(beat.me).map(|at| block.add(at).read()));
@@ -223,8 +228,8 @@ impl Halo {
         })
     }
 
-    /// Packs each thread's edge, waits at a barrier, and unpacks the other's edge. Because two
-    /// buffers take turns, one barrier is enough.
+    /// Packs each thread's edge, waits at a barrier, and unpacks the edge of the other thread.
+    /// Because two buffers take turns, one barrier is enough.
     pub fn packed(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let face = self.face; // its own copy, which no store can change
@@ -234,12 +239,12 @@ impl Halo {
             for _ in 0..iterations {
                 let turn = (beat.beats() & 1) as usize;
                 let (mine, others) = (&self.buffers[beat.me][turn], &self.buffers[1 - beat.me][turn]);
-                // SAFETY: the block belongs to this thread; the other thread read the buffer before
-                // it came to the last barrier, which this thread has passed.
+                // SAFETY: the block belongs to this thread. The other thread read the buffer before
+                // the last barrier, which this thread has passed.
                 unsafe { face.pack(from, mine.start()) };
                 beat.wait();
-                // SAFETY: the other thread wrote the buffer before this barrier, and does so again
-                // only after the next.
+                // SAFETY: the other thread wrote the buffer before this barrier, and writes it
+                // again only after the next one.
                 unsafe { face.unpack(others.start(), to) };
             }
         })

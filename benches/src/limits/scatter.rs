@@ -1,4 +1,4 @@
-//! Scattered operations on the table of the other of two threads.
+//! Scattered operations of two threads, each on the table of the other thread.
 
 use super::team::{Words, team};
 use crate::draws::{Set, TABLE};
@@ -8,9 +8,9 @@ use std::time::Duration;
 /// The way in which the owner of a table applies a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Apply {
-    /// Stores its value.
+    /// Stores the value of the record.
     Store,
-    /// Adds its value as `f64`.
+    /// Adds the value of the record as `f64`.
     AddF64,
 }
 
@@ -32,7 +32,7 @@ impl Tables {
         }
     }
 
-    /// Stores each value directly into the other's table; a barrier ends the epoch.
+    /// Stores each value directly into the other thread's table. A barrier ends the epoch.
     pub fn store(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let table = self.tables[1 - beat.me].start();
@@ -48,9 +48,10 @@ impl Tables {
         })
     }
 
-    /// Logs each operation as index and value, and applies them on the owner.
+    /// Logs each operation as index and value. The owner of the table applies them.
     ///
-    /// After a barrier, the owner of a table applies the other's log. Another barrier follows.
+    /// After a barrier, the owner of a table applies the other thread's log. Another barrier
+    /// follows.
     pub fn log_exchange_apply(&self, apply: Apply, iterations: u64) -> Duration {
         match apply {
             Apply::Store => self.log::<false>(iterations),
@@ -64,9 +65,9 @@ impl Tables {
             let table = self.tables[beat.me].start();
             for set in self.draws[beat.me].iter().cycle().take(iterations as usize) {
                 for (i, (&index, &value)) in set.indices.iter().zip(&set.values).enumerate() {
-                    // SAFETY: the log holds two words an operation; only this thread writes it
-                    // before the barrier, and the other reads it only between this barrier and the
-                    // next.
+                    // SAFETY: the log holds two words for each operation. Before the barrier, only
+                    // this thread accesses it, and the other thread reads it only between this
+                    // barrier and the next.
                     unsafe {
                         log.add(2 * i).write(u64::from(index));
                         log.add(2 * i + 1).write(value);
@@ -74,8 +75,8 @@ impl Tables {
                 }
                 beat.wait();
                 for i in 0..set.indices.len() {
-                    // SAFETY: as above, for the opposite direction; both logs have one length,
-                    // their indices are below TABLE, and this thread alone touches its table.
+                    // SAFETY: as above, in the opposite direction. Both logs have the same length,
+                    // their indices are below TABLE, and only this thread accesses its table.
                     unsafe {
                         let (index, value) = (other.add(2 * i).read(), other.add(2 * i + 1).read());
                         let cell = table.add(index as usize);
@@ -92,10 +93,10 @@ impl Tables {
         })
     }
 
-    /// Logs the index of each get, and takes the answers.
+    /// Logs the index of each get, and takes the values that the owner of the table answers.
     ///
-    /// After a barrier, the owner writes the answers. After another one, the thread that asked
-    /// takes them.
+    /// After a barrier, the owner of a table writes the answers into the log. After another
+    /// barrier, the thread that logged the gets takes them.
     pub fn log_answer_take(&self, iterations: u64) -> Duration {
         let results = [Words::new(TABLE), Words::new(TABLE)];
         team(2, iterations, |beat, iterations| {
@@ -109,8 +110,8 @@ impl Tables {
                 }
                 beat.wait();
                 for i in 0..n {
-                    // SAFETY: between the barriers the other's log belongs to this thread, and so
-                    // do the answers after its indices; tables are only read.
+                    // SAFETY: between the barriers, the other thread's log belongs to this thread,
+                    // including the space for answers behind the indices. Tables are only read.
                     unsafe { other.add(n + i).write(table.add(other.add(i).read() as usize).read()) };
                 }
                 beat.wait();
@@ -134,7 +135,7 @@ mod tests {
         for apply in [None, Some(Apply::Store), Some(Apply::AddF64)] {
             let draws = draw(2, 1, 100);
             let mut tables = Tables::new(draws.clone());
-            // One iteration is the warm-up, and one is timed: sums contain both.
+            // One iteration is the warm-up, and one is timed. The sums contain both.
             match apply {
                 None => tables.store(1),
                 Some(apply) => tables.log_exchange_apply(apply, 1),

@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A value in cache lines of its own, so that a thread that writes it slows down only threads that
+/// A value in cache lines of its own. A thread that writes the value slows down only threads that
 /// read it.
 #[derive(Default)]
 #[repr(align(128))]
@@ -25,8 +25,8 @@ impl Beat<'_> {
     #[inline(always)]
     pub fn wait(&mut self) {
         self.beats += 1;
-        // The Release pairs with the Acquire below: all threads that have seen this beat see what
-        // this thread wrote before.
+        // The Release pairs with the Acquire below: a thread that has read this beat sees
+        // everything that this thread wrote before.
         self.lines[self.me].0.store(self.beats, Ordering::Release);
         for line in self.lines {
             while line.0.load(Ordering::Acquire) < self.beats {
@@ -43,7 +43,7 @@ impl Beat<'_> {
 
 /// Runs `body` on `ranks` pinned threads, and returns the time of the slowest.
 ///
-/// A quarter of the iterations are the warm-up; then all of them are timed.
+/// Warms up with a quarter of the iterations, and then times all of them.
 pub fn team(ranks: usize, iterations: u64, body: impl Fn(&mut Beat<'_>, u64) + Sync) -> Duration {
     let lines: Vec<Line> = (0..ranks).map(|_| Line::default()).collect();
     let start = Barrier::new(ranks);
@@ -69,21 +69,22 @@ pub fn team(ranks: usize, iterations: u64, body: impl Fn(&mut Beat<'_>, u64) + S
     })
 }
 
-/// Memory that several threads read and write through raw pointers, in turns that their barrier
-/// separates.
+/// Memory that several threads read and write through raw pointers. A barrier separates the
+/// accesses of different threads.
 pub struct Words {
     start: *mut u64,
     layout: Layout,
 }
 
-// SAFETY: `Words` only returns its address; code that reads or writes through it has its own safety
-// argument why no two threads touch a word at once.
+// SAFETY: `Words` only returns an address. Code that reads or writes through the address has its
+// own argument why no two threads access a word at once.
 unsafe impl Sync for Words {}
-// SAFETY: as above; the allocation belongs to no thread.
+// SAFETY: as above, and the allocation is not tied to a thread.
 unsafe impl Send for Words {}
 
 impl Words {
-    /// Creates `len` zeros, on pages of their own that have been touched.
+    /// Creates `len` zeros, on pages of their own. The pages have been written once, so that they
+    /// exist.
     pub fn new(len: usize) -> Self {
         let layout = Layout::array::<u64>(len.max(1)).and_then(|array| array.align_to(4096));
         let layout = layout.expect("fits memory");
@@ -93,7 +94,7 @@ impl Words {
             handle_alloc_error(layout);
         }
         for at in (0..len).step_by(512) {
-            // SAFETY: inside the allocation, which no other thread knows yet.
+            // SAFETY: the word is inside the allocation, which no other thread can access yet.
             unsafe { start.add(at).write_volatile(0) };
         }
         Self { start, layout }

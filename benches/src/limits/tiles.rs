@@ -1,5 +1,5 @@
-//! Five points on a square that is divided between threads: step by step on one grid that they
-//! share, and tiled in time by hand.
+//! A five-point stencil on a square that is divided between threads: step by step on a grid that
+//! the threads share, and tiled in time by hand.
 
 use super::team::{Beat, Words, team};
 use std::ops::Range;
@@ -9,22 +9,22 @@ use std::time::Duration;
 pub struct Square {
     cells: usize,
     threads: usize,
-    /// The number of steps to an exchange, if threads have blocks of their own.
+    /// The number of steps between two exchanges, or 0 if all threads share the fields.
     group: usize,
-    /// The fields that all threads share, or two fields of each thread, with `group` rows of its
-    /// neighbours above and below.
+    /// The two fields that all threads share, or two fields for each thread. The fields of a thread
+    /// have `group` rows of each neighbour, above and below its own rows.
     fields: Vec<[Words; 2]>,
 }
 
 impl Square {
-    /// Creates a square of `cells` cells a side that the threads share.
+    /// Creates a square with `cells` cells on each side, which all threads share.
     pub fn shared(cells: usize, threads: usize) -> Self {
         let field = || Words::new((cells + 2) * (cells + 2));
         Self { cells, threads, group: 0, fields: vec![[field(), field()]] }
     }
 
-    /// Creates a square of `cells` cells a side that is divided into rows of each thread, with
-    /// `group` steps to an exchange.
+    /// Creates a square with `cells` cells on each side. Each thread has a part of the rows, and
+    /// the threads exchange rows every `group` steps.
     pub fn cut(cells: usize, threads: usize, group: usize) -> Self {
         let rows = cells / threads;
         assert!(
@@ -35,8 +35,8 @@ impl Square {
         Self { cells, threads, group, fields: (0..threads).map(|_| [field(), field()]).collect() }
     }
 
-    /// Sets each cell of the field that is read first; `value` gets its row and column, both from
-    /// 0.
+    /// Sets each cell of the field that the first step reads. `value` gets the row and the column
+    /// of the cell, both counted from 0.
     pub fn fill(&mut self, value: impl Fn(usize, usize) -> f64) {
         for row in 0..self.cells {
             let (field, at) = self.place(row);
@@ -49,7 +49,7 @@ impl Square {
         }
     }
 
-    /// Returns the bits, in the order of rows, of the field that `steps` steps leave.
+    /// Returns the bits of the field after `steps` steps, row by row.
     pub fn bits(&mut self, steps: usize) -> Vec<u64> {
         let mut bits = Vec::new();
         for row in 0..self.cells {
@@ -73,17 +73,18 @@ impl Square {
         }
     }
 
-    /// Runs `steps` steps on threads that share the square, take some rows each, and meet at a
-    /// barrier after each step.
+    /// Runs `steps` steps on threads that share the square. Each thread computes some of the rows,
+    /// and all threads meet at a barrier after each step.
     ///
-    /// A second call begins with the values that an even number of steps has left.
+    /// A second call begins with the first field, which holds the values after an even number of
+    /// steps.
     pub fn sweep(&self, steps: u64) -> Duration {
         let rows = |thread: usize| 1 + self.cells * thread / self.threads;
         team(self.threads, steps, |beat, steps| {
             for step in 0..steps as usize {
                 for row in rows(beat.me)..rows(beat.me + 1) {
-                    // SAFETY: in this step all threads only read one field, and write rows of their
-                    // own of the other one.
+                    // SAFETY: in this step, all threads only read one field, and each thread writes
+                    // rows of its own in the other field.
                     unsafe { self.relax(0, step, row) };
                 }
                 beat.wait();
@@ -91,11 +92,11 @@ impl Square {
         })
     }
 
-    /// Runs `steps` steps on threads that have blocks of their own, and copy rows of their
-    /// neighbours before each group of steps.
+    /// Runs `steps` steps on threads that have blocks of their own. Before each group of steps, a
+    /// thread copies rows of its neighbours.
     ///
-    /// The steps of a group pass over a few rows together: row `r` of one step, then row `r - 1` of
-    /// the next one. `steps` is a multiple of the group's.
+    /// The steps of a group move over the rows together: after row `r` of one step comes row
+    /// `r - 1` of the next step. `steps` is a multiple of the number of steps of a group.
     pub fn tile(&self, steps: u64) -> Duration {
         let groups = steps / self.group as u64;
         team(self.threads, groups, |beat, groups| {
@@ -106,8 +107,8 @@ impl Square {
                     for step in 0..self.group {
                         let Some(row) = front.checked_sub(step) else { break };
                         if self.rows(beat.me, step).contains(&row) {
-                            // SAFETY: both fields belong to this thread; others read its own rows
-                            // in `exchange` alone, between two barriers.
+                            // SAFETY: both fields belong to this thread. Other threads read its
+                            // rows only in `exchange`, between two barriers.
                             unsafe { self.relax(beat.me, first + step, row) };
                         }
                     }
@@ -117,7 +118,8 @@ impl Square {
         })
     }
 
-    /// Copies the neighbours' rows next to those of this thread, of the field that `step` reads.
+    /// Copies rows of the neighbours next to the rows of this thread, in the field that `step`
+    /// reads.
     fn exchange(&self, beat: &mut Beat<'_>, step: usize) {
         let (wide, rows, group) = (self.cells + 2, self.cells / self.threads, self.group);
         beat.wait();
@@ -137,30 +139,30 @@ impl Square {
         beat.wait();
     }
 
-    /// Returns the rows that a thread computes in a step of a group, as numbers of rows in the
+    /// Returns the rows that a thread computes in a step of a group. Rows are counted in the
     /// thread's fields.
     fn rows(&self, thread: usize, step: usize) -> Range<usize> {
         let (own, group) = (self.cells / self.threads, self.group);
         let first = if thread > 0 { 1 + step } else { group };
         let end = if thread + 1 < self.threads { own + 2 * group - 1 - step } else { group + own };
-        // The edges of the square are zeros: the row before the first one is in the halo, if the
-        // halo has any rows.
+        // The row above the square is an edge of zeros, so it is not computed even if it is in the
+        // halo.
         first.max(1)..end
     }
 
-    /// Computes a step of a row of these fields.
+    /// Computes a step of one row. `fields` is the index of the pair of fields.
     ///
     /// # Safety
-    /// No other thread writes the rows next to this one in the field that the step reads, nor
-    /// touches this one in the other field.
+    /// In the field that the step reads, no other thread writes this row or the rows next to it. In
+    /// the other field, no other thread accesses this row.
     #[inline(always)]
     unsafe fn relax(&self, fields: usize, step: usize, row: usize) {
         let (wide, cells) = (self.cells + 2, self.cells);
         let [from, to] =
             [step % 2, (step + 1) % 2].map(|field| self.fields[fields][field].start().cast::<f64>());
         let at = row * wide + 1;
-        // SAFETY: rows `row - 1` to `row + 1` are inside the fields, and the caller promises which
-        // threads use them.
+        // SAFETY: rows `row - 1` to `row + 1` are inside the fields, and the caller promises that
+        // no other thread interferes.
         let (near, next) = unsafe {
             let cut = |at: usize| std::slice::from_raw_parts(from.add(at), cells);
             (
@@ -175,8 +177,8 @@ impl Square {
     }
 }
 
-/// Returns the next value of a cell, from the values of the cells above, below and to the left, its
-/// own value, and that of the cell to the right.
+/// Returns the next value of a cell. It follows from the values of the cells above, below and to
+/// the left, of the cell itself, and of the cell to the right.
 #[inline(always)]
 pub fn five([up, down, left, here, right]: [f64; 5]) -> f64 {
     0.6 * here + 0.1 * ((up + down) + (left + right))
@@ -196,7 +198,7 @@ mod tests {
             let start = swept.bits(0);
             assert!(tiled.bits(0) == start);
             let known = (0..60).fold(start, |bits, _| step(&bits));
-            // A team warms up with a quarter of the steps, or of the groups.
+            // A team first warms up with a quarter of its iterations. So 48 steps become 60.
             swept.sweep(48);
             tiled.tile(48);
             assert!(swept.bits(60) == known, "{threads} threads");

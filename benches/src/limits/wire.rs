@@ -14,7 +14,7 @@ pub struct Wire {
     draws: Vec<Vec<Set>>,
 }
 
-/// Sends all of `out` and fills `into`, each as far as the socket permits.
+/// Sends all of `out` and fills `into`, alternating between the two as the socket permits.
 fn exchange(mut stream: &TcpStream, mut out: &[u8], mut into: &mut [u8]) {
     while !out.is_empty() || !into.is_empty() {
         if !out.is_empty() {
@@ -40,13 +40,14 @@ impl Wire {
     /// Connects two threads with these draws, `[thread][set]`.
     ///
     /// # Panics
-    /// If there is no loopback, since then there is no limit.
+    /// If the machine has no loopback.
     pub fn new(draws: Vec<Vec<Set>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let one = TcpStream::connect(listener.local_addr().expect("its address")).expect("loopback");
         let streams = [one, listener.accept().expect("the connection").0];
         for stream in &streams {
-            // Nothing is paced here: see the transport.
+            // Reno does not pace what it sends. See the TCP transport of Fencepost, which does the
+            // same.
             let _: rustix::io::Result<()> = rustix::net::sockopt::set_tcp_congestion(stream, "reno");
             stream.set_nodelay(true).expect("a socket");
             stream.set_nonblocking(true).expect("a socket");
@@ -54,7 +55,7 @@ impl Wire {
         Self { streams, tables: [Words::new(TABLE), Words::new(TABLE)], draws }
     }
 
-    /// Times `bytes` bytes both ways at once in each iteration.
+    /// Times an exchange of `bytes` bytes in both directions at once, in each iteration.
     pub fn both(&self, bytes: usize, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let (out, mut into) = (vec![1; bytes], vec![0; bytes]);
@@ -62,7 +63,7 @@ impl Wire {
         })
     }
 
-    /// Times `bytes` bytes there, and then the same number back, in each iteration.
+    /// Times `bytes` bytes to the other thread and then the same number back, in each iteration.
     pub fn round_trip(&self, bytes: usize, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let (out, mut into, stream) = (vec![1; bytes], vec![0; bytes], &self.streams[beat.me]);
@@ -78,8 +79,8 @@ impl Wire {
         })
     }
 
-    /// Times `bytes` bytes both ways in each iteration. Neither thread waits for the other before
-    /// it sends more, so this measures the bandwidth.
+    /// Times `bytes` bytes in both directions in each iteration. No thread waits for the other
+    /// thread before it sends more, so this measures the bandwidth.
     pub fn stream(&self, bytes: usize, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let (out, mut into) = (vec![1; bytes], vec![0; bytes]);
@@ -97,8 +98,8 @@ impl Wire {
         })
     }
 
-    /// Logs each operation as index and value, exchanges the logs, and applies the other's log on
-    /// each thread.
+    /// Logs each operation as index and value, and exchanges the logs. Then each thread applies the
+    /// log of the other thread.
     pub fn log(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let table = self.tables[beat.me].start();
@@ -121,7 +122,7 @@ impl Wire {
         })
     }
 
-    /// Exchanges the indices, exchanges the answers, and takes the answers.
+    /// Exchanges the indices of gets, then the values at these indices, and stores the values.
     pub fn request(&self, iterations: u64) -> Duration {
         let results = [Words::new(TABLE), Words::new(TABLE)];
         team(2, iterations, |beat, iterations| {
@@ -139,8 +140,8 @@ impl Wire {
                     out.extend_from_slice(&table.add(index as usize).read().to_le_bytes());
                 });
                 exchange(&self.streams[beat.me], &out, &mut into);
-                // SAFETY: there are as many answers as operations in a set, which are fewer than
-                // TABLE.
+                // SAFETY: there is one answer for each operation of a set, and a set has at most
+                // TABLE operations.
                 words(&into).enumerate().for_each(|(i, word)| unsafe { result.add(i).write(word) });
             }
         })

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
-    // Cargo gives its own word for this command first.
+    // The first argument that cargo passes is `fencepost`, its own name for this command.
     let mut words: Vec<_> = std::env::args_os().skip(1).collect();
     if words.first().is_some_and(|word| word == "fencepost") {
         words.remove(0);
@@ -16,7 +16,7 @@ fn main() -> ExitCode {
         Ok(status) => ExitCode::from(status.code().and_then(|code| code.try_into().ok()).unwrap_or(1)),
         Err(error) => {
             let why = format!("cargo-fencepost: {}: {error}\n", program.display());
-            // An error means that standard error has no reader.
+            // A write fails only if standard error has no reader.
             let _: std::io::Result<()> = std::io::Write::write_all(&mut std::io::stderr(), why.as_bytes());
             ExitCode::from(fencepost_job::USAGE)
         }

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 /// The time that a world may take to end, on a machine that does something else as well.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Every rank of each world returns an error that names two ranks that differ and what to set, also
-/// if stalls are not reported. In a world of nine ranks over TCP and in one on two hosts, some
-/// ranks take part in a census through others.
+/// Every rank of each world returns an error, also if stalls are not reported. The error names two
+/// ranks with different censuses, and the variable to set. In a world of nine ranks over TCP, and
+/// in a world on two hosts, some ranks take part in a census only through other ranks.
 pub fn differ() {
     let jobs = [
         ("shm", "3", "10s"),
@@ -46,15 +46,15 @@ pub fn differ() {
     });
 }
 
-/// Runs consecutive worlds, in each of which one rank takes another census than the others. Prints
-/// how each first call ended.
+/// Runs consecutive worlds. In each world, one rank takes another census than the other ranks.
+/// Prints how the first call of each world ended.
 pub fn rank() -> Result<()> {
     let (rank, size) = (process()?.expect("a rank").rank as usize, size());
     let mut turn = 0;
     for most in Census::ALL {
         for odd in Census::ALL.into_iter().filter(|odd| *odd != most) {
             for who in [0, size / 2, size - 1] {
-                // Each first call in turn.
+                // The worlds take turns with four kinds of first call.
                 turn += 1;
                 let census = if rank == who { odd } else { most };
                 let world = fencepost::ranks(size).transport(TransportKind::Tcp).census(census);

@@ -1,4 +1,5 @@
-//! The ends of jobs: with success, with a code, by a signal, by a time limit, with their launcher.
+//! How jobs end: with success, with a code, by a signal, by a time limit, and when their launcher
+//! ends.
 
 use crate::launched::{BOTH, HOSTS, await_end, go_on, options, process, rank_program, run, run_with, start};
 use fencepost_tests_support::side_by_side::side_by_side;
@@ -115,8 +116,8 @@ pub fn continued() {
     }
 }
 
-/// Rank 0 writes more than a pipe holds, and then sends SIGTERM to the launcher, whose output
-/// nobody reads meanwhile.
+/// Rank 0 writes more than a pipe holds, and then sends SIGTERM to the launcher. Meanwhile nobody
+/// reads the output of the launcher.
 pub fn unread() {
     for transport in BOTH {
         let options = ["-n", "2", "--transport", transport, "--tag-output"];
@@ -136,7 +137,8 @@ pub fn orphans() {
         for group in [false, true] {
             let mut job = run(&options(transport, "3"), &["spin"]);
             let ranks = job.lines(ranks, "spins");
-            // The ranks and their parents: the launcher, or the agents of the hosts.
+            // The process ids of the ranks and of their parents. The parents are the launcher, or
+            // the agents of the hosts.
             let numbers = ranks.iter().flat_map(|line| line.split(' ').skip(1));
             let numbers: BTreeSet<&str> = numbers.collect();
             let processes: Vec<_> = numbers.into_iter().map(process).collect();
@@ -206,7 +208,7 @@ pub fn overlapping() {
     }
 }
 
-/// More consecutive worlds than the shared memory has places for.
+/// A job can run more consecutive worlds than the shared memory has places for.
 pub fn many_runs() {
     let ended = run(&["-n", "2", "--transport", "shm"], &["runs", "16500"]).end();
     assert_eq!(ended.expect(0).out, "done\ndone\n");
@@ -251,7 +253,8 @@ pub fn panics() {
     }
 }
 
-/// A rank that could not join because another rank had died is not reported as the one that failed.
+/// If a rank dies and another rank therefore cannot join, the launcher reports only the first rank
+/// as failed.
 pub fn unborn() {
     let hosts = ["--hosts", "a=127.0.0.2:1,b=127.0.0.3:1", HOSTS[2], HOSTS[3]];
     let ended = run(&hosts, &["never-joins", "b"]).end();
@@ -259,8 +262,8 @@ pub fn unborn() {
     assert!(ended.out.contains("another rank ended before all ranks had joined: rank 1"), "{ended:#?}");
 }
 
-/// One of eight ranks dies before it has joined, some milliseconds before or after others have:
-/// each of these gets an error that names it, at once.
+/// One of eight ranks dies before it has joined, some milliseconds before or after other ranks have
+/// joined. Each of the other ranks gets an error at once, which names the dead rank.
 pub fn unjoined() {
     let jobs = if crate::full() { 500 } else { 12 };
     let mut noticed = Vec::new();

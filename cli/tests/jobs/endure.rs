@@ -1,5 +1,5 @@
-//! Many epochs, alternately dynamic and prepared, on every transport: the memory and the
-//! descriptors in use do not grow.
+//! In many epochs, alternately dynamic and prepared, the memory and the descriptors in use do not
+//! grow, on every transport.
 
 use crate::launched::{Launched, options, rank_program, run_with, start};
 use crate::rank::say;
@@ -7,23 +7,24 @@ use fencepost::prelude::*;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// The number of ranks; on several hosts, the number on each host.
+/// The number of ranks. On several hosts, the number of ranks on each host.
 const RANKS: usize = 2;
-/// The number of epochs after which every kind of epoch, window and part of the world has come.
+/// The number of epochs within which every kind of epoch, window and part of the world occurs.
 const CYCLE: usize = 600;
-/// The number of times that each rank reports what it holds: after equal parts of all epochs, each
-/// of whole cycles.
+/// The number of times that each rank reports the resources that it holds. The reports divide the
+/// epochs into equal parts, each of several whole cycles.
 ///
 /// The peaks of queues and arenas rise now and then, since they depend on which rank runs ahead. A
-/// leak grows in every part, so the part with the least growth distinguishes the two.
+/// leak grows in every part. So the part with the least growth shows whether there is a leak.
 const REPORTS: usize = 4;
-/// The least growth of memory in a part. A leak of one buffer in 25 epochs exceeds it twofold in a
-/// cycle, and a leak of two pages in a hundred epochs exceeds it threefold in 25,200.
+/// The limit for the growth of memory in the part with the least growth. A leak of one buffer in 25
+/// epochs grows to twice this limit in a cycle. A leak of two pages in a hundred epochs grows to
+/// three times this limit in 25,200 epochs.
 const SLACK_KIB: u64 = 512;
-/// The same for the shared memory of a job. A leak of one window in a hundred epochs exceeds it
-/// twofold in a cycle.
+/// The same limit for the shared memory of a job. A leak of one window in a hundred epochs grows to
+/// twice this limit in a cycle.
 const SEGMENT_SLACK_KIB: u64 = 64;
-/// The growth of memory in all parts after the first: more than peaks of queues take.
+/// The limit for the growth of memory in all parts after the first. Peaks of queues take less.
 const GROWTH_KIB: u64 = 16 << 10;
 
 /// The number of epochs, by default and with `FENCEPOST_TEST_JOBS=full`.
@@ -34,12 +35,12 @@ fn epochs() -> usize {
 /// The resources that a process holds.
 struct Held {
     memory_kib: u64,
-    /// Of the shared memory of a job; zero on transports without shared memory.
+    /// The shared memory of the job, or zero on transports without shared memory.
     segment_kib: u64,
     descriptors: usize,
 }
 
-/// A line of `/proc/self/status`, in KiB.
+/// Returns the value of a line of `/proc/self/status`, in KiB.
 pub fn status_kib(name: &str) -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -52,7 +53,8 @@ impl Held {
         for entry in fs::read_dir("/proc/self/fd")? {
             let path = entry?.path();
             descriptors += 1;
-            // The descriptor of the folder itself is closed by the time it is read.
+            // One entry is the descriptor of the folder itself. It is closed already, so its link
+            // cannot be read.
             if fs::read_link(&path).is_ok_and(|to| to.to_string_lossy().contains("memfd:")) {
                 segment_kib += fs::metadata(&path)?.blocks() / 2;
             }
@@ -79,8 +81,8 @@ fn packed(u: &mut Window<u64>, next: usize, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Puts that are sent before their fence, in one piece and in many: the receiver keeps them for one
-/// epoch and no longer.
+/// Executes puts that are sent before their fence, in one piece and in many. The receiver keeps
+/// them for one epoch and no longer.
 fn early(v: &mut Window<u64>, next: usize, epoch: u64) -> Result<()> {
     let values = vec![epoch; v.len() / 2];
     for (mode, piece) in
@@ -97,7 +99,7 @@ fn early(v: &mut Window<u64>, next: usize, epoch: u64) -> Result<()> {
     Ok(())
 }
 
-/// Prepares a superstep for one run. Its buffers are freed when the superstep is dropped and their
+/// Prepares a superstep for one run. Its buffers are freed once the superstep is dropped and the
 /// reader has released them.
 fn prepared_once(world: &World, v: &mut Window<u64>, next: usize, epoch: u64) -> Result<()> {
     let len = v.len() / 2;
@@ -107,7 +109,8 @@ fn prepared_once(world: &World, v: &mut Window<u64>, next: usize, epoch: u64) ->
     Ok(())
 }
 
-/// The program of each rank: runs the epochs, and reports the resources held in [`REPORTS`] places.
+/// The program of each rank: runs the epochs, and reports the resources that it holds [`REPORTS`]
+/// times.
 pub fn rank(transport: &str, epochs: usize) -> Result<()> {
     let size = fencepost::process()?.map_or(RANKS, |process| process.ranks);
     fencepost::ranks(size).transport(transport.parse()?).run(|world| {
@@ -121,7 +124,8 @@ pub fn rank(transport: &str, epochs: usize) -> Result<()> {
                 early(&mut v, next, epoch as u64)?;
                 prepared_once(world, &mut v, next, epoch as u64)?;
             }
-            // The resources of a window, a world and a prepared epoch are freed.
+            // These windows, worlds and prepared epochs are dropped, and their resources must be
+            // freed.
             if epoch % 100 == 0 {
                 let mut w = world.window::<u64>(1 << 12)?;
                 w.put([epoch as u64]).to(next, 0)?;
@@ -129,7 +133,7 @@ pub fn rank(transport: &str, epochs: usize) -> Result<()> {
                 assert_eq!(w[0], epoch as u64);
             }
             if epoch % 200 == 0 {
-                // All ranks, those of one host, or some of each host.
+                // The members are all ranks, the ranks of one host, or some ranks of each host.
                 let colour = [0, me / 2, me % 2][epoch / 200 % 3] as u32;
                 let part = world.split(Some(colour), me as i64)?.expect("all are members");
                 part.barrier()?;
@@ -137,7 +141,8 @@ pub fn rank(transport: &str, epochs: usize) -> Result<()> {
                 shift::prepare(&part, (part.rank() + 1) % part.size(), 64)?.replay(&mut w)?;
             }
             if reports(epochs).contains(&epoch) {
-                // One rank after the other, since threads share the measured process.
+                // One rank reports after the other, since ranks that are threads share the measured
+                // process.
                 for rank in 0..world.size() {
                     world.barrier()?;
                     if rank == me {
@@ -152,12 +157,12 @@ pub fn rank(transport: &str, epochs: usize) -> Result<()> {
     Ok(())
 }
 
-/// The epochs after which each rank reports what it holds.
+/// Returns the epochs after which each rank reports the resources that it holds.
 fn reports(epochs: usize) -> [usize; REPORTS] {
     std::array::from_fn(|part| epochs / REPORTS * (part + 1))
 }
 
-/// Runs one epoch; the kind of epoch follows from its number.
+/// Runs one epoch. Its kind follows from its number.
 fn run_epoch(
     u: &mut Window<u64>,
     v: &mut Window<u64>,
@@ -191,14 +196,14 @@ fn run_epoch(
     Ok(())
 }
 
-/// The number of puts of one element in one epoch. Each is sent by itself.
+/// The number of puts in one epoch. Each puts one element, and is sent in a frame of its own.
 const SMALL_PUTS: usize = 500_000;
-/// The bytes of memory that such a put may cost its receiver: a frame has 64 bytes, and some
-/// megabytes are in transit.
+/// The bytes of memory that each of [`SMALL_PUTS`] puts may cost the receiver. A frame has 64
+/// bytes, and some megabytes are in transit.
 const BYTES_A_PUT: u64 = 300;
 
-/// The program of each rank: rank 0 puts to the last rank, which reports by how much its peak
-/// memory has grown.
+/// The program of each rank: rank 0 puts to the last rank. The last rank reports the growth of its
+/// peak memory.
 pub fn small_puts() -> Result<()> {
     let size = fencepost::process()?.map_or(RANKS, |process| process.ranks);
     fencepost::ranks(size).transport("tcp".parse()?).run(|world| {
@@ -221,7 +226,7 @@ pub fn small_puts() -> Result<()> {
     Ok(())
 }
 
-/// The receiver stores early puts at little more than their size.
+/// To store early puts, the receiver needs little more memory than their size.
 pub fn by_small_puts() {
     for transport in ["tcp", "mixed"] {
         let ended = run_with(&options(transport, &RANKS.to_string()), &["small_puts"], &LIMIT).end();
@@ -266,7 +271,7 @@ fn threads(transport: &str) -> Launched {
 }
 
 fn processes(transport: &str) -> Launched {
-    // For processes the launcher determines the transport.
+    // For processes, the launcher and not this word determines the transport.
     let words = ["endure", "tcp", &epochs().to_string()];
     run_with(&options(transport, &RANKS.to_string()), &words, &LIMIT)
 }

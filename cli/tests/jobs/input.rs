@@ -88,7 +88,8 @@ pub fn refusals() {
     assert!(show.expect(0).out.contains("ranks 0 to 1 on a, listening at ::1, started by `ssh"), "{show:#?}");
 }
 
-/// Programs of threads and jobs report a variable that nothing reads once, with the nearest name.
+/// Programs of threads and jobs report a variable that nothing reads, and the known name that is
+/// most similar. They report it once.
 pub fn unknown_variables() {
     let typo = ("FENCEPOST_TRANSPORTS", "shm");
     let check = |ended: Ended, what: &str| {
@@ -107,8 +108,8 @@ pub fn unknown_variables() {
     }
 }
 
-/// Variables apply to every entry that leaves a setting open. An entry that contradicts a variable
-/// reports it.
+/// A variable applies to every way to enter a world that leaves the setting open. An entry that
+/// sets another value reports that it ignores the variable.
 pub fn variables_of_every_entry() {
     let lines = |ended: &Ended| ended.out.lines().map(str::to_owned).collect::<Vec<_>>();
     let ignored = |ended: &Ended, name: &str| {
@@ -120,14 +121,14 @@ pub fn variables_of_every_entry() {
             })
             .count()
     };
-    // The transport is open.
+    // The program leaves the transport open.
     for transport in ["local", "sim", "shm", "tcp"] {
         let ended =
             start(&rank_program(), &["rank", "ranks", "3"], &[("FENCEPOST_TRANSPORT", transport)]).end();
         assert_eq!(lines(ended.expect(0)), ["met 3"; 3], "{transport}: {ended:#?}");
         assert_eq!(ended.err, "", "{transport}");
     }
-    // The number of ranks is not.
+    // The program sets the number of ranks.
     for (ranks, count) in [("4", 1), ("3", 0)] {
         let ended = start(&rank_program(), &["rank", "ranks", "3"], &[("FENCEPOST_RANKS", ranks)]).end();
         assert_eq!(lines(ended.expect(0)), ["met 3"; 3], "{ended:#?}");
@@ -143,7 +144,7 @@ pub fn variables_of_every_entry() {
         let refusal =
             "FENCEPOST_RANKS is 3, and the job that this program was started in has 2 ranks: unset it";
         assert!(ended.expect(1).out.contains(refusal), "{ended:#?}");
-        // Threads wherever it was started, which join no job.
+        // The program runs threads, however it was started, and joins no job.
         let ended = run_with(&options(transport, "2"), &["threads", "3"], &[]).end();
         assert_eq!(lines(ended.expect(126)), ["met 3"; 6], "{transport}: {ended:#?}");
     }
@@ -153,8 +154,8 @@ pub fn variables_of_every_entry() {
     assert!(ended.expect(1).out.contains("`off`, `calls`"), "{ended:#?}");
 }
 
-/// With a variable, rank 0 prints the messages that its epochs have sent, by the calls that ended
-/// the epochs.
+/// If `FENCEPOST_EXPLAIN` is on, rank 0 prints the messages that its epochs have sent, grouped by
+/// the calls that ended the epochs.
 pub fn explained() {
     for transport in ["local", "sim", "shm", "tcp"] {
         let variables = [("FENCEPOST_TRANSPORT", transport), ("FENCEPOST_EXPLAIN", "on")];
@@ -166,14 +167,14 @@ pub fn explained() {
             summary.lines().filter(|line| line.contains("a fence at") && line.contains(words)).count()
         };
         assert_eq!([lines(": epochs 3, "), lines(": epochs 1, ")], [1, 1], "{summary}");
-        // The summary also has the census of each, and the lines of its operations.
+        // For each call, the summary also has the census, and the lines of its operations.
         assert_eq!(summary.matches("  census: ").count(), 2, "{summary}");
         assert_eq!(summary.matches("1 x put, 1 elements of 8 bytes").count(), 2, "{summary}");
     }
 }
 
-/// A rank reports an operation that no fence carries out. If a variable asks for a check, that is
-/// an error.
+/// A rank reports an operation that no fence carries out. If a variable turns on checking, such an
+/// operation is an error.
 pub fn unfenced() {
     let report = "window 0 has collected 1 operation";
     for transport in ["local", "tcp"] {
@@ -186,8 +187,8 @@ pub fn unfenced() {
     }
 }
 
-/// Settings in environment variables: the error about an invalid value names the variable, the
-/// value and what is allowed.
+/// If an environment variable has an invalid value, the error names the variable, the value and the
+/// allowed values.
 pub fn settings() {
     let cases: &[(&str, &str, &str)] = &[
         ("FENCEPOST_RANKS", "0", "from 1 to 262144"),
@@ -217,7 +218,7 @@ pub fn settings() {
         let names = [*name, &format!("`{value}`"), allowed].iter().all(|text| line.contains(text));
         assert!(line.starts_with("error ARG") && names, "{name}={value}: {ended:#?}");
     }
-    // A machine model is read, and an error in it names its line.
+    // The machine model is read, and a message about an error in it names the line.
     let path = std::env::temp_dir().join(format!("fencepost-machine-{}", std::process::id()));
     let model = fencepost::Machine::default().to_string();
     for (model, code, says) in
@@ -230,7 +231,7 @@ pub fn settings() {
         assert!(code == 0 || line.starts_with("error FILE") && line.contains(says), "{ended:#?}");
     }
     std::fs::remove_file(&path).expect("it was written");
-    // A setting is refused before any process is started.
+    // A setting that is too large is refused before any process is started.
     let many = [("FENCEPOST_RANKS", "4294967297"), ("FENCEPOST_TRANSPORT", "tcp")];
     let ended = start(&rank_program(), &["rank", "settings"], &many).end();
     assert!(ended.expect(1).out.contains("FENCEPOST_RANKS is `4294967297`"), "{ended:#?}");
@@ -258,7 +259,7 @@ pub fn settings() {
     }
 }
 
-/// A reader that closes the output before it is written is not an error.
+/// It is not an error if a reader closes the output before it is written.
 pub fn broken_pipes() {
     let program = rank_program();
     let run = ["run", "-n", "2", "--tag-output", "--", &program, "rank", "well"];
@@ -279,7 +280,8 @@ pub fn broken_pipes() {
     );
 }
 
-/// A host refuses a request from another version, or for a program that differs from its own.
+/// A host refuses a request from another version, or for a program that differs from the program on
+/// this host.
 pub fn unlike_hosts() {
     let program = rank_program();
     let job = Description {

@@ -1,6 +1,6 @@
-//! Ranks and launchers of jobs that take snapshots are killed at random moments. Restarted, by the
-//! launcher or by hand, a job leaves the bits of an undisturbed one. So does a job that was asked
-//! to end, and is started again.
+//! Ranks and launchers of jobs that take snapshots are killed at random moments. When the job is
+//! restarted, by the launcher or by hand, its results have the same bits as those of an undisturbed
+//! job. The same holds for a job that was asked to end, and is started again.
 
 use crate::launched::{Ended, Launched, options, rank_program, run_with, start};
 use fencepost_tests_support::random::Random;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Short limits, so that a run with a death takes seconds.
+/// Limits so short that a run with a death takes only seconds.
 const LIMITS: [(&str, &str); 2] = [("FENCEPOST_SILENCE", "1s"), ("FENCEPOST_HEARTBEAT", "250ms")];
 
 /// The programs, which take about a second, and the transports.
@@ -19,11 +19,12 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
 ];
 const TRANSPORTS: [&str; 3] = ["shm", "tcp", "mixed"];
 
-/// The counts of a program on a transport.
+/// The counts of kills for a program on a transport.
 #[derive(Default)]
 struct Row {
     kills: usize,
-    /// The number of kills of launchers, and of kills while a snapshot was being written.
+    /// The number of kills of launchers, and the number of kills while a snapshot was being
+    /// written.
     of_launchers: usize,
     while_writing: usize,
     /// The number of kills before the first snapshot was complete.
@@ -40,7 +41,7 @@ fn digest(text: &str) -> Option<&str> {
     text.lines().find_map(|line| line.strip_prefix("digest "))
 }
 
-/// The step after which a run has continued, if it has.
+/// Returns the step after which a run has continued, if it has continued from a snapshot.
 fn continued(text: &str) -> Option<u64> {
     let mut steps = text.lines().filter_map(|line| line.strip_prefix("continued after step "));
     steps.next_back().map(|step| step.parse().expect("a step"))
@@ -80,7 +81,7 @@ fn ranks(job: &Launched) -> Vec<Pid> {
     job.left().filter(is_rank).filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }
 
-/// Kills a process of a job at a random moment of its run, and adds to `row` what followed. Returns
+/// Kills a process of a job at a random moment of its run, and counts the result in `row`. Returns
 /// `false` if the job had ended before.
 fn kill_one(
     (program, words): (&str, &[&str]),
@@ -91,7 +92,7 @@ fn kill_one(
 ) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     let job = begin(words, transport, folder.path());
-    // Nothing is awaited: the moment is to differ from job to job.
+    // This sleep awaits nothing. It makes the moment of the kill differ from job to job.
     std::thread::sleep(undisturbed.time.mul_f64(random.below(1000) as f64 / 1000.0));
     let (at_writing, at_launcher) = (random.below(2) == 0, random.below(4) == 0);
     let limit = Instant::now() + undisturbed.time;
@@ -107,21 +108,21 @@ fn kill_one(
     }
     let mut ended = job.end();
     if at_launcher {
-        // The job of a launcher that had finished is no victim.
+        // If the launcher had already finished, the kill does not count.
         if ended.code == Some(0) {
             return false;
         }
         assert_eq!(ended.signal, Some(9), "{ended:#?}");
         ended = begin(words, transport, folder.path()).end();
     } else if !ended.err.contains("attempt 2 of 4") {
-        // The rank had left its last world.
+        // The rank had already left its last world, so the job was not restarted.
         return false;
     }
     ended.expect(0);
     let about = format!("{program} on {transport}, {victim:?}: {ended:#?}");
     assert_eq!(digest(&ended.out), Some(&undisturbed.digest[..]), "{about}");
     let from = continued(&ended.out);
-    // Nothing that was complete at the kill is done again.
+    // A snapshot that was complete at the kill is not lost.
     assert!(
         from >= before.last().copied(),
         "a later snapshot than {from:?} of {before:?} was complete: {about}"
@@ -184,7 +185,8 @@ fn await_snapshot(folder: &Path) {
     }
 }
 
-/// Starts the same ranks as threads or under a launcher of others, and returns them.
+/// Starts the same ranks without our launcher, as threads or as processes of another launcher, and
+/// returns them.
 fn begin_without(words: &[&str], folder: &Path, how: &str, variables: &[(&str, &str)]) -> Vec<Launched> {
     let folder = folder.display().to_string();
     let words = [&["rank"], words, &["--snapshots", &folder, "--transport", how]].concat();
@@ -202,15 +204,16 @@ fn begin_without(words: &[&str], folder: &Path, how: &str, variables: &[(&str, &
     ranks.collect()
 }
 
-/// The steps of a program that is asked to end are more than it would compute in a minute.
+/// Returns the words of a run of hillslope with `steps` steps. A run that is asked to end has more
+/// steps than it could compute in a minute.
 fn hillslope(ranks: &str, group: &str, steps: u64) -> Vec<String> {
     let words = ["hillslope", "-n", ranks, "--group", group, "--every", "0.03", "--years"];
     words.iter().map(|word| (*word).to_owned()).chain([format!("{steps}e5")]).collect()
 }
 
-/// Checks how a job has ended that was asked to end. Then a job with another number of ranks and
-/// another halo must continue from its snapshot: hillslope compares its result with that of the
-/// serial program.
+/// Checks the end of a job that was asked to end. Then a job with another number of ranks and
+/// another halo must continue from the snapshot of the first job. hillslope compares the result
+/// with that of the serial program.
 fn check_continued(name: &str, ended: &Ended, folder: &Path, (ranks, transport): (&str, &str)) {
     assert!(digest(&ended.out).is_none(), "{name} ends before its end: {ended:#?}");
     let last = snapshots(folder).0.last().copied().expect("a snapshot");
@@ -222,7 +225,8 @@ fn check_continued(name: &str, ended: &Ended, folder: &Path, (ranks, transport):
     println!("  {name}: code 75 after step {last}, continued by {ranks} ranks on {transport}");
 }
 
-/// Jobs are asked to end by a signal, with our launcher, with another one and without one.
+/// Jobs are asked to end by a signal: under our launcher, under another launcher and without a
+/// launcher.
 pub fn on_request() {
     let words = hillslope("4", "2", 1_000_000);
     let words: &[&str] = &words.iter().map(String::as_str).collect::<Vec<_>>();
@@ -253,7 +257,7 @@ pub fn on_request() {
         let variables = [("FENCEPOST_SECRET_FILE", &secret[..]), ("FENCEPOST_SNAPSHOT_ON_TERM", "on")];
         let ranks = begin_without(words, &saved, how, &variables);
         await_snapshot(&saved);
-        // A batch system signals all ranks; one is enough.
+        // A batch system signals all ranks, but a signal to one rank is enough.
         ranks[ranks.len() - 1].kill(Signal::TERM);
         let ended: Vec<Ended> = ranks.into_iter().map(Launched::end).collect();
         ended.iter().for_each(|ended| _ = ended.expect(75));

@@ -1,4 +1,4 @@
-//! [`Launched`]: a running launcher, and the output of it and its ranks.
+//! [`Launched`]: a running launcher, and the output of the launcher and its ranks.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The transports of processes on one machine.
 pub const BOTH: [&str; 2] = ["shm", "tcp"];
 
-/// Two hosts, with two ranks each, that are both this machine: the remote command only runs its
-/// arguments. The ranks of one host share memory, and communicate with those of the other over TCP.
+/// Two hosts with two ranks each. Both are this machine: the remote command only runs its
+/// arguments. The ranks of a host share memory, and communicate over TCP with the ranks of the
+/// other host.
 pub const HOSTS: [&str; 4] =
     ["--hosts", "a=127.0.0.2:2,b=127.0.0.3:2", "--remote-command", "env FENCEPOST_TEST_HOST={host}"];
 
-/// The options that start a job of `ranks` ranks on this transport; on `mixed` there are always
-/// four.
+/// Returns the options that start a job of `ranks` ranks on this transport. A job on `mixed` always
+/// has four ranks.
 pub fn options<'a>(transport: &'a str, ranks: &'a str) -> Vec<&'a str> {
     match transport {
         "mixed" => HOSTS.into(),
@@ -27,7 +28,7 @@ pub fn options<'a>(transport: &'a str, ranks: &'a str) -> Vec<&'a str> {
 
 static MARK: AtomicU32 = AtomicU32::new(0);
 
-/// A launcher that was started; killed on drop if it still runs.
+/// A launcher that was started. If it still runs when this value is dropped, it is killed.
 pub struct Launched {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -36,12 +37,12 @@ pub struct Launched {
     mark: String,
 }
 
-/// The end of a launcher.
+/// How a launcher ended, and the rest of its output.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
     pub signal: Option<i32>,
-    /// The lines that were not read before.
+    /// The lines of output that [`Launched::line`] has not returned.
     pub out: String,
     pub err: String,
 }
@@ -56,7 +57,7 @@ pub fn run(options: &[&str], rank: &[&str]) -> Launched {
     run_with(options, rank, &[])
 }
 
-/// Like [`run`], with these environment variables.
+/// Does what [`run`] does, with these environment variables.
 pub fn run_with(options: &[&str], rank: &[&str], environment: &[(&str, &str)]) -> Launched {
     let program = rank_program();
     let mut words = vec!["run"];
@@ -70,7 +71,7 @@ pub fn run_with(options: &[&str], rank: &[&str], environment: &[(&str, &str)]) -
 pub fn start(program: &str, words: &[&str], environment: &[(&str, &str)]) -> Launched {
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::null()).stderr(Stdio::piped()).process_group(0);
-    // Time limits that only a hanging test reaches; those given win.
+    // Time limits that only a hanging test reaches. `environment` can override them.
     command
         .env("FENCEPOST_TIMEOUT", "120s")
         .env("FENCEPOST_GRACE", "20s")
@@ -96,14 +97,14 @@ impl Launched {
         Pid::from_child(&self.child)
     }
 
-    /// The next line of output; `None` at its end.
+    /// Returns the next line of output, or `None` at the end of the output.
     pub fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         let count = self.out.read_line(&mut line).expect("text");
         (count > 0).then(|| line.trim_end().to_owned())
     }
 
-    /// Waits for `count` lines that begin with `word`; returns what follows it in each, sorted.
+    /// Waits for `count` lines that begin with `word`. Returns the rest of each line, sorted.
     pub fn lines(&mut self, count: usize, word: &str) -> Vec<String> {
         let mut lines = Vec::new();
         while lines.len() < count {
@@ -115,8 +116,8 @@ impl Launched {
         lines
     }
 
-    /// Waits for a line of standard error that contains `text`. The lines up to that one are not in
-    /// the [`Ended`].
+    /// Waits for a line of standard error that contains `text`. The lines up to this one are then
+    /// missing from the [`Ended`].
     pub fn await_error(&mut self, text: &str) {
         let pipe = self.err.as_mut().expect("standard error is piped");
         let (mut lines, mut byte) = (String::new(), [0]);
@@ -136,7 +137,7 @@ impl Launched {
 
     /// Waits for the end of the launcher.
     pub fn end(mut self) -> Ended {
-        // Another thread reads standard error, so that no process blocks on a full pipe.
+        // A thread reads standard error meanwhile, so that no process blocks on a full pipe.
         let pipe = self.err.take();
         let reader = std::thread::spawn(move || {
             let mut text = Vec::new();
@@ -173,7 +174,7 @@ impl Launched {
 
 impl Drop for Launched {
     fn drop(&mut self) {
-        // After `end` no process is left.
+        // If the launcher has ended, no process is left.
         if !matches!(self.child.try_wait(), Ok(Some(_))) {
             let _: rustix::io::Result<()> = kill_process_group(self.pid(), Signal::KILL);
             let _: std::io::Result<std::process::ExitStatus> = self.child.wait();
@@ -195,14 +196,14 @@ impl Ended {
     }
 }
 
-/// The numbers of all processes.
+/// Returns the process ids of all processes.
 pub fn processes() -> impl Iterator<Item = String> {
     let all = std::fs::read_dir("/proc").expect("/proc");
     let names = all.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A descriptor of a process that is not a child of this one.
+/// Opens a descriptor of a process, which need not be a child of this process.
 pub fn process(pid: &str) -> OwnedFd {
     let pid = Pid::from_raw(pid.parse().expect("a number")).expect("not 0");
     pidfd_open(pid, PidfdFlags::empty()).expect("it is there")
@@ -222,7 +223,7 @@ pub fn state_of(pid: &str) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// Continues a process that stops itself, once it has stopped.
+/// Waits until a process has stopped itself, and then continues it.
 pub fn go_on(pid: &str) {
     while state_of(pid) != Some('T') {
         std::thread::yield_now();

@@ -1,5 +1,5 @@
-//! Consecutive jobs, some of them killed: no process, descriptor, socket or file of shared memory
-//! is left.
+//! After consecutive jobs, some of them killed, no process, descriptor, socket or file of shared
+//! memory is left.
 
 use crate::launched::{await_end, options, process, run};
 use rustix::process::{Signal, pidfd_send_signal};

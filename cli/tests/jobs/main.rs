@@ -1,7 +1,7 @@
-//! Jobs of real processes: how they end, which errors the surviving ranks get, and that no resource
-//! is left behind.
+//! Tests of jobs of real processes: how jobs end, which errors the surviving ranks get, and that no
+//! resource is left behind.
 //!
-//! This program is both the tests and the program under test: the jobs run `jobs rank ..`. By
+//! This program contains both the tests and the program under test: the jobs run `jobs rank ..`. By
 //! default a sample of each kind runs; `FENCEPOST_TEST_JOBS=full` runs all: 40 kill points, four
 //! ways to die, three transports, ten times each; 500 deaths of ranks that have not joined; 12 kill
 //! points among 64 ranks, four victims, four places; 250 consecutive jobs, 50 of them killed;
@@ -49,7 +49,7 @@ static ALLOCATOR: Counting = Counting;
 
 type Test = (&'static str, fn());
 
-/// These mostly wait for a limit of time to pass, and run side by side.
+/// These tests mostly wait for a time limit to pass, and run side by side.
 const WAITING: &[Test] = &[
     ("a_remote_command_that_does_not_answer_is_killed", remote::deaf),
     ("a_remote_command_that_does_not_end_is_killed", remote::mute),
@@ -78,7 +78,8 @@ const WAITING: &[Test] = &[
     ("restarts_have_one_time_limit", restarts::timeout_of_all_attempts),
 ];
 
-/// These run one at a time: some look for processes that a job has left, and some measure.
+/// These tests run one at a time, because some look for processes that a job has left, and some
+/// measure.
 const ALONE: &[Test] = &[
     ("invalid_input_is_reported_in_one_line_with_its_exit_code", input::refusals),
     ("invalid_settings_are_refused_by_name", input::settings),
@@ -185,7 +186,8 @@ fn main() -> ExitCode {
         return rank::main(rest);
     }
     // A shell that starts this program in the background may set signals to be ignored, and the
-    // launchers would inherit that. A signal with a handler is not inherited as ignored.
+    // launchers would inherit that. A handler prevents this: a signal with a handler is not
+    // inherited as ignored.
     for signal in [SIGHUP, SIGINT, SIGQUIT] {
         flag::register_conditional_default(signal, Arc::new(AtomicBool::new(true))).expect("a handler");
     }
@@ -194,7 +196,7 @@ fn main() -> ExitCode {
     static LOCK: RwLock<()> = RwLock::new(());
     let trial = |&(name, test): &Test, alone: bool| {
         Trial::test(name, move || {
-            // A test that panics fails; it does not keep others from running.
+            // A test that panics poisons the lock. The other tests run nevertheless.
             let waits = (!alone).then(|| LOCK.read().unwrap_or_else(PoisonError::into_inner));
             let alone = alone.then(|| LOCK.write().unwrap_or_else(PoisonError::into_inner));
             test();

@@ -1,5 +1,5 @@
-//! Kill points, stopped ranks and lost hosts among 64 ranks, where few ranks communicate with each
-//! other: every other rank returns an error that names the lost one.
+//! Kill points, stopped ranks and lost hosts in jobs of 64 ranks, in which each rank communicates
+//! with few other ranks. Every surviving rank returns an error that names the lost rank.
 
 use crate::launched::run_with;
 use crate::points::{Fate, named, now};
@@ -17,20 +17,21 @@ const RANKS: usize = 64;
 const EACH: usize = 8;
 const POINTS: usize = 12;
 const HOSTS: [&str; RANKS / EACH] = ["a", "b", "c", "d", "e", "f", "g", "h"];
-/// Heartbeats, and the silence after which a rank or a host counts as lost: 64 processes on two
-/// cores are slow.
+/// The time between heartbeats, and the silence after which a rank or a host counts as lost. 64
+/// processes on two cores are slow, so the silence is long.
 const QUICK: [(&str, &str); 2] = [("FENCEPOST_HEARTBEAT", "200ms"), ("FENCEPOST_SILENCE", "5s")];
 
-/// A way to run the ranks: its name, the options of the launcher, and the census that the ranks
-/// take unless it is the default.
+/// A way to run the ranks: its name, the options of the launcher, and the census of the ranks
+/// (`None` for the default).
 struct Setup {
     name: &'static str,
     options: Vec<String>,
     census: Option<&'static str>,
 }
 
-/// Over shared memory with a notification to each rank; over shared memory in log2 p rounds; over
-/// connections, where one of eight ranks leads the others; and on eight hosts.
+/// Returns four ways to run the ranks: over shared memory with a notification to each rank, over
+/// shared memory in log2 p rounds, over connections with one leader for eight ranks, and on eight
+/// hosts.
 fn setups() -> [Setup; 4] {
     let here =
         |transport: &str| ["-n", &RANKS.to_string(), "--transport", transport].map(str::to_owned).to_vec();
@@ -42,7 +43,7 @@ fn setups() -> [Setup; 4] {
     ]
 }
 
-/// The options that start eight ranks on each of eight hosts, which all are this machine.
+/// Returns the options that start eight ranks on each of eight hosts. All hosts are this machine.
 fn hosts() -> Vec<String> {
     let each: Vec<String> =
         HOSTS.iter().zip(2..).map(|(name, at)| format!("{name}=127.0.0.{at}:{EACH}")).collect();
@@ -51,7 +52,7 @@ fn hosts() -> Vec<String> {
         .into()
 }
 
-/// The program of each rank: rank `rank` dies at a point of it.
+/// The program of each rank. Rank `rank` dies at point `point`.
 pub fn die(rank: usize, point: usize, how: &str) -> ExitCode {
     let fate = Fate { rank, point, how };
     let me = fencepost::process().expect("it joins").expect("a rank").rank;
@@ -106,8 +107,8 @@ fn each(world: &World, fate: &Fate<'_>) -> Result<()> {
     world.barrier()
 }
 
-/// Ranks die at every point and in every way, or at a sample of them: a leader of a group, a rank
-/// that has a leader, the first rank and the last one.
+/// A rank dies at every point in every way, or at a sample of the points and ways. The victims are
+/// a leader of a group, a rank that has a leader, the first rank and the last one.
 pub fn deaths() {
     let ways = ["kill", "stop", "exit", "panic"];
     let setups = setups();
@@ -117,7 +118,7 @@ pub fn deaths() {
         for (way, how) in ways.into_iter().enumerate() {
             for point in 1..=POINTS {
                 for (turn, victim) in [0, EACH, 3 * EACH + 5, RANKS - 1].into_iter().enumerate() {
-                    // A death in each setup, and in two of them also a stop.
+                    // The sample has a death in each setup, and a stop in two of the setups.
                     let sampled = [([0, 3, 0, 2][at], 3 * at + 2, at), (1, 3 * at + 3, 3 - at)];
                     let sampled = &sampled[..1 + at % 2];
                     if !crate::full() && !sampled.contains(&(way, point, turn)) {
@@ -156,7 +157,8 @@ fn one(setup: &Setup, how: &str, point: usize, victim: usize) -> Vec<Duration> {
     named(&what, &ended, victim, (how, point > 1), host, Some(RANKS))
 }
 
-/// A host of eight ends, or is silent: its ranks end, and those of all other hosts get an error.
+/// One of eight hosts ends, or becomes silent. Its ranks end, and the ranks of all other hosts get
+/// an error.
 pub fn lost_hosts() {
     let options = hosts();
     let options: Vec<&str> = options.iter().map(String::as_str).collect();

@@ -1,11 +1,11 @@
-//! Jobs of external launchers: environment variables assign the ranks, and the ranks meet at an
-//! address.
+//! Jobs of external launchers. Environment variables assign the ranks, and the ranks find each
+//! other at an address.
 
 use crate::launched::{Launched, await_end, process, rank_program, start};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
-/// A file with a secret; removed on drop.
+/// A file with a secret. It is removed on drop.
 struct SecretFile(std::path::PathBuf);
 
 impl SecretFile {
@@ -24,13 +24,13 @@ impl Drop for SecretFile {
     }
 }
 
-/// A port that was free a moment ago.
+/// Returns an address with a port that was free a moment ago.
 fn somewhere() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("its address").to_string()
 }
 
-/// Starts all ranks of a job with these variables; `{}` in a value is replaced by the rank.
+/// Starts all ranks of a job with these variables. `{}` in a value is replaced by the rank.
 fn ranks(size: usize, variables: &[(&str, &str)], words: &[&str]) -> Vec<Launched> {
     let one = |rank: usize| {
         let values: Vec<String> =
@@ -39,7 +39,7 @@ fn ranks(size: usize, variables: &[(&str, &str)], words: &[&str]) -> Vec<Launche
             variables.iter().zip(&values).map(|((name, _), value)| (*name, value.as_str())).collect();
         start(&rank_program(), &[&["rank"], words].concat(), &pairs)
     };
-    // Rank 0 starts last: the other ranks wait for it.
+    // Rank 0 starts last, so the other ranks have to wait for rank 0.
     (0..size).rev().map(one).collect()
 }
 
@@ -75,7 +75,7 @@ pub fn refusals() {
             "{text}: {ended:#?}"
         );
     };
-    // Without an address the ranks meet over an MPI.
+    // Without an address, the ranks find each other through an MPI library.
     let no_mpi = [("FENCEPOST_MPI", "/no/such/libmpi.so")];
     says(one(&no_mpi, &["well"]), "FENCEPOST_MPI can't be used: /no/such/libmpi.so");
     says(one(&no_mpi, &["well"]), "or FENCEPOST_RENDEZVOUS to an address");
@@ -91,7 +91,7 @@ pub fn refusals() {
         says(one(&[("FENCEPOST_RENDEZVOUS", &at), ("FENCEPOST_SECRET_FILE", &file)], &["well"]), text);
     }
     drop(short);
-    // A named pipe without a writer: the rank must not wait for it.
+    // The file is a named pipe without a writer. The rank must not wait for a writer.
     let pipe = std::env::temp_dir().join(format!("fencepost-secret-{}-pipe", std::process::id()));
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a pipe");
     let set =

@@ -1,5 +1,5 @@
-//! Jobs of a launcher of MPI: a stand-in takes the places of the library and of the launcher, so
-//! the hosts can be made up. `.ci/run mpi` runs the same programs under real ones.
+//! Jobs of a launcher of MPI. A stand-in replaces the MPI library and the launcher, so that tests
+//! can choose the hosts. `.ci/run mpi` runs the same programs under a real library and launcher.
 
 use crate::launched::{Ended, Launched, rank_program, start};
 use crate::points::{Fate, now};
@@ -12,12 +12,12 @@ use rustix::process::Signal;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The hosts of four ranks: all on one, two on each, the same in turn, each by itself, three and
-/// one.
+/// The hosts of four ranks: all on one host, two successive ranks on each of two hosts, two
+/// alternate ranks on each, each rank on its own host, and three on one and one on another.
 const HOSTS: [[u32; 4]; 5] = [[0; 4], [0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 2, 3], [0, 0, 0, 1]];
 
-/// Starts a rank for each of these hosts. Those on host 0 may write no files that are long enough
-/// to be shared.
+/// Starts a rank for each of these hosts. A limit keeps the ranks on host 0 from creating files
+/// that are long enough for shared memory.
 fn limited(hosts: &[u32]) -> Vec<Ended> {
     let script = |rank: usize| {
         format!("{}exec \"$0\" rank placed", if hosts[rank] == 0 { "ulimit -f 1; " } else { "" })
@@ -79,13 +79,12 @@ pub fn hosts() {
             }
         }
     }
-    // One rank alone needs nobody.
+    // A job of one rank needs no other process.
     let alone = [("FENCEPOST_TRANSPORT", "mpi"), ("FENCEPOST_RANKS", "1")];
     for set in [&alone[..1], &alone] {
         ended(&[0], set, &["settings"])[0].expect(0);
     }
-    // Ranks of a host that cannot share memory use TCP. If no other host has several ranks, all
-    // ranks use TCP.
+    // If the ranks of a host cannot share memory, they use TCP.
     for (hosts, placement) in [(&[0, 0, 1][..], "Apart"), (&[0, 0, 1, 1, 2], "Apart")] {
         for rank in limited(hosts) {
             let expected = format!("placed {placement}\nmet {}\n", hosts.len());
@@ -116,7 +115,7 @@ pub fn wires() {
         }
         server.messages()
     };
-    // Two lengths, 16 times there and back.
+    // Messages of two lengths are sent 16 times to the other rank and back.
     const TIMED: usize = 64;
     assert_eq!(messages(&[("FENCEPOST_TRANSPORT", "tcp")]), 0);
     assert_eq!(messages(&[(DELAY, "2")]), TIMED, "MPI is slow");
@@ -126,8 +125,8 @@ pub fn wires() {
     assert!(messages(&[]) >= TIMED);
 }
 
-/// Ranks of one host that run one file read it once; other files are the same program if they have
-/// the same content.
+/// If the ranks of a host run the same file, only one of them reads it. Different files count as
+/// the same program if they have the same content.
 pub fn programs() {
     let own = rank_program();
     let named = |name: &str| {
@@ -182,11 +181,12 @@ pub fn deaths() {
     const WAYS: [(&str, usize); 5] = [("kill", 1), ("exit", 3), ("leave", 2), ("panic", 0), ("stop", 1)];
     let pairs = HOSTS.into_iter().flat_map(|hosts| [(hosts, "tcp"), (hosts, "mpi")]);
     for (at, (hosts, transport)) in pairs.enumerate() {
-        // By default, each way is tried on every other pair.
+        // By default, each way to die is tried on every other pair.
         for (_, (how, victim)) in
             WAYS.into_iter().enumerate().filter(|(way, _)| crate::full() || (at / 2 + at + way) % 2 == 0)
         {
-            // A rank that is alone on its host stays stopped until its launcher kills it.
+            // If a rank is alone on its host and stops, it stays stopped until its launcher kills
+            // it.
             if how == "stop" && hosts.iter().filter(|host| **host == hosts[victim]).count() == 1 {
                 continue;
             }
@@ -211,7 +211,7 @@ pub fn deaths() {
     }
 }
 
-/// Puts the first elements of a rank into the window of the other one.
+/// Puts the first elements of `u` into the window of the other rank.
 #[superstep]
 fn give(u: &mut Window<u64>, v: &mut Window<u64>, len: usize, other: usize) -> Result<()> {
     v.put(u.section(0..len)).to(other, 0)?;
@@ -230,8 +230,9 @@ pub fn gives(len: usize, runs: usize) -> Result<()> {
     })
 }
 
-/// A run of a prepared superstep sends one message for each frame, another one if its payload is
-/// long, and no others. It is long from 16 KiB on within a host, and from 64 KiB on between hosts.
+/// A run of a prepared superstep sends one message for each frame, a second message if the payload
+/// of the frame is long, and no others. A payload is long from 16 KiB on within a host, and from 64
+/// KiB on between hosts.
 pub fn frames() {
     const RUNS: usize = 200;
     let near = [(1, 1), (2047, 1), (2048, 2), (100_000, 2)].map(|frames| ([0, 0], frames));
@@ -252,8 +253,8 @@ pub fn frames() {
         };
         let (none, some) = (messages(0), messages(RUNS));
         let (sent, frames) = (some.saturating_sub(none), 2 * RUNS * each);
-        // The ranks pack their first and last items into more messages or fewer, and a rank that is
-        // delayed reports its releases by a message of their own.
+        // The number of messages into which ranks pack their first and last items varies. A rank
+        // that is delayed reports its releases in a separate message.
         assert!(
             sent.abs_diff(frames) <= RUNS / 10,
             "{len} elements, hosts {hosts:?}: {sent} messages, not {frames}"
@@ -293,13 +294,14 @@ pub fn allocations() {
     for rank in ended(&[0, 0], &set, &["counted"]) {
         let counts = rank.expect(0).out.lines().filter_map(|line| line.split(' ').nth_back(1));
         let counts: Vec<usize> = counts.filter_map(|count| count.parse().ok()).collect();
-        // A message that comes earlier than any before it may need more memory than was kept.
+        // A message that arrives earlier than any message before it may need more memory than was
+        // kept.
         assert!(counts.len() == 4 && counts.iter().all(|count| *count <= MOST), "{rank:#?}");
     }
 }
 
-/// Rank 0 sends 8 MiB, and computes for a second and until rank 1 has received them and been served
-/// a get under a lock: then rank 1 makes this file.
+/// Rank 0 sends 8 MiB, and then computes for at least a second, until `file` exists. Rank 1 creates
+/// `file` once it has received the 8 MiB and a get under a lock of rank 0's elements is done.
 pub fn busy(file: &str) -> Result<()> {
     const LONG: usize = (8 << 20) / 8;
     const LIMIT: i64 = 60_000_000_000;
@@ -336,8 +338,8 @@ pub fn busy(file: &str) -> Result<()> {
     })
 }
 
-/// While a rank computes, MPI sends the bytes that the rank has given to it, and the rank's thread
-/// serves others.
+/// While a rank computes, MPI sends the bytes that the rank has given to MPI, and the rank's
+/// service thread serves other ranks.
 pub fn computes() {
     for hosts in [[0, 0], [0, 1]] {
         let file = std::env::temp_dir().join(format!("fencepost-served-{}-{}", std::process::id(), hosts[1]));
@@ -356,10 +358,10 @@ fn turn(u: &mut Window<u64>, v: &mut Window<u64>, next: usize) -> Result<()> {
     Ok(())
 }
 
-/// Long enough to be sent in place.
+/// A number of elements that are long enough to be sent in place.
 const LONG: usize = 1 << 17;
 
-/// Rank 1 dies, and receives nothing of what rank 0 then sends to it.
+/// Rank 1 dies, and does not receive the elements that rank 0 then sends to it.
 pub fn lends(how: &str) -> Result<()> {
     fencepost::ranks(3).transport(TransportKind::Mpi).run(|world| {
         let (me, next) = (world.rank(), (world.rank() + 1) % world.size());
@@ -373,7 +375,7 @@ pub fn lends(how: &str) -> Result<()> {
         }
         world.barrier()?;
         Fate { rank: 1, point: 1, how }.at(me, 1);
-        // It may still have taken in what was sent first.
+        // The first sends may still succeed, because rank 1 may have taken them in before it died.
         let error = loop {
             if let Err(error) = turn.replay(&mut u, &mut v) {
                 break error;
@@ -388,8 +390,8 @@ pub fn lends(how: &str) -> Result<()> {
     })
 }
 
-/// Memory that MPI may still use for a rank that has died stays; while that rank may live, the call
-/// does not return.
+/// Memory that MPI may still use for a rank that has died is not freed. While the rank may still be
+/// alive, the call does not return.
 pub fn lent() {
     let by_mpi = [
         ("FENCEPOST_HEARTBEAT", "50ms"),
@@ -403,12 +405,12 @@ pub fn lent() {
     };
     let ended = ended(&[0; 3], &by_mpi, &["lends", "kill"]);
     [0, 2].iter().for_each(|rank| died(*rank, &ended[*rank]));
-    // Rank 0 has lent its elements for good, and gets a copy.
+    // Rank 0 can never reuse the memory of its elements, and gets a copy.
     for (rank, is_copied) in [(0, true), (2, false)] {
         let told = format!("the elements are copied: {is_copied}");
         assert!(ended[rank].out.contains(&told), "rank {rank}: {ended:#?}");
     }
-    // Nobody on its host kills a rank that is stopped, so it may go on to receive.
+    // Nobody on rank 1's host kills it while it is stopped, so it may continue and receive.
     let soon = [&by_mpi[..], &[("FENCEPOST_GRACE", "300ms")]].concat();
     let (_server, ranks) = ranks(&[0, 1, 0], &soon, &["lends", "stop"]);
     let Ok([first, stopped, last]) = <[Launched; 3]>::try_from(ranks) else { panic!("three ranks") };

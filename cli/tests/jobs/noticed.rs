@@ -1,5 +1,5 @@
-//! A rank that dies is noticed in every wait, whichever ranks the wait is for: each of [`WAITS`],
-//! while one rank computes.
+//! A rank that dies is noticed in every kind of wait, whichever ranks the wait is for. The tests
+//! run each of [`WAITS`] while one rank computes.
 
 use crate::full;
 use crate::launched::{options, run};
@@ -9,7 +9,7 @@ use fencepost_tests_worlds::waits::{COMPUTES, FAILS, WAITS};
 use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Of how many waits a run without `FENCEPOST_TEST_JOBS=full` tries one, on each transport.
+/// Without `FENCEPOST_TEST_JOBS=full`, a run tries one of this number of waits on each transport.
 const SAMPLE: usize = 8;
 
 pub fn by_shm() {
@@ -24,9 +24,9 @@ pub fn by_mixed() {
     each_wait("mixed", 6);
 }
 
-/// Each wait of the sample that begins at `first`: the errors of ranks 0 and 3 name the rank that
-/// died. Prints how long after its death they were returned. The rank that computes does so until
-/// the job is ended.
+/// Checks each wait of the sample that begins at `first`: the errors of ranks 0 and 3 must name the
+/// rank that died. Prints how long after the death the errors were returned. One rank computes
+/// until the job is ended.
 fn each_wait(transport: &str, first: usize) {
     let step = if full() { 1 } else { SAMPLE };
     for (name, _) in WAITS.iter().skip(if full() { 0 } else { first }).step_by(step) {
@@ -53,7 +53,7 @@ fn each_wait(transport: &str, first: usize) {
     }
 }
 
-/// The time in microseconds, of the same clock in all processes.
+/// Returns the time in microseconds. All processes use the same clock.
 fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000

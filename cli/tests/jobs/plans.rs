@@ -1,4 +1,4 @@
-//! Plans by the command: written, checked, shown, compared and measured, and what is refused.
+//! The command writes, checks, shows, compares and measures plans, and refuses wrong requests.
 
 use crate::launched::{Ended, rank_program, start};
 use fencepost::prelude::*;
@@ -8,19 +8,19 @@ use std::path::Path;
 
 const FENCEPOST: &str = env!("CARGO_BIN_EXE_fencepost");
 
-/// Puts elements of each rank into the next one's window.
+/// Puts elements of each rank into the window of the next rank.
 #[superstep]
 fn pass_on(u: &mut Window<f64>, next: usize, count: usize) -> Result<()> {
     u.put(0..count).to(next, count..2 * count)
 }
 
-/// Puts them one element further.
+/// Does what `pass_on` does, but the target begins one element further.
 #[superstep]
 fn shifted(u: &mut Window<f64>, next: usize, count: usize) -> Result<()> {
     u.put(0..count).to(next, count + 1..2 * count + 1)
 }
 
-/// Puts values, which a plan has not.
+/// Puts values, which a plan does not contain.
 #[superstep]
 fn values(u: &mut Window<f64>, next: usize, given: &[f64]) -> Result<()> {
     u.put(given).to(next, 0)
@@ -97,7 +97,7 @@ fn fencepost(words: &[&str]) -> Ended {
     start(FENCEPOST, words, &[]).end()
 }
 
-/// Enters no world, or the first one in each of the ways that there are.
+/// Enters a world in this way, or enters no world.
 pub fn enters(way: &str) -> Result<()> {
     println!("this is what the program prints");
     match way {
@@ -152,7 +152,7 @@ pub fn of_stencils() {
     let stencil = "[sea-64]\nranks = 64\nstencil = { cells = [512, 512], periodic = [true, false] }\n";
     let folder = Folder::new(stencil);
     let path = folder.0.path().display().to_string();
-    // There is neither a program nor cargo, which would build one.
+    // No program is given, and cargo, which would build a program, does not exist.
     let plan = |options: &[&str]| {
         let mut words = vec!["plan", "--folder", &path];
         words.extend(options);
@@ -168,7 +168,7 @@ pub fn of_stencils() {
     let words = ["compare", "--folder", &path, "--sweep", "cells=[8, 8];16,16", "--time", "10ms"];
     fencepost(&words).expect(2).says("--recipe");
     fencepost(&[&words[..], &["--recipe", "sea-64"]].concat()).expect(0);
-    // A program that is given exists, though it is not needed.
+    // A program that is given must exist, even if it is not needed.
     for (program, expected) in
         [("/no/such/program", "cannot be found: No such file"), (&*path, "is a folder")]
     {
@@ -186,7 +186,7 @@ pub fn of_stencils() {
     fencepost(&words)
         .expect(2)
         .says("sea is compiled by a program: add its path; or did you mean --recipe sea-64?");
-    // With other recipes, a program is needed, and compiles only these.
+    // With recipes that are not for stencils, a program is needed. It compiles only those recipes.
     fs::write(folder.path("plans.toml"), format!("{RECIPES}{stencil}")).expect("a file");
     plan(&[]).expect(2).says("cargo");
     fencepost(&["predict", "--folder", &path]).expect(2).says("is compiled by a program: add its path");
@@ -219,14 +219,14 @@ pub fn refused() {
         folder.plan_of(&[], rank).expect(*code).says(expected);
         assert!(!Path::new(&folder.path("a.plan")).exists());
     }
-    // A check of such a recipe gives no advice to write the plans.
+    // If a check finds such a recipe, it does not advise to write the plans.
     let folder = Folder::new("[a]\nplan = 'nothing'\nranks = 2");
     let ended = folder.plan(&["--check"]);
     let text = &ended.expect(2).out;
     assert!(text.contains("1 plan was not compiled: a") && !text.contains("--check"), "{text}");
     let ended = fencepost(&["predict", "--plan", "pass_onn", "-n", "2,4", &program, "rank", "settings"]);
     assert_eq!(ended.expect(2).says("did you mean `pass_on`?").out, "");
-    // A program that neither enters a world nor ends is ended.
+    // If a program neither enters a world nor ends, the command ends it.
     let folder = Folder::new(RECIPES);
     let ended = folder.plan_of(&["--limit", "10ms"], &["enters", "never"]);
     ended.expect(2).says("has not entered a world within 10ms, so it was ended");

@@ -12,14 +12,15 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The number of kill points. Those of posts, locks and messages come before point 22 of the
-/// program, where others still wait for the rank. Those of the checker have a program of their own.
+/// The number of kill points. The points of posts, locks and messages precede point 22 in the
+/// program, where other ranks still wait for the rank. The points of the checker are in a program
+/// of their own.
 const POINTS: usize = 40;
 /// After these points no other rank waits for the rank that dies.
 const MISSED: [usize; 2] = [23, 24];
-/// Points at which no rank panics. At 31 and 32 it would first drop its access or its window, which
-/// is an error of its own. At the others it waits, moves elements or is notified of a conflict;
-/// then the report of its wait, another thread or its handler ends the process.
+/// Points at which no rank panics. At 31 and 32, the panic would first drop an access or a window,
+/// which is another error. At the other points, the rank waits, moves elements or is notified of a
+/// conflict, and the report of its wait, another thread or its handler ends the process.
 const CALM: [usize; 10] = [27, 28, 29, 31, 32, 33, 34, 35, 38, 39];
 const RANKS: usize = 4;
 const WAYS: [&str; 4] = ["kill", "stop", "exit", "panic"];
@@ -55,8 +56,9 @@ impl Fate<'_> {
     }
 }
 
-/// Points 25 to 29 and 32: each lock held and awaited, a put under a lock, and the death of the
-/// owner of a locked part. What the other ranks do depends on which rank may die.
+/// Points 25 to 29 and 32. A rank dies while it holds a lock of each kind, while it waits for a
+/// lock of each kind, in a put under a lock, and when other ranks lock its part. The roles of the
+/// other ranks depend on which rank may die.
 fn locks(world: &World, fate: &Fate<'_>) -> Result<()> {
     const LEN: usize = 1 << 18;
     let (me, size) = (world.rank(), world.size());
@@ -122,7 +124,7 @@ fn locks(world: &World, fate: &Fate<'_>) -> Result<()> {
         lock.put([me as u64; 100], 0)?;
         lock.flush()?;
         lock.unlock()?;
-        fate.at(me, 32); // the others lock its part
+        fate.at(me, 32); // the other ranks lock its part
     }
     world.barrier()?;
     u.into_window()?;
@@ -144,8 +146,8 @@ fn posts(world: &World, fate: &Fate<'_>) -> Result<()> {
 }
 
 /// Points 33 to 36: in a receive, while a long message is sent, in a wait for any of several
-/// receives, and with receives that were begun. At 33 and 35 nobody sends, so the rank waits and
-/// dies.
+/// receives, and with receives that were begun. At 33 and 35 no rank sends, so the rank dies while
+/// it waits.
 fn messages(world: &World, fate: &Fate<'_>) -> Result<()> {
     const LEN: usize = 1 << 18;
     let (me, victim) = (world.rank(), fate.rank);
@@ -199,9 +201,9 @@ fn messages(world: &World, fate: &Fate<'_>) -> Result<()> {
     world.barrier()
 }
 
-/// Points 37 to 40, of an epoch with a conflict: before the exchange that looks for conflicts, in
-/// it, in the handler of the rank that has found the conflict, and after the fence. At 38 one rank
-/// does not enter, so the others wait.
+/// Points 37 to 40 of an epoch with a conflict: before the exchange that looks for conflicts, in
+/// this exchange, in the handler of the rank that has found the conflict, and after the fence. At
+/// 38, one rank does not enter the exchange, so the other ranks wait.
 fn checked(world: &World, fate: &Fate<'_>) -> Result<()> {
     let (me, victim) = (world.rank(), fate.rank);
     let mut u = world.window::<u64>(4)?;
@@ -347,7 +349,8 @@ fn host(transport: &str, rank: usize) -> &'static str {
     if transport == "mixed" { ["a", "b"][rank / 2] } else { "localhost" }
 }
 
-/// A rank stops at each point, with each transport. The others notice it only by its silence.
+/// A rank stops at each point, on each transport. The other ranks can notice this only by its
+/// silence.
 pub fn stops() {
     let mut jobs = Vec::new();
     for transport in ["shm", "tcp", "mixed"] {
@@ -359,7 +362,7 @@ pub fn stops() {
     side_by_side(5, jobs, |(transport, point, victim)| one(transport, "stop", point, victim));
 }
 
-/// Every point and every other way to die, ten times; or a sample of them, once.
+/// Runs every point with every way to die except a stop, ten times each, or a sample of these once.
 fn all(transport: &str) {
     let mut noticed = Vec::new();
     for how in WAYS.into_iter().filter(|&how| how != "stop") {
@@ -373,18 +376,18 @@ fn all(transport: &str) {
     report(transport, noticed);
 }
 
-/// Returns whether the sample contains this point: four points for each way to die, different ones
-/// for each, and for the first way all points of posts and locks.
+/// Returns whether the sample contains this point. The sample has every eighth point, different
+/// ones for each way to die, and also has all points from 25 on for the first way.
 fn sampled(point: usize, how: &str) -> bool {
     let way = WAYS.iter().position(|&way| way == how).unwrap_or_default();
     (point + 2 * way).is_multiple_of(8) || way == 0 && point > 24
 }
 
-/// Runs one job. Returns how long each survivor took to notice the death, unless a time limit
-/// determines that.
+/// Runs one job. Returns how long each survivor took to notice the death, or nothing if this
+/// depends on a time limit.
 fn one(transport: &str, how: &str, point: usize, victim: usize) -> Vec<Duration> {
     let what = format!("{transport}: rank {victim} at point {point} by {how}");
-    // Only a rank that has stopped is detected by its silence.
+    // The silence matters only for a rank that has stopped.
     let quick = [("FENCEPOST_HEARTBEAT", "50ms"), ("FENCEPOST_SILENCE", "2s")];
     let quick = if how == "stop" { &quick[..] } else { &[] };
     let words = ["die", &victim.to_string(), &point.to_string(), how];
@@ -395,9 +398,9 @@ fn one(transport: &str, how: &str, point: usize, victim: usize) -> Vec<Duration>
     if how == "stop" { Vec::new() } else { noticed }
 }
 
-/// Checks that the launcher and every survivor name this rank, its host and how it died, `inside` a
-/// world or not. With `all`, checks that each of that many ranks but the victim reports it. Returns
-/// how long each survivor took to notice the death.
+/// Checks that the launcher and every survivor name the victim, its host and how it died, `inside`
+/// a world or not. If `all` is a number of ranks, checks that each of these ranks except the victim
+/// reports the death. Returns how long each survivor took to notice the death.
 pub fn named(
     what: &str,
     ended: &Ended,
@@ -446,6 +449,6 @@ fn report(transport: &str, mut noticed: Vec<Duration>) {
         at(0.99).copied().unwrap_or_default(),
         at(1.0).copied().unwrap_or_default()
     );
-    // Some may be late where many processes share a core.
+    // Some reports may be late if many processes share a core.
     assert!(at(0.5).is_some_and(|half| *half < Duration::from_millis(100)), "{noticed:?}");
 }

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Runs the program of one rank that the arguments name.
+/// Runs the program that the arguments name, as one rank.
 pub fn main(words: &[String]) -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let result = match words[..] {
@@ -91,7 +91,7 @@ pub fn size() -> usize {
     process().expect("it joins").expect("a rank").ranks
 }
 
-/// Runs `program` in a world of the job.
+/// Runs `program` in a world of the job, and returns its value.
 pub fn world<R: Send>(size: usize, program: impl Fn(&World) -> Result<R> + Sync) -> Result<R> {
     let mut values: Vec<R> = fencepost::ranks(size).transport(TransportKind::Tcp).collect(program)?;
     Ok(values.remove(0))
@@ -144,7 +144,7 @@ fn explained(world: &World) -> Result<()> {
     v.fence()
 }
 
-/// Drops a window with an operation that waits for its fence.
+/// Drops a window that has an operation without a fence.
 fn unfenced(world: &World) -> Result<()> {
     world.window::<u64>(1)?.put([7]).to(0, 0)
 }
@@ -165,7 +165,8 @@ fn exits(rank: usize, code: i32) -> Result<()> {
     })
 }
 
-/// Runs until it is ended; reports its process id and its parent's when all ranks have met.
+/// Runs until it is ended. When all ranks have met, it reports its process id and the process id of
+/// its parent.
 fn spin() -> Result<()> {
     world(size(), |world| {
         let mut u = world.window::<u64>(1)?;
@@ -178,7 +179,7 @@ fn spin() -> Result<()> {
     })
 }
 
-/// Rank 1 stops itself in the middle; the job succeeds once the test continues it.
+/// Rank 1 stops itself in the middle. The job succeeds once the test continues rank 1.
 fn sleepy() -> Result<()> {
     world(size(), |world| {
         let mut u = world.window::<u64>(1)?;
@@ -194,8 +195,8 @@ fn sleepy() -> Result<()> {
     })
 }
 
-/// Ranks 0 and 1 enter the barriers of two common worlds in different order. Rank 2 is a member of
-/// neither world.
+/// Ranks 0 and 1 enter the barriers of their two common worlds in opposite orders. Rank 2 is a
+/// member of neither world.
 fn crossed() -> Result<()> {
     fencepost::run(|world| {
         let pair = (world.rank() < 2).then_some(0);
@@ -209,7 +210,8 @@ fn crossed() -> Result<()> {
     })
 }
 
-/// A `run` inside a `run`, by the same thread and by another one, and a `run` after both.
+/// Calls `run` inside a `run`, by the same thread and by another thread, and calls `run` again
+/// after both.
 fn overlapping() -> Result<()> {
     let size = size();
     let report = |what: &str, result: Result<()>| match result {
@@ -234,7 +236,7 @@ fn overlapping() -> Result<()> {
 }
 
 /// Runs a world whose ranks have different machine models, in which each call is refused, and then
-/// a world of equal ones.
+/// a world whose ranks have the same model.
 fn machines() -> Result<()> {
     let rank = process()?.expect("a rank").rank;
     let of_latency = |latency: f64| {
@@ -268,7 +270,7 @@ fn machines() -> Result<()> {
     Ok(())
 }
 
-/// Runs `count` consecutive worlds; every thousandth has a barrier.
+/// Runs `count` consecutive worlds. Every thousandth world has a barrier.
 fn runs(count: usize) -> Result<()> {
     let size = size();
     for number in 0..count {
@@ -283,8 +285,8 @@ fn hand_on(u: &mut Window<u64>) -> Result<()> {
     u.put([1]).to((u.rank() + 1) % u.size(), 0)
 }
 
-/// Rank 0 runs a prepared superstep, and the other ranks a barrier; each rank reports the line of
-/// the barrier, and its error.
+/// Rank 0 runs a prepared superstep, and the other ranks enter a barrier. Each rank reports the
+/// line of the barrier, and its own error.
 fn apart() -> Result<()> {
     world(size(), |world| {
         let mut u = world.window::<u64>(1)?;
@@ -298,8 +300,8 @@ fn apart() -> Result<()> {
     })
 }
 
-/// With the handler `Abort` an error ends the process; one rank causes an error, and the other
-/// ranks wait for that rank.
+/// All ranks have the handler `Abort`, with which an error ends the process. One rank causes an
+/// error, and the other ranks wait for that rank.
 fn aborts(rank: usize) -> Result<()> {
     world(size(), |world| {
         world.on_error(ErrorHandler::Abort);
@@ -322,7 +324,7 @@ fn panics(rank: usize) -> Result<()> {
     })
 }
 
-/// The rank on this host kills itself before it joins; all other ranks join.
+/// The rank on this host kills itself before it joins. All other ranks join.
 fn never_joins(host: &str) -> Result<()> {
     if std::env::var("FENCEPOST_TEST_HOST").is_ok_and(|here| here == host) {
         kill_process(getpid(), Signal::KILL).expect("oneself");
@@ -331,7 +333,7 @@ fn never_joins(host: &str) -> Result<()> {
     world(size(), |world| world.barrier())
 }
 
-/// The rank that creates the file joins; the other ranks never do.
+/// The rank that creates the file joins. The other ranks never join.
 fn unjoined(file: &str) -> Result<()> {
     if std::fs::File::create_new(file).is_ok() {
         return world(size(), |_| Ok(()));
@@ -341,12 +343,12 @@ fn unjoined(file: &str) -> Result<()> {
     }
 }
 
-/// The rank that creates the file kills itself `wait` milliseconds later, without having joined;
-/// all others join.
+/// The rank that creates the file kills itself `wait` milliseconds later, before it has joined. All
+/// other ranks join.
 fn dies_unjoined(file: &str, wait: usize) -> Result<()> {
     let began = super::points::now();
     if std::fs::File::create_new(file).is_ok() {
-        // Nothing is awaited: the moment is to differ from job to job.
+        // This sleep awaits nothing. It makes the moment of the death differ from job to job.
         std::thread::sleep(Duration::from_millis(wait as u64));
         say(&format!("dies at {}", super::points::now()));
         kill_process(getpid(), Signal::KILL).expect("oneself");
@@ -358,7 +360,7 @@ fn dies_unjoined(file: &str, wait: usize) -> Result<()> {
     ended
 }
 
-/// Writes `bytes` bytes in lines, and succeeds; or rank 0 then ends the launcher.
+/// Writes `bytes` bytes in lines. Then it succeeds, or rank 0 ends the launcher.
 fn flood(bytes: usize, then: &str) -> Result<()> {
     let rank = world(size(), |world| Ok(world.rank()))?;
     let line = "x".repeat(1023);
@@ -372,8 +374,8 @@ fn flood(bytes: usize, then: &str) -> Result<()> {
     spin()
 }
 
-/// Rank 2 stops itself before a fence, and the other ranks report that they wait for it; the job
-/// succeeds once the test continues it.
+/// Rank 2 stops itself before a fence, and the other ranks report that they wait for rank 2. The
+/// job succeeds once the test continues rank 2.
 fn late() -> Result<()> {
     let report = |stall: &Stall| say(&format!("stall {stall}"));
     let ranks = fencepost::ranks(size()).transport(TransportKind::Tcp).stall(Some(Duration::ZERO));
@@ -425,8 +427,8 @@ fn to_all(u: &mut Window<f64>, ranks: usize) -> Result<()> {
     Ok(())
 }
 
-/// Rank 1 waits for a message that rank 0 never sends, in the middle of a superstep unless
-/// `plainly`.
+/// Rank 1 waits for a message that rank 0 never sends, either in a receive alone or in the middle
+/// of a superstep.
 fn waits_for_rank_0(world: &World, plainly: bool) -> Result<()> {
     if plainly {
         return if world.rank() == 1 { world.recv::<u8>(0, 7).map(drop) } else { Ok(()) };

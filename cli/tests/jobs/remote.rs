@@ -1,5 +1,5 @@
-//! Jobs on several hosts: other loopback addresses, and network namespaces if this machine allows
-//! them.
+//! Jobs on several hosts. The hosts are loopback addresses, or network namespaces if this machine
+//! allows them.
 
 use crate::launched::{HOSTS, await_end, go_on, process, rank_program, run, run_with, start};
 use fencepost_tests_support::side_by_side::side_by_side;
@@ -28,7 +28,7 @@ pub fn hosts() {
     ended.expect(137).says("rank 2 on host b was killed by signal 9");
 }
 
-/// For each of [`HOSTS`]: its name, and the ranks on it.
+/// The name of each of [`HOSTS`], and the ranks on this host.
 const PLACES: [(&str, Range<usize>); 2] = [("a", 0..2), ("b", 2..4)];
 
 pub fn lost() {
@@ -44,8 +44,8 @@ pub fn silent() {
     });
 }
 
-/// Starts `size` ranks with these options, and sends a signal to the agent of a host. The host's
-/// ranks end, and the other ranks get an error that names them and the cause.
+/// Starts `size` ranks with these options, and sends a signal to the agent of a host. The ranks of
+/// this host end, and the other ranks get an error that names the lost ranks and the cause.
 pub fn lose_host(
     options: &[&str],
     size: usize,
@@ -85,8 +85,8 @@ pub fn late() {
     let mut job = run_with(&HOSTS, &["late"], &patient);
     let host = |rank: usize| ["a", "a", "b", "b"][rank];
     let (mut stopped, mut waiting) = (None, BTreeSet::new());
-    // Until rank 2 has stopped, and each other rank has reported that it waits for rank 2 in the
-    // second fence.
+    // Waits until rank 2 has stopped, and each other rank has reported that it waits for rank 2 in
+    // the second fence.
     while stopped.is_none() || waiting.len() < 3 {
         let line = job.line().expect("some rank still waits");
         if let Some(pid) = line.strip_prefix("stops ") {
@@ -108,7 +108,8 @@ pub fn late() {
     assert_eq!(ended.expect(0).out.lines().filter(|line| *line == "done").count(), 4, "{ended:#?}");
 }
 
-/// On hosts that are other addresses, and on hosts that are namespaces if this machine allows them.
+/// hillslope has the same result on hosts as on threads, in every mode. The hosts are loopback
+/// addresses, and also namespaces if this machine allows them.
 pub fn hillslope() {
     let words = ["hillslope", "-n", "4", "--years", "5e5"];
     let digest = |text: &str| -> String {
@@ -133,14 +134,14 @@ pub fn hillslope() {
     }
 }
 
-/// Much more output than the launcher and the hosts buffer.
+/// The launcher forwards much more output than it and the hosts can buffer.
 pub fn floods() {
     let options = [&HOSTS[..], &["--tag-output"]].concat();
     let ended = run(&options, &["flood", "4000000", "well"]).end();
     assert_eq!(ended.expect(0).out.len(), 4 * (4_000_000 / 1024) * 1028);
 }
 
-/// A script that serves as the remote command; removed on drop.
+/// A script that serves as the remote command. It is removed on drop.
 pub struct Script(pub String);
 
 impl Script {
@@ -159,7 +160,7 @@ impl Drop for Script {
     }
 }
 
-/// A command that never sends a message.
+/// The remote command never sends a message.
 pub fn deaf() {
     let silent = Script::new("silent", "trap '' TERM; while :; do sleep 60; done");
     let options = ["--hosts", "a=::1", "--remote-command", &silent.0, "--timeout", "500ms"];
@@ -167,23 +168,23 @@ pub fn deaf() {
     ended.expect(124).says("the job exceeded its time limit");
 }
 
-/// A command that closes its output, and keeps running.
+/// The remote command closes its output, and keeps running.
 pub fn mute() {
     let mute = Script::new("mute", "trap '' TERM; exec >&-; while :; do sleep 60; done");
     let ended = run(&["--hosts", "a=::1", "--remote-command", &mute.0], &["well"]).end();
     ended.expect(125).says("did not end within 3 s");
 }
 
-/// Runs `ip` with these arguments; returns whether it succeeded.
+/// Runs `ip` with these arguments, and returns whether it succeeded.
 fn ip(words: &str) -> bool {
     let output = Command::new("ip").args(words.split(' ')).output();
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Two network namespaces with a link between them; removed on drop.
+/// Two network namespaces with a link between them. They are removed on drop.
 struct Namespaces {
     names: [String; 2],
-    /// The end of the link in the first one.
+    /// The end of the link that is in the first namespace.
     link: String,
 }
 
@@ -247,6 +248,6 @@ pub fn namespaces() {
     assert_ne!(ended.code, Some(0), "{ended:#?}");
     let errors: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("error")).collect();
     assert_eq!(errors.len(), 4, "{ended:#?}");
-    // The limit is that of `FENCEPOST_SILENCE` and one heartbeat.
+    // The limit is the sum of `FENCEPOST_SILENCE` and one heartbeat.
     assert!(errors.iter().any(|line| line.contains("nothing was heard from it for 1.1s")), "{ended:#?}");
 }

@@ -18,18 +18,19 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 const FENCEPOST: &str = env!("CARGO_BIN_EXE_fencepost");
-/// Two hosts that this machine pretends to have: ranks 0 and 1 are on one, and rank 2 on the other.
+/// Two hosts that this machine pretends to have. Ranks 0 and 1 are on the first host, and rank 2 is
+/// on the second one.
 const PRETENDED: [&str; 4] = ["--pretend-hosts", "2", "-n", "3"];
-/// Where the snapshots of the ranks are reported to be.
+/// The folder that the ranks report for their snapshots.
 const SNAPSHOTS: &str = "out/snapshots";
 
-/// Returns the options of jobs of three ranks by transport, with the host of rank 2.
+/// Returns, for each transport, the options of a job of three ranks and the host of rank 2.
 fn places() -> [(Vec<&'static str>, &'static str); 3] {
     let [shm, tcp] = BOTH.map(|transport| vec!["-n", "3", "--transport", transport]);
     [(shm, "localhost"), (tcp, "localhost"), (PRETENDED.into(), "host2")]
 }
 
-/// A folder in which a job counts its attempts; removed on drop.
+/// A folder in which a job counts its attempts. It is removed on drop.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -41,7 +42,7 @@ impl Folder {
         self.0.path().to_str().expect("text")
     }
 
-    /// Starts a job whose last rank ends in the way `how` in each of the first `fatal` attempts.
+    /// Starts a job. In each of the first `fatal` attempts, its last rank ends in the way `how`.
     fn run(&self, options: &[&str], [fatal, how, snapshots]: [&str; 3]) -> Launched {
         run(options, &["fails", self.path(), fatal, how, snapshots])
     }
@@ -86,7 +87,7 @@ pub fn all_attempts_fail() {
     assert_eq!(last, Some("fencepost: rank 1 on host localhost was killed by signal 9 (SIGKILL)"));
 }
 
-/// Failures that the program or its user have caused.
+/// After a failure that the program or its user has caused, the job is not restarted.
 pub fn not_restarted() {
     for (how, code) in [("panic", 101), ("error", 1), ("code", 3)] {
         let folder = Folder::new();
@@ -114,7 +115,8 @@ pub fn not_restarted() {
     assert_eq!(once(&unreachable, &["well"]), Some(125), "no host could be reached");
 }
 
-/// A rank stops itself; a rank ends while its shell continues; a rank ends together with its shell.
+/// The job is restarted after a rank stops itself, after a rank ends while its shell continues, and
+/// after a rank ends together with its shell.
 pub fn silent_or_vanished() {
     let folder = Folder::new();
     let quick = [("FENCEPOST_SILENCE", "1s"), ("FENCEPOST_HEARTBEAT", "100ms")];
@@ -135,14 +137,14 @@ pub fn silent_or_vanished() {
     }
 }
 
-/// Kills the parent of the last rank that has reported to wait.
+/// Kills the parent of the last rank that has reported that it waits.
 fn kill_last_agent(lines: &[String]) {
     let agent = lines.last().and_then(|line| line.split(' ').nth(2)).expect("its parent");
     pidfd_send_signal(process(agent), Signal::KILL).expect("it is there");
 }
 
-/// The agent of the second host is killed, and processes that its ranks have started hold their
-/// locks. The next attempt has the same hosts, or only the first.
+/// The agent of the second host is killed, while processes that its ranks have started hold the
+/// locks of these ranks. The next attempt has the same hosts, or only the first host.
 pub fn lost_hosts() {
     for (shrink, ranks) in [(&[][..], 4), (&["--shrink"], 2)] {
         let folder = Folder::new();
@@ -194,7 +196,7 @@ pub fn signal_between_attempts() {
     assert_eq!(ended.expect(143).err, "fencepost: SIGTERM ended the job before its next attempt\n");
 }
 
-/// Each attempt is much shorter than the time limit.
+/// The time limit applies to all attempts together, even if each attempt is much shorter.
 pub fn timeout_of_all_attempts() {
     let folder = Folder::new();
     let options = ["-n", "2", "--restarts", "1000", "--timeout", "2500ms"];
@@ -218,7 +220,7 @@ pub fn input() {
     assert_eq!(lines, ["read one", "read two"]);
 }
 
-/// Rank 0 stops and ends while ranks 1 and 2 still exchange messages.
+/// Rank 0 returns the request to stop and ends, while ranks 1 and 2 still exchange messages.
 pub fn stops() {
     for (options, _) in places() {
         let ended = run(&[&options[..], &["--restarts", "2"]].concat(), &["stops", "first"]).end();
@@ -253,7 +255,7 @@ pub fn snapshots_on_term() {
         job.lines(3, "ready");
         job.kill(Signal::TERM);
         job.end().expect(75).says("the job ended on request after a snapshot of step 3");
-        // A second signal sets the deadline.
+        // After a second signal, the grace period limits the time of the ranks.
         let mut job = start("goes-on");
         job.lines(3, "ready");
         job.kill(Signal::TERM);
@@ -276,8 +278,8 @@ fn failed(why: impl Into<String>) -> Error {
     Error::new(ErrorClass::Other, why)
 }
 
-/// The program of one rank, which counts the attempts in a folder. In each of the first `fatal`
-/// attempts the last rank ends in the way `how`, or all ranks wait until they fail.
+/// The program of one rank. It counts the attempts in a folder. In each of the first `fatal`
+/// attempts, the last rank ends in the way `how`, or all ranks wait until they fail.
 pub fn rank(folder: &str, fatal: usize, how: &str, snapshots: bool) -> Result<()> {
     let folder = Path::new(folder);
     world(size(), |world| {
@@ -324,14 +326,14 @@ pub fn rank(folder: &str, fatal: usize, how: &str, snapshots: bool) -> Result<()
     })
 }
 
-/// Reports this process and its parent, and waits for a message that nobody sends.
+/// Reports the ids of this process and its parent, and waits for a message that no rank sends.
 fn wait(world: &World) -> Result<()> {
     let parent = getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     say(&format!("waits {} {} {parent}", world.rank(), getpid().as_raw_nonzero()));
     world.recv::<u8>((world.rank() + 1) % world.size(), 0).map(drop)
 }
 
-/// Reads one line, and no byte more.
+/// Reads one line, and not a single byte after it.
 fn line_of_input() -> Result<String> {
     let mut line = Vec::new();
     let mut byte = [0];
@@ -360,7 +362,7 @@ pub fn rank_that_stops(way: &str) -> Result<()> {
     }
 }
 
-/// Rank 0 ends at once, and rank 1 sends rank 2 a message after that.
+/// Rank 0 ends at once. After its end, rank 1 sends a message to rank 2.
 fn first_stops(world: &World) -> Result<()> {
     let mut pid = [getpid().as_raw_nonzero().get()];
     world.broadcast(0, &mut pid)?;

@@ -1,4 +1,4 @@
-//! Snapshots of jobs on two hosts, each of which has a folder of its own.
+//! Snapshots of jobs on two hosts. Each host has a folder of its own.
 
 use crate::launched::{run, start};
 use crate::rank::say;
@@ -11,8 +11,8 @@ const CELLS: [usize; 2] = [300, 200];
 /// Two hosts that this machine pretends to have, with two ranks each.
 const HOSTS: [&str; 4] = ["--pretend-hosts", "2", "-n", "4"];
 
-/// A job that continues from its snapshots, and takes one of every third step. Ranks 0 and 1 see
-/// one folder, and ranks 2 and 3 another one.
+/// The program of a rank. It continues from the last snapshot, and takes a snapshot of every third
+/// step. Ranks 0 and 1 use one folder, and ranks 2 and 3 another one.
 pub fn rank(folder: &str, steps: usize) -> Result<()> {
     fencepost::run(|world| {
         let block = Block::new(world, CELLS)?.halo(1)?;
@@ -23,7 +23,7 @@ pub fn rank(folder: &str, steps: usize) -> Result<()> {
         for step in restored.map_or(1, |step| step + 1)..=steps as u64 {
             block.fill(&mut u, |[i, j]| (i * CELLS[1] + j) as u64 * step);
             snapshots.offer(step, || Items::new().block("u", &block, &mut u))?;
-            // Otherwise the next one may come too early, and is skipped.
+            // Otherwise the next offer may come too early, and would be skipped.
             snapshots.finish()?;
         }
         let rows = block.rows().flat_map(|row| row.of(&u).to_vec());
@@ -37,14 +37,14 @@ pub fn rank(folder: &str, steps: usize) -> Result<()> {
     })
 }
 
-/// The sum of all cells after a step.
+/// Returns the sum of all cells after a step.
 fn sum(step: u64) -> u64 {
     let cells = (CELLS[0] * CELLS[1]) as u64;
     cells * (cells - 1) / 2 * step
 }
 
-/// One folder is deleted between two jobs, and the other one between the next two. At last, a job
-/// on one host continues from what it has in its folder.
+/// The folders are deleted in turn, one between each two jobs. The last job runs on one host, and
+/// continues from the files in that host's folder.
 pub fn lost() {
     let root = tempfile::tempdir().expect("a folder");
     let path = root.path().to_str().expect("text");
@@ -64,7 +64,7 @@ pub fn lost() {
     job(&["-n", "2"], 16, "step 12");
 }
 
-/// The command verifies the folder of one host, with any files of ranks.
+/// Checks that the command can verify the folder of one host, whichever files of ranks it has.
 fn verify(folder: &Path) {
     let verified = || {
         let words = ["snapshots", "--verify", folder.to_str().expect("text")];

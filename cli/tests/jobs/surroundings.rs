@@ -1,7 +1,8 @@
-//! What people put around the ranks of a job: wrappers, terminals, pipes, containers and limits.
+//! Environments in which people run the ranks of a job: wrappers, terminals, pipes, containers and
+//! limits.
 //!
-//! A test needs what the system may refuse, such as a namespace or a control group. It is then left
-//! out, and prints its name.
+//! Some tests need things that the system may refuse, such as a namespace or a control group. If
+//! the system refuses, the test is left out and prints its name.
 
 use crate::launched::{Launched, go_on, options, process, rank_program, start, start_by, state_of};
 use crate::rank::say;
@@ -20,14 +21,14 @@ use std::time::{Duration, Instant};
 
 const FENCEPOST: &str = env!("CARGO_BIN_EXE_fencepost");
 const ALL: [&str; 3] = ["shm", "tcp", "mixed"];
-/// A silence limit that passes soon.
+/// A short limit of silence.
 const SOON: [(&str, &str); 1] = [("FENCEPOST_SILENCE", "1s")];
 
 fn left_out(what: &str, why: &dyn std::fmt::Display) {
     println!("  left out: {what}: {why}");
 }
 
-/// The command line of a job whose ranks run a script of the shell, in which `"$0"` is this
+/// Returns the command line of a job whose ranks run a shell script. In the script, `"$0"` is this
 /// program.
 fn words_by_shell<'a>(transport: &'a str, script: &'a str, program: &'a str) -> Vec<&'a str> {
     [&["run"], &options(transport, "2")[..], &["--", "bash", "-c", script, program]].concat()
@@ -41,7 +42,8 @@ fn ranks_on(transport: &str) -> usize {
     if transport == "mixed" { 4 } else { 2 }
 }
 
-/// A wrapper works on for longer than the silence limit after the program of its rank has ended.
+/// After the program of its rank has ended, a wrapper continues for longer than the limit of
+/// silence.
 pub fn wrappers() {
     for transport in ALL {
         let ended = by_shell(transport, r#""$0" rank well && sleep 2 && echo done"#, &SOON).end();
@@ -49,9 +51,9 @@ pub fn wrappers() {
     }
 }
 
-/// A wrapper continues although a signal has killed the program of its rank, or the program has
-/// ended within its world. The job has no limit of silence, so its launcher notices the failure by
-/// the end of the program alone.
+/// A wrapper continues although a signal has killed the program of its rank, or although the
+/// program has ended within its world. The job has no limit of silence, so the launcher can notice
+/// the failure only by the end of the program.
 pub fn wrappers_of_failures() {
     let settings = [("FENCEPOST_SILENCE", "off"), ("FENCEPOST_GRACE", "1s")];
     for transport in ALL {
@@ -88,21 +90,21 @@ pub fn closed_descriptors() {
     }
 }
 
-/// Variables for a rendezvous, without a launcher that gives ranks.
+/// The variables for a rendezvous are set, but no launcher assigns ranks.
 pub fn rendezvous_without_launcher() {
     let set = [("FENCEPOST_RENDEZVOUS", "127.0.0.1:7777"), ("FENCEPOST_SECRET_FILE", "/dev/null")];
     let ended = start(&rank_program(), &["rank", "settings"], &set).end();
     assert!(ended.expect(1).out.contains("no variable gives this process a rank"), "{ended:#?}");
 }
 
-/// A terminal of its own, in which a launcher is the foreground job.
+/// A terminal in which a launcher is the foreground job.
 struct Terminal {
     ours: File,
     job: Launched,
 }
 
 impl Terminal {
-    /// Starts a command in a terminal that stops writers of the background.
+    /// Starts a command in a terminal that stops background processes when they write.
     fn start(program: &str, words: &[&str], environment: &[(&str, &str)]) -> rustix::io::Result<Self> {
         use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
@@ -126,18 +128,19 @@ impl Terminal {
         let end = |end: &OwnedFd| end.try_clone().map(Stdio::from);
         command.stdin(end(&theirs).expect("a descriptor"));
         command.stderr(end(&theirs).expect("a descriptor"));
-        // SAFETY: two system calls, made directly.
+        // SAFETY: the closure only makes two system calls, which are allowed between fork and exec.
         unsafe {
             command.pre_exec(move || {
                 rustix::process::setsid()?;
                 Ok(rustix::process::ioctl_tiocsctty(&theirs)?)
             });
         }
-        // The command is the leader of its session, so it may not become that of a process group.
+        // The command is the leader of its session, so it must not be put into another process
+        // group.
         Ok(Self { ours: ours.into(), job: start_by(command) })
     }
 
-    /// The end of the job, and what the terminal shows.
+    /// Waits for the end of the job. Returns how it ended, and the text that the terminal shows.
     fn end(self) -> (crate::launched::Ended, String) {
         let Self { mut ours, job } = self;
         let reader = std::thread::spawn(move || {
@@ -154,8 +157,8 @@ impl Terminal {
     }
 }
 
-/// Ranks write to a terminal that stops writers of the background, and change its settings before
-/// they join.
+/// Ranks write to a terminal that stops background processes when they write, and change its
+/// settings before they join.
 pub fn terminals() {
     let program = rank_program();
     for transport in ALL {
@@ -170,8 +173,9 @@ pub fn terminals() {
     }
 }
 
-/// A launcher in the background of a terminal that stops writers is stopped before it writes, with
-/// its ranks, for longer than the silence limit; then it goes on in the foreground.
+/// A launcher runs in the background of a terminal that stops background processes when they write.
+/// It is stopped before it writes, together with its ranks, for longer than the limit of silence.
+/// Then it continues in the foreground.
 pub fn background() {
     // The shell waits until its job is stopped, reports it, and continues the job on request.
     let script = r#"set -m
@@ -213,16 +217,16 @@ fg"#;
     }
 }
 
-/// Whether a process runs the program of a rank.
+/// Returns whether a process runs the program of a rank.
 fn is_rank(pid: &str) -> bool {
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     words.split(|&byte| byte == 0).nth(1) == Some(b"rank")
 }
 
-/// The program of a rank of [`background`]: it runs until it was stopped for a while.
+/// The program of a rank of [`background`]. It runs until it has been stopped for a while.
 pub fn errors() -> Result<()> {
     fencepost::run(|world| {
-        // The launcher may stop this process as soon as it has something to write.
+        // The launcher may stop this process as soon as the launcher has something to write.
         let mut before = Instant::now();
         std::io::stderr().write_all(format!("an error of rank {}\n", world.rank()).as_bytes())?;
         loop {
@@ -247,7 +251,7 @@ pub fn terminal() -> Result<()> {
     fencepost::run(|world| world.barrier())
 }
 
-/// Standard input reaches rank 0, wherever it is: from a pipe and from a terminal.
+/// Standard input reaches rank 0 on every transport, from a pipe and from a terminal.
 pub fn inputs() {
     let program = rank_program();
     let lines: String = (1..=20_000).map(|line| format!("{line}\n")).collect();
@@ -261,7 +265,7 @@ pub fn inputs() {
         drop(input);
         let ended = job.end();
         assert!(ended.expect(0).out.contains("20000 lines, the last is 20000\n"), "{transport}: {ended:#?}");
-        // A file is read from where it is.
+        // A file is read from its current position.
         let mut file = rustix::fs::memfd_create("input", rustix::fs::MemfdFlags::CLOEXEC)
             .map(File::from)
             .expect("a file");
@@ -301,7 +305,7 @@ pub fn input() -> Result<()> {
     })
 }
 
-/// Ctrl-Z stops all ranks, for longer than the silence limit, and then they go on and finish.
+/// Ctrl-Z stops all ranks, for longer than the limit of silence. Then they continue and finish.
 pub fn suspension() {
     for transport in ALL {
         let mut job = crate::launched::run_with(&options(transport, "2"), &["until-signal"], &SOON);
@@ -320,21 +324,22 @@ pub fn suspension() {
         std::thread::park_timeout(silence.saturating_sub(began.elapsed()));
         assert!(all_are('T'), "{transport}: all stay stopped");
         go_on(&launcher);
-        // The ranks get it once they go on, and end together in a later epoch.
+        // The ranks get the signal once they continue, and end together in a later epoch.
         job.kill(Signal::USR1);
         let ended = job.end();
         assert_eq!(ended.expect(0).out.matches("finished\n").count(), ranks_on(transport), "{ended:#?}");
     }
 }
 
-/// A batch system suspends a job: it stops all processes for longer than the silence limit, without
-/// a notice to the launcher.
+/// A batch system suspends a job: it stops all processes for longer than the limit of silence,
+/// without notifying the launcher.
 pub fn frozen() {
     for transport in ALL {
         let mut job = crate::launched::run_with(&options(transport, "2"), &["until-signal"], &SOON);
         job.lines(ranks_on(transport), "runs");
         let launcher = job.pid().as_raw_nonzero().to_string();
-        // The launcher goes on first, and sees nobody for as long as the others are stopped.
+        // The launcher continues first, and receives nothing while the other processes are still
+        // stopped.
         let mut all: Vec<String> = job.left().filter(|pid| *pid != launcher).collect();
         all.insert(0, launcher);
         let all: Vec<OwnedFd> = all.iter().map(|pid| process(pid)).collect();
@@ -351,7 +356,7 @@ pub fn frozen() {
     }
 }
 
-/// The program of a rank of [`suspension`]: it runs until one rank has got SIGUSR1.
+/// The program of a rank of [`suspension`]. It runs until one rank has got SIGUSR1.
 pub fn until_signal() -> Result<()> {
     let caught = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGUSR1, caught.clone())?;
@@ -442,7 +447,7 @@ pub fn memory_limits() {
     }
 }
 
-/// Memory of a window that nobody touches takes none of the machine's.
+/// The memory of a window takes no memory of the machine until it is touched.
 pub fn untouched_memory() {
     const BYTES: u64 = 512 << 20;
     let bytes = BYTES.to_string();
@@ -477,7 +482,7 @@ pub fn window(bytes: usize, touches: bool) -> Result<()> {
     })
 }
 
-/// A window that exceeds the limit on the size of files names that limit.
+/// If a window exceeds the limit on the size of files, the error names that limit.
 pub fn file_sizes() {
     let script = r#"ulimit -f 32768 && exec "$@""#;
     let program = rank_program();
@@ -502,7 +507,7 @@ pub fn file_sizes() {
     assert!(ended.expect(1).out.contains("`ulimit -f`"), "{ended:#?}");
 }
 
-/// Lines of errors that ranks write in pieces stay whole.
+/// If ranks write lines of errors in pieces, the launcher forwards whole lines.
 pub fn errors_in_pieces() {
     for transport in ALL {
         let ended = crate::launched::run(&options(transport, "9"), &["pieces"]).end();
@@ -533,7 +538,7 @@ pub fn pieces() -> Result<()> {
     })
 }
 
-/// A system that refuses a call is named as the cause, with the call.
+/// If the system refuses a call, the error says so and names the call.
 pub fn refused_calls() {
     let mut harmless = Command::new("true");
     // SAFETY: system calls alone.
@@ -560,7 +565,7 @@ pub fn refused_calls() {
     }
 }
 
-/// From now on the system refuses this call of this process and its children.
+/// Makes the system refuse this call of this process and its children from now on.
 fn refuse(call: libc::c_long, errno: libc::c_int) -> std::io::Result<()> {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let mut steps = [
@@ -570,7 +575,7 @@ fn refuse(call: libc::c_long, errno: libc::c_int) -> std::io::Result<()> {
         step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
-    // SAFETY: the filter lives during the call, which copies it.
+    // SAFETY: the filter lives during the call, and the call copies it.
     let installed = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
@@ -578,7 +583,7 @@ fn refuse(call: libc::c_long, errno: libc::c_int) -> std::io::Result<()> {
     if installed { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// What users of mpirun type.
+/// Options in the forms that users of mpirun type are accepted.
 pub fn forms() {
     let file = std::env::temp_dir().join(format!("fencepost-hosts-{}", std::process::id()));
     std::fs::write(&file, "localhost slots=2\n").expect("a folder for temporary files");
@@ -638,7 +643,7 @@ pub fn pinned() {
         let said = format!("of {all} cores 1 is mine\n");
         assert_eq!(ended.expect(0).out.matches(&said).count(), ranks_on(transport), "{ended:#?}");
     }
-    // Pretended hosts are one machine, so each rank gets a core of its own as long as there are
+    // Pretended hosts are one machine, so each rank gets a core of its own if there are enough
     // cores.
     let options = ["--pin", "--pretend-hosts", "2", "-n", "4"];
     let mut job = crate::launched::run(&options, &["cores"]);

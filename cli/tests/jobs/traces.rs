@@ -1,4 +1,4 @@
-//! What a program records of its run: the traces of its ranks as a picture, and its profile.
+//! The records of a run of a program: the traces of its ranks as a picture, and its profile.
 
 use crate::launched::{Ended, HOSTS, rank_program, run_with, start};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 const FENCEPOST: &str = env!("CARGO_BIN_EXE_fencepost");
 
-/// Runs hillslope on four ranks, which record what they do in this folder.
+/// Runs hillslope on four ranks, which write their traces and their profile to this folder.
 fn recorded(transport: &str, folder: &Path) {
     let (traces, profile) = (folder.display().to_string(), folder.join("profile").display().to_string());
     let out = folder.join("out").display().to_string();
@@ -56,7 +56,7 @@ fn checked(picture: &str) -> usize {
             while open.last().is_some_and(|last| *last <= begin) {
                 open.pop();
             }
-            // A frame is a nanosecond wide, also at the end of a call.
+            // A frame is drawn one nanosecond wide, even at the end of a call.
             assert!(open.last().is_none_or(|last| end <= *last + 1), "{begin}..{end} in {open:?}");
             open.push(end);
         }
@@ -135,7 +135,7 @@ pub fn refused() {
     }
 }
 
-/// A trace that cannot be written, and ranks of which only one records, are reported.
+/// It is reported if a trace cannot be written, and if only one of the ranks records a trace.
 pub fn unwritten() {
     let ended = run_with(&["-n", "2"], &["settings"], &[("FENCEPOST_TRACE", "/proc/nowhere")]).end();
     assert!(ended.expect(0).err.contains("rank 1 cannot write its trace to /proc/nowhere"), "{}", ended.err);
@@ -154,8 +154,8 @@ pub fn unwritten() {
     assert!(ended.expect(1).out.contains("the beginning of a trace (FENCEPOST_TRACE)"), "{}", ended.out);
 }
 
-/// A rank that waits for rank 0 when the program of rank 0 is over gets its error, and the profile
-/// names it. There are no reports of its wait before that.
+/// If a rank waits for rank 0 when the program of rank 0 is over, it gets an error, and the profile
+/// names the waiting rank. Its wait is not reported before that.
 pub fn of_a_rank_that_waits() {
     for (transport, way) in [("shm", "plainly"), ("tcp", "between-halves")] {
         let environment = [("FENCEPOST_PROFILE", "on"), ("FENCEPOST_STALL", "off")];
@@ -168,7 +168,7 @@ pub fn of_a_rank_that_waits() {
     }
 }
 
-/// A rank that panics leaves a trace, and so do the others.
+/// If a rank panics, it and all other ranks leave a trace.
 pub fn of_a_rank_that_panics() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().display().to_string();

@@ -1,4 +1,4 @@
-//! Runs `heat` with snapshots, from the last one if there is one.
+//! Runs `heat` with snapshots. It continues from the last snapshot, if there is one.
 
 use fencepost::Result;
 use std::path::Path;

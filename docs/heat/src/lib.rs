@@ -1,4 +1,4 @@
-//! A plate whose heat spreads, on blocks with halos.
+//! Heat that spreads in a plate, on blocks with halos.
 
 #![forbid(unsafe_code)]
 
@@ -44,7 +44,7 @@ pub fn run(world: &World, cells: [usize; 2], steps: usize) -> Result<Vec<f64>> {
     Ok(u.to_vec())
 }
 
-/// Sets each cell of `v` that is not at the edge to the mean of those around it in `u`.
+/// Sets each cell of `v` that is not at the edge to the mean of its four neighbours in `u`.
 fn relax(block: &Block<2>, u: &[f64], v: &mut [f64]) {
     for row in block.rows_inside(1) {
         let (up, down, left, right) = (row.up(u), row.down(u), row.left(u), row.right(u));
@@ -60,13 +60,14 @@ use fencepost::snapshots::{Items, Snapshots};
 use std::path::Path;
 use std::time::Duration;
 
-/// Lists the state after a step: all that the next step reads.
+/// Lists the state after a step. The next step reads nothing else.
 fn state<'a>(block: &'a Block<2>, u: &'a mut [f64]) -> Items<'a> {
     Items::new().block("heat", block, u)
 }
 
-/// Computes the steps that are left of `steps`, and returns this rank's cells. It saves its state
-/// in `folder` after each `interval`, and continues from there when it is started again.
+/// Computes the remaining steps of `steps`, and returns this rank's cells. Saves the state in
+/// `folder` once in each `interval`. When the program is started again, it continues from the last
+/// saved state.
 ///
 /// # Errors
 /// As the exchange, and as the snapshots.

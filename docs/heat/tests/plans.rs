@@ -1,4 +1,4 @@
-//! The committed plans are those of the program.
+//! The committed plans equal those that the program compiles.
 
 use heat as _; // so that the plans of the library are linked
 

@@ -1,13 +1,13 @@
-//! Pinning: without it the system moves threads between cores, and measurements vary.
+//! Pins threads to cores. Otherwise the system moves threads between cores, and measurements vary.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::OnceLock;
 
-/// Pins this thread to core `rank` modulo the number of cores that the process was given. If the
+/// Pins this thread to a core: `rank` modulo the number of cores that the process may use. If the
 /// system does not allow that, the thread is not pinned.
 pub fn pin(rank: usize) {
-    // The cores at the first call: afterwards a pinned thread has one core left, and so have the
-    // threads that it starts.
+    // The cores that were allowed at the first call. Later, a pinned thread and the threads that it
+    // starts are allowed to use only one core.
     static CORES: OnceLock<Vec<usize>> = OnceLock::new();
     let cores = CORES.get_or_init(|| {
         let given = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());

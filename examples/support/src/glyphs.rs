@@ -7,7 +7,7 @@ pub const HEIGHT: usize = 7 * SCALE;
 /// The distance of two glyphs in pixels.
 const STEP: usize = 6 * SCALE;
 
-/// Returns the rows of a glyph from the top. The leftmost dot is the highest of five bits.
+/// Returns the rows of a glyph from the top. The leftmost dot of a row is the highest of five bits.
 fn dots(glyph: char) -> [u8; 7] {
     match glyph {
         '0' => [0b01110, 0b10001, 0b10001, 0b10001, 0b10001, 0b10001, 0b01110],

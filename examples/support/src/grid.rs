@@ -6,13 +6,13 @@ use fencepost_runtime::{TransportKind, ranks};
 use fencepost_snapshots::Field;
 use std::path::Path;
 
-/// The most cells of a grid: 2 GiB.
+/// The maximum number of cells of a grid, which take 2 GiB.
 const CELLS_MAX: usize = 1 << 28;
 
 /// A field of `f64` in row-major order.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Grid {
-    /// The number of rows; row 0 is the northernmost of an elevation model.
+    /// The number of rows. In an elevation model, row 0 is the northernmost row.
     pub rows: usize,
     /// The number of columns.
     pub columns: usize,
@@ -31,7 +31,7 @@ impl Grid {
         Self { rows, columns, cells }
     }
 
-    /// Reads the grid in NumPy's file at `path`.
+    /// Reads the grid in the NumPy file at `path`.
     ///
     /// # Errors
     /// As [`Field::open`] and [`Field::load`]; FILE if the array is not a grid.
@@ -52,12 +52,12 @@ impl Grid {
         Ok(Self::new(rows, columns, cells))
     }
 
-    /// Writes the grid to NumPy's file at `path`.
+    /// Writes the grid to a NumPy file at `path`.
     ///
     /// # Errors
     /// As [`Field::save`].
     pub fn save(&self, path: &Path) -> Result<()> {
-        // A world of this process alone, even in a job of processes.
+        // The world consists of this process alone, even in a job of processes.
         ranks(1)
             .transport(TransportKind::Local)
             .run(|world| Field::save(world, &whole(self.rows, self.columns)?, &self.cells, path))
@@ -66,14 +66,15 @@ impl Grid {
     /// Returns a grid in which this one is repeated `times` times in both directions.
     ///
     /// # Panics
-    /// If `times` is zero, or there are more cells than memory has.
+    /// If `times` is zero, or if memory has no room for the cells.
     #[must_use]
     pub fn repeated(&self, times: usize) -> Grid {
         let band: Vec<f64> = self.cells.chunks(self.columns).flat_map(|row| row.repeat(times)).collect();
         Grid::new(self.rows * times, self.columns * times, band.repeat(times))
     }
 
-    /// Returns the grid whose cells are `f` of the corresponding cells of `self` and `other`.
+    /// Returns a grid in which each cell is the result of `f` for the corresponding cells of `self`
+    /// and `other`.
     ///
     /// # Panics
     /// If the shapes differ.
@@ -95,14 +96,16 @@ impl Grid {
         Grid { rows: self.rows - 2, columns: self.columns - 2, cells }
     }
 
-    /// Returns the cell at a row and column, or the nearest cell if they are outside of the grid.
+    /// Returns the cell at a row and column. If this position is outside of the grid, returns the
+    /// nearest cell.
     pub fn nearest(&self, row: isize, column: isize) -> f64 {
         let row = row.clamp(0, self.rows as isize - 1) as usize;
         let column = column.clamp(0, self.columns as isize - 1) as usize;
         self.cells[row * self.columns + column]
     }
 
-    /// Returns the quantile `q`, from 0 to 1, of the cells that are not NaN; 0 if all are NaN.
+    /// Returns the quantile `q` (from 0 to 1) of the cells that are not NaN, or 0 if all cells are
+    /// NaN.
     pub fn quantile(&self, q: f64) -> f64 {
         let mut sorted: Vec<f64> = self.cells.iter().copied().filter(|value| !value.is_nan()).collect();
         if sorted.is_empty() {
@@ -113,7 +116,7 @@ impl Grid {
     }
 }
 
-/// Returns a block that is a whole grid on one rank. It stores the cells and nothing else.
+/// Returns a block that is a whole grid on one rank, without a halo or padding.
 fn whole(rows: usize, columns: usize) -> Result<Block<2>> {
     Ok(Block::at(0, 1, [rows, columns])?.pad(false))
 }
@@ -158,7 +161,7 @@ mod tests {
     #[test]
     fn a_grid_is_read_as_it_was_written() {
         let path = std::env::temp_dir().join(format!("fencepost-grid-{}.npy", std::process::id()));
-        // Other blocks pad rows of this length.
+        // Blocks that pad their rows would pad rows of this length.
         let grid = Grid::new(3, 512, (0..3 * 512).map(|cell| 0.1 * f64::from(cell)).collect());
         grid.save(&path).expect("a file for the grid");
         assert_eq!(Grid::load(&path).expect("the same file"), grid);

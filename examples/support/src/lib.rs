@@ -1,5 +1,5 @@
-//! Helpers of the examples, which keep the examples short: elevation files, pictures, options and
-//! progress bars. The crate is not published, and is not part of Fencepost.
+//! Helpers that keep the examples short: elevation files, pictures, options and progress bars. The
+//! crate is not published, and is not part of Fencepost.
 
 mod cores;
 mod glyphs;

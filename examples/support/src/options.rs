@@ -47,7 +47,7 @@ impl Job {
         ranks(self.ranks()).transport(self.transport()).mode(self.mode)
     }
 
-    /// Returns whether this process prints results: it has rank 0, or all ranks.
+    /// Returns whether this process prints results, because it has rank 0 or all ranks.
     pub fn reports(&self) -> bool {
         self.process().is_none_or(|process| process.rank == 0)
     }
@@ -57,8 +57,8 @@ impl Job {
         self.process().is_none()
     }
 
-    /// Returns which ranks of this job share memory, and the machine by which its world decides.
-    /// All ranks of a job of processes call it.
+    /// Returns which ranks of this job share memory, and the machine model by which the world of
+    /// the job chooses modes. In a job of processes, all ranks must call this function.
     pub fn here(&self) -> Result<(Placement, Machine), Error> {
         Ok(self.world().collect(|world| Ok((world.placement(), *world.machine())))?.swap_remove(0))
     }
@@ -74,14 +74,14 @@ impl Job {
     }
 
     fn transport(&self) -> TransportKind {
-        // In a job of processes the launcher chooses between `shm` and `tcp`; `Tcp` represents
-        // either.
+        // In a job of processes, the launcher chooses between `shm` and `tcp`. `Tcp` selects
+        // whichever it has chosen.
         let of_job = || self.process().map_or(TransportKind::Local, |_| TransportKind::Tcp);
         self.transport.clone().unwrap_or_else(of_job)
     }
 
-    /// Returns the rank of this process in a job of processes. `start` reports an error, so it is
-    /// ignored here.
+    /// Returns the rank of this process in a job of processes. An error is ignored here, since
+    /// `start` reports it.
     fn process(&self) -> Option<Process> {
         process().ok().flatten()
     }

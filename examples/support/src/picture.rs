@@ -1,9 +1,9 @@
-//! Pictures of a terrain: hill-shaded relief in hypsometric tints, and the change between two of
-//! them; and pictures of water.
+//! Pictures of a terrain (a hill-shaded relief in hypsometric tints), of the change between two
+//! terrains, and of water.
 //!
-//! Pixels are square on the ground whatever the shape of the cells, two to the shorter side of a
-//! cell. The surface between cell centres is a Catmull-Rom spline, so that slopes, and with them
-//! the shading, are smooth.
+//! Pixels are square on the ground, whatever the shape of the cells. The shorter side of a cell has
+//! two pixels. The surface between cell centres is a Catmull-Rom spline, so that slopes, and with
+//! them the shading, are smooth.
 
 use crate::glyphs;
 use crate::grid::Grid;
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
-/// The longest side of a picture in pixels.
+/// The maximum length of a side of a picture in pixels.
 const SIDE_MAX: f64 = 1600.0;
 
 /// A colour: red, green and blue, each from 0 to 1.
@@ -26,7 +26,7 @@ const TINTS: [(f64, Colour); 6] = [
     (0.80, hex(0xb2805a)),
     (1.00, hex(0xf4eee6)),
 ];
-/// The tints of loss, no change and gain: colours at equal distance from the middle are equally
+/// The tints of loss, no change and gain. Colours at equal distances from the middle are equally
 /// dark.
 const CHANGES: [(f64, Colour); 7] = [
     (-1.0, hex(0x7a1f2b)),
@@ -38,8 +38,8 @@ const CHANGES: [(f64, Colour); 7] = [
     (1.0, hex(0x15376b)),
 ];
 /// The directions of light, in degrees clockwise from north, and their shares. Most light comes
-/// from the north-west, as is the custom on maps; some comes from the sides, so that valleys in the
-/// direction of the light do not look flat.
+/// from the north-west, as is the custom on maps. Some light comes from the sides, so that valleys
+/// in the main direction do not look flat.
 const LIGHTS: [(f64, f64); 4] = [(315.0, 0.55), (270.0, 0.2), (0.0, 0.15), (225.0, 0.1)];
 /// The height of the light in degrees above the horizon.
 const LIGHT_HEIGHT: f64 = 42.0;
@@ -59,19 +59,19 @@ pub struct Spacing {
     pub east_west: f64,
 }
 
-/// The heights of the first and the last tint. Pictures that are to be compared need the same
-/// range.
+/// The heights of the first and the last tint. To compare pictures, draw them with the same
+/// heights.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Heights {
-    /// Lower ground has the first tint.
+    /// Heights up to this one have the first tint.
     pub low: f64,
-    /// Higher ground has the last one.
+    /// Heights from this one on have the last tint.
     pub high: f64,
 }
 
 impl Heights {
-    /// Returns the range of the heights of `grid`, without the half percent at either end, which is
-    /// often erroneous in surveys.
+    /// Returns the range of the heights of `grid`, without the lowest and the highest half percent.
+    /// In surveys, such extreme heights are often errors.
     pub fn of(grid: &Grid) -> Self {
         Self { low: grid.quantile(0.005), high: grid.quantile(0.995) }
     }
@@ -84,7 +84,7 @@ pub struct Picture {
     pub width: usize,
     /// The number of rows.
     pub height: usize,
-    /// Red, green, blue; row 0 on top.
+    /// Red, green and blue of each pixel. Row 0 is the top row.
     pub rgb: Vec<u8>,
 }
 
@@ -156,7 +156,7 @@ impl Picture {
     }
 }
 
-/// Draws a hill-shaded relief, with each height in its tint.
+/// Draws a hill-shaded relief, in which each height has its tint.
 pub fn relief(grid: &Grid, spacing: Spacing, heights: Heights) -> Picture {
     let surface = Surface::over(grid, spacing);
     let span = (heights.high - heights.low).max(f64::MIN_POSITIVE);
@@ -171,7 +171,7 @@ pub fn relief(grid: &Grid, spacing: Spacing, heights: Heights) -> Picture {
 }
 
 /// Draws the change of heights over a faint relief of `after`: loss in red, gain in blue, no change
-/// in white. The scale ends at the change that one percent of the cells exceed.
+/// in white. The ends of the scale are a change that only one percent of the cells exceed.
 pub fn change(before: &Grid, after: &Grid, spacing: Spacing) -> Picture {
     let gained = before.zip(after, |before, after| after - before);
     let full = gained.zip(&gained, |gained, _| gained.abs()).quantile(0.99).max(f64::MIN_POSITIVE);
@@ -186,8 +186,8 @@ pub fn change(before: &Grid, after: &Grid, spacing: Spacing) -> Picture {
     picture
 }
 
-/// Draws a field as the lit surface of water: below 0 in red, above in blue. The scale ends at
-/// `full`, in cells.
+/// Draws a field as the lit surface of water: values below 0 in red, values above 0 in blue. The
+/// scale ends at height `full`, measured in cells.
 pub fn water(field: &Grid, full: f64) -> Picture {
     let surface = Surface::over(field, Spacing { north_south: 1.0, east_west: 1.0 });
     Picture::paint(surface.width, surface.height, |row, column| {
@@ -197,7 +197,7 @@ pub fn water(field: &Grid, full: f64) -> Picture {
     })
 }
 
-/// Formats a height with a sign, and with more decimals the smaller it is.
+/// Formats a height with a sign. Smaller heights have more decimals.
 fn metres(value: f64) -> String {
     let decimals =
         if value == 0.0 { 0 } else { (1.0 - value.abs().log10().floor()).clamp(0.0, 9.0) as usize };
@@ -208,8 +208,8 @@ fn metres(value: f64) -> String {
 /// The strength of light on level ground.
 const LEVEL_LIGHT: f64 = 0.669_130_606_358_858_2; // sin 42 degrees
 
-/// Returns a colour in light of strength `light`: shadows are cool, light is warm, and level ground
-/// keeps its colour.
+/// Returns `colour` in light of strength `light`. Shadows make it cooler, strong light makes it
+/// warmer, and the light on level ground leaves it unchanged.
 fn lit(colour: Colour, light: f64) -> Colour {
     let (shadow, sun) = (hex(0x23304f), hex(0xfff6dc));
     if light < LEVEL_LIGHT {
@@ -231,7 +231,7 @@ fn gradient(stops: &[(f64, Colour)], at: f64) -> Colour {
     blend(below, above, ((at - low) / (high - low)).clamp(0.0, 1.0))
 }
 
-/// A grid, resampled to pixels that are square on the ground.
+/// The values of a grid, resampled to pixels that are square on the ground.
 struct Surface {
     width: usize,
     height: usize,
@@ -279,7 +279,7 @@ impl Surface {
     }
 }
 
-/// Four neighbouring cells, and their shares in a value between the middle two.
+/// Four neighbouring cells in a row, and the share of each in a value between the two middle cells.
 struct Spline {
     first: isize,
     shares: [f64; 4],

@@ -1,10 +1,10 @@
-//! [`Race`]: the same steps, computed in several ways, and how long each took.
+//! [`Race`]: the times that several ways to compute the same steps take.
 
 use std::fmt;
 use std::time::Duration;
 
-/// The times that several ways to compute the same steps took. The other ways are compared with the
-/// first.
+/// The times that several ways to compute the same steps took. All other ways are compared with the
+/// first one.
 #[derive(Clone, Debug)]
 pub struct Race {
     steps: u64,
@@ -13,15 +13,15 @@ pub struct Race {
 }
 
 impl Race {
-    /// The number of cells that are computed within a moment.
+    /// The number of cells that can be computed in a moment.
     const MOMENT: u64 = 300_000_000;
 
-    /// The number of cells that are computed while a rank waits for the other ranks in one step, if
-    /// many ranks share few cores.
+    /// The number of cells that could be computed in the time that a rank waits for the other ranks
+    /// in one step, if many ranks share few cores.
     const WAIT: u64 = 1 << 14;
 
-    /// Starts a race of `steps` steps of `ranks` ranks over `cells` cells. `once` makes it one
-    /// round, for when only the results matter.
+    /// Starts a race of `steps` steps of `ranks` ranks over `cells` cells. With `once`, the race
+    /// has a single round, which is enough if only the results matter.
     pub fn new(steps: u64, cells: usize, ranks: usize, once: bool) -> Self {
         let work = (cells as u64).max(Self::WAIT * ranks as u64).saturating_mul(steps).max(1);
         let rounds = if once { 1 } else { (Self::MOMENT / work).clamp(1, 15) as usize };
@@ -34,7 +34,7 @@ impl Race {
         self.rounds
     }
 
-    /// Adds the time of all steps in one round of a way.
+    /// Adds the time that all steps took in one round of the way `way`.
     pub fn add(&mut self, way: &str, time: Duration) {
         match self.ways.iter_mut().find(|(name, _)| name == way) {
             Some((_, times)) => times.push(time),
@@ -44,8 +44,8 @@ impl Race {
 }
 
 impl fmt::Display for Race {
-    /// Formats the median time of a step of each way, and the speed of the first way compared with
-    /// it.
+    /// Formats the median time of a step for each way, and the speed of the first way compared with
+    /// each other way.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let middle = |times: &[Duration]| {
             let mut times = times.to_vec();

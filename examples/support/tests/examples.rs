@@ -1,4 +1,4 @@
-//! Each example runs as a test, at a size that takes a moment; each checks its own answer.
+//! Each example runs as a test, at a small size, and checks its own result.
 
 #![expect(clippy::duplicate_mod, reason = "`ahead` compiles the superstep of `heat2d`")]
 

@@ -1,5 +1,5 @@
-//! A block's storage as an array of `ndarray`: the same cells as by index, padded or not. A slice
-//! of another length is refused.
+//! A view of a block's storage as an array of `ndarray` has the same cells as access by index,
+//! whether or not the block is padded. A slice of another length is refused.
 
 use fencepost::grid::Block;
 use ndarray::s;

@@ -1,4 +1,4 @@
-//! Arguments and generic parameters, in their declared, owned and passed forms; and hidden names.
+//! The declared, owned and passed forms of arguments and generic parameters, and hidden names.
 
 use crate::list::{List, taken_apart};
 use crate::parse::{Param, ParamKind, Superstep, Written};
@@ -39,8 +39,8 @@ pub(super) fn turbofish(superstep: &Superstep) -> TokenStream {
     if names.is_empty() { TokenStream::new() } else { quote!(::<#(#names),*>) }
 }
 
-/// Returns whether a type is a number or another type that is copied and has the same value each
-/// time.
+/// Returns whether a type is a number, `bool` or `char`. Values of such types are copied, and
+/// cannot change.
 pub(super) fn is_plain(ty: &Type) -> bool {
     const PLAIN: [&str; 16] = [
         "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64",
@@ -72,7 +72,8 @@ fn owned(ty: &Type) -> TokenStream {
     }
 }
 
-/// Returns one type for all arguments: a single one unchanged, several as a tuple, none as `()`.
+/// Returns one type for all arguments: the type of a single argument, otherwise a tuple, which is
+/// `()` if there are no arguments.
 pub(super) fn bundle(superstep: &Superstep) -> TokenStream {
     let types: Vec<TokenStream> = superstep.arguments().map(|param| owned(&param.ty)).collect();
     match &types[..] {
@@ -110,9 +111,9 @@ pub(super) fn list_type(superstep: &Superstep, list: &List) -> TokenStream {
     quote!([#facade::Window<#element>; #len])
 }
 
-/// Returns the statements that bind the windows of lists to their names, and all windows in the
-/// form that a fence takes. `name` returns the name of a parameter from its index and the name that
-/// the user gave.
+/// Returns the statements that bind the windows of lists to their names, and an expression for all
+/// windows in the form that a fence takes. `name` returns the name of a parameter, given its index
+/// and the name in the source.
 pub(super) fn gathered(
     superstep: &Superstep,
     name: impl Fn(usize, &Ident) -> TokenStream,

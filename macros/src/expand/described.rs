@@ -108,7 +108,7 @@ pub(super) fn described(
             /// Prepares this superstep: all ranks describe it, agree on its plan, and compile it.
             ///
             /// # Errors
-            /// Those of the calls, and an error if ranks do not agree.
+            /// The errors of the calls, and an error if ranks do not agree.
             #[track_caller]
             pub fn prepare #generics (
                 world: &#facade::World
@@ -131,8 +131,8 @@ pub(super) fn described(
             /// calls.
             ///
             /// # Errors
-            /// As `prepare`; and `FILE` or `PLAN` for a file that is not a plan, or not a plan for
-            /// these calls.
+            /// The errors of `prepare`. `FILE` or `PLAN` if the file is not a plan, or not a plan
+            /// for these calls.
             #[track_caller]
             pub fn load #generics (
                 world: &#facade::World,

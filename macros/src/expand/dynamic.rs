@@ -8,13 +8,13 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::Attribute;
 
-/// Returns the line that made a superstep dynamic, and why.
+/// Returns a text that names the line that makes a superstep dynamic, and why.
 pub(super) fn because(reason: &Reason) -> String {
     format!("line {}: `{}` {}", reason.span.start().line, reason.text, reason.why)
 }
 
-/// Returns items with the same names for a superstep whose pattern is not available. Using one of
-/// these items is a compile error that shows the reason.
+/// Returns the same items as for other supersteps, for a superstep whose pattern is not available.
+/// Using one of these items is a compile error that shows the reason.
 pub(super) fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute]) -> TokenStream {
     let Superstep { facade, sig, .. } = superstep;
     let name = &sig.ident;

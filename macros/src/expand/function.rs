@@ -1,4 +1,4 @@
-//! The function itself, between `enter` and `leave`.
+//! The function of the superstep. Its body runs between calls of `enter` and `leave`.
 
 use super::arguments::{call_pattern, gathered, hidden, is_plain};
 use crate::chain::Scope;
@@ -15,7 +15,7 @@ use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Expr, FnArg, Stmt, Type};
 
-/// Returns the function itself.
+/// Returns the function of the superstep.
 pub(super) fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
     let Superstep { facade, attrs, vis, sig, returns, .. } = superstep;
     let name = &superstep.sig.ident;
@@ -97,9 +97,9 @@ fn last_fence(block: &Block, body: &Body) -> Option<usize> {
     })
 }
 
-/// Returns whether the body ends in its last fence, or in the implicit fence of all its windows.
-/// After that fence there is at most an `Ok` of names and literals, so it does not matter whether
-/// the `Ok` is evaluated before or after the fence.
+/// Returns whether the body ends in its last fence, or in the implicit fence of all its windows. At
+/// most an `Ok` of names and literals may follow that fence. It does not matter whether such an
+/// `Ok` is evaluated before or after the fence.
 pub(super) fn ends_in_fence(superstep: &Superstep, body: &Body) -> bool {
     let Some(last) = last_fence(&superstep.body, body) else { return !fenced(&body.flow) };
     let statements = &superstep.body.stmts;
@@ -109,7 +109,8 @@ pub(super) fn ends_in_fence(superstep: &Superstep, body: &Body) -> bool {
                 Expr::Try(inner) => body.scope.fence(&inner.expr),
                 inner => body.scope.fence(inner),
             };
-            // An assertion about the time after the fence would hold from here on.
+            // An assertion about the time after this fence would have to hold as soon as `begin`
+            // returns.
             fence.is_some_and(|fence| !fence.asserting)
         }
         _ => false,
@@ -124,8 +125,8 @@ pub(super) fn ends_in_fence(superstep: &Superstep, body: &Body) -> bool {
     is_fence && statements[last + 1..].iter().all(is_over)
 }
 
-/// Returns whether a value is available without evaluating anything: names, except those of
-/// windows, and literals.
+/// Returns whether a value consists only of literals and names of anything but windows, so that
+/// nothing has to be evaluated.
 fn is_there(value: &Expr, body: &Body) -> bool {
     match strip(value) {
         Expr::Tuple(tuple) => tuple.elems.iter().all(|value| is_there(value, body)),
@@ -169,8 +170,8 @@ fn uniform(superstep: &Superstep) -> TokenStream {
     quote!(#facade::__private::UniformHash::new() #(#with)* .word())
 }
 
-/// Returns the pattern with which the calls are compared, if all arguments can be borrowed or
-/// copied for it.
+/// Returns an expression for the pattern with which the calls are compared. The expression is
+/// `None` if an argument can be neither borrowed nor copied for the pattern.
 fn claim(superstep: &Superstep) -> TokenStream {
     let (facade, name) = (&superstep.facade, &superstep.sig.ident);
     let lent: Option<Vec<TokenStream>> = superstep

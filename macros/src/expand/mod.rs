@@ -1,8 +1,8 @@
-//! Translates our tree to tokens. Nothing here can fail.
+//! Translates the tree of a superstep to tokens. This stage cannot fail.
 //!
-//! The function keeps its signature; its body runs between `enter` and `leave`. The expansion also
-//! has an empty enum of the same name, which holds `pattern`, `compile`, `prepare` and `load`, and
-//! the type of the prepared superstep.
+//! The function keeps its signature, and its body runs between calls of `enter` and `leave`. The
+//! expansion also has an empty enum of the same name, which holds `pattern`, `compile`, `prepare`
+//! and `load`, and the type of the prepared superstep.
 
 mod arguments;
 mod described;
@@ -66,7 +66,7 @@ pub fn harmless(item: TokenStream, error: &syn::Error) -> TokenStream {
         if matches!(&**ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Result")));
     let missing = error.to_string().contains(OTHER_MODE);
     if !returns_result || function.sig.constness.is_some() || missing {
-        // The `?` of the body, or its calls of missing methods, would cause errors of their own.
+        // In this case, a `?` in the body or a call of a missing method would cause further errors.
         function.sig.constness = None;
         function.block = syn::parse_quote!({ loop {} });
     }

@@ -27,7 +27,7 @@ pub(super) enum Halves {
 }
 
 impl Halves {
-    /// Returns the halves of a superstep that can be described.
+    /// Returns the halves of a superstep whose pattern is available.
     pub(super) fn of(superstep: &Superstep, body: &Body, slice: &Slice) -> Self {
         if slice.replays && !slice.generic {
             Self::Replayed
@@ -81,7 +81,8 @@ pub(super) fn prepared_type(
             /// by one.
             ///
             /// # Errors
-            /// `PLAN` at the first call that is not in the plan; otherwise as the superstep.
+            /// `PLAN` at the first call that is not in the plan. Otherwise the errors of the
+            /// superstep.
             #[track_caller]
             pub fn run <#(#lifetimes),*> (&mut self, #(#inputs),*) -> #returns #clause {
                 let #bound = {
@@ -95,8 +96,8 @@ pub(super) fn prepared_type(
 
             #begin
 
-            /// Returns the operations of all ranks that touch the same elements in ways whose order
-            /// matters. If one rank has planned for all processes, since their calls are numerous
+            /// Returns the operations of all ranks whose order matters because they access the same
+            /// elements. If one rank has planned for all processes, since their calls are numerous
             /// and all different, each other rank returns only the conflicts on its own windows.
             pub fn conflicts(&self) -> ::std::vec::Vec<#facade::Conflict> {
                 self.core.conflicts()
@@ -107,15 +108,15 @@ pub(super) fn prepared_type(
             ///
             /// # Errors
             /// If the file cannot be written, `IO` or `FILE` on rank 0, and `RMA_SYNC` on the other
-            /// ranks; otherwise as a barrier.
+            /// ranks. Otherwise the errors of a barrier.
             #[track_caller]
             pub fn save(&self, path: impl ::core::convert::AsRef<::std::path::Path>) -> #facade::Result<()> {
                 self.core.save(path)
             }
 
-            /// Returns, for each operation of all ranks, where it goes and why, and which
-            /// operations conflict. If one rank has planned for all processes, each other rank
-            /// returns its own operations.
+            /// Returns where each operation of all ranks goes and why, and which operations
+            /// conflict. If one rank has planned for all processes, each other rank returns its own
+            /// operations.
             pub fn explain(&self) -> #facade::explain::Explained {
                 self.core.explain()
             }
@@ -141,8 +142,8 @@ fn place_of(written: Written<'_>) -> usize {
     }
 }
 
-/// Returns the parameters that are windows or lists of them: index, name and type without its
-/// `&mut`.
+/// Returns the parameters that are windows or lists of windows: the index, the name, and the type
+/// without `&mut`.
 fn window_params(superstep: &Superstep) -> impl Iterator<Item = (usize, &Ident, TokenStream)> {
     let facade = &superstep.facade;
     superstep.written().filter_map(move |written| match written {
@@ -164,8 +165,9 @@ fn replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
         /// arguments of `prepare` or `load` sent them. Nothing is counted, described or planned.
         ///
         /// # Errors
-        /// `SIZE` for a window shorter than the plan needs; `PLAN`, with nothing moved, if a call
-        /// takes its elements from values, which are not in a plan; otherwise as a fence.
+        /// `SIZE` if a window is shorter than the plan needs. `PLAN` if a call takes its elements
+        /// from values, which are not in a plan; in this case nothing is moved. Otherwise the
+        /// errors of a fence.
         #[track_caller]
         pub fn replay <#(#lifetimes),*> (&mut self, #(#inputs),*) -> #facade::Result<()> #clause {
             #apart
@@ -174,8 +176,8 @@ fn replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     }
 }
 
-/// Returns `replay` of a superstep whose body does anything else: using it is a compile error that
-/// explains this.
+/// Returns `replay` of a superstep whose body must run. Using this `replay` is a compile error that
+/// explains why.
 fn no_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     let (facade, clause) = (&superstep.facade, &superstep.sig.generics.where_clause);
     let inputs = window_params(superstep).skip(1).map(|(_, _, ty)| quote!(, _: &mut #ty));
@@ -191,8 +193,8 @@ fn no_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream 
     }
 }
 
-/// Returns the windows that `begin` takes, and their type: a single one unchanged, several as a
-/// tuple.
+/// Returns the windows that `begin` takes, and their type. A single window is unchanged, and
+/// several windows are a tuple.
 fn taken(superstep: &Superstep, names: &[Ident]) -> (TokenStream, TokenStream) {
     let types: Vec<_> = window_params(superstep).map(|(_, _, ty)| ty).collect();
     match (names, &types[..]) {
@@ -214,8 +216,9 @@ fn begin_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStre
         /// the windows; until then this rank may compute.
         ///
         /// # Errors
-        /// `RMA_SYNC` if a superstep of the world (by posts and starts: a run of this plan) was
-        /// begun and is not finished; otherwise as `replay`. The windows are dropped.
+        /// `RMA_SYNC` if a superstep of the world was begun and is not finished. With posts and
+        /// starts, only a run of this plan counts. Otherwise the errors of `replay`. The windows
+        /// are dropped.
         ///
         /// # Cost
         /// The cost of this rank's packs and sends. Other ranks wait for nothing else. The first
@@ -286,8 +289,9 @@ fn begin_body(superstep: &Superstep, lifetimes: &[&GenericParam], halves: Halves
         #[doc = #does]
         ///
         /// # Errors
-        /// `RMA_SYNC` if a superstep of the world (by posts and starts: a run of this plan) was
-        /// begun and is not finished; otherwise as `run`. The windows are dropped.
+        /// `RMA_SYNC` if a superstep of the world was begun and is not finished. With posts and
+        /// starts, only a run of this plan counts. Otherwise the errors of `run`. The windows are
+        /// dropped.
         ///
         /// # Cost
         #[doc = #cost]

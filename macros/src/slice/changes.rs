@@ -1,4 +1,4 @@
-//! Changes of needed names that the slice would not repeat.
+//! Finds changes of needed names that the slice would not repeat.
 
 use super::need::Need;
 use crate::collect::Reason;
@@ -55,7 +55,7 @@ impl<'a> Visit<'a> for Mutable {
 
 /// The bindings of a pattern to parts of a value.
 struct Parts {
-    /// Whether any of the bindings is `ref mut`.
+    /// Whether any binding is `ref mut`.
     by_mut: bool,
     /// Whether there are any bindings.
     bind: bool,
@@ -73,8 +73,8 @@ impl<'a> Visit<'a> for Parts {
 struct Changes<'s> {
     needs: &'s BTreeMap<String, Need>,
     mutable: &'s BTreeSet<String>,
-    /// The arguments that are `&mut` themselves: a function to which such an argument is passed can
-    /// change the value behind it.
+    /// The arguments that are `&mut` themselves. If such an argument is passed to a function, the
+    /// function can change the value behind it.
     references: &'s BTreeSet<String>,
     /// Whether the visit is in a closure or a macro, which the slice does not examine.
     inside: bool,
@@ -89,8 +89,8 @@ impl Changes<'_> {
         self.needs.get(&root).map(|need| (root, *need))
     }
 
-    /// Handles an assignment to `places`. The assignment is an unknown change if the slice does not
-    /// examine the code that contains it.
+    /// Handles an assignment to `places`. If the assignment is in code that the slice does not
+    /// examine, it is an unknown change.
     fn assigned(&mut self, places: &Expr, at: &impl ToTokens) {
         let value = |root: &&syn::Ident| self.needs.get(&root.to_string()) == Some(&Need::Value);
         if self.inside
@@ -101,7 +101,7 @@ impl Changes<'_> {
     }
 
     /// Handles a pattern that is bound to `value`. A binding may be another name for a part of the
-    /// value, and may change it.
+    /// value, through which the value can be changed.
     fn bound(&mut self, pat: &Pat, value: &Expr) {
         let Some((name, _)) = self.need(value) else { return };
         let mut parts = Parts { by_mut: false, bind: false };

@@ -1,9 +1,9 @@
-//! [`Exit`]: where the body may leave early with an error, and which of these exits a pattern can
-//! have.
+//! [`Exit`]: the places where the body may leave early with an error. Determines which exits a
+//! pattern can have.
 //!
 //! A pattern describes a successful execution, so an exit may be left out if the pattern cannot
-//! evaluate its condition. An exit stays whenever it can, since the code after the exit may rely on
-//! its condition: an index, the end of a loop, the size of a buffer.
+//! evaluate its condition. An exit stays whenever that is possible, since the code after it may
+//! rely on its condition, for example for an index, the end of a loop or the size of a buffer.
 
 use super::keepers::{Found, Keepers};
 use super::need::{Known, Need};
@@ -21,13 +21,13 @@ pub type ExitPosition = (usize, usize);
 /// A place where the body may leave with an error.
 pub struct Exit<'a> {
     pub position: ExitPosition,
-    /// The expression before a `?`; `None` for a `return Err(..)` or an `Err(..)?`.
+    /// The expression before a `?`, or `None` for a `return Err(..)` or an `Err(..)?`.
     asked: Option<&'a Expr>,
 }
 
 impl Exit<'_> {
-    /// Returns whether the exit may guard something in a pattern that needs `needs`, and can be
-    /// evaluated any number of times.
+    /// Returns whether the condition of the exit may guard something in a pattern that needs
+    /// `needs`, and can be evaluated any number of times.
     ///
     /// A call that is unrelated to the targets of operations guards nothing, and may have effects
     /// of its own.
@@ -69,7 +69,7 @@ pub fn exits<'s>(superstep: &'s Superstep, known: Known<'_>) -> Vec<Exit<'s>> {
     finds.found
 }
 
-/// Finds whether an expression only calls functions and uses needed values, without visibly
+/// Determines whether an expression only calls functions and uses needed values, without visibly
 /// changing anything.
 struct Asks<'s> {
     needs: &'s BTreeMap<String, Need>,

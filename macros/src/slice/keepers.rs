@@ -33,7 +33,7 @@ impl Found {
 pub struct Keepers<'s> {
     known: Known<'s>,
     found: Found,
-    /// The labels of the loops inside the expression around the current place.
+    /// The labels of the loops that are inside the expression and enclose the current place.
     loops: Vec<Option<String>>,
     closure: bool,
 }
@@ -54,7 +54,7 @@ impl<'s> Keepers<'s> {
         self.found.jump |= !inside && !self.closure;
     }
 
-    /// Returns whether an exit by error stays.
+    /// Returns whether the exit by error at this place stays.
     fn stays(&self, span: Span) -> bool {
         self.known.exits.contains(&place_of(span))
     }

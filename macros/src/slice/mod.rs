@@ -1,13 +1,13 @@
 //! [`Slice`]: the part of the body on which the operations' targets and datatypes depend.
 //!
 //! This is a backward slice by name. An operation needs the names in its target, its place and its
-//! section. A kept condition or loop needs the names in its head. A needed name keeps every
-//! statement that gives it a value. This repeats until nothing is added. All bindings of one name
-//! are taken together, which keeps more than necessary and never less. Only the *shape* of a slice
-//! that is put is needed, so the code that fills a buffer can go while the code that sizes it
-//! stays.
+//! section. A kept condition or loop needs the names in its head. If a name is needed, every
+//! statement that gives it a value is kept. This repeats until nothing is added. All bindings of
+//! one name are treated as one. This may keep more than necessary, but never less. Only the *shape*
+//! of a slice that is put is needed. So the code that fills a buffer can be left out, while the
+//! code that determines its size stays.
 //!
-//! Code that cannot be followed makes the superstep dynamic, with the line as the [`Reason`].
+//! Code that cannot be followed makes the superstep dynamic. The [`Reason`] names the line.
 //! Assumptions about unseen code are listed in `state`. The first execution, and each execution
 //! under `FENCEPOST_CHECK`, compares the resulting pattern with the body's calls.
 
@@ -49,8 +49,8 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct Slice {
     pub statements: TokenStream,
-    /// Whether the body consists only of operations between sections, as far as syntax shows. A
-    /// replay then needs no body.
+    /// Whether the body consists only of operations between sections, as far as syntax shows. If
+    /// so, a replay needs no body.
     pub replays: bool,
     /// Whether a source is of a type that the caller chooses. The source may then be values, for
     /// which the body must run.
@@ -61,8 +61,9 @@ pub struct Slice {
 ///
 /// A pattern describes a successful execution. Each exit by error stays if the slice can evaluate
 /// its condition, since a later index or the end of a loop may rely on it. An exit that needs
-/// elements is left out, and the pattern continues behind it. For this reason the evaluation of a
-/// pattern is bounded, a pattern that panics claims nothing, and a pattern contains no unsafe code.
+/// elements is left out, and the pattern continues behind it. So a pattern may be evaluated
+/// although the body would have left. Therefore its evaluation is bounded, a pattern that panics is
+/// ignored, and a pattern contains no unsafe code.
 pub fn slice(superstep: &Superstep, body: &Body) -> Outcome {
     match described(superstep, body) {
         Ok(slice) => Outcome::Described(slice),
@@ -107,7 +108,7 @@ fn described(superstep: &Superstep, body: &Body) -> Result<Slice, Reason> {
                 }
             }
         });
-        // An exit that stays may need names that another exit guards.
+        // An exit that stays may need further names, and another exit may guard these names.
         if stay.len() == before {
             return Ok(slice);
         }
@@ -136,7 +137,8 @@ fn describe(
     }
 }
 
-/// Returns why an argument of this type has no owned form that a closure could return.
+/// Returns the reason why an argument of this type has no owned form that a closure could return,
+/// if there is one.
 fn not_owned(ty: &Type) -> Option<&'static str> {
     struct Borrows(Option<&'static str>);
     impl<'a> Visit<'a> for Borrows {

@@ -1,4 +1,4 @@
-//! The knowledge of a round of slicing: the extent to which each name is needed.
+//! The information that a round of slicing uses: the extent to which each name is needed.
 
 use super::exits::ExitPosition;
 use super::state::States;
@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The extent to which a name is needed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Need {
-    /// The number of its elements.
+    /// The number of its elements is needed.
     Shape,
-    /// Its value.
+    /// Its value is needed.
     Value,
 }
 
@@ -22,9 +22,10 @@ pub struct Known<'s> {
     pub needs: &'s BTreeMap<String, Need>,
     /// The exits by error that stay.
     pub exits: &'s BTreeSet<ExitPosition>,
-    /// The names that are lists of values, as far as syntax shows: only their lengths matter.
+    /// The names that are lists of values, as far as syntax shows. Only their lengths matter.
     pub lists: &'s BTreeSet<String>,
-    /// The bindings that determine which expressions may have another value the next time.
+    /// The bindings that determine which expressions may have another value when they are evaluated
+    /// again.
     pub states: &'s States,
 }
 

@@ -13,7 +13,7 @@ use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Expr, Macro, Stmt};
 
 /// Finds parts of an expression that are not available to the slice: elements of windows, the
-/// world, operations, lengths in closures.
+/// world, operations, and lengths of windows in closures.
 pub struct Reads<'s> {
     scope: &'s Scope,
     closure: bool,
@@ -111,8 +111,9 @@ pub struct Ahead<'s> {
     pub counts: &'s Ident,
 }
 
-/// Returns the statement that counts one turn at the start of a loop's body. The statement bounds a
-/// pattern whose body may end its loops by something that a pattern does not have.
+/// Returns the statement that counts one turn at the start of a loop's body. Loops of the body may
+/// end because of something that a pattern does not have. The statement bounds the turns of such
+/// loops in the pattern.
 pub fn turn(counts: &Ident, span: Span) -> TokenStream {
     quote_spanned!(span=> #counts.turn()?;)
 }

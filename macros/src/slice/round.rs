@@ -1,4 +1,5 @@
-//! One round of slicing: which statements stay, given the needs, and what these statements need.
+//! One round of slicing: determines which statements stay, given the needs, and which names these
+//! statements need.
 
 use super::changes::unknown_changes;
 use super::keepers::Keepers;
@@ -29,7 +30,7 @@ type Sliced = Result<TokenStream, Reason>;
 pub struct Round {
     /// The statements that stay.
     pub statements: TokenStream,
-    /// The needs, including those of the statements that stay.
+    /// All needs, including the needs of the statements that stay.
     pub found: BTreeMap<String, Need>,
     /// Whether nothing was left out, and no operation has a buffer of its own.
     pub whole: bool,
@@ -166,8 +167,8 @@ impl Slicer<'_> {
         })
     }
 
-    /// Returns the statements that an expression becomes. `passes` is whether its `Result` is
-    /// passed on.
+    /// Returns the statements that replace an expression. `passes` is whether the `Result` of the
+    /// expression is passed on.
     fn expr(&mut self, expr: &Expr, passes: bool) -> Sliced {
         if let Some(chain) = self.known.scope.chain(expr) {
             return if passes {
@@ -189,8 +190,7 @@ impl Slicer<'_> {
         let keepers = Keepers::of(self.known, expr);
         match strip(expr) {
             Expr::Try(inner) if self.known.exits.contains(&place_of(inner.question_token.span)) => {
-                // A replay cannot leave out the body, since the expression may be more than a
-                // check.
+                // The expression may be more than a check, so a replay cannot leave out the body.
                 self.whole = false;
                 if is_err(&inner.expr) && mentioned(&inner.expr).iter().any(|name| self.is_local(name)) {
                     return Ok(self.left(inner.question_token.span));
@@ -331,7 +331,7 @@ impl Slicer<'_> {
         }
     }
 
-    /// Returns the statements of an expression that gets braces of its own.
+    /// Returns the statements that replace an expression, for use inside separate braces.
     fn inside(&mut self, expr: &Expr, passes: bool) -> Sliced {
         match expr {
             Expr::Block(block) if block.label.is_none() => self.block(&block.block, passes),
@@ -377,8 +377,8 @@ impl Slicer<'_> {
         }
     }
 
-    /// Returns a generated error. It replaces the user's error, which mentions something that the
-    /// slice does not know.
+    /// Returns a statement that returns a generated error. It replaces an error of the user that
+    /// mentions something that the slice does not know.
     fn left(&self, span: Span) -> TokenStream {
         let (facade, line) = (&self.superstep.facade, span.start().line as u32);
         quote_spanned!(span=> return ::core::result::Result::Err(::core::convert::From::from(#facade::__private::left(#line)));)
@@ -395,8 +395,8 @@ impl Slicer<'_> {
                     || self.known.scope.worlds.contains(name)
                     || self.is_local(name)
             });
-            // Returns the user's own error, unless it mentions something that the slice does not
-            // know. In that case, returns an error that names the line.
+            // Returns the user's own error. If that error mentions something that the slice does
+            // not know, returns a generated error that names the line.
             return Ok(if locals || self.known.states.first(value).is_some() {
                 self.left(span)
             } else {
@@ -416,7 +416,7 @@ impl Slicer<'_> {
         Ok(quote_spanned!(span=> return (#kept).map(|_| ());))
     }
 
-    /// Returns whether a name is a local that is not needed so far.
+    /// Returns whether a name is a local that has not been needed so far.
     fn is_local(&self, name: &str) -> bool {
         struct Finds<'n>(&'n str, bool);
         impl<'a> Visit<'a> for Finds<'_> {
@@ -456,8 +456,8 @@ impl Slicer<'_> {
         Ok(quote_spanned!(span=> #receiver.#method(#local #op) #modes .#end #turbofish (#target, #place)?;))
     }
 
-    /// Returns the origin's side of an operation: a section unchanged, and of a slice only the
-    /// shape.
+    /// Returns the origin's side of an operation. A section is unchanged, and a slice is replaced
+    /// by a value of the same shape.
     fn source(&mut self, verb: Verb, local: &Expr) -> Sliced {
         if let Some((_, call)) = self.known.scope.section(local) {
             let (receiver, elements) = (&call.receiver, self.keep(&call.args[0])?);
@@ -491,8 +491,8 @@ impl Slicer<'_> {
                     return Ok(local.to_token_stream());
                 }
                 self.generic |= self.is_generic(name);
-                // The source may be a range or a datatype. Then the elements that it names matter,
-                // and not only their number.
+                // The source may be a range or a datatype. In this case its value matters, and not
+                // only the number of elements.
                 self.keep(local)
             }
             None => self.keep(local),
@@ -517,13 +517,13 @@ impl Slicer<'_> {
             return Ok(self.dropped());
         }
         if !self.superstep.returns_unit {
-            // In the pattern a `return` in the macro would have the wrong type.
+            // In the pattern, a `return` in the macro would return the wrong type.
             return Err(Reason::new(mac, "is a macro that nothing is known about and that may return"));
         }
         if !is_safe(mac.tokens.clone()) {
             return Err(Reason::new(mac, UNSAFE));
         }
-        // The macro may jump or assign, so it stays, with everything that it names.
+        // The macro may jump or assign. So it stays, and all names in it are needed.
         let mut names = BTreeSet::new();
         in_tokens(mac.tokens.clone(), &mut names);
         for name in names {

@@ -1,5 +1,5 @@
-//! The number of a value's elements, without the elements: the pattern needs to know no more of a
-//! slice that is put.
+//! Determines the number of a value's elements without the elements. Of a slice that is put, a
+//! pattern needs nothing else.
 
 use crate::chain::Scope;
 use crate::collect::Reason;
@@ -15,9 +15,10 @@ use syn::{Expr, Item, Local, Pat, Path, RangeLimits, Type};
 
 /// A value with as many elements as the original.
 pub enum Shape<'a> {
-    /// This expression replaces the original.
+    /// This expression replaces the original value.
     Value(TokenStream),
-    /// The original has as many elements as this name, so only the shape of the name is needed.
+    /// The original value has as many elements as the value of this name, so only the shape of the
+    /// name is needed.
     Name(&'a syn::Ident),
 }
 
@@ -31,8 +32,8 @@ fn is_list(ty: &Type) -> bool {
     }
 }
 
-/// Returns the names that are lists of values wherever they are bound. Any other name that is put
-/// may be a range or a datatype.
+/// Returns the names that are lists of values at every place where they are bound. If any other
+/// name is put, it may be a range or a datatype.
 pub fn lists(superstep: &Superstep) -> BTreeSet<String> {
     let mut bindings = Bindings::default();
     for param in &superstep.params {
@@ -57,7 +58,7 @@ pub fn lists(superstep: &Superstep) -> BTreeSet<String> {
 
 #[derive(Default)]
 struct Bindings {
-    /// The names that are bound to a list somewhere, by its type.
+    /// The names that are bound somewhere with the type of a list.
     lists: BTreeSet<String>,
     /// For each binding without a declared type, its names and the value that they are bound to.
     values: Vec<(Vec<String>, Expr)>,
@@ -115,7 +116,7 @@ pub fn is_values(expr: &Expr, lists: &BTreeSet<String>) -> bool {
 pub type Keep<'k> = &'k mut dyn FnMut(&Expr) -> Result<TokenStream, Reason>;
 
 /// Returns the shape of a source, or of the value from which a local buffer is made, if the syntax
-/// shows one.
+/// shows the shape.
 pub fn shape<'a>(
     expr: &'a Expr,
     scope: &Scope,
@@ -142,14 +143,14 @@ pub fn shape<'a>(
                 }
                 Ok(Expr::Repeat(repeat)) => {
                     let len = keep(&repeat.len)?;
-                    // The argument gives the length, which may not have been checked yet. If it is
+                    // The length may come from an argument that has not been checked yet. If it is
                     // too large, `zeros` panics and does not abort.
                     value(quote_spanned!(expr.span()=> #facade::__private::zeros(0..(#len))))
                 }
                 _ => Ok(None),
             }
         }
-        // Elements of a window: as many as the range names.
+        // For elements of a window, the range determines their number.
         Expr::Index(index) if scope.window_of(&index.expr).is_some() => {
             let Expr::Range(range) = strip(&index.index) else { return Ok(None) };
             let start = range.start.as_deref().map_or(Ok(quote!(0)), &mut *keep)?;

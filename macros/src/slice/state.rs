@@ -1,11 +1,11 @@
-//! State on which a pattern must not rely, although it is neither an element nor the world: values
-//! that may differ the next time.
+//! Finds state on which a pattern must not rely, although it is neither an element nor the world:
+//! values that may be different when the pattern is evaluated again.
 //!
-//! A pattern is evaluated when a superstep is entered or prepared, its body runs later, and a
-//! replay later still. So only arguments, locals and constants may decide where operations go.
+//! A pattern is evaluated when a superstep is entered or prepared. The body runs later, and a
+//! replay runs even later. So only arguments, locals and constants may decide where operations go.
 //! Statics, clocks, cells and the order of a hash map are recognised here by their syntax. Two
-//! things that syntax cannot show are assumed: a function or a method that is called with arguments
-//! returns the same result for the same arguments, and a type that hides a cell is not changed
+//! things are assumed, because syntax cannot show them. A function or method with arguments returns
+//! the same result for the same arguments. A value of a type that hides a cell does not change
 //! meanwhile.
 
 use super::need::Need;
@@ -24,9 +24,9 @@ use syn::{Expr, Item, Local, Macro, Pat, Stmt, Type, UnOp};
 pub struct States {
     /// The parameters, locals, constants and functions of the body.
     bound: BTreeSet<String>,
-    /// The items of the body that are statics or use one.
+    /// The items of the body that are statics or use a static.
     kept: BTreeSet<String>,
-    /// An `impl` that a second copy of the body would repeat.
+    /// An `impl` in the body, which must not be repeated in a second copy of the body.
     repeated: Option<Reason>,
 }
 
@@ -65,20 +65,21 @@ impl States {
         states
     }
 
-    /// Returns the item that the slice cannot copy, if there is one.
+    /// Returns the item that the slice cannot copy, if the body has one.
     pub fn repeated(&self) -> Option<&Reason> {
         self.repeated.as_ref()
     }
 
-    /// Returns the first part of an expression that may have another value the next time.
+    /// Returns the first part of an expression that may have another value when it is evaluated
+    /// again.
     pub fn first(&self, expr: &Expr) -> Option<Reason> {
         let mut reads = Reads { states: self, found: None };
         reads.visit_expr(expr);
         reads.found
     }
 
-    /// Returns whether a place is a possible static, or part of one: a name in capitals, or one
-    /// that nothing here binds.
+    /// Returns whether a place may be a static or a part of a static: a name in capitals, or a name
+    /// that the body does not bind.
     fn may_be_static(&self, place: &Expr) -> bool {
         match strip(place) {
             Expr::Field(field) => self.may_be_static(&field.base),
@@ -96,7 +97,7 @@ impl States {
                         return false;
                     }
                 }
-                // `Left` is a variant or a struct; `COUNTER` and `counter` may be statics.
+                // `Left` is a variant or a struct, but `COUNTER` and `counter` may be statics.
                 !name.chars().any(|c| c.is_uppercase()) || !name.chars().any(|c| c.is_lowercase())
             }
             _ => false,
@@ -248,7 +249,7 @@ impl<'a> Visit<'a> for Reads<'_> {
     }
 }
 
-/// The reason why unsafe code is not evaluated ahead.
+/// The message that explains why unsafe code is not evaluated ahead.
 pub const UNSAFE: &str = "is unsafe code, and the check that makes it right may be one that a pattern does not have: pass what it computes as an argument";
 
 /// Returns whether tokens have no `unsafe` in them.
@@ -256,7 +257,7 @@ pub fn is_safe(tokens: TokenStream) -> bool {
     !names_any(tokens, &BTreeSet::from(["unsafe".to_owned()]))
 }
 
-/// Checks that no needed name is bound to something that changes without being assigned, or is
+/// Checks that no needed name is bound to something that changes without being assigned or that is
 /// iterated in an unspecified order.
 pub fn no_states(superstep: &Superstep, needs: &BTreeMap<String, Need>) -> Result<(), Reason> {
     let mut bindings = Bindings { needs, found: None, hashed: BTreeSet::new() };
@@ -272,7 +273,7 @@ pub fn no_states(superstep: &Superstep, needs: &BTreeMap<String, Need>) -> Resul
 struct Bindings<'s> {
     needs: &'s BTreeMap<String, Need>,
     found: Option<Reason>,
-    /// The needed locals that are hash maps or sets.
+    /// The needed locals that are hash maps or hash sets.
     hashed: BTreeSet<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Random bodies of supersteps that are only sliced. `tests/supersteps/slicer.rs` runs the first of
-//! these bodies.
+//! Random bodies of supersteps, which are only sliced here. `tests/supersteps/slicer.rs` also runs
+//! the first ones of these bodies.
 
 #[path = "../../../tests/drawn/src/body.rs"]
 mod body;

@@ -9,7 +9,7 @@ use crate::ir::pattern::{self, Kind, Local, Mode, Order, Pattern, Patterns, Site
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The only window.
+/// The only window of a plan.
 const WINDOW: WindowId = WindowId(0);
 
 pub(super) fn plan(what: &Collective, algorithm: Algorithm) -> Plan {
@@ -163,7 +163,8 @@ fn distances(ranks: u32) -> impl Iterator<Item = u32> {
     (0..31).map(|power| 1 << power).take_while(move |&distance| distance < ranks)
 }
 
-/// Builds the epoch in which all ranks put block b of their elements to their slot at rank b.
+/// Builds the epoch in which each rank puts block b of its elements to its own slot on rank b, for
+/// every b.
 fn into_blocks(what: &Collective, widest: usize) -> Step {
     epoch(what, |rank, calls| {
         let slot = what.len + rank as usize * widest;
@@ -174,8 +175,8 @@ fn into_blocks(what: &Collective, widest: usize) -> Step {
     })
 }
 
-/// Builds the steps of a binomial tree. Ranks are counted from the root. In each step, the ranks
-/// that have the elements put them to as many ranks that do not have them.
+/// Builds the steps of a binomial tree. Ranks are counted from the root. In each step, every rank
+/// that has the elements puts them to a rank that does not have them yet.
 fn binomial(what: &Collective, root: u32) -> Vec<Step> {
     let ranks = what.ranks;
     let doubled = |have: u32| {
@@ -190,10 +191,10 @@ fn binomial(what: &Collective, root: u32) -> Vec<Step> {
 }
 
 /// Builds the steps that combine up the tree. If the root is in a range, the root holds the result
-/// of the range. Otherwise the first rank of the range does. If the root is in the right half, the
-/// left result is combined into the right one. REPLACE is the only operator whose result depends on
-/// this order. For REPLACE nothing is sent in this case, since the right half already holds the
-/// result.
+/// of the range. Otherwise the first rank of the range holds it. If the root is in the right half,
+/// the result of the left half is combined into that of the right half. REPLACE is the only
+/// operator whose result depends on this order. So for REPLACE nothing is sent in this case, since
+/// the right half already holds the result.
 fn up_the_tree(what: &Collective, root: u32, op: Op) -> Vec<Step> {
     let holder = |low: u32, high: u32| if (low..high).contains(&root) { root } else { low };
     let up = |ranges: Vec<[u32; 3]>| {
@@ -218,9 +219,9 @@ fn up_the_tree(what: &Collective, root: u32, op: Op) -> Vec<Step> {
     halves(what.ranks).into_iter().map(up).collect()
 }
 
-/// Builds the steps in which halves trade results. In each range, each rank of one half receives
-/// the other half's result and combines it with the result of its own half. If the left half has
-/// one rank more, the last rank of the right half sends to two ranks.
+/// Builds the steps in which halves exchange results. In each range, every rank receives the result
+/// of the other half, and combines it with the result of its own half. If the left half has one
+/// more rank, the last rank of the right half sends to two ranks.
 fn trade_halves(what: &Collective, op: Op) -> Vec<Step> {
     let trade = |ranges: Vec<[u32; 3]>| {
         let mut moves: Vec<Vec<u32>> = vec![Vec::new(); what.ranks as usize];

@@ -1,12 +1,12 @@
 //! [`Collective`]: an operation of all ranks on arrays of one length, planned as epochs of puts and
 //! accumulates.
 //!
-//! A collective has several [`Algorithm`]s, which leave the same bits. Reductions combine over the
-//! balanced tree of the design: first each half of the ranks, then the result of the right half
-//! into the result of the left half. The left half of `n` ranks has `n / 2` ranks, rounded up.
-//! Scans go left to right. [`Collective::algorithm`] chooses by the machine model.
-//! [`Collective::plan`] returns the [`Step`]s of an algorithm, which work on a window of the plan's
-//! own. Each step is an epoch of all ranks, or a combination that each rank does by itself.
+//! A collective has several [`Algorithm`]s, whose results have the same bits. A reduction combines
+//! elements over a balanced tree: it first reduces each half of the ranks, and then combines the
+//! result of the right half into that of the left half. The left half of `n` ranks has `n / 2`
+//! ranks, rounded up. Scans go left to right. [`Collective::algorithm`] chooses by the machine
+//! model. [`Collective::plan`] returns the [`Step`]s of an algorithm, which work on a window of the
+//! plan's own. Each step is an epoch of all ranks, or a combination that each rank does by itself.
 //!
 //! | | direct | tree | blocks |
 //! |---|---|---|---|
@@ -18,10 +18,11 @@
 //! | allgather | all put to all | distances and blocks double | |
 //! | all-to-all | all put to all | | |
 //!
-//! In the direct algorithm of a reduction or scan, each rank combines what it receives.
+//! In the direct algorithm of a reduction or scan, each rank combines the elements that it
+//! receives.
 //!
-//! **Cost** for p ranks that bring n bytes each (all-to-all: n for each rank): the most that any
-//! rank sends or receives, whichever is more.
+//! **Cost** for p ranks that bring n bytes each (in an all-to-all, n bytes for each rank). The
+//! figures are the maximum over all ranks, of sends or of receives, whichever is larger.
 //!
 //! | | rounds | messages | bytes |
 //! |---|---|---|---|
@@ -30,15 +31,15 @@
 //! | blocks | 2 | p - 1 a round | about n a round |
 //!
 //! If ranks share memory, most collectives need no epoch. The elements that each rank brings are
-//! [shown](Delivery::InPlace) to the others, which read these elements after the exchange that
-//! begins every collective. In a large allreduce, ranks show elements twice: first their own, then
-//! the block that each rank has combined.
+//! [shown](Delivery::InPlace) to the other ranks. These ranks read the elements after the exchange
+//! that begins every collective. In a large allreduce, ranks show elements twice: first their own,
+//! then the block that each rank has combined.
 //!
 //! **Source** The trees and the two rounds of blocks: R. Thakur, R. Rabenseifner, W. Gropp,
 //! *Optimization of collective communication operations in MPICH*, IJHPCA 2005, sections 4 and 5;
 //! doubled distances: J. Bruck et al., *Efficient algorithms for all-to-all communications*, IEEE
-//! TPDS 1997. Unlike in these papers, the shape of the tree is given, so the exchange of halves
-//! works for any number of ranks and sums in the same order for each.
+//! TPDS 1997. Unlike in these papers, the shape of the tree is fixed. So the exchange of halves
+//! works for any number of ranks, and every rank sums in the same order.
 
 mod algorithms;
 
@@ -68,31 +69,31 @@ pub enum Operation {
         /// The operator that combines the elements.
         op: Op,
     },
-    /// Each rank receives the combination of the elements of ranks 0 to itself.
+    /// Each rank receives the combination of the elements of all ranks from 0 up to itself.
     Scan {
         /// The operator that combines the elements.
         op: Op,
     },
-    /// The root receives all elements, by rank.
+    /// The root receives all elements, in the order of ranks.
     Gather {
         /// The rank that receives the result.
         root: u32,
     },
-    /// All ranks receive all elements, by rank.
+    /// All ranks receive all elements, in the order of ranks.
     Allgather,
-    /// Each rank receives from each rank the elements that are meant for it, by rank.
+    /// Each rank receives, from every rank, the elements that are for it, in the order of ranks.
     AllToAll,
 }
 
-/// One collective call, as far as its plan depends on it.
+/// The properties of a collective call that determine its plan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Collective {
     /// The operation.
     pub operation: Operation,
     /// The number of ranks that call it.
     pub ranks: u32,
-    /// The number of elements that each rank brings; for an all-to-all, the number for each rank,
-    /// including itself.
+    /// The number of elements that each rank brings. In an all-to-all, the number of elements that
+    /// it brings for each rank, including itself.
     pub len: usize,
     /// The type of the elements.
     pub element: ElementType,
@@ -103,9 +104,9 @@ pub struct Collective {
 pub enum Algorithm {
     /// One round, in which every element is sent to the ranks that need it.
     Direct,
-    /// As many rounds as the tree of the ranks is deep.
+    /// A round for each level of the tree of ranks.
     Tree,
-    /// Two rounds; between them each rank works on a block of its own.
+    /// Two rounds. Between them, each rank works on a block of its own.
     Blocks,
 }
 
@@ -128,13 +129,13 @@ pub enum Step {
 pub struct Slots {
     /// The operator that combines the slots.
     pub op: Op,
-    /// The rank that has slots; every rank if `None`.
+    /// The rank that has slots, or `None` if every rank has slots.
     pub root: Option<u32>,
     /// The displacement of slot 0.
     pub first: usize,
     /// The number of elements from the beginning of one slot to the beginning of the next.
     pub stride: usize,
-    /// The number of elements of a slot: fixed, or this rank's block of a total number.
+    /// The number of elements of a slot.
     pub len: SlotLen,
     /// The shape of the reduction.
     pub fold: Fold,
@@ -145,15 +146,16 @@ pub struct Slots {
 pub enum SlotLen {
     /// A fixed number.
     Of(usize),
-    /// The size of the rank's own block of this total.
+    /// The size of the rank's own block, if this total number of elements is divided among the
+    /// ranks.
     BlockOf(usize),
 }
 
 /// The contents of the slots after they are combined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fold {
-    /// Slot 0 holds the combination of all slots over the balanced tree. The other slots are used
-    /// up.
+    /// Slot 0 holds the combination of all slots over the balanced tree. The contents of the other
+    /// slots are lost.
     Tree,
     /// Each slot holds the combination of all slots up to itself, from left to right.
     Prefixes,
@@ -177,9 +179,9 @@ pub enum Delivery {
 /// The maximum number of bytes of elements that a rank shows. There is room for twice as many.
 const SHOWN: f64 = (8 << 20) as f64;
 
-/// The same limit for operations in which all ranks bring elements that others receive unchanged.
-/// For more bytes, storing into the memory of the receivers is faster than letting the receivers
-/// read, as measured (`benches/log/messages_and_collectives.md`).
+/// The same limit for operations in which all ranks bring elements that other ranks receive
+/// unchanged. For more bytes, storing into the memory of the receivers is faster than letting the
+/// receivers read, as measured (`benches/log/messages_and_collectives.md`).
 const SHOWN_BY_ALL: f64 = (16 << 10) as f64;
 
 /// The number of bytes of a rank's elements that fit into the words that it sends each other rank
@@ -193,7 +195,7 @@ const LINE: f64 = 32.0;
 /// The time in ns that a record and its application take, if memory is shared (`benches/log`).
 const RECORD: f64 = 7.0;
 
-/// The steps of an algorithm, and the size of the window that they need.
+/// The steps of an algorithm, and the size of the window that the steps need.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// The number of elements of the window, on every rank.
@@ -203,7 +205,7 @@ pub struct Plan {
 }
 
 impl Collective {
-    /// Returns the plan of an algorithm, which must be one that the collective [has](Self::has).
+    /// Returns the plan of `algorithm`. The collective must [have](Self::has) this algorithm.
     ///
     /// # Cost
     /// For each rank, a small step for each message that it sends.
@@ -341,9 +343,9 @@ impl Collective {
         if !share || shown > self.most_shown() || rides && self.bytes() < LINE {
             return planned;
         }
-        // The prediction for elements that travel with the exchange suits a comparison with plans,
-        // but not with lines that are read: from half a line on, the exchange is slower than
-        // reading.
+        // For elements that travel with the exchange, the prediction can be compared with that of
+        // plans, but not with that of reading in place: if the elements fill half a cache line or
+        // more, the exchange is slower than reading.
         let cost = if rides { f64::INFINITY } else { self.cost(algorithm, machine, share, census) };
         let in_place = [Algorithm::Direct, Algorithm::Blocks]
             .map(|algorithm| (Delivery::InPlace(algorithm), self.in_place(algorithm, machine, census)));
@@ -360,8 +362,8 @@ impl Collective {
     }
 
     /// Returns the predicted time in ns, without the exchange of words, if elements are read in the
-    /// memory of the ranks that bring them. In blocks, which only an allreduce has, each rank
-    /// combines one block and then shows it.
+    /// memory of the ranks that bring them. With [`Algorithm::Blocks`], which only an allreduce
+    /// has, each rank combines one block and then shows it.
     fn in_place(&self, algorithm: Algorithm, machine: &Machine, census: Census) -> f64 {
         use Operation::{AllToAll, Allgather, Allreduce, Broadcast, Gather, Reduce, Scan};
         let (bytes, peers, each) = (self.bytes(), f64::from(self.ranks - 1), &machine.moving);
@@ -400,8 +402,8 @@ impl Collective {
         }
     }
 
-    /// Returns whether the data should travel with the exchange of words that begins each
-    /// collective, because another exchange and separate messages would cost more.
+    /// Returns whether the elements should travel with the exchange of words that begins each
+    /// collective. They should if another exchange and separate messages would cost more.
     ///
     /// In shared memory this costs a record for each rank, with the elements among the records.
     /// Elsewhere, and in a sparse census, it costs one more copy for each rank.
@@ -419,7 +421,7 @@ impl Collective {
         f64::from(self.ranks - 1) * one
     }
 
-    /// Returns the predicted time in ns without the exchange of words.
+    /// Returns the predicted time in ns of an algorithm, without the exchange of words.
     fn cost(&self, algorithm: Algorithm, machine: &Machine, share: bool, census: Census) -> f64 {
         let (bytes, peers) = (self.bytes(), f64::from(self.ranks - 1));
         let depth = f64::from(self.ranks.next_power_of_two().trailing_zeros());
@@ -445,7 +447,7 @@ impl Collective {
     }
 
     /// Returns the predicted time of one round, in which a rank sends and receives `bytes` bytes.
-    /// They are packed, or copied directly if memory is shared and that is faster.
+    /// The bytes are packed, or copied directly if memory is shared and a direct copy is faster.
     fn round(&self, machine: &Machine, share: bool, messages: f64, bytes: f64) -> f64 {
         let (link, moving) = (machine.link(share), &machine.moving);
         let frames = link.latency + 2.0 * link.overhead * messages;

@@ -1,13 +1,13 @@
-//! [`conflicts`]: finds operations that touch one element in ways whose order matters, without
-//! running anything.
+//! [`conflicts`]: finds operations whose order matters because they access the same element. For
+//! this, nothing is run.
 //!
 //! Such operations have a defined meaning (planner/README.md), but a program seldom intends it. The
 //! search reads patterns only, so it also finds operations that the passes would leave out.
 //!
-//! A conflict is between two operations (paragraph 10). A single operation is reported if it
-//! overwrites itself (28). An operation that accumulates twice into an element, or reads a section
-//! of the window that it writes, is not reported: its visits come in typemap order (6), and it
-//! reads M (4).
+//! A conflict is between two operations (paragraph 10). A single operation is reported if it writes
+//! an element twice (28). An operation is not reported if it accumulates twice into an element,
+//! since its visits come in typemap order (6), or if it reads a section of the window that it
+//! writes, since it reads M (4).
 //!
 //! - `rule` defines which accesses conflict, for all users.
 //! - `sweep` finds the conflicts among many accesses.
@@ -30,20 +30,24 @@ use std::ops::{ControlFlow, Range};
 /// The largest number of conflicts that are reported.
 pub const MOST_CONFLICTS: usize = 1000;
 
-/// Two operations that touch one element and conflict, or one operation that overwrites itself.
+/// Two operations that access the same element and conflict, or one operation that writes an
+/// element twice.
 ///
-/// Two operations conflict unless both are gets, or both are accumulates with one operator. An
-/// operation that writes an element twice is both entries of [`between`](Self::between).
+/// Two operations conflict unless both are gets, or both are accumulates with one operator. If one
+/// operation writes an element twice, both entries of [`between`](Self::between) are this
+/// operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Conflict {
-    /// The rank that owns the window. It is the first of `ranks` ranks that have this conflict.
+    /// The rank whose part of the window has the conflict. It is the first of `ranks` ranks that
+    /// have this conflict.
     pub rank: usize,
-    /// The number of ranks that have this conflict, each relative to its own position.
+    /// The number of ranks that have this conflict. The conflicts of these ranks differ only by the
+    /// positions of the ranks.
     pub ranks: usize,
     /// The window, by its position among the parameters of the superstep.
     pub window: usize,
-    /// The elements from the lowest to the highest that both operations touch, or that the one
-    /// operation writes twice.
+    /// The bounds of the elements that both operations access, or that the single operation writes
+    /// twice.
     pub elements: Range<i64>,
     /// The two operations.
     #[doc(hidden)]
@@ -65,7 +69,7 @@ pub struct Touch {
 }
 
 impl Conflict {
-    /// Returns whether the conflict is of a single operation, which overwrites itself.
+    /// Returns whether the conflict is that of a single operation, which writes an element twice.
     #[doc(hidden)]
     pub fn is_of_one_operation(&self) -> bool {
         let [a, b] = &self.between;
@@ -104,9 +108,10 @@ impl fmt::Display for Conflict {
 
 /// Returns the first conflicts that paragraph 28 defines, at most [`MOST_CONFLICTS`].
 ///
-/// Conflicts are sorted by the first rank whose window they are in. Each conflict appears once for
-/// all ranks that differ only by their position. On each rank, operations that overwrite themselves
-/// come first, by window. [`check`](crate::check::check) must find no error in the patterns.
+/// Conflicts are sorted by [`rank`](Conflict::rank). If the conflicts of several ranks differ only
+/// by the positions of the ranks, they appear as one. For each rank, operations that write an
+/// element twice come first, sorted by window. The patterns must pass
+/// [`check`](crate::check::check).
 ///
 /// # Cost
 /// Ranks x peers small steps and, for each class of ranks, the pairs of accesses whose bounds meet.
@@ -169,7 +174,7 @@ pub struct Incoming {
     pub touch: Touch,
 }
 
-/// Returns the accesses of other ranks to the parts of `rank`, by origin.
+/// Returns the accesses of other ranks to the windows of `rank`, sorted by origin.
 ///
 /// # Cost
 /// Proportional to the operations of all ranks.
@@ -186,8 +191,8 @@ pub fn incoming(patterns: &Patterns, rank: Rank) -> Vec<Incoming> {
     patterns.class_of.iter().enumerate().flat_map(of_rank).collect()
 }
 
-/// The operation that makes an access: the position of its rank, its number on that rank, and the
-/// pattern of that rank.
+/// The operation that makes an access: the relative position of the rank that calls it, its number
+/// on that rank, and the pattern of that rank.
 type By = (Delta, OperationId, ClassId);
 
 fn touch(access: &Access<'_, By>, patterns: &Patterns, rank: Rank) -> Touch {

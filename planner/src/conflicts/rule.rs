@@ -1,5 +1,5 @@
-//! Defines what a conflict is. Three users share this rule: the compiler, which searches patterns,
-//! the runtime, which searches calls, and the reference interpreter.
+//! The rule that defines conflicts. It has three users: the compiler, which searches patterns, the
+//! runtime, which searches calls, and the reference interpreter.
 
 use crate::datatype::Datatype;
 use crate::element::Op;
@@ -9,10 +9,10 @@ use std::ops::Range;
 /// The access of a fetch that changes nothing.
 const READS: Kind = Kind::Accumulate(Op::NoOp);
 
-/// Returns whether two accesses to one element, of different operations, conflict
+/// Returns whether two accesses of different operations to the same element conflict
 /// (planner/README.md, 10).
 ///
-/// A section that is a source counts as read by a get. A section in which a get lands counts as
+/// A section that is a source counts as read by a get. A section into which a get stores counts as
 /// written by a put.
 #[doc(hidden)]
 pub fn conflict(a: Kind, b: Kind) -> bool {
@@ -28,14 +28,14 @@ pub fn conflict(a: Kind, b: Kind) -> bool {
 /// Returns whether two accesses break the promise that shared epochs visit different elements
 /// (planner/README.md, 35).
 ///
-/// The accesses are to one element, from shared epochs that nothing orders.
+/// Both accesses are to the same element, in shared epochs that nothing orders.
 #[doc(hidden)]
 pub fn breaks_disjoint(a: Kind, b: Kind) -> bool {
     !matches!((a, b), (Kind::Get | READS, Kind::Get | READS))
 }
 
-/// Returns the bounds of the elements that an access writes and then overwrites itself, if there
-/// are any (planner/README.md, 28).
+/// Returns the bounds of the elements that one access writes more than once, if there are any
+/// (planner/README.md, 28).
 ///
 /// # Cost
 /// As [`Datatype::self_overlap_bounds`].

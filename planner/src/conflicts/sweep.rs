@@ -1,9 +1,9 @@
-//! [`pairs`]: finds the pairs of conflicting accesses among many, without comparing every two of
-//! them.
+//! [`pairs`]: finds all pairs of conflicting accesses, without comparing each access with every
+//! other one.
 //!
-//! Accesses are sorted by their first elements. Each is compared only with accesses that begin
-//! before it ends and whose kind conflicts with its own. So however many accumulates of one
-//! operator meet in one element, they are not compared with each other.
+//! Accesses are sorted by their first elements. An access is compared only with accesses that begin
+//! before it ends and whose kind conflicts with its own kind. So accumulates of one operator are
+//! never compared with each other, even if many access the same element.
 
 use super::rule::conflict;
 use crate::datatype::Datatype;
@@ -31,8 +31,8 @@ pub struct Access<'d, B> {
 /// by window, first element and operation.
 ///
 /// # Cost
-/// Sorts the accesses. Then visits the pairs of conflicting kinds in which one access begins within
-/// the bounds of the other.
+/// Sorts the accesses. Then visits the pairs of accesses of conflicting kinds in which one access
+/// begins within the bounds of the other.
 #[doc(hidden)]
 pub fn pairs<'d, B: Copy + Ord>(
     accesses: &mut [Access<'d, B>],

@@ -21,8 +21,9 @@ impl Datatype {
         Self::from_piece(Piece::contiguous(start as i64, len))
     }
 
-    /// Creates a datatype of `run` contiguous elements, repeated over `dims`, `(count, stride)`
-    /// each, outermost first, from `offset`.
+    /// Creates a datatype of runs of `run` contiguous elements. The first run begins at `offset`,
+    /// and is repeated over `dims`. Each dimension is `(count, stride)`, and the outermost one
+    /// comes first.
     ///
     /// # Errors
     /// Class `Type` if a [limit](super#limits) is exceeded.
@@ -32,7 +33,7 @@ impl Datatype {
         canonical::nest(offset, dims, run).map(Self::from_canonical)
     }
 
-    /// Creates a datatype of runs, `(displacement, elements)` each, one after another.
+    /// Creates a datatype of several runs, one after another. Each run is `(displacement, length)`.
     ///
     /// # Errors
     /// Class `Type` if a [limit](super#limits) is exceeded.
@@ -106,14 +107,15 @@ impl Datatype {
         if count == 1 {
             return Ok(self.clone());
         }
-        // Copies of a run that is as long as the extent cover all elements of these copies.
+        // All copies are within the limits if the copies of the lowest and of the highest element
+        // are.
         check(self.low(), &[(count, step)], 1)?;
         check(self.high() - 1, &[(count, step)], 1)?;
         check(0, &[(count, 0)], self.size())?;
         canonical::repeat(self.pieces().into(), count, step).map(Self::from_canonical)
     }
 
-    /// Returns the same elements, each moved up by `by`.
+    /// Returns a datatype whose displacements are larger by `by`.
     ///
     /// # Errors
     /// Class `Type` if a [limit](super#limits) is exceeded.
@@ -130,12 +132,12 @@ impl Datatype {
         })
     }
 
-    /// Creates a datatype of the elements `start[d]..start[d] + len[d]` of each dimension of an
-    /// array of `shape`, row-major (the last dimension is contiguous), in the array's order.
-    /// Without dimensions, it is a single element.
+    /// Creates a datatype of a part of an array: the elements `start[d]..start[d] + len[d]` in each
+    /// dimension `d`, in the order of the array. The array has the extents `shape` and is row-major
+    /// (the last dimension is contiguous). Without dimensions, the datatype is a single element.
     ///
     /// # Errors
-    /// Class `Type` if the three differ in length, if a part reaches out of the shape, or if a
+    /// Class `Type` if the three slices differ in length, if the part exceeds the array, or if a
     /// [limit](super#limits) is exceeded.
     #[doc(alias = "MPI_Type_create_subarray")]
     pub fn subarray(shape: &[usize], start: &[usize], len: &[usize]) -> Result<Self> {

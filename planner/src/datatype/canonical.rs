@@ -1,19 +1,19 @@
-//! Canonical form: maximal runs, then equal neighbours folded greedily from left to right into
-//! (count, stride), innermost first, until nothing changes.
+//! Canonical form. First, runs are joined until they are maximal. Then equal neighbours are folded
+//! into (count, stride), greedily from left to right, innermost first, until nothing changes.
 //!
-//! Pass 0 joins runs; pass `k` folds neighbours of equal body with `k - 1` dimensions. A piece
-//! represents the runs that it would be written out to. In pass `k`, it takes part as its rows of
-//! `k` dimensions. The pass would make the same rows of the piece alone, because the piece is
-//! *sound*: no boundary between its rows joins two runs or continues a row. So only the borders
-//! between pieces have to be examined. If a border joins two pieces, their outermost parts are
-//! split off. The result is the same as if every run were written out, but the cost grows with the
-//! pieces.
+//! Pass 0 joins runs, and pass `k` folds neighbours of equal body with `k - 1` dimensions. A piece
+//! represents all runs that it describes. In pass `k`, it counts as a list of its rows of `k`
+//! dimensions. The passes would make the same rows if they began with the runs of this piece alone,
+//! because the piece is *sound*: no boundary between its rows joins two runs or continues a row. So
+//! only the borders between pieces have to be examined. If a border joins two pieces, their
+//! outermost parts are split off. The result is the same as if every run were written out, but the
+//! cost grows with the number of pieces.
 
 use super::form::{Dim, Piece, Pieces};
 use crate::error::{Error, ErrorClass, Result};
 use smallvec::SmallVec;
 
-/// The maximum number of pieces that a description without a short form is written out to.
+/// The maximum number of pieces to which a description without a short form is expanded.
 pub const MOST_PIECES: usize = 1 << 24;
 
 /// Displacements are from `-REACH` to below `REACH`.
@@ -44,7 +44,8 @@ pub(super) fn check(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<()
             format!("a datatype has at most {} elements: this one has more", isize::MAX),
         ));
     }
-    // The product of the counts is below 2^63, hence so is their sum: no sum here reaches 2^127.
+    // The product of the counts is below 2^63, so their sum is, too. Hence no sum here reaches
+    // 2^127.
     let (mut low, mut last) = (i128::from(offset), i128::from(offset) + run as i128 - 1);
     for &(count, stride) in dims {
         let span = (count as i128 - 1) * i128::from(stride);
@@ -63,8 +64,8 @@ pub(super) fn check(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<()
     Ok(())
 }
 
-/// Returns the canonical form of `count` (at least 2) copies of a canonical list at a distance of
-/// `stride`, all within the limits.
+/// Returns the canonical form of `count` copies of a canonical list, at distances of `stride`.
+/// `count` is at least 2, and all copies are within the limits.
 pub(super) fn repeat(mut list: Pieces, count: usize, stride: i64) -> Result<Pieces> {
     if let [piece] = &mut list[..] {
         let next = Piece { offset: piece.offset + stride, ..piece.clone() };
@@ -139,7 +140,7 @@ pub(super) fn is_canonical(list: &[Piece]) -> bool {
         })
 }
 
-/// Returns whether a piece within the limits is its own canonical form.
+/// Returns whether a piece within the limits is in canonical form.
 fn is_sound(piece: &Piece) -> bool {
     let mut inner = Piece::contiguous(piece.offset, piece.run);
     for dim in piece.dims.iter().rev() {
@@ -152,7 +153,7 @@ fn is_sound(piece: &Piece) -> bool {
     piece.run > 0 && piece.dims.iter().all(|dim| dim.count > 1)
 }
 
-/// Returns whether `pass` joins the first of `next` to the last of `piece`.
+/// Returns whether `pass` joins the first run or row of `next` to the last one of `piece`.
 fn joins(piece: &Piece, next: &Piece, pass: usize) -> bool {
     let Some(body) = pass.checked_sub(1) else {
         return piece.end() == next.offset;
@@ -172,7 +173,7 @@ fn joins(piece: &Piece, next: &Piece, pass: usize) -> bool {
     next.offset - last == piece.dims[row].stride
 }
 
-/// Performs one pass over the list, which may be written out to at most `most` pieces.
+/// Performs one pass over the list. The list may grow to at most `most` pieces.
 fn fold_once(list: Vec<Piece>, pass: usize, most: usize) -> Result<Vec<Piece>> {
     let mut out: Vec<Piece> = Vec::with_capacity(list.len());
     let mut split: SmallVec<[Piece; 8]> = SmallVec::new();
@@ -208,8 +209,8 @@ fn fold_once(list: Vec<Piece>, pass: usize, most: usize) -> Result<Vec<Piece>> {
     Ok(out)
 }
 
-/// Leaves in `piece` its first part with `depth` dimensions. Pushes the rest on the stack, with the
-/// part that comes first on top.
+/// Reduces `piece` to its first part with `depth` dimensions. Pushes the rest on the stack, with
+/// the part that comes first on top.
 ///
 /// If the rows have two parts each, the rest forms new pairs once the first part is gone: the
 /// second part of each row with the first part of the next row. Storing these pairs at once saves
@@ -237,8 +238,8 @@ fn split_first(piece: &mut Piece, depth: usize, stack: &mut SmallVec<[Piece; 8]>
     piece.dims.drain(..outer);
 }
 
-/// Appends `piece` to the list, but splits off its last part with `depth` dimensions as a separate
-/// piece at the end.
+/// Appends `piece` to the list. Its last part with `depth` dimensions is split off and becomes a
+/// separate piece at the end.
 fn split_last(mut piece: Piece, depth: usize, out: &mut Vec<Piece>) {
     let outer = piece.dims.len() - depth;
     let mut offset = piece.offset;
@@ -251,8 +252,8 @@ fn split_last(mut piece: Piece, depth: usize, out: &mut Vec<Piece>) {
     out.push(piece);
 }
 
-/// Returns the piece with `count` repetitions of the outermost of `dims`, and all other dimensions
-/// as they are.
+/// Returns a piece with `count` repetitions of the outermost of `dims`, and with the other
+/// dimensions unchanged.
 pub(super) fn part(offset: i64, count: usize, dims: &[Dim], run: usize) -> Piece {
     let mut dims: SmallVec<[Dim; 2]> = SmallVec::from_slice(dims);
     if count == 1 {

@@ -1,4 +1,4 @@
-//! The form of a datatype, and the queries that need not visit its elements.
+//! The form of a datatype, and queries that need not visit the elements.
 
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// be negative or zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Dim {
-    /// The number of repetitions; in canonical form at least 2.
+    /// The number of repetitions. In canonical form, it is at least 2.
     pub count: usize,
     /// The distance from one repetition to the next, in elements.
     pub stride: i64,
@@ -21,15 +21,15 @@ impl Dim {
     }
 }
 
-/// A nest of runs: `run` contiguous elements, repeated over `dims` (outermost first), from
-/// `offset`.
+/// A nest of runs of `run` contiguous elements. The first run begins at `offset`, and is repeated
+/// over `dims` (outermost first).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Piece {
     /// The displacement of the first element that is visited.
     pub offset: i64,
     /// The dimensions, outermost first.
     pub dims: SmallVec<[Dim; 2]>,
-    /// The number of contiguous elements; in canonical form at least 1.
+    /// The number of contiguous elements. In canonical form, it is at least 1.
     pub run: usize,
 }
 
@@ -42,43 +42,43 @@ impl Piece {
         Self { offset, dims: SmallVec::new(), run }
     }
 
-    /// Returns the number of elements that it visits.
+    /// Returns the number of elements that the piece visits.
     pub fn size(&self) -> usize {
         self.runs() * self.run
     }
 
-    /// Returns the number of runs that it visits.
+    /// Returns the number of runs that the piece visits.
     pub fn runs(&self) -> usize {
         self.dims.iter().map(|dim| dim.count).product()
     }
 
-    /// Returns the lowest element that it touches.
+    /// Returns the lowest element of the piece.
     pub fn low(&self) -> i64 {
         self.offset + self.dims.iter().map(|dim| dim.span().min(0)).sum::<i64>()
     }
 
-    /// Returns one past the highest element that it touches.
+    /// Returns one past the highest element of the piece.
     pub fn high(&self) -> i64 {
         self.offset + self.dims.iter().map(|dim| dim.span().max(0)).sum::<i64>() + self.run as i64
     }
 
-    /// Returns one past the last element that it visits.
+    /// Returns one past the last element that the piece visits.
     pub(super) fn end(&self) -> i64 {
         self.offset + self.dims.iter().map(|dim| dim.span()).sum::<i64>() + self.run as i64
     }
 }
 
 /// A list of elements in order. It is cheap to clone. Two datatypes are equal exactly if their
-/// typemaps are.
+/// typemaps are equal.
 ///
-/// The empty typemap is a single value, whatever its description was.
+/// All descriptions of the empty typemap give the same value.
 ///
 /// # From MPI's constructors
 ///
 /// A datatype names elements of a window or of a slice, and does not know their type. So each
 /// displacement, block length and stride counts elements: if MPI counts bytes, divide by the size
-/// of an element. `old` is a datatype; for an elementary one use the first of two forms. `n` is
-/// MPI's `count`, `len` its `blocklength`, and `lens` and `at` are arrays. The constructors
+/// of an element. `old` is a datatype. If it is elementary, use the first of two forms. `n` is
+/// MPI's `count`, `len` is MPI's `blocklength`, and `lens` and `at` are arrays. The constructors
 /// `MPI_Type_..` are:
 ///
 /// - `contiguous`: `Datatype::run(0..n)`; `old.repeat(n, old.extent())?`.
@@ -92,12 +92,12 @@ impl Piece {
 ///   `Datatype::elements(at)?`.
 /// - `subarray`: `Datatype::subarray(&shape, &start, &sizes)?` in C's order; in Fortran's order
 ///   with all three reversed.
-/// - `resized`: no datatype has an extent of its own. Give the extent where copies are made:
+/// - `resized`: the extent of a datatype cannot be set. Give it when copies are made:
 ///   `old.repeat(n, extent)?`.
 /// - `struct`: of one element type, `Datatype::sequence([a.shift(3)?, b.shift(9)?])?`. A record of
 ///   several types is an element, by `#[derive(Element)]`.
 /// - `darray`, in blocks: `Datatype::subarray(&block.global(), &block.origin(), &block.extent())?`,
-///   of a [`Block`](crate::grid::Block), whose shares differ by one at most.
+///   where `block` is a [`Block`](crate::grid::Block). Its shares differ by at most one.
 /// - `darray`, cyclic in blocks of `len`: `Datatype::runs((rank * len..n).step_by(ranks *
 ///   len).map(|at| (at as i64, len.min(n - at))))?`.
 ///
@@ -168,12 +168,12 @@ pub struct Datatype {
     form: Form,
 }
 
-/// The pieces. A single one needs no allocation.
+/// The pieces. A single piece needs no allocation.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Form {
     None,
     One(Piece),
-    /// Two or more.
+    /// Two or more pieces.
     Many(Arc<[Piece]>),
 }
 
@@ -205,36 +205,36 @@ impl Datatype {
         Self { size: piece.size(), low: piece.low(), high: piece.high(), form: Form::One(piece) }
     }
 
-    /// Returns the number of elements that it visits.
+    /// Returns the number of elements that the datatype visits.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Returns whether it visits no elements.
+    /// Returns whether the datatype visits no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.size == 0
     }
 
-    /// Returns the lowest element touched; 0 if the typemap is empty.
+    /// Returns the lowest element, or 0 if the typemap is empty.
     #[doc(hidden)]
     #[must_use]
     pub fn low(&self) -> i64 {
         self.low
     }
 
-    /// Returns one past the highest element touched; 0 if the typemap is empty.
+    /// Returns one past the highest element, or 0 if the typemap is empty.
     #[doc(hidden)]
     #[must_use]
     pub fn high(&self) -> i64 {
         self.high
     }
 
-    /// Returns the distance from the lowest element touched to one past the highest.
+    /// Returns the distance from the lowest element to one past the highest element.
     #[must_use]
     pub fn extent(&self) -> i64 {
-        // The extent of all displacements is one more than an `i64` holds.
+        // The extent from the lowest to the highest possible displacement exceeds an `i64` by one.
         self.high.saturating_sub(self.low)
     }
 
@@ -249,7 +249,8 @@ impl Datatype {
         }
     }
 
-    /// Returns the elements, if they are contiguous and ascending; `0..0` if the typemap is empty.
+    /// Returns the elements if they are contiguous and ascending. The range is `0..0` if the
+    /// typemap is empty.
     #[doc(hidden)]
     #[must_use]
     pub fn as_run(&self) -> Option<Range<i64>> {
@@ -260,7 +261,7 @@ impl Datatype {
         }
     }
 
-    /// Returns the number of its maximal runs.
+    /// Returns the number of maximal runs.
     #[doc(hidden)]
     #[must_use]
     pub fn run_count(&self) -> usize {

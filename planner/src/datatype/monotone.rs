@@ -3,20 +3,20 @@
 //!
 //! If both sides are nests that can be cut into the same dimensions, the permutation reorders
 //! dimensions: descending dimensions are reversed, and all are sorted by stride. Dimensions with
-//! stride 0 at the target become the innermost ones, and keep their order. The result is the sorted
-//! order exactly if no dimension steps into an inner one. Otherwise runs are sorted. If runs
-//! overlap, single elements are sorted.
+//! stride 0 at the target become the innermost ones, and keep their order. The elements then ascend
+//! if the stride of each dimension exceeds the span of all inner dimensions. Otherwise runs are
+//! sorted. If runs overlap, single elements are sorted.
 
 use super::canonical::too_many;
 use super::form::{Datatype, Piece};
 use super::{MOST_PIECES, pairs};
 use crate::error::Result;
 
-/// Returns both typemaps under the one stable permutation that makes the elements of `target`
+/// Returns both typemaps, reordered by the stable permutation that makes the elements of `target`
 /// ascend. Elements that are equal in `target` keep their order.
 ///
-/// The two should have equal sizes. If they do not, the elements that only the longer one has are
-/// left out.
+/// The two typemaps should have equal sizes. If they do not, the elements that only the longer one
+/// has are left out.
 ///
 /// # Errors
 /// Class `Type` if the result would exceed a [limit](super#limits).
@@ -52,7 +52,8 @@ fn by_pieces(origin: &Datatype, target: &Datatype) -> Option<(Datatype, Datatype
         parts.push(by_dimensions(from, piece)?);
     }
     parts.sort_by_key(|(_, target)| target.low());
-    // Equal elements of two pieces would have to keep their order.
+    // Pieces whose bounds overlap are not sorted here: equal elements of both must keep their
+    // order.
     if parts.windows(2).any(|pair| pair[0].1.high() > pair[1].1.low()) {
         return None;
     }
@@ -96,7 +97,8 @@ fn by_dimensions(origin: &Piece, target: &Piece) -> Option<(Datatype, Datatype)>
     Some((side(from, |dim| dim.origin)?, side(to, |dim| dim.target)?))
 }
 
-/// Returns both nests, which have the same size, over the same dimensions, outermost first.
+/// Divides two nests of equal size into dimensions that both have, outermost first. Returns `None`
+/// if that is not possible.
 fn common(origin: &Piece, target: &Piece) -> Option<Vec<Both>> {
     let inward = |piece: &Piece| -> Vec<(usize, i64)> {
         let run = (piece.run > 1).then_some((piece.run, 1));
@@ -121,7 +123,7 @@ fn common(origin: &Piece, target: &Piece) -> Option<Vec<Both>> {
     Some(dims)
 }
 
-/// Writes out everything that is contiguous on both sides, and sorts it.
+/// Writes out the runs that are contiguous on both sides, and sorts them.
 fn by_list(origin: &Datatype, target: &Datatype) -> Result<(Datatype, Datatype)> {
     if origin.run_count().saturating_add(target.run_count()) > MOST_PIECES {
         return Err(too_many(MOST_PIECES));
@@ -145,20 +147,20 @@ fn by_list(origin: &Datatype, target: &Datatype) -> Result<(Datatype, Datatype)>
 }
 
 impl Datatype {
-    /// Returns whether its elements ascend. Equal ones may follow each other.
+    /// Returns whether the elements ascend. Successive elements may be equal.
     #[doc(hidden)]
     #[must_use]
     pub fn ascends(&self) -> bool {
         self.climbs(0)
     }
 
-    /// Returns whether each of its runs starts at least `step` after the last element before it.
+    /// Returns whether each run starts at least `step` after the last element of the run before it.
     pub(super) fn climbs(&self, step: i64) -> bool {
         let mut least = i64::MIN;
         self.pieces().iter().all(|piece| {
             let follows = piece.offset >= least;
             least = piece.end() - 1 + step;
-            // The distance from the first element to the last one of the part within a dimension.
+            // The distance from the first to the last element of the part inside this dimension.
             let mut within = piece.run as i64 - 1;
             follows
                 && piece.dims.iter().rev().all(|dim| {

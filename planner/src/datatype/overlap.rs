@@ -17,24 +17,24 @@ const FEW: usize = 64;
 /// The maximum number of runs that are written out and traversed.
 pub const MOST_RUNS: usize = 1 << 24;
 
-/// The maximum number of steps of a search in nests, whatever they describe.
+/// The maximum number of steps of a search in nests, however many elements they have.
 const MOST_STEPS: usize = 1 << 22;
 
 impl Datatype {
-    /// Returns whether some element is in both.
+    /// Returns whether some element is in both typemaps.
     #[doc(hidden)]
     #[must_use]
     pub fn overlaps(&self, other: &Datatype) -> bool {
         self.overlap(other).is_some()
     }
 
-    /// Returns the lowest element that is in both. If the two have more than [`MOST_RUNS`] runs
-    /// together and their pieces alone do not decide, returns the lowest element that is within the
-    /// bounds of both.
+    /// Returns the lowest element that is in both typemaps. If they have more than [`MOST_RUNS`]
+    /// runs together and their pieces alone do not decide, returns the lowest element that is
+    /// within the bounds of both.
     ///
     /// # Cost
-    /// Grows with the pieces for runs, columns and boxes of one array; at worst, with the runs,
-    /// which are sorted.
+    /// Grows with the pieces for runs, columns and boxes of one array. At worst, grows with the
+    /// runs, which are then sorted.
     #[doc(hidden)]
     #[must_use]
     pub fn overlap(&self, other: &Datatype) -> Option<i64> {
@@ -56,16 +56,16 @@ impl Datatype {
         by_sweep(self, other, low, high)
     }
 
-    /// Returns the range from the lowest element that is in both to one past the highest.
+    /// Returns the range from the lowest element that is in both typemaps to one past the highest.
     ///
     /// # Cost
-    /// Twice that of [`overlap`](Self::overlap), and a copy of both.
+    /// Twice that of [`overlap`](Self::overlap), plus the cost of copying both typemaps.
     #[doc(hidden)]
     #[must_use]
     pub fn overlap_bounds(&self, other: &Datatype) -> Option<Range<i64>> {
         let low = self.overlap(other)?;
-        // The highest element is the lowest one of the mirror image. If the mirror image would
-        // exceed the limits, the upper bound of both is returned.
+        // The highest element is the lowest one of the mirror images. If a mirror image would
+        // exceed the limits, returns the lower one of the two upper bounds.
         let high = match (self.upside_down(), other.upside_down()) {
             (Ok(own), Ok(other)) => own.overlap(&other).map(|element| 1 - element),
             _ => None,
@@ -73,7 +73,7 @@ impl Datatype {
         Some(low..high.unwrap_or(self.high().min(other.high())))
     }
 
-    /// Returns a datatype with element -e for each element e of it, in some order.
+    /// Returns a datatype with element -e for each element e of this datatype, in some order.
     fn upside_down(&self) -> Result<Datatype> {
         let pieces = self.pieces().iter().map(|piece| {
             let dims: SmallVec<[(usize, i64); 4]> =
@@ -83,12 +83,12 @@ impl Datatype {
         Datatype::sequence(pieces.collect::<Result<Vec<_>>>()?)
     }
 
-    /// Returns whether it visits an element twice. Returns true if it has more than [`MOST_RUNS`]
-    /// runs and its pieces alone do not decide.
+    /// Returns whether the typemap visits an element twice. Returns true if it has more than
+    /// [`MOST_RUNS`] runs and its pieces alone do not decide.
     ///
     /// # Cost
-    /// Grows with the pieces for most nests and for lists that ascend; otherwise, with the runs,
-    /// which are sorted.
+    /// Grows with the pieces for most nests and for lists that ascend. Otherwise, grows with the
+    /// runs, which are then sorted.
     #[doc(hidden)]
     #[must_use]
     pub fn overlaps_itself(&self) -> bool {
@@ -117,13 +117,13 @@ impl Datatype {
         runs.windows(2).any(|pair| pair[0].0 + pair[0].1 as i64 > pair[1].0)
     }
 
-    /// Returns the range from the lowest element that it visits twice to one past the highest, if
-    /// it [`overlaps_itself`](Self::overlaps_itself). Beyond [`MOST_RUNS`] runs, returns its own
-    /// bounds.
+    /// Returns the range from the lowest element that the typemap visits twice to one past the
+    /// highest. Returns `None` unless it [`overlaps_itself`](Self::overlaps_itself). Beyond
+    /// [`MOST_RUNS`] runs, returns the bounds of the whole typemap.
     ///
     /// # Cost
-    /// That of [`overlaps_itself`](Self::overlaps_itself). If that returns true, also sorts the
-    /// runs.
+    /// The cost of [`overlaps_itself`](Self::overlaps_itself). If it returns true, also the cost of
+    /// sorting the runs.
     #[doc(hidden)]
     #[must_use]
     pub fn self_overlap_bounds(&self) -> Option<Range<i64>> {
@@ -146,10 +146,11 @@ impl Datatype {
     }
 }
 
-/// Returns whether some steps along `dims` lead from `at` to a distance of less than `run` from 0.
-/// The strides of `dims` are descending and none is negative. Along each dimension there are fewer
-/// steps than its count, in either direction. If `still`, taking no step at all does not count, and
-/// the first step goes up. Returns `None` if the search takes more steps than `patience`.
+/// Returns whether a walk that begins at `at` and takes steps along `dims` can end less than `run`
+/// away from 0. The strides of `dims` are descending and none is negative. Along each dimension the
+/// walk takes fewer steps than the dimension's count, in either direction. If `still`, the walk
+/// must take at least one step, and the first step goes up. Returns `None` if the search takes more
+/// steps than `patience`.
 fn returns(dims: &[(usize, i64)], at: i64, run: i64, still: bool, patience: &mut usize) -> Option<bool> {
     let Some((&(count, stride), inner)) = dims.split_first() else {
         return Some(!still && at.abs() < run);
@@ -160,7 +161,8 @@ fn returns(dims: &[(usize, i64)], at: i64, run: i64, still: bool, patience: &mut
     }
     let reach: i64 = inner.iter().map(|&(count, stride)| (count as i64 - 1) * stride).sum();
     let most = count as i64 - 1;
-    // The steps after which the rest is within reach: |at + steps * stride| < reach + run.
+    // The numbers of steps after which the inner dimensions suffice: |at + steps * stride| < reach
+    // + run.
     let near = reach + run - 1;
     let low = if still { 0 } else { (-near - at).div_euclid(stride).max(-most - 1) };
     let high = (near - at).div_euclid(stride).min(most);
@@ -203,7 +205,7 @@ fn upward(piece: &Piece) -> Piece {
     Piece { offset: piece.low(), dims, run: piece.run }
 }
 
-/// Returns the lowest common element below `below` of two nests that go upward.
+/// Returns the lowest common element below `below` of two nests with positive strides.
 fn meet(a: Piece, b: Piece, below: i64, patience: &mut usize) -> Option<Option<i64>> {
     *patience = patience.checked_sub(1)?;
     let low = a.offset.max(b.offset);
@@ -231,9 +233,9 @@ fn meet(a: Piece, b: Piece, below: i64, patience: &mut usize) -> Option<Option<i
     Some(upper.or(lower))
 }
 
-/// Returns whether the strides alone show that two nests that go upward have no common element. For
-/// each stride, considers that stride and all greater ones, and treats everything within them as a
-/// run.
+/// Returns whether the strides alone show that two nests with positive strides have no common
+/// element. For each stride, considers that stride and all greater ones, and treats the part of the
+/// nest inside them as one run.
 fn apart(a: &Piece, b: &Piece) -> bool {
     let (mut in_a, mut in_b) = (a.high() - a.offset, b.high() - b.offset);
     let (mut outer_a, mut outer_b) = (&a.dims[..], &b.dims[..]);

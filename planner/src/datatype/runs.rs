@@ -1,17 +1,17 @@
-//! A typemap as maximal runs, and two typemaps in lockstep.
+//! [`Runs`]: the maximal runs of a typemap. [`pairs`]: two typemaps that are traversed in lockstep.
 
 use super::form::{Datatype, Dim, Piece};
 use smallvec::SmallVec;
 
-/// The maximal runs of a typemap, in its order: `(displacement of the first element, elements)`.
+/// The maximal runs, in typemap order: `(displacement of the first element, elements)`.
 #[derive(Clone, Debug)]
 pub struct Runs<'a> {
     pieces: std::slice::Iter<'a, Piece>,
     /// The dimensions of the piece that is being visited.
     dims: &'a [Dim],
     run: usize,
-    /// The indices of the next run in the dimensions, and its displacement. There is no current
-    /// piece if `left` is 0.
+    /// The index of the next run in each dimension, and the displacement of that run. There is no
+    /// current piece if `left` is 0.
     index: SmallVec<[usize; 4]>,
     offset: i64,
     left: usize,
@@ -57,14 +57,14 @@ impl Iterator for Runs<'_> {
 }
 
 impl Datatype {
-    /// Returns its maximal runs, in typemap order: `(displacement of the first element, elements)`.
+    /// Returns the maximal runs, in typemap order: `(displacement of the first element, elements)`.
     #[doc(hidden)]
     #[must_use]
     pub fn run_iter(&self) -> Runs<'_> {
         Runs { pieces: self.pieces().iter(), dims: &[], run: 0, index: SmallVec::new(), offset: 0, left: 0 }
     }
 
-    /// Returns its maximal runs, starting with the run that has element `first` of the typemap.
+    /// Returns the maximal runs, starting with the run that has element `first` of the typemap.
     /// Also returns how many elements of that run come before element `first`.
     ///
     /// # Cost
@@ -94,7 +94,7 @@ impl Datatype {
         (runs, skipped % piece.run)
     }
 
-    /// Returns its elements, in typemap order.
+    /// Returns the elements, in typemap order.
     pub fn element_iter(&self) -> impl Iterator<Item = i64> + '_ {
         self.run_iter().flat_map(|(offset, run)| offset..offset + run as i64)
     }

@@ -6,16 +6,17 @@ use crate::error::Result;
 
 /// The maximum number of additional pieces that a part may have, compared with the whole.
 const MOST_MORE: usize = 1 << 20;
-/// The maximum number of runs among which places are picked one by one.
+/// The maximum number of runs that [`Datatype::select`] visits one by one.
 const MOST_SELECTED: usize = 1 << 22;
 
 impl Datatype {
-    /// Returns elements `first..first + count` of the typemap, in its order. Elements past its end
-    /// are left out.
+    /// Returns elements `first..first + count` of the typemap, in its order. Elements past the end
+    /// of the typemap are left out.
     ///
     /// # Errors
-    /// Class `Type` if the part has no short form although the whole has (rows form different pairs
-    /// once the first element is gone), and has more than 2^20 pieces more than the whole.
+    /// Class `Type` if the part has more than 2^20 pieces more than the whole. This is possible if
+    /// the whole has a short form and the part has none, because rows form different pairs without
+    /// the first element.
     ///
     /// # Cost
     /// Grows with the pieces, not with the elements.
@@ -98,7 +99,8 @@ impl Datatype {
     }
 }
 
-/// Appends elements `first..first + count` of `piece`: at least one, and all of them exist.
+/// Appends elements `first..first + count` of `piece`. `count` is at least 1, and the piece has all
+/// of these elements.
 fn take(piece: &Piece, first: usize, count: usize, list: &mut Vec<Piece>) {
     let Some(dim) = piece.dims.first() else {
         list.push(Piece::contiguous(piece.offset + first as i64, count));

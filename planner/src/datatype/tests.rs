@@ -5,8 +5,8 @@ use super::*;
 use crate::error::ErrorClass;
 use fencepost_tests_support::random::Random;
 
-/// Returns canonical form according to its definition: every run is written out, then folded pass
-/// by pass.
+/// Returns the canonical form by its definition: every run is written out, then folded pass by
+/// pass.
 fn plain(elements: &[i64]) -> Vec<Piece> {
     let mut list: Vec<Piece> = Vec::new();
     for &element in elements {
@@ -67,7 +67,7 @@ impl Dice {
         self.roll(0..below) as usize
     }
 
-    /// Returns a description of `depth` levels, and its meaning element by element.
+    /// Returns a description of `depth` levels, and the elements that it describes.
     fn layout(&mut self, depth: usize) -> (Datatype, Vec<i64>) {
         match self.roll(0..if depth == 0 { 4 } else { 9 }) {
             0 => {
@@ -210,7 +210,7 @@ fn five_descriptions_of_a_thousand_layouts_are_one_datatype_and_one_wire_form() 
 
 #[test]
 fn a_sequence_of_small_nests_equals_its_runs_written_out_and_folded() {
-    // There are few strides and counts, so that borders join at every level.
+    // There are few strides and counts, so that neighbouring parts join at every level.
     let mut dice = Dice::new(2);
     for _ in 0..60_000 {
         let parts: Vec<_> = (0..dice.roll(2..4))
@@ -296,7 +296,7 @@ fn touched_elements_are_found_without_a_look_at_each_visit() {
     )
     .unwrap();
     assert_eq!(many.touched_runs().count(), 1000);
-    // There is not enough memory for all of these.
+    // There is not enough memory for all of these runs.
     let far = often(&[(3, 0), (1 << 40, 2)], 1);
     drop(far.touched_runs());
     assert!(far.ascending_runs().is_err());
@@ -442,7 +442,7 @@ fn damaged_wire_forms_are_errors_or_other_canonical_datatypes() {
             read[usize::from(decoded.is_ok())] += 1;
             if let Ok(other) = decoded {
                 assert!(is_canonical(other.pieces()));
-                // One byte string for each typemap.
+                // Each typemap has one byte string.
                 let mut again = Vec::new();
                 other.encode(&mut again);
                 assert_eq!(again, damaged[..damaged.len() - rest.len()]);
@@ -508,7 +508,8 @@ fn zero_counts_are_the_one_empty_datatype() {
 
 #[test]
 fn a_part_that_has_no_short_form_is_an_error_before_it_is_written_out() {
-    // The greedy pairs of the rest alternate between two kinds, so nothing repeats.
+    // Without its first element, the rest folds into pairs of two alternating kinds, so nothing
+    // repeats.
     let pairs = |n| Datatype::nest(0, &[(n, 100), (2, 30), (2, 7)], 1).unwrap();
     assert_eq!(pairs(1000).slice(1, 3998).unwrap().pieces().len(), 1999);
     let error = pairs(1 << 40).slice(1, 1 << 41).unwrap_err();
@@ -522,7 +523,7 @@ fn huge_nests_stay_nests() {
     let columns = Datatype::nest(7, &[(n, 1 << 12), (3, 5)], 2).unwrap();
     assert_eq!(columns.pieces().len(), 1);
     assert_eq!(columns.size(), 6 * n);
-    // Starting and ending within a row leaves the cut rows and the rest.
+    // A slice that begins and ends within rows consists of the cut rows and the rest.
     let slice = columns.slice(1, 6 * n - 2).unwrap();
     assert_eq!(slice.size(), 6 * n - 2);
     assert!(slice.pieces().len() <= 5, "{slice}");

@@ -1,5 +1,5 @@
-//! The text of a datatype: a run `3..7`, a nest `3+[8 by 100][2 by 10]x4`, several
-//! `0..2, 9+[2 by 5]x1`, no elements `none`.
+//! The text of a datatype: a run is `3..7`, a nest `3+[8 by 100][2 by 10]x4`, several pieces are
+//! `0..2, 9+[2 by 5]x1`, and no elements are `none`.
 
 use super::canonical;
 use super::form::Datatype;
@@ -43,8 +43,8 @@ impl FromStr for Datatype {
     /// are accepted, too.
     ///
     /// # Errors
-    /// Class `Type` if this is not such a text (the message quotes the part that is not), or if a
-    /// [limit](super#limits) is exceeded.
+    /// Class `Type` if the text has another form (the message quotes the part that is wrong), or if
+    /// a [limit](super#limits) is exceeded.
     fn from_str(text: &str) -> Result<Self> {
         if text.trim() == "none" {
             return Ok(Self::empty());

@@ -6,13 +6,13 @@ use std::iter::once_with;
 use std::ops::Range;
 
 impl Datatype {
-    /// Returns the elements that it touches, in ascending order, each once:
-    /// `(displacement of the first element, elements)` of runs that do not meet.
+    /// Returns the elements that the typemap touches, in ascending order, each once, as ranges that
+    /// do not meet.
     ///
     /// # Cost
-    /// Needs memory for at most half as many runs as the extent has elements, so bound the extent
-    /// first. The time grows with these runs, the pieces, and the logarithms of their counts, not
-    /// with the visits.
+    /// Needs memory for at most half as many runs as the extent has elements, so the caller has to
+    /// limit the extent. The time grows with these runs, the pieces, and the logarithms of their
+    /// counts, not with the visits.
     ///
     /// # Errors
     /// If there is not enough memory.
@@ -39,13 +39,13 @@ impl Datatype {
         Ok(all)
     }
 
-    /// Returns runs with the elements that it touches, in some order. These are its visits or, if
-    /// it has more visits than its extent has elements, each element once.
+    /// Returns runs with the elements that the typemap touches, in some order. These are the runs
+    /// of the typemap or, if it has more runs than its extent has elements, each element once.
     ///
     /// # Cost
-    /// Nothing before the first run is requested. Then, if elements are visited many times, the
-    /// cost of [`ascending_runs`](Self::ascending_runs); it panics if there is not enough memory
-    /// for that. Otherwise grows with the runs.
+    /// Nothing before the first run is requested. Then, if each element is returned once, the cost
+    /// of [`ascending_runs`](Self::ascending_runs), and a panic if there is not enough memory for
+    /// that. Otherwise grows with the runs.
     #[doc(hidden)]
     pub fn touched_runs(&self) -> impl Iterator<Item = (i64, usize)> + '_ {
         let is_repeated = self.run_count() as u64 > self.extent() as u64;
@@ -87,7 +87,7 @@ fn ascending(piece: &Piece) -> Result<Vec<Range<i64>>, TryReserveError> {
     Ok(all)
 }
 
-/// Sorts the runs and joins those that overlap or touch, without more memory.
+/// Sorts the runs and joins those that overlap or touch, without allocating.
 fn merge(runs: &mut Vec<Range<i64>>) {
     runs.sort_unstable_by_key(|run| run.start);
     runs.dedup_by(|next, last| {

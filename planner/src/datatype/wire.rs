@@ -1,8 +1,8 @@
 //! The wire form. There is one byte string for each typemap, and no other is accepted.
 //!
-//! Numbers are encoded as in [`varint`]. The number of pieces comes first, then each piece: its
-//! displacement minus that of the piece before, the number of dimensions, the count and stride of
-//! each dimension, outermost first, and its run.
+//! Numbers are encoded as in [`varint`]. The number of pieces comes first, then the pieces. Each
+//! piece consists of its displacement minus that of the piece before, the number of dimensions, the
+//! count and stride of each dimension (outermost first), and the length of its runs.
 
 use super::canonical::{check, is_canonical};
 use super::form::{Datatype, Dim, Piece, Pieces};
@@ -17,7 +17,7 @@ const LEAST: usize = 3;
 const MOST_DIMS: u64 = 62;
 
 impl Datatype {
-    /// Appends its wire form.
+    /// Appends the wire form to `out`.
     #[doc(hidden)]
     pub fn encode(&self, out: &mut Vec<u8>) {
         write(out, self.pieces().len() as u64);
@@ -41,7 +41,7 @@ impl Datatype {
     /// `bytes` is then left at an unspecified position.
     ///
     /// # Cost
-    /// Grows with the bytes read. Never needs more memory than a constant times them.
+    /// Time and memory are at most proportional to the bytes read.
     #[doc(hidden)]
     pub fn decode(bytes: &mut &[u8]) -> Result<Self> {
         let pieces = read(bytes)?;

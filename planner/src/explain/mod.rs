@@ -1,5 +1,5 @@
-//! [`Cost`]: the predicted time of a schedule, and a lower bound for every schedule of its
-//! messages. [`cost_at_fence`]: the predicted time of its messages in an epoch that was not
+//! [`Cost`]: the predicted time of a schedule, and a lower bound for all schedules with the same
+//! messages. [`cost_at_fence`]: the predicted time of these messages in an epoch that was not
 //! prepared. [`explain`]: how each operation travels, and why, as values that can be printed.
 
 mod rows;
@@ -42,7 +42,7 @@ impl fmt::Display for Cost {
     }
 }
 
-/// Returns a number with the word for what is counted: `1 round`, `2 rounds`.
+/// Returns a count with its noun in the singular or plural: `1 round`, `2 rounds`.
 pub fn number_of(count: u64, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
@@ -67,9 +67,9 @@ pub fn cost(schedule: &Schedule, machine: &Machine) -> Cost {
 /// not prepared, and the census that its fence takes.
 ///
 /// The messages are packed, sent, received and unpacked as in the schedule. They leave before the
-/// census begins, so the epoch takes the longer of the latency of the slowest message and the time
-/// of the census: moving + frames + wire + max(latency, census). Descriptions of operations are
-/// left out, because an epoch that repeats the last one sends none.
+/// census begins, so the latency of the slowest message overlaps with the census. The epoch takes
+/// moving + frames + wire + max(latency, census). Descriptions of operations are left out, because
+/// an epoch that repeats the last one sends none.
 pub fn cost_at_fence(schedule: &Schedule, machine: &Machine) -> (Nanos, Census) {
     let places = Places::new(schedule.class_of.len() as u32, schedule.placement);
     let way = census::choose(&places, machine);
@@ -84,9 +84,8 @@ pub fn cost_at_fence(schedule: &Schedule, machine: &Machine) -> (Nanos, Census) 
     (Nanos(slowest), way)
 }
 
-/// Returns the first rank of each class. With hosts of several ranks, returns the first rank of
-/// each class for each set of peers that share memory with it, since messages to these peers cost
-/// less.
+/// Returns the first rank of each class. With hosts of several ranks, also distinguishes the ranks
+/// of a class by the peers that share memory with them, since messages to these peers cost less.
 fn unlike(schedule: &Schedule) -> Vec<(u32, &Program)> {
     if !matches!(schedule.placement, Placement::Hosts { .. }) {
         return firsts(schedule).collect();
@@ -141,7 +140,7 @@ impl Terms {
         let mut terms = Self::default();
         let (mut out, mut into, mut farthest) = (0.0, 0.0, 0.0_f64);
         let (mut sent, mut awaited) = (Packets::default(), Packets::default());
-        // The ranks, with the direction of their frames: true for those that are sent.
+        // The peers so far, each with a direction: true if frames are sent to the peer.
         let mut met = BTreeSet::new();
         let mut direct = false;
         let link = |peer: Delta| {
@@ -183,7 +182,8 @@ impl Terms {
             }
         }
         terms.wire = Nanos(f64::max(out, into));
-        // A direct copy waits for an entry before it, and the peer for a done after it.
+        // This rank waits for an entry before a direct copy, and the peer waits for a done after
+        // it.
         terms.latency = Nanos(farthest + if direct { machine.shared.latency } else { 0.0 });
         terms
     }
@@ -198,8 +198,8 @@ impl Terms {
     }
 }
 
-/// Returns the machine for [`moving`]: moving a byte takes the time that it takes in this program.
-/// A direct copy counts as a section that is packed and one that is unpacked.
+/// Returns the machine for [`moving`], with the time that moving a byte takes in this program. A
+/// direct copy counts as a section that is packed and one that is unpacked.
 #[doc(hidden)]
 pub fn machine_of(program: &Program, machine: &Machine) -> Machine {
     let bytes = |instruction: &Instruction| match instruction {
@@ -221,8 +221,8 @@ fn bytes(part: &Part, size: u32) -> f64 {
     elements as f64 * f64::from(size)
 }
 
-/// Returns the time of an instruction that packs, unpacks or copies; zero for any other. `machine`
-/// is that of the instruction's program.
+/// Returns the time of an instruction that packs, unpacks or copies, and zero for any other.
+/// `machine` is the result of [`machine_of`] for the instruction's program.
 #[doc(hidden)]
 pub fn moving(instruction: &Instruction, machine: &Machine) -> Nanos {
     match instruction {

@@ -24,13 +24,13 @@ pub struct ExplainedPlan {
     /// The number of ranks that need not run the superstep, if the superstep synchronises by posts
     /// and starts.
     pub idle: Option<usize>,
-    /// The predicted time of the schedule, and the bound.
+    /// The predicted time of the schedule, and the lower bound of that time.
     pub cost: Cost,
     /// The predicted time of the same messages in an epoch that is not prepared.
     pub at_fence: Nanos,
     /// The census of that epoch.
     pub census: Census,
-    /// The first rank of each class of ranks that do the same.
+    /// The first rank of each class.
     pub members: Vec<Member>,
 }
 
@@ -41,7 +41,7 @@ pub struct Member {
     pub class: ClassId,
     /// The rank.
     pub rank: u32,
-    /// The number of ranks for which this rank is shown, itself included.
+    /// The number of ranks that this rank represents, itself included.
     pub ranks: usize,
     /// Its predicted time, by cause.
     pub terms: Terms,
@@ -78,13 +78,13 @@ pub struct Staging {
 /// One operation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// Its number among those of its rank.
+    /// The number of the operation on its rank.
     pub operation: OperationId,
-    /// Whether it is a put, a get or an accumulate.
+    /// Whether the operation is a put, a get or an accumulate.
     pub kind: Kind,
     /// The bytes of its elements.
     pub bytes: Bytes,
-    /// The rank that it accesses, if there is one.
+    /// The rank that the operation accesses, if it has a target.
     pub target: Option<u32>,
     /// The line of the call; line 0 if it is not known.
     pub site: Site,
@@ -99,10 +99,10 @@ pub enum Route {
     Nothing(&'static str),
     /// Within the memory of their rank.
     Own {
-        /// Whether they are copied at once. Otherwise they go through a buffer, since the operation
-        /// reads what is written.
+        /// Whether the elements are copied directly. Otherwise they go through a buffer, since the
+        /// operation reads elements that are also written.
         copied: bool,
-        /// Whether another mode was asked for, which is not safe or not possible here.
+        /// Whether another mode was requested but is not safe or not possible here.
         instead: bool,
         /// The terms of the cost.
         costs: Costs,
@@ -113,19 +113,19 @@ pub enum Route {
         mode: Mode,
         /// The round.
         round: u32,
-        /// Whether another mode was asked for, which is not safe or not possible here.
+        /// Whether another mode was requested but is not safe or not possible here.
         instead: bool,
-        /// Whether the two ranks share memory, so that there was a choice.
+        /// Whether the two ranks share memory, so that a direct copy could be chosen.
         shared: bool,
         /// The number of operations that share the frames, this one included.
         together: usize,
-        /// The terms of the cost, in this mode and in the other one.
+        /// The terms of the cost, both packed and copied directly.
         costs: Costs,
     },
 }
 
-/// The terms by which the mode of an operation is chosen. Packed, it costs the sum of `pack`,
-/// `message` and `unpack`; copied directly, that of `copy` and `entry_and_done`.
+/// The terms by which the mode of an operation is chosen. A packed operation costs the sum of
+/// `pack`, `message` and `unpack`. A direct copy costs the sum of `copy` and `entry_and_done`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Costs {
     /// Packing.
@@ -165,8 +165,7 @@ pub fn explain(schedule: &Schedule, machine: &Machine) -> ExplainedPlan {
     }
 }
 
-/// Explains one rank alone: what it sends in how many rounds, and where each of its operations
-/// goes.
+/// Explains one rank alone: what it sends, in how many rounds, and where each operation goes.
 pub fn explain_rank(schedule: &Schedule, rank: Rank, machine: &Machine) -> Member {
     Member::of(schedule, rank, 1, machine)
 }
@@ -194,7 +193,7 @@ impl Member {
         }
     }
 
-    /// Returns the predicted time by cause, as a line.
+    /// Returns a line of text with the predicted time by cause.
     fn headline(&self) -> String {
         let Self { class, rank, ranks, terms, .. } = self;
         let others = if *ranks > 1 { format!(" and {} like it", ranks - 1) } else { String::new() };
@@ -209,7 +208,7 @@ impl Member {
         )
     }
 
-    /// Returns the buffers, as a line.
+    /// Returns a line of text with the buffers.
     fn buffers(&self) -> String {
         let total: u64 = self.staging.iter().map(|buffer| buffer.bytes.0 * buffer.copies).sum();
         let each = self
@@ -222,7 +221,7 @@ impl Member {
 }
 
 impl Sent {
-    /// Returns what all ranks send, with the rounds of the rank that has most of them.
+    /// Returns the sum of what all ranks send, with the largest number of rounds of any rank.
     pub fn by_all(schedule: &Schedule) -> Self {
         let mut all = Self::default();
         for (program, ranks) in schedule.classes.values().zip(schedule.ranks_of_classes().values()) {
@@ -319,7 +318,7 @@ impl Costs {
             }
         };
         let (from, to) = if operation.kind == Kind::Get { (&remote, &local) } else { (&local, &remote) };
-        // As much comes from the other rank as is sent to it.
+        // Assumes that as many bytes come from the other rank as are sent to it.
         let machine = &machine.while_moving(2.0 * bytes as f64);
         Self {
             pack: machine.pack(from, element.size),
@@ -348,7 +347,7 @@ impl fmt::Display for ExplainedPlan {
     }
 }
 
-/// Writes a rank as its own explanation, each line of it indented.
+/// Writes the explanation of a rank, with each line indented.
 impl fmt::Display for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Sent { messages, bytes, rounds } = self.sent;

@@ -1,14 +1,13 @@
 //! [`Advice`]: how many steps should follow one exchange of the halo.
 //!
 //! A deeper halo is exchanged less often, but each step except the last also computes cells of the
-//! halo. The time of the exchange is predicted by [`cost`] for the schedule to which the halo would
-//! be compiled, as for every other superstep. The cells are counted. Steps that are visited band by
-//! band wait for memory only once for all steps, if the data that a band holds for all steps fits
-//! in a cache.
+//! halo. [`cost`] predicts the time of the exchange from its compiled schedule, as for every other
+//! superstep. The cells that all steps compute are counted. Steps that are visited band by band
+//! wait for memory only once together, if the data that a band needs for all steps fits in a cache.
 //!
 //! **Source** C. Ding, Y. He, SC 2001, on exchanging a wider halo less often in codes that solve
-//! PDEs. Different here: the time of an exchange is that of a compiled schedule, not a line through
-//! sizes of messages.
+//! PDEs. Different here: the time of an exchange is that of a compiled schedule, not a linear
+//! function of the size of a message.
 
 use super::{Block, Error, ErrorClass, Neighbour, Result};
 use crate::collect::patterns;
@@ -33,11 +32,12 @@ const FILLED: f64 = 0.6;
 /// The part of the shared caches that fields may occupy. The rest is for other data of the program.
 const SHARED: f64 = 0.8;
 
-/// More steps are advised only if a step then takes less than this share of the time that it takes
-/// with one step for each exchange. The model is not precise enough for smaller gains.
+/// More steps between two exchanges are advised only if the time of a step is then less than this
+/// share of the time with one step for each exchange. The model is not precise enough for smaller
+/// gains.
 const GAIN: f64 = 0.98;
 
-/// The cost of a visit of a row, in addition to its cells.
+/// The cost of visiting a row, in addition to computing its cells.
 const ROW: Nanos = Nanos(12.0);
 
 /// The cost of a step by the number of steps between two exchanges: see [`Block::advise`]. Its
@@ -57,7 +57,7 @@ struct Costs<const D: usize> {
     exchange: Nanos,
     /// The number of cells that all steps compute together.
     cells: u64,
-    /// The number of cells of a band with which the steps take the least time.
+    /// The size of a band, in cells, with which the steps take the least time.
     bands: [usize; D],
     /// The overhead of visiting rows, in addition to their cells.
     rows: Nanos,
@@ -74,8 +74,9 @@ impl<const D: usize> Costs<D> {
 }
 
 impl<const D: usize> Advice<D> {
-    /// Returns the number of steps for one exchange with which a step costs least. Of several such
-    /// numbers it is the smallest. It is 1 if more steps save less than 2 percent.
+    /// Returns the number of steps for one exchange with which a step costs least. If several
+    /// numbers cost the same, returns the smallest. Returns 1 if more steps save less than 2
+    /// percent.
     pub fn steps(&self) -> usize {
         self.best().map_or(1, |costs| costs.steps)
     }
@@ -135,9 +136,9 @@ impl<const D: usize> fmt::Display for Advice<D> {
 
 impl<const D: usize> Block<D> {
     /// Returns how many steps should follow one exchange, from 1 to 32, and in which bands they
-    /// should be visited: those for which the model of the machine predicts the lowest cost of a
-    /// step. The halo of this block is the halo for one step. With `k` steps it has to be `k` times
-    /// as wide.
+    /// should be visited. With these, the model of the machine predicts the lowest cost of a step.
+    /// The halo of this block is the halo for one step. With `k` steps it has to be `k` times as
+    /// wide.
     ///
     /// `cell` is the time to compute one cell when its fields are in a core's cache: measure it by
     /// computing the same few rows repeatedly. `exchanged` is the number of bytes of a cell that
@@ -164,20 +165,20 @@ impl<const D: usize> Block<D> {
     /// # }
     /// ```
     ///
-    /// If a halo for more steps fits only another grid of ranks, and the grid was not given, these
-    /// steps are predicted for the other grid, which [`halo`](Self::halo) chooses as well.
+    /// If the program gave no grid, and a halo for more steps fits only another grid, these steps
+    /// are predicted for that grid. [`halo`](Self::halo) chooses the same one.
     ///
     /// The answer is the same on all ranks that give the same numbers. If each rank measures its
-    /// own `cell`, the ranks have to agree on one value first, such as the largest, because ranks
-    /// with halos of different widths do not fit each other.
+    /// own `cell`, the ranks have to agree on one value first, such as the largest, because all
+    /// ranks must choose halos of the same width.
     ///
-    /// Fields that a core's cache holds cost only their cells. So do fields that the shared caches
-    /// of a host hold, if these caches supply bytes as fast as cells are computed. Steps of other
-    /// fields wait for caches or memory: once a group if a band with all its steps fits in a cache,
-    /// and once a step otherwise. Two effects are not in the model: ranks wait for each other if
-    /// their work differs from step to step, and ranks take turns if there are more ranks than
-    /// cores. Both make exchanges more expensive, and deeper halos better, than predicted. If that
-    /// matters, time a few numbers of steps.
+    /// Fields that fit in a core's cache cost only the computation of their cells. So do fields
+    /// that fit in the shared caches of a host, if these caches supply bytes as fast as cells are
+    /// computed. Steps over other fields wait for caches or memory: once a group if a band with all
+    /// its steps fits in a cache, and once a step otherwise. Two effects are not in the model:
+    /// ranks wait for each other if their work differs from step to step, and ranks take turns if
+    /// there are more ranks than cores. Both make exchanges more expensive, and deeper halos
+    /// better, than predicted. If these effects matter, time a few numbers of steps.
     ///
     /// # Errors
     /// ARG if the block has no halo; if `cell` is negative or not finite; if `exchanged` or
@@ -264,7 +265,7 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns the largest number of cells that a rank computes in all of `steps` steps, and the
-    /// number of their rows.
+    /// number of rows of these cells.
     fn work(&self, steps: usize) -> (u64, u64) {
         // For each dimension separately: the number of own cells of a block, and the number of its
         // sides that have another block behind them.
@@ -315,8 +316,8 @@ struct Waits<'a> {
 }
 
 impl Waits<'_> {
-    /// Returns the bands with which the steps wait least, and the times for rows and memory with
-    /// them. Of several such bands it returns the largest.
+    /// Returns the bands with which the steps wait least, with their times for rows and memory. If
+    /// several bands wait equally long, returns the largest.
     fn least<const D: usize>(&self, block: &Block<D>) -> ([usize; D], Nanos, Nanos) {
         let lengths: &[usize] = if D == 1 { &LINES } else { &PIECES };
         let rows: &[usize] = if D == 3 { &ROWS } else { &[usize::MAX] };
@@ -338,8 +339,8 @@ impl Waits<'_> {
         all.map(cost).fold(swept, |best, costs| if sum(&costs) < sum(&best) { costs } else { best })
     }
 
-    /// Returns the time for rows, and the time for memory in addition to the cells, with these
-    /// bands.
+    /// Returns the time to visit the rows with these bands, and the time to wait for memory in
+    /// addition to computing the cells.
     fn of<const D: usize>(&self, block: &Block<D>, bands: [usize; D]) -> (Nanos, Nanos) {
         let stored: [f64; D] = std::array::from_fn(|d| {
             block.global[d].div_ceil(block.grid[d]) as f64 + 2.0 * block.width[d] as f64
@@ -347,7 +348,7 @@ impl Waits<'_> {
         let shifts = super::tiles::shifts(block.width.map(|width| width / self.steps));
         let ahead: [f64; D] = shifts.map(|shift| shift as f64 * (self.steps + 1) as f64);
         // The extent that the steps of a band read and write, and the factor by which loads grow
-        // because bands read again cells of the bands next to them.
+        // because a band reads cells of its neighbours again.
         let held = |d: usize| (bands[d] as f64 + ahead[d]).min(stored[d]);
         let again =
             |d: usize| if (bands[d] as f64) < stored[d] { 1.0 + ahead[d] / bands[d] as f64 } else { 1.0 };
@@ -378,8 +379,9 @@ impl Waits<'_> {
         };
         let pieces = (stored[D - 1] / bands[D - 1] as f64).max(1.0);
         let rows = self.rows as f64 * pieces * ROW.0;
-        // Cells are computed while caches load the next ones. Loads from memory overlap with both
-        // in part. So do loads from shared caches if they take longer than the cells of a sweep.
+        // Caches load the next cells while cells are computed. Loads from memory overlap in part
+        // with both. Loads from shared caches overlap in part if they take longer than the cells of
+        // a sweep.
         let cells = self.cells as f64 * self.cell.0;
         let near = near * caches.near;
         let hidden = all * steps * caches.near <= cells;

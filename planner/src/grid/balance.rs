@@ -3,12 +3,12 @@
 use smallvec::SmallVec;
 
 /// Returns the grid of `ranks` ranks over an array of `global` cells for which the largest block
-/// has the smallest surface towards other ranks. It considers the grids whose blocks all have a
-/// cell and are at least as wide as their halo of `widths`. Returns `None` if there is no such
+/// has the smallest surface towards other ranks. Considers only grids in which each block has a
+/// cell and is at least as wide as the halo, which has `widths`. Returns `None` if there is no such
 /// grid.
 ///
 /// Like MPI_Dims_create, but takes the array's own extents into account. Of several grids with the
-/// same surface it returns the one with more ranks in the earlier, slower dimensions, so that
+/// same surface, this is the one with more ranks in the earlier, slower dimensions, so that
 /// exchanged cells are in long runs.
 pub(super) fn balanced<const D: usize>(
     ranks: u32,
@@ -40,7 +40,7 @@ struct Search<const D: usize> {
 
 impl<const D: usize> Search<D> {
     /// Tries the grid whose blocks are nearest to cubes, dimension by dimension, so that most other
-    /// grids are hopeless from the beginning.
+    /// grids can be rejected early.
     fn ideal_first(&mut self, ranks: u32) {
         let mut left = ranks;
         for dimension in 0..D {

@@ -5,9 +5,10 @@ use crate::argument::Argument;
 
 impl<const D: usize> Argument for Block<D> {
     /// Returns everything on which the datatypes and the neighbours' deltas depend. For each
-    /// dimension this is the number of ranks and cells, the width of the halo and whether it is a
-    /// star's, whether the block is the first or the last, and which blocks among it and its
-    /// neighbours have the extra cell.
+    /// dimension this is the number of cells and of ranks, the width of the halo, whether the block
+    /// is the first or the last, and which blocks among this block and its two neighbours have the
+    /// extra cell. Also, whether the dimension wraps, rows are padded, and the halo is that of a
+    /// star.
     fn class(&self) -> Option<Vec<u64>> {
         let mut key = Vec::with_capacity(3 * D);
         for d in 0..D {

@@ -53,8 +53,9 @@ impl<const D: usize> Block<D> {
         self.neighbours().filter(Neighbour::is_face)
     }
 
-    /// Returns the block next to this one in the direction `offset` (by the signs of its parts).
-    /// Returns `None` beyond an edge of the array, and if all parts of `offset` are 0.
+    /// Returns the block next to this one in the direction `offset`. Only the signs of the parts of
+    /// `offset` count. Returns `None` beyond an edge of the array, and if all parts of `offset` are
+    /// 0.
     pub fn neighbour(&self, offset: [i8; D]) -> Option<Neighbour<D>> {
         let offset = offset.map(i8::signum);
         if offset == [0; D] {

@@ -24,7 +24,7 @@ use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 use std::cell::Cell;
 
-/// A rank and the number of ranks: what [`Block::new`] needs from a world.
+/// The rank and the number of ranks of a world, for [`Block::new`].
 pub trait RankPosition {
     /// Returns this rank's number, from 0.
     fn rank(&self) -> usize;
@@ -32,8 +32,8 @@ pub trait RankPosition {
     fn size(&self) -> usize;
 }
 
-/// Rows whose length is a multiple of this number of elements are padded: 4096 bytes of 8-byte
-/// elements.
+/// Rows are padded if their length is a multiple of this number of elements. With elements of 8
+/// bytes, the length is then a multiple of 4096 bytes.
 const UNLUCKY: usize = 512;
 /// The number of elements of padding: one cache line of 8-byte elements.
 const PADDING: usize = 8;
@@ -44,9 +44,9 @@ const CELLS_MAX: usize = isize::MAX as usize / 8;
 
 /// One rank's block of a `D`-dimensional array (`D` is 1, 2 or 3) that is spread over all ranks.
 ///
-/// Ranks form a grid, row-major. Dimension `d` of `n` cells over `p` ranks is cut into `p` blocks,
-/// and the first `n % p` of them have one cell more than the others. All ranks must build their
-/// blocks with the same options.
+/// The ranks form a grid, and are numbered in row-major order. A dimension of `n` cells over `p`
+/// ranks is cut into `p` blocks. The first `n % p` blocks have one cell more than the others. All
+/// ranks must build their blocks with the same options.
 ///
 /// ```
 /// # use fencepost_planner as fencepost;
@@ -62,7 +62,7 @@ const CELLS_MAX: usize = isize::MAX as usize / 8;
 /// ```
 ///
 /// A program with conditions at the edges of the array, or with operations on single cells, asks
-/// the block where it is:
+/// the block for its position:
 ///
 /// ```
 /// # use fencepost_planner as fencepost;
@@ -79,8 +79,9 @@ const CELLS_MAX: usize = isize::MAX as usize / 8;
 /// # }
 /// ```
 ///
-/// A block is created without allocating. It records calls whose results distinguish ranks with
-/// equal datatypes (its rank, coordinates or origin). A clone keeps its own record.
+/// A block is created without allocating. It records whether a method was called whose result may
+/// differ between ranks with equal datatypes (the rank, coordinates or origin). A clone keeps its
+/// own record.
 #[derive(Clone, Debug)]
 pub struct Block<const D: usize> {
     rank: usize,
@@ -126,16 +127,16 @@ impl<const D: usize> Block<D> {
     /// Needs no world.
     ///
     /// The process grid is the one in which the largest block has the smallest surface, unless
-    /// [`grid`](Self::grid) gives another. If a halo is wider than that grid's smallest block,
-    /// another grid is chosen among those that the halo fits.
+    /// [`grid`](Self::grid) sets another. If a halo is wider than the smallest block of that grid,
+    /// only grids are considered in which all blocks are at least as wide as the halo.
     ///
     /// # Errors
     /// RANK if `rank` is not one of `ranks`; DIMS if no grid gives each rank a cell.
     ///
     /// # Cost
     /// Compares the ways to write `ranks` as a product. This takes well below a microsecond for
-    /// most numbers of ranks, and some tens of microseconds for 3D blocks of ranks with a hundred
-    /// divisors. [`of`](Self::of) on an existing block has none of this cost.
+    /// most numbers of ranks. For 3D blocks and a number of ranks with a hundred divisors, it takes
+    /// some tens of microseconds. [`of`](Self::of) on an existing block avoids this cost.
     pub fn at(rank: usize, ranks: usize, global: [usize; D]) -> Result<Self> {
         const { assert!(D >= 1 && D <= 3, "a Block has 1, 2 or 3 dimensions") };
         if rank >= ranks {
@@ -186,17 +187,17 @@ impl<const D: usize> Block<D> {
         Ok(Self { rank, coords: coords_of(rank, self.grid), observed: Cell::new(false), ..self.clone() })
     }
 
-    /// Sets a halo of `width` cells on both sides of each dimension, corners included. It is for a
+    /// Sets a halo of `width` cells on both sides of each dimension, corners included. Use it for a
     /// kernel that reads up to `width` cells away in all dimensions at once: a square of 9 or a
     /// cube of 27 cells for a width of 1.
     ///
-    /// If no [grid](Self::grid) was given and the halo does not fit the one that was chosen,
-    /// another grid is chosen, in which ranks own other cells. So set the halo before a window is
+    /// If the program gave no [grid](Self::grid) and the halo does not fit the default grid,
+    /// another grid is chosen, and ranks then own other cells. So set the halo before a window is
     /// created or filled, and give the grid if two blocks of one array differ in their halos.
     ///
     /// # Errors
-    /// ARG if the halo is wider than the smallest block of the grid that was given or, if none was
-    /// given, of every grid.
+    /// ARG if the halo is wider than the smallest block of the given grid. If no grid was given:
+    /// ARG if no grid has blocks that are all at least as wide as the halo.
     pub fn halo(self, width: usize) -> Result<Self> {
         self.halos([width; D])
     }
@@ -209,10 +210,10 @@ impl<const D: usize> Block<D> {
         self.widened(widths, false)
     }
 
-    /// Sets the halo of a kernel that reads up to `width` cells away in one dimension at a time:
-    /// the 5 points of a plane or 7 of space for a width of 1. The corners of this halo are stored
-    /// and never used: [`neighbours`](Self::neighbours) returns only the blocks behind
-    /// [`faces`](Self::faces), and [`Row`] refuses an offset in two dimensions.
+    /// Sets the halo of a kernel that reads up to `width` cells away in one dimension at a time,
+    /// such as the stencils of 5 points in 2D and 7 points in 3D for a width of 1. The corners of
+    /// this halo are stored and never used: [`neighbours`](Self::neighbours) returns only the
+    /// blocks behind [`faces`](Self::faces), and [`Row`] refuses an offset in two dimensions.
     ///
     /// # Errors
     /// Same as [`halo`](Self::halo).
@@ -220,8 +221,8 @@ impl<const D: usize> Block<D> {
         self.widened([width; D], true)
     }
 
-    /// Sets the halo, and chooses another grid if this one was not given and the halo does not fit
-    /// it.
+    /// Sets the halo. If the program gave no grid and the halo does not fit the default grid,
+    /// chooses another grid.
     fn widened(mut self, widths: [usize; D], star: bool) -> Result<Self> {
         (self.width, self.star) = (widths, star);
         if let Some(default) = self.default_grid {
@@ -233,15 +234,16 @@ impl<const D: usize> Block<D> {
         self.checked()
     }
 
-    /// Sets whether dimension `d` wraps around, so that the last block's neighbour is the first.
+    /// Sets whether each dimension wraps around, so that its last block and its first are
+    /// neighbours.
     #[must_use]
     pub fn periodic(mut self, wraps: [bool; D]) -> Self {
         self.wraps = wraps;
         self
     }
 
-    /// Sets the process grid: `grid[d]` ranks along dimension `d`. Call this before `halo`, which
-    /// keeps the grid that was given.
+    /// Sets the process grid: `grid[d]` ranks along dimension `d`. Call this before `halo`, so that
+    /// `halo` does not choose a grid.
     ///
     /// # Errors
     /// DIMS if the grid does not have this number of ranks, or leaves a rank without a cell; ARG if
@@ -264,10 +266,10 @@ impl<const D: usize> Block<D> {
 
     /// Sets whether rows of an unlucky length are padded (by default they are).
     ///
-    /// A column in rows of 8192 bytes moves 7 times slower than one in rows of 8208 bytes, because
-    /// all its cells map to the same few sets of the cache. So rows of a multiple of 512 elements
-    /// (4096 bytes of 8-byte elements) get 8 additional elements, which are never touched.
-    /// One-dimensional blocks have no rows and are never padded.
+    /// If rows have 8192 bytes, moving a column takes 7 times longer than with rows of 8208 bytes,
+    /// because all cells of the column map to the same few sets of the cache. So rows of a multiple
+    /// of 512 elements (4096 bytes of 8-byte elements) get 8 additional elements, which are never
+    /// touched. One-dimensional blocks have no rows and are never padded.
     #[doc(hidden)]
     #[must_use]
     pub fn pad(mut self, pads: bool) -> Self {
@@ -327,7 +329,7 @@ impl<const D: usize> Block<D> {
         self.strides()[0] * self.shape()[0]
     }
 
-    /// Returns whether the block has no cells: never.
+    /// Returns `false`: every block has cells.
     #[doc(hidden)]
     pub fn is_empty(&self) -> bool {
         false
@@ -340,7 +342,7 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns the distance from one cell to the next along each dimension, in elements of local
-    /// storage. The last one is 1.
+    /// storage. The distance along the last dimension is 1.
     pub fn strides(&self) -> [usize; D] {
         self.strides_at(self.coords)
     }
@@ -470,9 +472,9 @@ impl<const D: usize> Block<D> {
         if self.pads && cells.is_multiple_of(UNLUCKY) { cells + PADDING } else { cells }
     }
 
-    /// Returns the cells from `first` on, `count` in each dimension, as a datatype of the local
-    /// storage of the rank at `coords`. `first` is counted from the start of the storage, so it
-    /// includes the halo.
+    /// Returns the cells from `first` on, `count` of them in each dimension, as a datatype of the
+    /// local storage of the rank at `coords`. `first` is counted from the start of the storage, so
+    /// the halo is included.
     fn cells_at(&self, coords: [usize; D], first: [usize; D], count: [usize; D]) -> Datatype {
         let strides = self.strides_at(coords);
         let offset: usize = (0..D).map(|d| first[d] * strides[d]).sum();

@@ -6,11 +6,11 @@ use std::ops::Range;
 
 /// Consecutive cells along the last dimension of a [`Block`]: the innermost loop of a kernel.
 ///
-/// A row returns slices of the block's local storage, all as long as the row: slices of the row
-/// itself ([`of`](Self::of), [`of_mut`](Self::of_mut)), and slices of the cells at some distance
-/// from it ([`up`](Self::up), [`down`](Self::down), [`left`](Self::left), [`right`](Self::right),
-/// [`at`](Self::at)). A loop from 0 to [`len`](Self::len) over them has no checks left in it, so
-/// the compiler vectorises it.
+/// The methods of a row return slices of the block's local storage, each as long as the row: slices
+/// of the row itself ([`of`](Self::of), [`of_mut`](Self::of_mut)), and slices of the cells at an
+/// offset from it ([`up`](Self::up), [`down`](Self::down), [`left`](Self::left),
+/// [`right`](Self::right), [`at`](Self::at)). A loop from 0 to [`len`](Self::len) over such slices
+/// has no bounds checks left, so the compiler vectorises it.
 ///
 /// ```
 /// # use fencepost_planner::grid::Block;
@@ -31,13 +31,13 @@ use std::ops::Range;
 /// ```
 ///
 /// # Panics
-/// Each method that takes the local storage of a field panics if that does not have exactly the
-/// block's [`len`](Block::len) elements. Each method that reads at an offset panics if the offset
-/// is larger than the halo is wide, or if the halo of a [`star`](Block::star) has nothing there. As
-/// with an index out of bounds, this happens before anything is read.
+/// Each method that takes the local storage of a field panics if the storage does not have exactly
+/// the block's [`len`](Block::len) elements. Each method that reads at an offset panics if the
+/// offset is larger than the halo is wide, or if it leads to a corner of the halo of a
+/// [`star`](Block::star). The methods check this before they read anything.
 ///
 /// # Cost
-/// Nothing is allocated. A slice costs two comparisons more than one that is cut by hand.
+/// Nothing is allocated. A slice costs two comparisons more than indexing with a range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Row<const D: usize> {
     /// The index of the first cell in local storage.
@@ -62,7 +62,8 @@ impl<const D: usize> Row<D> {
         self.len
     }
 
-    /// Returns the first cell, counted from the first own cell of the block; negative in the halo.
+    /// Returns the first cell, counted from the first own cell of the block. Cells in the halo
+    /// before the own cells have negative numbers.
     pub fn first(&self) -> [isize; D] {
         let mut rest = self.at;
         std::array::from_fn(|d| {
@@ -72,9 +73,9 @@ impl<const D: usize> Row<D> {
         })
     }
 
-    /// Returns the positions in the row of the block's own cells: all, only some, or, for a row in
-    /// the halo, none. A sum over all cells of the array, such as a residual, counts only these
-    /// positions, since other ranks compute the cells of the halo as well.
+    /// Returns the positions in the row at which it has own cells of the block. The range is empty
+    /// if the row is in the halo. A sum over all cells of the array, such as a residual, counts
+    /// only these positions, since other ranks compute the cells of the halo as well.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -103,7 +104,8 @@ impl<const D: usize> Row<D> {
         self.at..self.at + self.len
     }
 
-    /// Returns the indices, in local storage, of the cells at `offset` from those of the row.
+    /// Returns the indices, in local storage, of the cells that are `offset` away from the row's
+    /// cells.
     ///
     /// # Panics
     /// Same as [`at`](Self::at).
@@ -131,7 +133,8 @@ impl<const D: usize> Row<D> {
         &mut cells[self.at..][..self.len]
     }
 
-    /// Returns the cells at `offset` from those of the row: `at(u, [-1, 0])[j]` is above cell `j`.
+    /// Returns the cells that are `offset` away from the row's cells: element `j` of
+    /// `at(u, [-1, 0])` is above cell `j` of the row.
     #[inline(always)]
     #[track_caller]
     pub fn at<'a, T>(&self, cells: &'a [T], offset: [isize; D]) -> &'a [T] {
@@ -139,7 +142,7 @@ impl<const D: usize> Row<D> {
         &cells[self.first_at(offset)..][..self.len]
     }
 
-    /// Returns the cells at each of several offsets from those of the row: [`at`](Self::at) for
+    /// Returns one slice for each of several offsets, as [`at`](Self::at) does for one. This is for
     /// stencils of many points.
     ///
     /// ```
@@ -162,8 +165,8 @@ impl<const D: usize> Row<D> {
     pub fn each<'a, T, const N: usize>(&self, cells: &'a [T], offsets: [[isize; D]; N]) -> [&'a [T]; N] {
         // Uses one statement for each slice. If the slices were made in a loop, the compiler would
         // find out their length only after it has looked for checks in the kernel's loop. It would
-        // then keep a check in that loop, and compute the last cells of each row one by one (f32: a
-        // tenth of a sweep).
+        // then keep a check in the kernel's loop, and compute the last cells of each row one by
+        // one. For `f32`, a sweep would take a tenth longer.
         let mut each: [&'a [T]; N] = const { [&[]; N] };
         macro_rules! cut {
             ($($n:literal)*) => { $(if $n < N { each[$n] = self.at(cells, offsets[$n]) })* };
@@ -175,21 +178,21 @@ impl<const D: usize> Row<D> {
         each
     }
 
-    /// Returns the cells before those of the row in the last dimension: offset -1.
+    /// Returns the cells at offset -1 in the last dimension.
     #[inline(always)]
     #[track_caller]
     pub fn left<'a, T>(&self, cells: &'a [T]) -> &'a [T] {
         self.at(cells, step(D - 1, -1))
     }
 
-    /// Returns the cells after those of the row in the last dimension: offset 1.
+    /// Returns the cells at offset 1 in the last dimension.
     #[inline(always)]
     #[track_caller]
     pub fn right<'a, T>(&self, cells: &'a [T]) -> &'a [T] {
         self.at(cells, step(D - 1, 1))
     }
 
-    /// Returns the row before this one in the last dimension but one: offset -1.
+    /// Returns the cells at offset -1 in the last dimension but one: the row before this one.
     #[inline(always)]
     #[track_caller]
     pub fn up<'a, T>(&self, cells: &'a [T]) -> &'a [T] {
@@ -197,7 +200,7 @@ impl<const D: usize> Row<D> {
         self.at(cells, step(D - 2, -1))
     }
 
-    /// Returns the row after this one in the last dimension but one: offset 1.
+    /// Returns the cells at offset 1 in the last dimension but one: the row after this one.
     #[inline(always)]
     #[track_caller]
     pub fn down<'a, T>(&self, cells: &'a [T]) -> &'a [T] {
@@ -205,22 +208,23 @@ impl<const D: usize> Row<D> {
         self.at(cells, step(D - 2, 1))
     }
 
-    /// Creates a row of the block without cells, from which a kernel reads as far as `reach`.
+    /// Creates an empty row of the block. A kernel may read up to `reach` away from it.
     pub(super) fn anywhere(block: &Block<D>, reach: [usize; D]) -> Self {
         let (strides, widths, star) = (block.strides(), block.width, block.star);
         Self { at: 0, len: 0, strides, widths, reach, star, storage: strides[0] * block.shape()[0] }
     }
 
-    /// Returns the index of the first cell at `offset` from those of the row.
+    /// Returns the index of the cell that is `offset` away from the row's first cell.
     #[inline(always)]
     fn first_at(&self, offset: [isize; D]) -> usize {
-        // The last stride is the constant 1 here, so that no offset in that dimension needs a
+        // Uses the constant 1 as the last stride, so that no offset in that dimension needs a
         // register.
         let shift = (0..D - 1).fold(offset[D - 1], |sum, d| sum + offset[d] * self.strides[d] as isize);
         self.at.wrapping_add_signed(shift)
     }
 
-    /// Checks that a field is stored as this block is, and that an offset is within reach.
+    /// Panics unless a field has as many elements as the block's storage and `offset` is within
+    /// reach.
     #[inline(always)]
     #[track_caller]
     fn check(&self, storage: usize, offset: [isize; D]) {
@@ -306,15 +310,15 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns each row of the own cells that a kernel computes from own cells alone, in ascending
-    /// order. These cells are at least as far from each side of the block as the halo is wide
-    /// there, and need no exchange of the halo.
+    /// order. In each dimension, these cells are at least as far from the sides of the block as the
+    /// halo is wide. They can be computed before the halo is exchanged.
     pub fn rows_core(&self) -> impl ExactSizeIterator<Item = Row<D>> + use<D> {
         Rows::new(self, self.core(), self.width)
     }
 
-    /// Returns each row of the cells of [`rows_inside`](Self::rows_inside) that are not in
-    /// [`rows_core`](Self::rows_core), one side of the block after another. These cells are left to
-    /// compute when the halo has been exchanged.
+    /// Returns each row of the cells that are in [`rows_inside`](Self::rows_inside) and not in
+    /// [`rows_core`](Self::rows_core), one side of the block after another. Compute these cells
+    /// after the halo has been exchanged.
     ///
     /// ```
     /// # use fencepost_planner::grid::{Block, Row};
@@ -342,9 +346,8 @@ impl<const D: usize> Block<D> {
         }
         let (block, all, core) = (self.clone(), self.cells_inside(margin, [0; D]), self.core());
         let no_core = core.iter().any(|cells| cells.is_empty());
-        // The cells before and after the core in each dimension. In the dimensions before that
-        // dimension, these cells are as wide as the core. In the dimensions after it, they are as
-        // wide as all cells.
+        // One box of cells for each side of the core. In dimensions before that of the side, the
+        // box is as wide as the core. In dimensions after it, the box is as wide as all cells.
         (0..if no_core { 1 } else { 2 * D }).flat_map(move |side| {
             let side_of = side / 2;
             let cells = std::array::from_fn(|d| {
@@ -361,7 +364,7 @@ impl<const D: usize> Block<D> {
         })
     }
 
-    /// Returns the own cells that are at least as far from each side of the block as its halo is
+    /// Returns the own cells that are at least as far from each side of the block as the halo is
     /// wide.
     fn core(&self) -> [Range<isize>; D] {
         let extent = self.extent();
@@ -433,13 +436,14 @@ pub(super) struct Rows<const D: usize> {
 }
 
 impl<const D: usize> Rows<D> {
-    /// Returns the rows of a box of cells, counted from the first own cell, from which a kernel
-    /// reads as far as `reach`.
+    /// Returns the rows of a box of cells, which are counted from the first own cell. A kernel may
+    /// read up to `reach` away from these rows.
     pub(super) fn new(block: &Block<D>, cells: [Range<isize>; D], reach: [usize; D]) -> Self {
         Self::of(Row::anywhere(block, reach), cells)
     }
 
-    /// Does the same as [`new`](Self::new), given any row of the block with the same reach.
+    /// Does the same as [`new`](Self::new), but takes the block and the reach from a row of the
+    /// block.
     #[inline]
     pub(super) fn of(row: Row<D>, cells: [Range<isize>; D]) -> Self {
         let Row { strides, widths, .. } = row;

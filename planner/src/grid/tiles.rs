@@ -1,29 +1,30 @@
 //! [`Tiles`]: several steps between two exchanges, whose rows are visited band by band.
 //!
 //! If each step sweeps the whole block, the block is loaded from memory once in every step.
-//! [`Tiles`] computes the same rows of the same steps in another order: a band of the first step,
-//! then the band of the second step that is one reach before it, and so on to the last step; then
-//! the next band. The cells that one band reads and writes stay in the cache while all steps pass
-//! over it, so the block is loaded from memory once for all steps.
+//! [`Tiles`] computes the same rows of the same steps in another order. It visits a band of the
+//! first step, then the band of the second step that begins one reach earlier, and so on to the
+//! last step. Then it continues with the next band. The cells that one band reads and writes stay
+//! in the cache while all steps pass over it, so the block is loaded from memory once for all
+//! steps.
 //!
-//! **Why the order keeps every dependence.** Shift each step by its number times at least the
-//! reach: the cell `i` of step `s` gets the place `i + s * shift`, in each dimension. Bands are
-//! boxes of places. From band to band, the first dimension advances fastest, and within a band the
-//! steps follow each other. The cells that step `s` reads at `i` were written by step `s - 1`
-//! within one reach of `i`. The place of such a cell is at most `i + (s - 1) * shift + reach`, so
-//! it is not beyond the place of `i` in any dimension. The cell is therefore in this band, in which
-//! step `s - 1` ran before step `s`, or in an earlier band. The cell that step `s` overwrites at
-//! `i` was read by step `s - 1`, and by no later step, within one reach of `i`: at the same places.
-//! So the argument holds for any size of the bands, and for two alternating fields as well as for
-//! more.
+//! **Why the order keeps every dependence.** Cell `i` of step `s` gets the place `i + s * shift` in
+//! each dimension, where `shift` is at least the reach. A band is a box of places. From band to
+//! band, the first dimension advances fastest. Within a band, the steps follow each other. To
+//! compute cell `i`, step `s` reads cells within one reach of `i`, which step `s - 1` has written.
+//! The place of such a cell is at most `i + (s - 1) * shift + reach`, so it is not beyond the place
+//! of `i` in any dimension. The cell is therefore in this band, in which step `s - 1` ran before
+//! step `s`, or in an earlier band. Step `s` also overwrites an older value of cell `i`. Only step
+//! `s - 1` and earlier steps have read that value, to compute cells within one reach of `i`. The
+//! same bound holds for the places of those cells. So the argument holds for any size of the bands,
+//! and for two alternating fields as well as for more.
 //!
-//! The shift is the reach, but along rows it is a multiple of [`ALIGNED`] cells. The pieces of a
-//! row that bands cut then begin at the boundaries of vectors, in all steps.
+//! The shift is the reach, but along rows it is rounded up to a multiple of [`ALIGNED`] cells.
+//! Bands then cut rows at the boundaries of vectors, in all steps.
 //!
 //! **Source** M. Wolfe, "More iteration space tiling", SC 1989: skewed loops over space, tiled with
-//! time. Different here: the bands of a rank need no synchronisation with others, since the halo is
-//! as deep as all steps of a group read. Also, rows are whole, so that the innermost loop is the
-//! user's own.
+//! time. Different here: the bands of a rank need no synchronisation with other ranks, since the
+//! halo is deep enough for all steps of a group. Also, rows are whole, so that the innermost loop
+//! is the user's own.
 
 use super::rows::{Row, Rows};
 use super::{Block, Error, ErrorClass, Result};
@@ -52,10 +53,10 @@ pub struct Visit<const D: usize> {
 }
 
 impl<const D: usize> Tiles<D> {
-    /// Sets the number of cells of a band in each dimension; the last one cuts rows into pieces. A
-    /// band has all cells of a dimension that is shorter. With `usize::MAX` in each dimension,
-    /// every step sweeps the block before the next step begins.
-    /// [`Advice::bands`](super::Advice::bands) computes bands for the caches of a machine.
+    /// Sets the number of cells of a band in each dimension. The number for the last dimension cuts
+    /// rows into pieces. If a dimension has fewer cells than its number, a band has all of them.
+    /// With `usize::MAX` in each dimension, every step sweeps the block before the next step
+    /// begins. [`Advice::bands`](super::Advice::bands) computes bands for the caches of a machine.
     ///
     /// # Errors
     /// ARG if a number is 0.
@@ -101,10 +102,10 @@ impl<const D: usize> Tiles<D> {
     }
 
     /// Returns each row of the cells that the steps compute, band by band. A row is visited after
-    /// all rows that its step reads.
+    /// the rows of the previous step from which it is computed.
     ///
-    /// The iterator borrows nothing, so a loop may be left in the middle; the fields then hold rows
-    /// of several steps. To finish the group, continue with the same iterator
+    /// A loop may be left in the middle, since the iterator borrows nothing. The fields then hold
+    /// rows of several steps. To finish the group, continue with the same iterator
     /// ([`by_ref`](Iterator::by_ref)). To discard it, begin again with fields that were saved
     /// before the group.
     pub fn rows(&self) -> impl Iterator<Item = Visit<D>> + use<D> {
@@ -157,14 +158,14 @@ fn turned<T, const N: usize>(mut fields: [T; N], times: usize) -> [T; N] {
 struct Visits<const D: usize> {
     /// A row without cells, with the values that all rows share.
     row: Row<D>,
-    /// The rows of the current band and step that are left.
+    /// The rows that are left in the current band and step.
     rows: Rows<D>,
     step: usize,
     cells: StepCells<D>,
     steps: usize,
     /// The number of cells of a band.
     bands: [isize; D],
-    /// The first place of the current band, and all places.
+    /// The first place of the current band, and the range of all places.
     band: [isize; D],
     places: [Range<isize>; D],
 }
@@ -178,13 +179,13 @@ struct StepCells<const D: usize> {
     shift: [isize; D],
     /// The own cells along each dimension.
     extent: [isize; D],
-    /// The cells within which the steps stay: the cells inside the edges of the array, less the
-    /// margin, and the cells of the halo.
+    /// The cells that steps may compute: own cells and cells of the halo that are at least the
+    /// margin away from the edges of the array.
     within: [Range<isize>; D],
 }
 
 impl<const D: usize> StepCells<D> {
-    /// Returns the cells of a step along one dimension, from the first own cell on.
+    /// Returns the cells of a step along one dimension, counted from the first own cell.
     #[inline]
     fn of(&self, step: usize, d: usize) -> Range<isize> {
         let rim = self.reach[d] * (self.last - step as isize);
@@ -209,7 +210,7 @@ impl<const D: usize> Visits<D> {
             extent: signed(block.extent()),
             within: block.cells_inside(margin, block.width),
         };
-        // The first step has the first place of all, and the last step the last one.
+        // The first step has the lowest place of all, and the last step the highest.
         let last = steps.saturating_sub(1);
         let places: [_; D] =
             std::array::from_fn(|d| cells.of(0, d).start..cells.of(last, d).end + cells.shifted(last, d));
@@ -244,8 +245,8 @@ impl<const D: usize> Visits<D> {
         Rows::of(self.row, cells)
     }
 
-    /// Advances to the next step of the band, or to the first one of the next band. Returns whether
-    /// there is one.
+    /// Advances to the next step of the band, or to the first step of the next band. Returns
+    /// `false` if the last band is complete.
     #[inline]
     fn advance(&mut self) -> bool {
         self.step += 1;
@@ -283,11 +284,11 @@ impl<const D: usize> Iterator for Visits<D> {
 }
 
 impl<const D: usize> Block<D> {
-    /// Returns a group of `steps` steps that need one exchange of the halo, before the first of
-    /// them. Each step may read as far as the halo's width divided by `steps`, and computes as many
-    /// cells of the halo as the later steps read. The steps are visited band by band, so a grid
-    /// larger than the caches is read from memory once for all steps. The results have the same
-    /// bits as those of steps that sweep the block one after another.
+    /// Returns a group of `steps` steps that need one exchange of the halo, before the first step.
+    /// Each step may read as far as the halo's width divided by `steps`, and also computes the
+    /// cells of the halo that later steps read. The steps are visited band by band, so a grid
+    /// larger than the caches is read from memory once for all steps. The results are equal, bit
+    /// for bit, to those of steps that each sweep the whole block.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -314,19 +315,20 @@ impl<const D: usize> Block<D> {
     /// # }
     /// ```
     ///
-    /// The halo must be exchanged with all neighbours, as with [`halo`](Self::halo), because the
-    /// cells that two steps of a star read have corners. A dimension without a halo has nothing to
-    /// exchange, and steps read nothing there. If no step computes the cells at an edge of the
-    /// array, later steps read these cells from both fields: exchange the halo of each field once,
+    /// The halo must be exchanged with all neighbours, as with [`halo`](Self::halo), because two
+    /// steps of a star together read corners. A dimension without a halo has nothing to exchange,
+    /// and steps read nothing there. If no step computes the cells at an edge of the array, later
+    /// steps read these cells from both fields. In this case, exchange the halo of each field once
     /// at the start.
     ///
-    /// A step may overwrite only what the step before it has read, as when two fields alternate.
-    /// Other fields may be read if no step writes them. Unless [`bands`](Tiles::bands) sets other
-    /// bands, these are single rows in 2D, single planes in 3D, and pieces of 4096 cells in 1D.
+    /// A step may overwrite only cells that the previous step has read, as when two fields
+    /// alternate. Other fields may be read if no step writes them. The default bands are single
+    /// rows in 2D, single planes in 3D, and pieces of 4096 cells in 1D. [`bands`](Tiles::bands)
+    /// sets others.
     ///
     /// # Errors
-    /// ARG if there are more steps than the halo is wide, or none; if the halo is that of a
-    /// [`star`](Self::star), and there is more than one step.
+    /// ARG if `steps` is 0 or more than the width of the halo, or if it is more than 1 and the halo
+    /// is that of a [`star`](Self::star).
     ///
     /// # Cost
     /// Some nanoseconds for each row. Nothing is allocated.
@@ -368,7 +370,7 @@ impl<const D: usize> Block<D> {
     }
 }
 
-/// The number of cells of a band of one dimension.
+/// The number of cells of a band of a one-dimensional block.
 const PIECE: usize = 4096;
 
 /// Shifts along rows are multiples of this number of cells: a cache line of `f64`.

@@ -3,9 +3,9 @@
 /// The type of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LockType {
-    /// Any number of epochs at a time; each element is accessed atomically.
+    /// Any number of epochs may hold the lock at a time. Each element is accessed atomically.
     Shared,
-    /// The epoch is atomic.
+    /// One epoch holds the lock at a time, and is atomic.
     Exclusive,
 }
 

@@ -32,7 +32,7 @@ pub struct Chunk {
     pub message: usize,
     /// The message's mode.
     pub mode: Mode,
-    /// The transfers that it carries, in order.
+    /// The transfers that the frame carries, in order.
     pub transfers: Vec<Transfer>,
     /// The byte of the frame at which each transfer begins.
     pub at: Vec<u64>,

@@ -14,7 +14,7 @@ pub struct Demand {
     pub h: u32,
 }
 
-/// The load of one rank. What the rank sends itself is not counted.
+/// The load of one rank. What the rank sends to itself is not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Load {
     /// Messages sent; all direct copies to one peer count as one.

@@ -20,8 +20,8 @@ pub enum Kind {
 /// The origin's side of an operation.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Local {
-    /// A contiguous buffer of its own, with as many elements as the remote datatype: a slice copied
-    /// at the call, a ticket, or a buffer borrowed by a scoped epoch.
+    /// A contiguous buffer of the operation's own, with as many elements as the remote datatype: a
+    /// slice copied at the call, a ticket, or a buffer borrowed by a scoped epoch.
     Buffer,
     /// Elements of one of the origin's windows: a source for puts and accumulates, a destination
     /// for gets.

@@ -22,8 +22,8 @@ pub struct Peers {
 pub struct RankClass {
     /// The pattern of the class, in [`Patterns::classes`](crate::ir::pattern::Patterns::classes).
     pub pattern: ClassId,
-    /// The ranks that it communicates with, by ascending delta. The rank itself is among them if it
-    /// has operations on itself.
+    /// The ranks that a rank of the class communicates with, by ascending delta. The rank itself is
+    /// among them if it has operations on itself.
     pub peers: Vec<Peer>,
     /// The smallest valid length of each window, for the rank's own sections and for the operations
     /// of other ranks.

@@ -10,7 +10,7 @@ use crate::units::Bytes;
 pub struct Placed<'p> {
     /// The frames.
     pub chunks: Chunks<'p>,
-    /// For each link, the byte of the buffer to that peer at which each of its frames begins.
+    /// For each link, the byte at which each of its frames begins in the buffer for the peer.
     pub at: Table<LinkId, Vec<u64>>,
     /// For each class, the buffer for each peer to which it sends frames.
     pub buffers: Table<ClassId, Vec<Option<Staging>>>,
@@ -25,7 +25,7 @@ pub struct Staging {
     pub bytes: u64,
     /// The number of copies, used in turn.
     pub copies: u32,
-    /// Whether the sender must await a copy's release before it writes the copy again, because the
-    /// peer does not send it a frame in every run.
+    /// Whether the sender must await the release of a copy before it writes that copy again. It
+    /// must do so if the peer does not send a frame back in every run.
     pub reclaim: bool,
 }

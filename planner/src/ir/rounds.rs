@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 /// All messages with their modes and their rounds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rounds<'p> {
-    /// All messages. Classes of ranks of this stage differ if their rounds do.
+    /// All messages. In this stage, ranks with different rounds are in different classes.
     pub routed: Routed<'p>,
     /// The rounds of each class's links, peer by peer.
     pub assignments: Table<ClassId, Vec<RoundAssignment>>,

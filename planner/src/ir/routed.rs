@@ -4,7 +4,7 @@ use crate::ir::pattern::Mode;
 use crate::ir::stage::Stage;
 use crate::ir::transfers::Transfer;
 
-/// All transfers with their routes. Links of this stage differ if their routes do.
+/// All transfers with their routes. In this stage, different routes have different links.
 pub type Routed<'p> = Stage<'p, Route>;
 
 /// The routes of the transfers of a link.
@@ -22,7 +22,7 @@ pub struct Route {
 pub struct Message {
     /// Aggressive, aggregated or pipelined.
     pub mode: Mode,
-    /// The transfers that it carries, in order; answers first.
+    /// The transfers that the message carries, in order; answers first.
     pub transfers: Vec<Transfer>,
 }
 

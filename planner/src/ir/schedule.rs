@@ -141,12 +141,12 @@ impl Placement {
 /// One rank's part of a schedule: the same for all ranks of its class.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Program {
-    /// The pattern of the rank's calls. Calls are matched against it by ordinal, and loading
-    /// compares it with the rank's own pattern.
+    /// The pattern of the rank's calls. Calls are matched with the pattern by their position, and
+    /// loading a plan compares the pattern with the rank's own.
     pub pattern: Pattern,
-    /// For each operation that moves something, how it travels and in which round; for `explain`.
-    /// `None` if it has no target or no elements, or if later puts, of this rank or another,
-    /// replace all of them.
+    /// For `explain`: the way in which each operation travels, and its round. `None` if the
+    /// operation has no target or no elements, or if later puts, of this rank or another, replace
+    /// all of its elements.
     pub routes: Table<OperationId, Option<Routing>>,
     /// The smallest length that each window needs on this rank, for its own sections and for the
     /// accesses of other ranks.
@@ -164,14 +164,14 @@ pub struct Routing {
     pub mode: Mode,
     /// Whether another mode was requested, but is not safe or not possible.
     pub instead: bool,
-    /// The round in which its message is issued.
+    /// The round in which the operation's message is issued.
     pub round: RoundId,
 }
 
 /// A buffer from which messages to one peer are sent.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Buffer {
-    /// The rank that its frames are sent to.
+    /// The rank to which frames are sent from this buffer.
     pub peer: Delta,
     /// Bytes of one copy.
     pub bytes: u64,
@@ -197,7 +197,7 @@ pub enum Part {
     Operation {
         /// The operation.
         operation: OperationId,
-        /// The index of its first element.
+        /// The index of the first element.
         first: usize,
         /// The number of elements.
         count: usize,
@@ -213,7 +213,7 @@ impl Part {
         }
     }
 
-    /// Returns whether it is empty.
+    /// Returns whether the part has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -241,8 +241,8 @@ pub enum Instruction {
         /// The rank that receives the frame.
         peer: Delta,
     },
-    /// Waits until `peer` has released every frame that was sent from `buffer`'s copy of this run
-    /// in an earlier run (W4). Omitted if the two ranks synchronise both ways in every run.
+    /// Waits until `peer` has released every frame that earlier runs sent from the copy of `buffer`
+    /// that this run uses (W4). Omitted if the two ranks synchronise both ways in every run.
     Reclaim {
         /// The buffer.
         buffer: BufferId,
@@ -255,15 +255,14 @@ pub enum Instruction {
         element: u32,
         /// The buffer that receives the elements.
         buffer: BufferId,
-        /// The first byte.
+        /// The first byte of the elements in the buffer.
         at: u64,
     },
     /// Combines elements into packed elements of a buffer that have not been sent in this run.
     Combine {
         /// The source: this rank's own window or operation.
         from: Part,
-        /// The target elements, as many as in `from`, numbered from byte `at` on. A run is
-        /// contiguous.
+        /// The target elements, as many as in `from`. Element 0 begins at byte `at` of the buffer.
         into: Datatype,
         /// The operator. The order in which it is applied cannot be observed.
         op: Op,
@@ -271,21 +270,21 @@ pub enum Instruction {
         element: ElementType,
         /// The buffer with the packed elements.
         buffer: BufferId,
-        /// The first byte.
+        /// The first byte of element 0 in the buffer.
         at: u64,
     },
     /// Sends a data frame of `bytes` bytes of `buffer` from byte `at` to the buffer's peer.
     Send {
         /// The buffer.
         buffer: BufferId,
-        /// The first byte.
+        /// The first byte of the frame in the buffer.
         at: u64,
         /// The number of bytes.
         bytes: u64,
         /// The round of issue.
         round: RoundId,
     },
-    /// Takes the next frame from `peer`, which must be a `frame` of the same superstep.
+    /// Takes the next frame from `peer`. It must be of kind `frame`, and of the same superstep.
     Await {
         /// The rank that sends the frame.
         peer: Delta,
@@ -308,7 +307,7 @@ pub enum Instruction {
     Unpack {
         /// The rank that has sent the frame.
         peer: Delta,
-        /// The first byte.
+        /// The first byte of the elements in the frame.
         at: u64,
         /// The target: this rank's own window or operation.
         to: Part,
@@ -317,7 +316,7 @@ pub enum Instruction {
         /// The type of the elements.
         element: ElementType,
     },
-    /// Releases the open data frame of `peer`: its buffer may be written again (W4).
+    /// Releases the open data frame of `peer`: `peer` may write the frame's buffer again (W4).
     Release {
         /// The rank that has sent the frame.
         peer: Delta,

@@ -20,11 +20,11 @@ pub struct Transfer {
     pub kind: Kind,
     /// The elements that move, on the rank that sends.
     pub source: Side,
-    /// The elements that they are moved to, on the rank that receives.
+    /// The elements to which they are moved, on the rank that receives.
     pub target: Side,
     /// The type of the elements.
     pub element: ElementType,
-    /// The origin's operations that it carries, ascending.
+    /// The operations of the origin that the transfer carries, ascending.
     pub operations: Vec<OperationId>,
     /// The mode that was requested.
     pub asked: Mode,
@@ -39,7 +39,7 @@ pub struct Fold {
     /// The elements.
     pub source: Side,
     /// For each element of `source`, the element of the transfer into which it is combined. The
-    /// elements of the transfer are numbered from 0, in its order.
+    /// elements of the transfer are numbered from 0, in the transfer's order.
     pub into: Datatype,
 }
 
@@ -118,7 +118,7 @@ impl Fold {
         if low <= self.into.low() && self.into.high() <= high {
             return Ok(vec![Fold { source: self.source.clone(), into: self.into.shift(-low)? }]);
         }
-        // Successive positions of the source whose elements go there.
+        // Ranges of successive positions in the source whose elements go to these elements.
         let (mut at, mut folds) = (0, Vec::<(usize, usize, Vec<(i64, usize)>)>::new());
         for (place, run) in self.into.run_iter() {
             let (from, to) = (place.max(low), (place + run as i64).min(high));
@@ -142,8 +142,8 @@ impl Fold {
 }
 
 impl Transfer {
-    /// Returns whether the transfer moves one run of a window to one run of another, with nothing
-    /// combined. Such a transfer needs no packing.
+    /// Returns whether the transfer moves one run of a window to one run of another and combines
+    /// nothing. Such a transfer needs no packing.
     pub fn is_moved_as_it_is(&self) -> bool {
         let run = |side: &Side| side.window().is_some_and(|(_, datatype)| datatype.as_run().is_some());
         !matches!(self.kind, Kind::Accumulate(_))
@@ -175,7 +175,7 @@ impl Transfer {
         Ok(Self { source, target, folds, ..self.clone() })
     }
 
-    /// Returns whether it answers a get. Answers are written before any put is applied.
+    /// Returns whether the transfer answers a get. Answers are written before any put is applied.
     pub fn is_answer(&self) -> bool {
         self.kind == Kind::Get
     }

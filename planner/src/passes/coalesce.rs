@@ -13,11 +13,11 @@
 //! typemap order is then program order.
 //!
 //! **Requires** nothing. **Ensures** that the order of writes to one element is kept: transfers are
-//! grouped by window, and keep their order within a group. With [`Options::coalesce`] off nothing
+//! grouped by window, and keep their order within a group. If [`Options::coalesce`] is off, nothing
 //! changes. A transfer for which aggressive mode was requested stays separate. If leaving out
-//! hidden elements would break a buffer into small pieces, some hidden elements are sent all the
-//! same. **Cost** proportional to the size of the datatypes of each distinct link, and of
-//! everything that reaches each class of ranks; ranks x peers small steps if something is hidden.
+//! elements would break a buffer into small pieces, some of these elements are sent nevertheless.
+//! **Cost** proportional to the size of the datatypes of each distinct link, and of everything that
+//! reaches each class of ranks; ranks x peers small steps if elements are left out.
 
 use super::normalise::ascending;
 use super::writers::one_writer;
@@ -44,7 +44,7 @@ fn coalesce_link(mut link: Vec<Transfer>, options: &Options) -> Vec<Transfer> {
     if link.len() == 1 {
         return link;
     }
-    // The sort is stable: the order within one pair of answer and target window is kept.
+    // The sort is stable, so transfers with equal keys keep their order.
     link.sort_by_key(|transfer| (!transfer.is_answer(), window(&transfer.target), answer_source(transfer)));
     link.chunk_by(|a, b| joins(a, b, options)).flat_map(join).collect()
 }

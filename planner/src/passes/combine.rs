@@ -6,18 +6,19 @@
 //! accumulate SUM w1 0..2 -> w0 10..12
 //! ```
 //!
-//! Applies only to operators whose order does not show. These are associative bit for bit: integers
-//! wrap, a NaN that MIN or MAX leaves is the canonical one, and among equal values MINLOC and
-//! MAXLOC take the smallest index. So values that are combined before they are sent give the same
-//! result as values that the target combines. SUM and PROD of floats are never combined. Only
-//! adjacent accumulates of a message are combined, so no other operation comes between them.
+//! Applies only to operators whose order of application cannot be observed. They are associative
+//! bit for bit: integers wrap, a NaN that MIN or MAX leaves is the canonical one, and among equal
+//! values MINLOC and MAXLOC take the smallest index. So values that are combined before they are
+//! sent give the same result as values that the target combines. SUM and PROD of floats are never
+//! combined. Only adjacent accumulates of a message are combined, so no other operation comes
+//! between them.
 //!
 //! The pass comes after `route`, because a direct copy sends nothing: it combines the target's
 //! elements in place.
 //!
-//! **Requires** routes. **Ensures** that every added instruction saves at least 16 bytes. With
-//! [`Options::coalesce`] off nothing changes. **Cost** proportional to the runs of accumulates that
-//! overlap; next to nothing elsewhere.
+//! **Requires** routes. **Ensures** that every added instruction saves at least 16 bytes. If
+//! [`Options::coalesce`] is off, nothing changes. **Cost** proportional to the runs of accumulates
+//! that overlap; next to nothing elsewhere.
 
 use super::cover::any_overlap;
 use crate::datatype::{Datatype, MOST_RUNS, pairs};

@@ -158,8 +158,8 @@ pub(crate) fn latest(transfers: Vec<Transfer>) -> Vec<Transfer> {
     kept
 }
 
-/// The number of bytes that each additional transfer must save. A transfer names a buffer by ranges
-/// only, so the elements of a buffer that remain may need many transfers.
+/// The number of bytes that each additional transfer must save. A transfer can name only a range of
+/// a buffer, so the elements of a buffer that remain may need many transfers.
 const SAVED: usize = 64;
 
 /// Returns the part of `transfer` whose target is not in `cover`. Then adds the target to `cover`

@@ -13,9 +13,10 @@
 //! 3. Own direct copies, after each peer's entry has been awaited (W1): first stores to other
 //!    ranks, then loads into this rank's windows. A done is sent to each peer after the last copy
 //!    that touches the peer.
-//! 4. Answers to this rank's gets, from any rank, including its own copies.
-//! 5. Puts and accumulates. If their order shows, they are applied by origin, and this rank is one
-//!    of the origins. Otherwise they are applied in the order in which they are expected.
+//! 4. Answers to this rank's gets from all ranks, including the copies within this rank.
+//! 5. Puts and accumulates. If their order can be observed, they are applied by origin, and this
+//!    rank is one of the origins. Otherwise they are applied in the order in which they are
+//!    expected.
 //! 6. The dones of the ranks that touched this rank's windows (W3).
 //!
 //! The frames of each channel are an entry, data, and a done; both ends have them in that order.
@@ -85,7 +86,7 @@ struct Lowering<'a> {
     buffers: &'a [Option<Staging>],
 }
 
-/// A frame of a link that is to be sent.
+/// A frame to send, and its place in a link.
 struct Sending<'a> {
     peer: usize,
     buffer: BufferId,
@@ -311,8 +312,8 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Returns whether different origins write one element of this rank and the order of these
-    /// writes shows.
+    /// Returns whether different origins write one element of this rank, in an order that can be
+    /// observed.
     fn by_origin(&self) -> bool {
         if self.placed.chunks.cuts.patterns.order == Order::Relaxed {
             return false;
@@ -368,7 +369,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// How far the frames of one peer have landed.
+/// The progress of landing the frames of one peer.
 struct Landing {
     place: usize,
     next: usize,
@@ -419,8 +420,9 @@ struct Joined<'a> {
     at: u64,
 }
 
-/// Returns one side of each transfer. Neighbours in the frame that are in one window are joined. A
-/// frame is a row of elements, so the sender may divide it at other places than the receiver.
+/// Returns one side of each transfer. Transfers that are adjacent in the frame and in one window
+/// are joined. A frame is a sequence of elements, so the sender may divide it at other places than
+/// the receiver.
 fn joined<'a>(
     transfers: impl Iterator<Item = (&'a Transfer, u64)>,
     side: impl Fn(&'a Transfer) -> &'a Side,

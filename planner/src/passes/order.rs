@@ -6,17 +6,18 @@
 //! ```
 //!
 //! If the layout of the ranks has no more directions than the busiest rank has messages, the
-//! direction of a message is its round. All pairs of peers in one direction form a permutation, the
-//! wrapped grid's shift. This keeps ranks that differ only by their position in one class. A grid's
-//! halo and a total exchange (whose order is the Latin square) are ordered in this way. Otherwise
-//! the messages are coloured, rank by rank. Rounds are an order in which messages are issued, not a
-//! barrier: if order shows, the target applies messages by origin, whichever round they came in.
+//! direction of a message is its round. All pairs of peers in one direction form a permutation: a
+//! shift of the wrapped grid. Ranks that differ only by their position then stay in one class. A
+//! grid's halo and a total exchange (whose order is the Latin square) are ordered in this way.
+//! Otherwise the messages are coloured, rank by rank. Rounds are an order in which messages are
+//! issued, not a barrier. If the order of writes can be observed, the target applies messages by
+//! origin, whichever round they came in.
 //!
-//! If order shows, a *skewed* order (target `t` receives origin `o` in round `o + t`) would let a
-//! target apply each message when it arrives. It was rejected because it needs `2p - 1` rounds
-//! instead of `p`. It would save the target the memory for messages that must wait. Without the
-//! skewed order, the target needs no such memory either, since a frame waits in its sender's buffer
-//! until its turn.
+//! In a *skewed* order, target `t` receives origin `o` in round `o + t`, so the target could apply
+//! each message when it arrives, even if the order of writes can be observed. This order was
+//! rejected because it needs `2p - 1` rounds instead of `p`. It would save the target the memory
+//! for messages that must wait. But the target needs no such memory in any case, since a frame
+//! waits in its sender's buffer until its turn.
 //!
 //! **Requires** the demand of these routes.
 //! **Ensures** at most [`Demand::h`] rounds. Messages of one link have ascending rounds.
@@ -71,8 +72,8 @@ pub fn order<'p>(routed: Routed<'p>, demand: Demand) -> Rounds<'p> {
     Rounds { routed: Routed { peers, ..routed }, assignments: kept, rounds: assigned.rounds, h: demand.h }
 }
 
-/// For each rank and each of its peers except itself, the rounds of what the rank sends and
-/// receives.
+/// For each rank and each of its peers except itself, the rounds of the messages that the rank
+/// sends and receives.
 struct Assignments {
     rounds: u32,
     starts: Vec<usize>,
@@ -162,7 +163,7 @@ impl Grid {
     }
 
     /// Returns the direction from `here` to `rank`. A direction is a shift of the wrapped grid,
-    /// represented by the rank that it moves rank 0 to.
+    /// represented by the rank to which it moves rank 0.
     fn toward(&self, here: Coordinates, rank: usize) -> usize {
         let there = self.coordinates(rank);
         let mut direction = 0;
@@ -215,15 +216,15 @@ fn by_colour(routed: &Routed<'_>) -> Assignments {
 }
 
 /// Assigns a round to each edge of a bipartite multigraph, such that edges with a common sender or
-/// receiver have different rounds. It needs as many rounds as the largest number of edges of one
+/// receiver have different rounds. The number of rounds is the largest number of edges of one
 /// sender or receiver.
 ///
 /// Edges are added one by one. If the sender and the receiver have no free round in common, two
-/// rounds are exchanged along the path from the receiver on which they alternate; this path cannot
-/// return to the sender. Senders with few edges are first merged into groups, and so are receivers.
-/// No group has more edges than the largest degree. The merging forbids more than is necessary, but
-/// never costs a round. So the tables hold about two entries per edge, however uneven the degrees
-/// are.
+/// rounds are exchanged along a path. The path begins at the receiver, and its edges have the two
+/// rounds in turn. It cannot return to the sender. Senders with few edges are first merged into
+/// groups, and so are receivers. No group has more edges than the largest degree. Edges of one
+/// group get different rounds, which is more than necessary, but never costs a round. So the tables
+/// hold about two entries per edge, however uneven the degrees are.
 ///
 /// # Cost
 /// Memory is proportional to the edges. Time is edges x vertices at worst; in measured cases it was
@@ -329,8 +330,8 @@ impl Colouring {
         self.set(edge, round);
     }
 
-    /// Exchanges two rounds along the path from `receiver` on which they alternate, beginning with
-    /// `first`.
+    /// Exchanges two rounds along the path from `receiver` whose edges have these rounds in turn,
+    /// beginning with `first`.
     fn exchange(&mut self, receiver: u32, first: u32, second: u32, path: &mut Vec<u32>) {
         path.clear();
         let (mut side, mut vertex, mut rounds) = (1, receiver, [first, second]);
@@ -380,7 +381,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashSet;
 
-    /// Checks that each round is a partial matching. Returns the number of rounds, and h.
+    /// Checks that each round is a partial matching. Returns the number of rounds and the largest
+    /// degree.
     fn check(edges: &[(u32, u32)]) -> (usize, usize) {
         let rounds = colour(edges);
         assert_eq!(rounds.len(), edges.len());

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! All frames to one peer are in one buffer, one after another. Two copies, used in turn, are
-//! enough if the peer sends a frame back in every run: it sends the frame of a run after it has
-//! released all frames of the run before. If the peer sends nothing, the sender awaits the release
-//! of a copy before it writes to the copy again (W4).
+//! enough if the peer sends a frame back in every run. Before the peer sends that frame, it has
+//! released all frames of the previous run. If the peer sends nothing, the sender awaits the
+//! release of a copy before it writes to the copy again (W4).
 //!
 //! The cap limits all staging memory of a rank. If two copies of every buffer exceed it, the
 //! longest buffers get a single copy, whose release is awaited as well. A run then waits until the
@@ -16,7 +16,7 @@
 //!
 //! **Requires** nothing.
 //! **Ensures** that frames begin at multiples of 16 bytes and do not overlap. The peak is known. It
-//! exceeds [`Options::cap`] only if one copy of each buffer does.
+//! exceeds [`Options::cap`] only if a single copy of each buffer exceeds the cap.
 //! **Cost** proportional to the links and classes.
 
 use crate::ids::{ClassId, Delta, LinkId};

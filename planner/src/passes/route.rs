@@ -6,20 +6,20 @@
 //! l0: put w0 0+[99 by 9]x1 -> ..           l0: aggregated: put w0 0+[99 by 9]x1 -> ..
 //! ```
 //!
-//! Direct copies require ranks that share memory, and are used only if no order could show. Each
-//! rank's program consists of *packs* < *own direct copies* (puts before gets) < *landing*
-//! (unpacking, copies to itself). Other ranks copy into and out of its windows at any time after
-//! its packs. Two accesses to one element *conflict* if one of them is a write. A transfer is
-//! copied directly only if no conflicting access of either rank is in a part that these rules leave
-//! unordered. The pass decides this as if every transfer that might be direct were direct, so it
-//! packs some transfers that could be direct. A preference that cannot be met is replaced by
-//! aggregation.
+//! Direct copies require ranks that share memory, and are used only if their order cannot be
+//! observed. Each rank's program consists of *packs* < *own direct copies* (puts before gets) <
+//! *landing* (unpacking, copies to itself). Other ranks copy into and out of its windows at any
+//! time after its packs. Two accesses to one element *conflict* if one of them is a write. A
+//! transfer is copied directly only if these rules order it before or after every conflicting
+//! access of both ranks. The pass decides this as if every transfer that might be direct were
+//! direct, so it packs some transfers that could be direct. A preference that cannot be met is
+//! replaced by aggregation.
 //!
 //! **Requires** nothing.
 //! **Ensures** that the messages of a link carry answers before everything else. Writes of one rank
 //! to one element stay in program order, whichever messages they are in.
-//! **Cost** for each class, the pairs of its accesses whose bounds meet; ranks x peers small steps
-//! if something may be direct.
+//! **Cost** proportional to the pairs of accesses of a class whose bounds overlap, for each class;
+//! ranks x peers small steps if a transfer may be direct.
 //! **Source** the shared-memory figures behind the choice by blocks are in
 //! `benches/log/sections.md`.
 
@@ -72,7 +72,7 @@ type LinkEnd = (Delta, bool);
 /// Returns which transfers of a link should be direct if memory is shared and the direct copy is
 /// safe.
 fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> {
-    // As much comes from the other rank as is sent to it.
+    // Assumes that as many bytes come from the other rank as are sent to it.
     let machine =
         &machine.while_moving(2.0 * link.iter().map(|transfer| transfer.bytes() as f64).sum::<f64>());
     let gain = |transfer: &Transfer| {
@@ -108,9 +108,9 @@ fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> 
 enum Part {
     /// Another rank accesses the window, at any time after the packs.
     Others,
-    /// This rank copies out of its window to another's.
+    /// This rank copies from its own window into another rank's.
     Stores,
-    /// This rank copies from another's window into its own.
+    /// This rank copies from another rank's window into its own.
     Loads,
     /// This rank unpacks into its window, or copies to itself.
     Lands,
@@ -164,8 +164,8 @@ impl Judge<'_> {
                 }
             }
         }
-        // A mixture of copies and frames to the rank itself would not keep the order of the
-        // program.
+        // If only some transfers of a rank to itself were direct, they would not keep the order of
+        // the program.
         if clashes.iter().any(|((delta, _), _)| *delta == Delta::SELF)
             && let Some(own) = class.own()
         {
@@ -175,7 +175,7 @@ impl Judge<'_> {
     }
 
     /// Returns all accesses to this rank's windows except the reads of its packs, which come before
-    /// all others.
+    /// all other accesses.
     fn accesses(&self, class: &RankClass) -> Vec<Access<'_>> {
         let mut accesses = Vec::new();
         for peer in &class.peers {
@@ -213,8 +213,8 @@ impl Judge<'_> {
 fn unordered(a: &Access<'_>, b: &Access<'_>) -> bool {
     match (a.part, b.part) {
         (Part::Others, _) | (_, Part::Others) => true,
-        // A rank's own copies read M, so nothing that lands may come before them. Stores come
-        // before everything that lands.
+        // A rank's own copies read M, the memory before the epoch, so nothing may be unpacked
+        // before them. Stores come before all unpacking.
         (Part::Own, other) | (other, Part::Own) => other != Part::Stores,
         _ => false,
     }
@@ -233,8 +233,8 @@ struct Router<'a> {
 }
 
 impl Router<'_> {
-    /// Returns the class for peers of the classes `others`. `others` is empty if the peers' classes
-    /// make no difference.
+    /// Returns the class of the ranks of `class` whose peers have the classes `others`. `others` is
+    /// empty if the peers' classes make no difference.
     fn class(&mut self, class: ClassId, others: &[u32]) -> RankClass {
         let mut routed = self.peers.classes[class].clone();
         for (place, peer) in routed.peers.iter_mut().enumerate() {
@@ -334,8 +334,8 @@ fn messages(packed: Vec<Transfer>, mode: impl Fn(&Transfer) -> Mode, ordered: bo
     groups.into_iter().map(message).collect()
 }
 
-/// Groups the transfers from `from` on by mode. Each aggressive transfer forms a group of its own
-/// and leaves first.
+/// Groups transfers by mode. `from` is the number of the first one. Each aggressive transfer forms
+/// a group of its own and leaves first.
 fn group(modes: &[Mode], from: usize) -> Vec<(Mode, Vec<usize>)> {
     let of = |wanted: Mode| {
         modes.iter().enumerate().filter(move |&(_, &mode)| mode == wanted).map(move |(at, _)| from + at)
@@ -348,8 +348,8 @@ fn group(modes: &[Mode], from: usize) -> Vec<(Mode, Vec<usize>)> {
     groups
 }
 
-/// Returns whether two writes of one element, whose order shows, would leave in a different order
-/// than written.
+/// Returns whether two writes to one element would leave in another order than that of the program,
+/// although their order can be observed.
 fn out_of_order(packed: &[Transfer], groups: &[(Mode, Vec<usize>)]) -> bool {
     let mut left: Vec<(usize, usize)> = groups
         .iter()
@@ -357,8 +357,8 @@ fn out_of_order(packed: &[Transfer], groups: &[(Mode, Vec<usize>)]) -> bool {
         .flat_map(|(group, (_, members))| members.iter().map(move |&at| (at, group)))
         .collect();
     left.sort_unstable();
-    // If the groups ascend in program order, nothing is out of order. This common case costs
-    // nothing more.
+    // If the groups ascend in program order, nothing is out of order. This is the common case,
+    // which needs no comparison of transfers.
     if left.windows(2).all(|pair| pair[0].1 <= pair[1].1) {
         return false;
     }

@@ -28,7 +28,7 @@ pub(super) fn one_writer(transfers: Transfers<'_>) -> Transfers<'_> {
     if seen.values().all(Option::is_none) {
         return Transfers { patterns, placement, peers, links };
     }
-    // The links of this stage, each with the earlier link that it was made from.
+    // The links of this stage, each with the earlier link from which it was made.
     let mut variants: Interner<LinkId, (LinkId, Vec<Transfer>)> = Interner::default();
     // For each class and peer, the link with the remaining transfers from the peer to the class.
     let received: Table<ClassId, Vec<Option<LinkId>>> = peers

@@ -11,10 +11,10 @@ use crate::verify::{verify, verify_share};
 
 /// Reads bytes that may be a plan file, and returns whether they are a plan.
 ///
-/// If the first byte is not zero, the bytes after it are the sections of a file, each after three
-/// bytes of length. A valid digest and valid checksums are then added, so that the fuzzer reaches
-/// the code behind these checks. The bytes are either refused, or they are a plan that is written
-/// as it was read and on which the verifier reaches a verdict.
+/// If the first byte is not zero, the bytes after it are the sections of a file, each preceded by
+/// its length in three bytes. A valid digest and valid checksums are then added, so that the fuzzer
+/// reaches the code behind these checks. The bytes are either refused, or they are a plan. A plan
+/// is the same after it is written and read again, and the verifier reaches a verdict on it.
 pub fn plan(data: &[u8]) -> bool {
     let Some((&kind, rest)) = data.split_first() else { return false };
     let file = if kind == 0 { rest.to_vec() } else { assembled(rest) };
@@ -33,9 +33,9 @@ pub fn plan(data: &[u8]) -> bool {
 
 /// Reads bytes that may be the share of a rank, and returns whether they are a share.
 ///
-/// A share consists of 32 bytes of its digest and 8 bytes of windows, followed by a plan as for
-/// [`plan`]; the first byte of the input selects the form of that plan. The bytes are either
-/// refused, or they are a share on which the verifier reaches a verdict.
+/// After the first byte, the input has 32 bytes of digest and 8 bytes of windows, followed by a
+/// plan. The first byte selects the form of the plan, as in [`plan`]. The bytes are either refused,
+/// or they are a share on which the verifier reaches a verdict.
 pub fn share(data: &[u8]) -> bool {
     let Some((&kind, rest)) = data.split_first() else { return false };
     let (head, rest) = rest.split_at(rest.len().min(40));
@@ -53,8 +53,8 @@ pub fn share(data: &[u8]) -> bool {
     Share::from_bytes(&bytes, Rank(0)).is_ok()
 }
 
-/// Assembles a file with valid checksums and a valid digest from sections, each after three bytes
-/// of length.
+/// Assembles a file with valid checksums and a valid digest from sections, each preceded by its
+/// length in three bytes.
 fn assembled(mut rest: &[u8]) -> Vec<u8> {
     let mut sections: layout::Sections<Vec<u8>> = Default::default();
     for section in &mut sections {

@@ -8,8 +8,8 @@
 //! All numbers are little-endian. A checksum is the first 8 bytes of a section's BLAKE3 hash. The
 //! digest is the BLAKE3 hash of the version of schedules, and of the names, lengths and bytes of
 //! all sections but the last two, `made for` and `made by`. So equal schedules have equal digests,
-//! whichever release of the tool wrote them and for whatever machine, and no byte of a file can
-//! change unnoticed.
+//! whichever release of the tool wrote them and whichever machine they are for. No byte of a file
+//! can change unnoticed.
 
 use super::Digest;
 use crate::error::{Error, ErrorClass, Result};
@@ -29,7 +29,7 @@ const ENTRY: usize = 32;
 /// The names of the sections, in order.
 pub(super) const SECTIONS: [&str; 7] =
     ["schedule", "classes", "files", "datatype", "programs", "made for", "made by"];
-/// The number of these sections, from the first on, that the digest covers.
+/// The digest covers the first `OF_SCHEDULE` sections.
 const OF_SCHEDULE: usize = 5;
 
 /// One value for each section.

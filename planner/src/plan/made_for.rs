@@ -1,5 +1,5 @@
 //! [`MadeFor`]: the machine, the options and the recipe that a plan was made for. They are in a
-//! section of its file that the digest does not cover.
+//! section of the plan file that the digest does not cover.
 
 use super::words::{Reader, Writer};
 use crate::error::Result;
@@ -18,12 +18,12 @@ pub struct MadeFor {
     pub options: Options,
     /// The name of the recipe that the plan was made from; empty if there was none.
     pub recipe: String,
-    /// The values that the recipe was asked for, by name, in the order in which it asked.
+    /// The values of the recipe that the program read, by name, in the order in which it read them.
     pub values: Vec<(String, String)>,
 }
 
 impl MadeFor {
-    /// Returns the section of a plan that was made for this machine with these options, without a
+    /// Creates the record of a plan that was made for this machine with these options, without a
     /// recipe.
     pub fn new(machine: &Machine, options: &Options) -> Self {
         Self { machine: *machine, options: *options, recipe: String::new(), values: Vec::new() }

@@ -1,11 +1,11 @@
 //! Plan files: a schedule on disk.
 //!
-//! A plan is untrusted input. [`from_bytes`] never reads past an end. It allocates nothing that the
-//! length of the file does not justify, except the map of classes, which [`RANKS_MAX`] limits.
-//! Every reference points to an existing item, and each schedule has exactly one encoding: the
-//! result, written again, is the file. This module does not check whether the schedule does what a
-//! superstep asks for. Like any other schedule, a schedule from a file must pass the verifier, with
-//! each rank's own pattern.
+//! A plan is untrusted input. [`from_bytes`] never reads past the end of the file. It allocates
+//! nothing that the length of the file does not justify, except the map of classes, which
+//! [`RANKS_MAX`] limits. In the result, every reference points to an existing item. Each schedule
+//! has exactly one encoding, so that writing the result again produces the same file. This module
+//! does not check whether the schedule does what a superstep asks for. Like any other schedule, a
+//! schedule from a file must pass the verifier, with each rank's own pattern.
 //!
 //! A file holds one plan, or the plans of a superstep's epochs one after another ([`save_all`],
 //! [`load_all`]).
@@ -141,8 +141,8 @@ pub fn all_to_bytes<'s>(
 /// Reads the plan in the file `path`.
 ///
 /// # Errors
-/// IO if the file system reports an error. FILE if the file is not a regular file, is not a plan or
-/// is damaged, as [`from_bytes`], or if it holds several plans.
+/// IO if the file system reports an error. FILE if the file is not a regular file, if
+/// [`from_bytes`] refuses it, or if it holds several plans.
 pub fn load(path: impl AsRef<Path>) -> Result<Plan> {
     let path = path.as_ref();
     from_bytes(&read(path)?).map_err(|error| located(&path.display().to_string(), 0, error))
@@ -152,7 +152,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<Plan> {
 /// plan.
 ///
 /// # Errors
-/// The errors of [`load`], except that several plans are allowed. The message names the plan of the
+/// The errors of [`load`], except that several plans are allowed. The message names the plan in the
 /// file that the error concerns.
 pub fn load_all(path: impl AsRef<Path>) -> Result<Vec<Plan>> {
     let path = path.as_ref();
@@ -191,7 +191,8 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a regular file. Does not wait for the other end of a file of another kind, such as a FIFO.
+/// Opens a regular file. Refuses a file of another kind, such as a FIFO, without waiting for its
+/// other end.
 ///
 /// # Errors
 /// Those of the system, and `InvalidInput` if `path` is not a regular file.
@@ -268,7 +269,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     stored
 }
 
-/// Adds the file's name to an error that occurred after the plans of `epochs` epochs.
+/// Adds the file's name to an error that occurred after the plans of `epochs` epochs were read.
 fn located(name: &str, epochs: usize, error: Error) -> Error {
     let behind = if epochs > 0 { format!("after the plans of {epochs} epochs: ") } else { String::new() };
     Error::new(error.class(), format!("{name}: {behind}{}", error.message())).because(error)
@@ -301,7 +302,7 @@ pub fn to_bytes(schedule: &Schedule) -> Result<Vec<u8>> {
     file_of(schedule, None)
 }
 
-/// Returns the bytes of the plan file of `schedule`, which records `made_for` if that is given.
+/// Returns the bytes of the plan file of `schedule`. The file records `made_for` if it is given.
 fn file_of(schedule: &Schedule, made_for: Option<&MadeFor>) -> Result<Vec<u8>> {
     let ranks = schedule.class_of.len();
     if ranks > RANKS_MAX as usize {
@@ -381,8 +382,8 @@ fn sections(schedule: &Schedule, made_for: Option<&MadeFor>) -> Sections<Vec<u8>
 /// Reads a plan from the bytes of a file.
 ///
 /// # Errors
-/// FILE if the bytes are not those of one plan: foreign, truncated, edited, of another version, or
-/// followed by another plan.
+/// FILE unless the bytes are those of exactly one plan: if they are foreign, truncated, edited, of
+/// another version, or followed by another plan.
 ///
 /// # Cost
 /// Time and memory are linear in the file's length and its number of ranks.

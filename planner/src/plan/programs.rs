@@ -1,8 +1,8 @@
 //! Programs as words. Operations, routes, buffers and instructions are stored once each, whichever
 //! classes contain them, since the classes of a halo consist of the same few items.
 //!
-//! Each reference to a table is checked against it, so that no reader of a loaded schedule can
-//! index past an end.
+//! Each reference to a table is checked against the length of the table, so that no reader of a
+//! loaded schedule can index past its end.
 
 use super::words::{Reader, Uses, Writer};
 use crate::element::{ElementKind, ElementType, Op, Scalar};
@@ -24,7 +24,7 @@ pub(super) trait Wire: Sized {
 struct Pool(IndexSet<Vec<u8>>);
 
 impl Pool {
-    /// Appends to `list` the number of `items` and then the number of each in this pool.
+    /// Appends to `list` the count of `items` and then the number of each item in this pool.
     fn list<'a, T: Wire + 'a>(
         &mut self,
         to: &mut Writer,

@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         Self { section, whole: bytes.len(), bytes, known, uses: Uses::default() }
     }
 
-    /// Creates the error that the file is damaged at the current position.
+    /// Creates the error for a file that is damaged at the current position.
     pub fn bad(&self, what: impl std::fmt::Display) -> Error {
         let (section, at) = (self.section, self.whole - self.bytes.len());
         Error::new(
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
         values.get(usize::from(code)).copied().ok_or_else(|| self.unknown(what, code, values.len()))
     }
 
-    /// Creates the error that `code` represents no value.
+    /// Creates the error for a `code` that represents no value.
     pub fn unknown(&self, what: &str, code: u8, count: usize) -> Error {
         self.bad(format_args!("code {code} where {what} is expected, below {count}"))
     }
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a number below `limit`, which refers to a row of a table.
+    /// Reads a number that refers to a row of a table with `limit` rows.
     pub fn index(&mut self, what: &str, limit: usize) -> Result<usize> {
         let value = self.number()?;
         match usize::try_from(value) {
@@ -159,14 +159,16 @@ impl<'a> Reader<'a> {
         Ok(I::new(self.index(what, limit)?))
     }
 
-    /// Reads a reference to an operation of a program. The program comes later in the section.
+    /// Reads a reference to an operation. The program comes later in the section, so `uses` records
+    /// that it must have this operation.
     pub fn operation(&mut self) -> Result<OperationId> {
         let operation = OperationId(self.u32()?);
         self.uses.operations = self.uses.operations.max(operation.index().saturating_add(1));
         Ok(operation)
     }
 
-    /// Reads a reference to a buffer of a program. The program comes later in the section.
+    /// Reads a reference to a buffer. The program comes later in the section, so `uses` records
+    /// that it must have this buffer.
     pub fn buffer(&mut self) -> Result<BufferId> {
         let buffer = BufferId(self.u32()?);
         self.uses.buffers = self.uses.buffers.max(buffer.index().saturating_add(1));
@@ -207,7 +209,7 @@ impl<'a> Reader<'a> {
         Ok(self.known.datatypes[datatype].clone())
     }
 
-    /// Reads a datatype in the form that the table of datatypes contains.
+    /// Reads a datatype that is in the section itself, not a reference to one.
     pub fn datatype_itself(&mut self) -> Result<Datatype> {
         Datatype::decode(&mut self.bytes).map_err(|error| self.bad(error.message()))
     }

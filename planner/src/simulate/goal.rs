@@ -2,20 +2,21 @@
 //!
 //! The file has, for each rank, the operations that [`simulate`](super::simulate) follows, in the
 //! same order.
-//! - Work, moving and overheads are `calc`s, so the file is for an overhead `o` of 0.
+//! - Work, moving and overheads are `calc`s, so LogGOPSim has to use an overhead `o` of 0.
 //! - A frame is a `send` and a `recv`. LogGOPSim charges a whole number of nanoseconds for each
-//!   byte after the first. The file gives it 1 (`-G 1`), and a frame of `n` ns on the wire has the
-//!   size `n + 1`. So a size is a time, and both kinds of links and every rounding are exact.
+//!   byte after the first. The file asks for 1 ns (`-G 1`), and a frame of `n` ns on the wire has
+//!   the size `n + 1`. So a size is a time, which makes both kinds of links and every rounding
+//!   exact.
 //! - A release for which the sender of the frame waits is a message of size 1. It leaves by the
 //!   second `nic`, because the link may be busy with frames.
 //!
 //! Operations on a rank's clock form a chain of `requires`. A `send` is not in this chain: it waits
-//! for the link while the rank continues. A tag, modulo 3, is the kind of link: 0 between hosts, 1
-//! in shared memory, and 2 for a frame of a rank to itself, which has no latency.
+//! for the link while the rank continues. The remainder of a tag by 3 is the kind of link: 0
+//! between hosts, 1 in shared memory, and 2 for a frame of a rank to itself, which has no latency.
 //!
-//! LogGOPSim differs in two rules. It has only one latency, also for a frame of a rank to itself.
-//! The file names the latency between hosts if there are several hosts. And it charges the receiver
-//! for the bytes, too, as time of its processor.
+//! LogGOPSim differs in two rules. First, it has only one latency, which also applies to a frame of
+//! a rank to itself. The file names the latency between hosts if there are several hosts. Second,
+//! it also charges the receiver's processor for the bytes.
 //!
 //! **Source** T. Hoefler, C. Siebert and A. Lumsdaine, ICPP 2009 (GOAL). T. Hoefler, T. Schneider
 //! and A. Lumsdaine, HPDC 2010 (LogGOPSim).
@@ -30,15 +31,15 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Arguments;
 use std::io::Write;
 
-/// Writes the steps of a run as a GOAL file, which the header names as `title`. Nothing is
-/// simulated: each rank's part follows from its programs.
+/// Writes the steps of a run as a GOAL file, with `title` in its header. Nothing is simulated: each
+/// rank's part follows from its programs.
 ///
-/// A reader that gives each message the latency of its kind of link ends the run when
-/// [`simulate`](super::simulate) does, to the nanosecond.
+/// A simulator that gives each message the latency of its kind of link ends the run at the same
+/// nanosecond as [`simulate`](super::simulate).
 ///
 /// # Cost
-/// Linear in ranks, frames and steps; some 100 bytes of the file for a frame. The memory is that of
-/// the schedules' programs.
+/// Linear in ranks, frames and steps. A frame takes some 100 bytes of the file. The memory is
+/// linear in the schedules' programs.
 ///
 /// # Errors
 /// As [`simulate`](super::simulate); `NO_MEM` if there are more than 2^24 events; `IO` if the file
@@ -77,7 +78,7 @@ pub fn goal(
     Ok(to.flush()?)
 }
 
-/// Writes how the file is to be read.
+/// Writes the header, which explains how to run the file.
 fn header(
     to: &mut dyn Write,
     title: &str,
@@ -100,10 +101,10 @@ fn header(
 /// A frame that a program sends.
 struct Sent {
     to: Delta,
-    /// Its number among the frames to that rank.
+    /// The number of the frame among the frames to that rank.
     number: u32,
     bytes: u64,
-    /// The number of runs after which its buffer is reclaimed, if it is.
+    /// The number of runs after which its buffer is reclaimed, or `None` if it is not reclaimed.
     copies: Option<u32>,
 }
 
@@ -111,7 +112,8 @@ struct Sent {
 struct Part<'s> {
     epoch: Epoch<'s>,
     frames: Table<ClassId, Vec<Sent>>,
-    /// The frames that each class releases: their sender, and their number among its frames.
+    /// The frames that each class releases: the sender, and the number of the frame among the
+    /// sender's.
     releases: Table<ClassId, HashSet<(Delta, u32)>>,
 }
 
@@ -153,7 +155,7 @@ impl<'s> Part<'s> {
         &self.frames[self.class(rank)]
     }
 
-    /// Returns the place of a frame among those of its sender.
+    /// Returns the place of a frame among all frames of its sender.
     fn place(&self, sender: u32, receiver: u32, number: u32) -> usize {
         let to = Delta(i64::from(receiver) - i64::from(sender));
         self.epoch.sends[self.class(sender)][&to][number as usize] as usize
@@ -171,7 +173,7 @@ impl<'s> Part<'s> {
     ) -> Result<()> {
         let class = self.class(rank);
         let peer = |delta: Delta| (i64::from(rank) + delta.0) as u32;
-        // A release also has the number of its frame in its tag.
+        // The tag of a release also contains the number of the released frame.
         let link = |delta: Delta| {
             let (costs, kind) = link_of(self.epoch.schedule.placement, links, rank, delta);
             (costs, 1 - kind)
@@ -249,7 +251,7 @@ impl Chain<'_> {
         Ok(label)
     }
 
-    /// Writes a `calc` of the time that has been added up, if that is not 0.
+    /// Writes a `calc` of the time that has been added up, if that time is not 0.
     fn pass(&mut self) -> Result<()> {
         let time = std::mem::take(&mut self.calc);
         if time > 0 {
@@ -259,14 +261,14 @@ impl Chain<'_> {
         Ok(())
     }
 
-    /// Writes an operation that ends on the rank's clock.
+    /// Writes an operation for which the rank's clock waits.
     fn clock(&mut self, what: Arguments<'_>) -> Result<()> {
         self.pass()?;
         self.last = Some(self.operation(what)?);
         Ok(())
     }
 
-    /// Writes the sending of a frame, which follows the sending of the frame before it.
+    /// Writes the `send` of a frame, which follows the `send` of the frame before it.
     fn frame(&mut self, what: Arguments<'_>) -> Result<()> {
         self.pass()?;
         let label = self.operation(what)?;
@@ -276,7 +278,7 @@ impl Chain<'_> {
         Ok(())
     }
 
-    /// Writes the sending of a release.
+    /// Writes the `send` of a release.
     fn release(&mut self, what: Arguments<'_>) -> Result<()> {
         self.pass()?;
         self.operation(what).map(drop)

@@ -2,16 +2,16 @@
 //! noise.
 //!
 //! Each rank executes its program on a clock of its own. To send a frame, a rank is busy for the
-//! overhead `o`, or for `g` if it shares a packet with the frame before it. The frame then occupies
-//! the rank's link for `G` a byte, after earlier frames, and arrives after the latency `L`. The
-//! receiver waits for the arrival and is busy for `o` or `g` as well, and for long payloads also
-//! for their first lines. All times are whole nanoseconds, so that sums do
-//! not depend on their order.
+//! overhead `o`, or for `g` if the frame shares a packet with the frame before it. The frame then
+//! occupies the rank's link for `G` a byte, after earlier frames, and arrives after the latency
+//! `L`. The receiver waits for the arrival and is also busy for `o` or `g`, plus the time for the
+//! first lines of a long payload. All times are whole nanoseconds, so that sums do not depend on
+//! their order.
 //!
 //! There is no event queue. Steps are simulated one by one, because no rank needs anything from a
-//! later step. Within a step, each rank runs until it waits for a frame that has not been sent.
-//! The waiting ranks are then visited again, until all have finished: two passes for a halo. Once
-//! a step, or every other step, only moves all times by the same amount, the rest is extrapolated.
+//! later step. Within a step, each rank runs until it waits for a frame that has not been sent. The
+//! waiting ranks are then visited again, until all have finished: two passes for a halo. Once one
+//! or two successive steps move all times by the same amount, the rest is extrapolated.
 //!
 //! **Source** A. Alexandrov et al., SPAA 1995 (LogGP). T. Hoefler, T. Schneider and A. Lumsdaine,
 //! HPDC 2010, for simulating whole applications in this model. Different here: programs are
@@ -35,7 +35,7 @@ use std::collections::{HashMap, VecDeque};
 /// The arrival of a frame that has not been sent yet.
 const NOT_SENT: u64 = u64::MAX;
 
-/// What is simulated: steps, each of which is work and then the epochs of a superstep.
+/// The input of a simulation. Each step consists of work, followed by the epochs of a superstep.
 pub struct Run<'r> {
     /// The number of steps.
     pub steps: u64,
@@ -54,7 +54,7 @@ pub struct Simulation {
     pub end: u64,
     /// The rank that ends last.
     pub last: u32,
-    /// The number of steps that were followed; the others are equal to the last of these.
+    /// The number of steps that were followed one by one. The other steps repeat the last of these.
     pub followed: u64,
     /// The waits of each rank.
     pub waits: Vec<Waits>,
@@ -65,7 +65,7 @@ pub struct Simulation {
 /// The waits of a rank in the steps that were followed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Waits {
-    /// The time that it waits, in nanoseconds.
+    /// The time that the rank waits, in nanoseconds.
     pub total: u64,
     /// The longest wait.
     pub longest: u64,
@@ -82,7 +82,7 @@ pub struct Waits {
 /// ns, and likewise for overheads and bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Path {
-    /// The number of steps that it goes back.
+    /// The number of steps that the path covers, up to the end of the run.
     pub steps: u64,
     /// Work, in nanoseconds.
     pub work: u64,
@@ -107,11 +107,11 @@ pub struct Path {
 enum Event {
     /// Moves elements.
     Move(u64),
-    /// Sends a frame to a rank. It is a further one if it shares a packet with the frame before it.
+    /// Sends a frame to a rank. `is_further` if it shares a packet with the frame before it.
     Send { to: Delta, bytes: u64, is_further: bool },
     /// Waits for the next frame of a rank. `number` counts the frames of that rank in the epoch.
     Await { from: Delta, number: u32, is_long: bool, is_further: bool },
-    /// Releases the frame that came last from a rank, so that its buffer may be written.
+    /// Releases the last frame that came from a rank, so that the rank may write its buffer again.
     Release { from: Delta, number: u32 },
     /// Waits until the frames that this buffer sent `copies` runs ago have been released.
     Reclaim { buffer: u32, copies: u32 },
@@ -120,7 +120,7 @@ enum Event {
 /// The frames that a program sends to each rank, by their numbers.
 type Sends = HashMap<Delta, Vec<u32>>;
 
-/// The programs of an epoch, as events, and where frames are found.
+/// The programs of an epoch as events, and tables that number the frames.
 struct Epoch<'s> {
     schedule: &'s Schedule,
     events: Table<ClassId, Vec<Event>>,
@@ -128,10 +128,10 @@ struct Epoch<'s> {
     sends: Table<ClassId, Sends>,
     /// The frames that each class sends from each buffer.
     buffers: Table<ClassId, Vec<Vec<u32>>>,
-    /// The number of the first frame of each rank, among those of all ranks.
+    /// The number of the first frame that each rank sends. Frames are numbered across all ranks.
     first: Vec<u32>,
-    /// The frames that ranks await, by their numbers among those of all ranks: rank by rank, each
-    /// in program order. Those of rank `r` begin at `awaited_from[r]`.
+    /// The numbers of the frames that ranks await, rank by rank, each in program order. Those of
+    /// rank `r` begin at `awaited_from[r]`.
     awaited: Vec<u32>,
     awaited_from: Vec<u32>,
     /// Whether any rank waits for releases.
@@ -214,7 +214,8 @@ impl<'s> Epoch<'s> {
     }
 }
 
-/// Returns the events of a program, and the frames that it sends to each rank.
+/// Returns the events of a program, the frames that it sends to each rank, and the frames that it
+/// sends from each buffer.
 fn events(program: &Program, machine: &Machine) -> (Vec<Event>, Sends, Vec<Vec<u32>>) {
     let mut all = Vec::new();
     let (mut sends, mut taken): (Sends, HashMap<Delta, u32>) = Default::default();
@@ -283,17 +284,18 @@ struct State {
 /// Follows many steps of a superstep whose epochs have these schedules.
 ///
 /// # Cost
-/// Linear in ranks, in the frames of each, and in the steps that are followed: all of them with
-/// noise, otherwise until one or two steps move all times by the same amount. The path needs
-/// the state before each of the last 64 steps, or of fewer if there are many ranks: 16 bytes a
-/// rank, and 16 a frame in epochs that reclaim buffers.
+/// Linear in ranks, in the frames of each rank, and in the steps that are followed. With noise, all
+/// steps are followed. Without noise, steps are followed until one or two of them move all times by
+/// the same amount. The path needs the state before each of the last 64 steps, or before fewer
+/// steps if there are many ranks: 16 bytes a rank, and 16 a frame in epochs that reclaim buffers.
 ///
 /// # Errors
 /// `ARG` for figures of more than a second, or a run of more than 36 years; `NO_MEM` for more than
 /// 2^28 frames in an epoch; `PLAN` for buffers with more than two copies.
 ///
 /// # Panics
-/// Panics if a schedule was not verified, so that a rank waits for a frame that is never sent.
+/// Panics if a rank waits for a frame that is never sent, which is possible only if a schedule was
+/// not verified.
 #[track_caller]
 pub fn simulate(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> Result<Simulation> {
     follow(schedules, machine, run, &mut None)
@@ -316,8 +318,8 @@ fn refuse_many(schedules: &[&Schedule], run: &Run<'_>, what: &str) -> Result<()>
     Err(Error::new(ErrorClass::NoMem, message))
 }
 
-/// Follows all steps as [`simulate`] does, and also returns what each rank does, in nanoseconds:
-/// its work is call 0, and the epochs are the calls after it, which have `names`.
+/// Follows all steps as [`simulate`] does, and also returns a trace of each rank, in nanoseconds.
+/// In a trace, call 0 is the rank's work, and the next calls are the epochs, which have `names`.
 ///
 /// # Cost
 /// Linear in ranks, frames and steps; some 60 bytes an event.
@@ -343,7 +345,7 @@ pub fn traced(
 /// The events of all ranks.
 struct Tracer {
     traces: Vec<trace::Trace>,
-    /// The number of frames that were sent, and received, so far, by sender and receiver.
+    /// The numbers of frames that were sent and received so far, by sender and receiver.
     sent: HashMap<(u32, u32), u32>,
     received: HashMap<(u32, u32), u32>,
 }
@@ -460,7 +462,7 @@ fn too_long() -> Error {
     Error::new(ErrorClass::Arg, "the steps take longer than 36 years: simulate fewer, or less work in each")
 }
 
-/// Refuses what cannot be simulated with whole numbers, or takes more memory than there may be.
+/// Refuses a run whose times could overflow, or that has too many frames or copies of a buffer.
 fn refuse(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> Result<()> {
     let Machine { shared, network, moving, .. } = machine;
     let Moving { per_run, listed, pack, unpack, short, long, remote_run, remote, remote_rows } = *moving;
@@ -511,7 +513,7 @@ fn refuse(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> Result<(
     Ok(())
 }
 
-/// The most steps over which the path goes back, and the most clocks that are kept for it.
+/// The most steps that a path covers, and the most clocks that are kept for it.
 const PATH_STEPS: usize = 64;
 const CLOCKS_MAX: usize = 1 << 24;
 
@@ -523,7 +525,7 @@ struct History {
     /// The first step that is kept.
     first: u64,
     clocks: VecDeque<Vec<Clock>>,
-    /// The times of releases before each step, by epoch, of the last two runs.
+    /// The release times of the last two runs before each step, by epoch.
     released: VecDeque<Vec<[Vec<u64>; 2]>>,
 }
 
@@ -538,9 +540,9 @@ impl History {
         self.first = step + 1 - self.clocks.len() as u64;
     }
 
-    /// Returns the time by which the whole state has moved in the last `period` steps, which are 1
-    /// or 2, up to `step`; `None` if its parts have moved by different times. Buffers with two
-    /// copies may make every other step the same.
+    /// Returns the time by which the whole state has moved in the last `period` steps up to `step`,
+    /// or `None` if its parts have moved by different times. `period` is 1 or 2, since buffers with
+    /// two copies may make every other step the same.
     fn moved(&self, period: u64, step: u64, state: &State) -> Option<u64> {
         let at = self.clocks.len().checked_sub(period as usize)?;
         let (before, releases) = (&self.clocks[at], &self.released[at]);
@@ -548,7 +550,7 @@ impl History {
         let left = |clock: &Clock| clock.free.saturating_sub(clock.now);
         let has_moved =
             |(now, before): (&Clock, &Clock)| now.now - before.now == moved && left(now) == left(before);
-        // The times of a run are stored in place of the times of the run two before it.
+        // The times of a run replace those of the run two before it.
         let run = |step: u64| (step % 2) as usize;
         let is_released_later = |(now, before): (&[Vec<u64>; 2], &[Vec<u64>; 2])| {
             (step..step + 2).all(|step| {
@@ -687,7 +689,7 @@ fn send(clock: &mut Clock, link: &Costs, to: Delta, bytes: u64, is_further: bool
     clock.free + if to == Delta::SELF { 0 } else { link.latency }
 }
 
-/// Returns the costs of the link between a rank and another one, and the number of its kind.
+/// Returns the costs of the link between a rank and another one, and the number of the link's kind.
 fn link_of(placement: Placement, links: &[Costs; 2], rank: u32, to: Delta) -> (&Costs, usize) {
     let other = (i64::from(rank) + to.0) as u32;
     let kind = usize::from(!placement.share(rank, other));

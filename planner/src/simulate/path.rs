@@ -4,7 +4,7 @@ use super::{Clock, Costs, Epoch, Event, History, Path, Run, link_of, send, work}
 use crate::ids::Delta;
 use std::collections::HashMap;
 
-/// Returns the path to the end of a step of a rank.
+/// Returns the critical path that leads to the end of a rank's step.
 pub(super) fn critical<'w>(
     epochs: &'w [Epoch<'w>],
     links: [Costs; 2],
@@ -43,7 +43,7 @@ struct Trace {
 #[derive(Clone, Copy)]
 struct Logged {
     event: Event,
-    /// The time when the link is free after a frame that was sent.
+    /// For a sent frame: the time from which the link is free again.
     free: u64,
     cause: Cause,
 }
@@ -57,8 +57,8 @@ enum Cause {
     Frame { epoch: usize, from: u32, frame: usize },
     /// The link, which was busy with the frame before.
     Link,
-    /// A release in an earlier step: the rank, the step, the sender as that rank sees it, and the
-    /// number of the frame.
+    /// A release in an earlier step: the rank that releases the frame, the step, the sender
+    /// relative to that rank, and the number of the frame.
     Release { epoch: usize, by: u32, step: u64, sender: Delta, number: u32 },
 }
 
@@ -146,7 +146,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the frame that was on the link before the one at a place of a log.
+    /// Returns the frame that was on the link before the frame at a place of a log.
     fn frame_before(&mut self, mut step: u64, rank: u32, place: usize) -> Option<At> {
         let is_sent = |logged: &Logged| matches!(logged.event, Event::Send { .. });
         let mut end = place;
@@ -176,8 +176,8 @@ impl Walk<'_> {
         path.latencies[kind] += 1;
     }
 
-    /// Follows a rank in a step, to its end or until it has sent a frame of an epoch. Returns the
-    /// number of its events so far.
+    /// Follows a rank in a step until it has sent `frame`, or to the end of the step. Returns the
+    /// number of the rank's events so far.
     fn trace(&mut self, step: u64, rank: u32, frame: Option<(usize, usize)>) -> usize {
         // A stack of ranks to follow: each entry sends the frame that the entry below waits for.
         let mut wanted = vec![(rank, frame)];

@@ -95,19 +95,19 @@ kinds! {
     WrongOperator,
     /// Operations on one element are applied in an order that leaves other bits.
     WrongOrder,
-    /// W1: a peer's window is touched before its entry was awaited.
+    /// W1: a peer's window is touched before the peer's entry was awaited.
     BeforeEntry,
-    /// W1: a peer's window is touched after this rank has sent it a done.
+    /// W1: a peer's window is touched after this rank has sent the peer a done.
     AfterDone,
     /// W2: an element is written while another rank may be reading or writing it.
     RacingCopy,
-    /// W2: an element is written before a read of it is over.
+    /// W2: an element is written before a read of the element is over.
     WrittenBeforeRead,
     /// W3: a rank leaves while others may touch its windows, or a frame is not released.
     LeftEarly,
-    /// W4: a buffer is written before its reader released it.
+    /// W4: a buffer is written before the reader has released it.
     BufferReused,
-    /// W5: nothing ever comes back from a peer, so a rank may get ahead of it without bound.
+    /// W5: nothing ever comes back from a peer, so a rank may get ahead of the peer without bound.
     RunsAhead,
     /// An element that a rank keeps while the superstep runs is read or written.
     NotKept,

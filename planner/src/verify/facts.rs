@@ -8,7 +8,7 @@ use bumpalo::Bump;
 use bumpalo::collections::Vec as ArenaVec;
 use std::collections::BTreeMap;
 
-/// The number of unused bytes that are allowed next to each item that is packed or sent.
+/// The number of unused bytes that a buffer may have for each pack into it and each send from it.
 const PADDING: u64 = 64;
 
 /// The facts of one program, as seen from its own rank. Its lists are allocated in the arena of the
@@ -80,10 +80,10 @@ pub(super) struct Sent<'s> {
     pub frame: Frame,
     /// For data: the first byte of the frame in its buffer.
     pub at: u64,
-    /// For data: its packed bytes, ascending. Each entry holds the first byte in the buffer, the
-    /// end, and the instruction.
+    /// For data: the packed bytes of the frame, ascending. Each entry holds the first byte in the
+    /// buffer, the end, and the instruction.
     pub packs: ArenaVec<'s, (u64, u64, usize)>,
-    /// For data: what is combined into the packed bytes.
+    /// For data: the combinations into the packed bytes.
     pub folds: ArenaVec<'s, Folded>,
     pub buffer: BufferId,
 }

@@ -19,7 +19,7 @@ use crate::kept::Kept;
 /// the rank.
 ///
 /// The schedule may also be the share of that rank. No instruction writes an element that the rank
-/// keeps for reading, and none reads or writes an element that it keeps for writing.
+/// keeps for reading, and none reads or writes an element that the rank keeps for writing.
 ///
 /// # Errors
 /// `NotKept`, with the first instruction that touches such an element.
@@ -102,7 +102,7 @@ impl Named {
         Some(Self { written: merged(written.collect()), touched: merged(touched.collect()) })
     }
 
-    /// Returns the first of these elements that is kept.
+    /// Returns the first of `elements` that is kept.
     fn lacks(&self, elements: &Datatype, writes: bool) -> Option<i64> {
         let named = if writes { &self.written } else { &self.touched };
         let kept = |(low, len): (i64, usize)| {

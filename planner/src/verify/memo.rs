@@ -6,7 +6,7 @@ use crate::intern::Interner;
 use std::collections::BTreeMap;
 use std::ops::Index;
 
-/// Datatypes by content, and what is already known about them.
+/// Datatypes by content, and the answers that have been computed for them.
 #[derive(Default)]
 pub(super) struct Memo {
     known: Interner<DatatypeId, Datatype>,

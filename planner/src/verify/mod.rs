@@ -12,24 +12,27 @@
 //!
 //! # The accepted form
 //!
-//! A schedule that cannot be shown to be right is refused, so it must also be plain in these ways:
+//! A schedule that cannot be shown to be right is refused. So it must also keep these rules:
 //! - A rank exposes itself to each peer, and is done with each peer, at most once per run.
 //! - Each byte of a buffer is packed at most once and sent at most once per run. Values are
-//!   combined into packed bytes before these are sent, by an operator whose order does not show.
-//!   The result is unpacked in one piece by the same operator.
+//!   combined into packed bytes before these are sent, by an operator whose order of application
+//!   cannot be observed. The result is unpacked in one piece by the same operator.
 //! - If two ranks access one element of a third, the third rank's own instructions order the
-//!   accesses: it awaits the done of one of the two before it exposes itself to the other.
-//! - A buffer is released by a `Reclaim`, or by a frame of the very peer that reads it.
-//! - Accesses to one rank's memory are processed run by run unless they are plain, with at most
-//!   [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs and at most 2^24 visits. So a file of a few
-//!   words, which may name any number of elements, costs no more time and memory than that.
+//!   accesses: the third rank awaits the done of one of the two before it exposes itself to the
+//!   other.
+//! - A buffer is freed by a `Reclaim`, or by a frame from the same peer that reads the buffer.
+//! - Accesses to one rank's memory have at most [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs and
+//!   take at most 2^24 visits. This does not apply if each requested movement is made by one write,
+//!   no element is written twice, and elements are read before they are written: such accesses are
+//!   not processed run by run. So a file of a few words, which may name any number of elements,
+//!   costs no more time and memory than that.
 //!
 //! # How
 //!
 //! - `program` runs each program once by itself.
 //! - `pair` compares the frames that one program sends with the frames that the other awaits.
-//! - `rank` and `sweep` compare, for one rank, everything that the rank and its neighbours do to
-//!   its memory with everything that was requested.
+//! - `rank` and `sweep` compare, for one rank, all accesses of the rank and its neighbours to the
+//!   rank's memory with everything that was requested.
 //! - `waits` looks for cycles.
 //!
 //! A rank's verdict depends only on its own program and on those of the ranks around it. So one
@@ -68,7 +71,7 @@ use facts::Facts;
 use neighbourhood::Neighbourhood;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Something that has been verified. It owns what it certifies, and only [`verify`] creates one.
+/// A value that has been verified. It owns the value, and only [`verify`] creates one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Verified<S>(S);
 
@@ -193,7 +196,7 @@ fn shown(schedule: &Schedule, first: &Table<ClassId, Rank>, only: Option<Rank>) 
         let (rank, around) = &distinct[at];
         Neighbourhood { rank: *rank, own: &facts[class_of[rank.index()]], around }
     };
-    // No rank moves many more elements than were requested, which limits all later work.
+    // Checks that no rank moves many more elements than were requested. This limits all later work.
     (0..distinct.len()).try_for_each(|at| rank::bounded(&each(at)))?;
     for at in 0..distinct.len() {
         rank::check(&schedule.windows, schedule.order, &each(at), &mut memo)?;
@@ -278,7 +281,8 @@ fn one_sided(
     class_of: &[ClassId],
 ) -> Result<BTreeMap<Rank, Vec<Delta>>, VerifyError> {
     let mut extras: BTreeMap<Rank, Vec<Delta>> = BTreeMap::new();
-    // For each class and peer, the class last seen there that also names this class as its peer.
+    // For each class and peer, the class last seen at the peer that also names this class as its
+    // peer.
     let mut known: Table<ClassId, Vec<Option<ClassId>>> =
         facts.values().map(|facts| vec![None; facts.peers.len()]).collect();
     for (number, class) in class_of.iter().enumerate() {
@@ -323,7 +327,7 @@ fn reach(facts: &Table<ClassId, Facts<'_>>, schedule: &Schedule) -> Result<(), V
     Ok(())
 }
 
-/// Adds an operation of the instruction's own rank to the error, if it names none yet.
+/// If the error names no operation, adds one of the instruction's own rank.
 fn blame(mut error: VerifyError, schedule: &Schedule) -> VerifyError {
     let finding = error.finding_mut();
     if finding.operation.is_none()

@@ -4,7 +4,7 @@ use super::error::Finding;
 use super::facts::Facts;
 use crate::ids::{Delta, Id, OperationId, Rank};
 
-/// A rank and all ranks that it interacts with, which may include itself, by ascending delta.
+/// A rank and all ranks that it interacts with, by ascending delta. It may interact with itself.
 pub(super) struct Neighbourhood<'f, 's> {
     pub rank: Rank,
     pub own: &'f Facts<'s>,

@@ -25,8 +25,8 @@ pub(super) fn check(
     reuse(sender, rank, there, to, back)
 }
 
-/// Checks that the numbers of frames sent and awaited are equal, that the n-th frame sent is the
-/// n-th awaited, and that each byte sent is unpacked.
+/// Checks that as many frames are awaited as are sent, that the n-th frame sent matches the n-th
+/// one awaited, and that each byte sent is unpacked.
 fn frames(
     sender: &Facts<'_>,
     rank: Rank,
@@ -170,7 +170,7 @@ fn reuse(
     back: &Peer<'_>,
 ) -> Result<(), VerifyError> {
     if to == Delta::SELF {
-        // A rank has released the frames to itself when it leaves.
+        // When a rank leaves a run, it has released the frames that it sent to itself.
         return Ok(());
     }
     for &id in &there.buffers {

@@ -19,11 +19,11 @@ const COPIES_MAX: u32 = 16;
 /// The packs, combinations and sends of one buffer so far in a run.
 #[derive(Default)]
 struct Filled {
-    /// The packed bytes: each first byte with the end and the instruction.
+    /// The packed bytes. Maps the first byte of each pack to the end and the instruction.
     packs: BTreeMap<u64, (u64, usize)>,
     /// The values that are combined into packed bytes.
     folds: Vec<Folded>,
-    /// The sent bytes: each first byte with the end.
+    /// The sent bytes. Maps the first byte of each send to the end.
     sends: BTreeMap<u64, u64>,
 }
 
@@ -370,7 +370,7 @@ impl<'s> Walk<'_, 's> {
         found.ok_or_else(|| VerifyError::Malformed(self.at(at, format!("no buffer {buffer}"))))
     }
 
-    /// Returns the end of `bytes` bytes from `byte`, if it is inside the buffer.
+    /// Returns the end of the `bytes` bytes that begin at `byte`, if it is inside the buffer.
     fn within_buffer(&self, at: usize, buffer: BufferId, byte: u64, bytes: Option<u64>) -> Check<u64> {
         let size = self.buffer(at, buffer)?.bytes;
         match bytes.and_then(|bytes| byte.checked_add(bytes)) {
@@ -400,8 +400,8 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    /// Checks the bytes from the first to the last one that values are combined into: all of them
-    /// are packed, in elements of that size, and none of them is sent yet.
+    /// Checks the range of bytes into which values are combined: all of them are packed, in
+    /// elements of that size, and none of them is sent yet.
     fn fold(&mut self, at: usize, buffer: BufferId, byte: u64, into: &Datatype, size: u32) -> Check {
         if into.is_empty() {
             return Ok(());
@@ -487,7 +487,7 @@ fn size(operation: &Operation) -> usize {
     operation.remote.size()
 }
 
-/// Returns the owner of the elements.
+/// Returns the owner of the part's elements.
 pub(super) fn owner(part: &Part) -> Delta {
     match part {
         Part::Window { owner, .. } => *owner,

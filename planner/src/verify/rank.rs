@@ -6,9 +6,9 @@
 //! span of the rank's own program in which it may happen. An own access happens at its own
 //! instruction. A peer's access happens between two instructions of the rank: one exposes the rank
 //! to the peer, and the other awaits the peer's done (W1 holds on the peer's side, see
-//! [`program`](super::program)). Two accesses are in order if their spans are, or if one rank does
-//! both and its program has them in order. Everything else counts as a race, even if a longer chain
-//! of waits might order it. [`sweep`](super::sweep) then compares element by element, using
+//! [`program`](super::program)). Two accesses are in order if their spans are in order, or if one
+//! rank does both and its program orders them. Everything else counts as a race, even if a longer
+//! chain of waits might order it. [`sweep`](super::sweep) then compares element by element, using
 //! intervals.
 
 use super::error::VerifyError;
@@ -247,7 +247,7 @@ fn accesses_of_peers(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>
     }
 }
 
-/// Returns the space that a part is in, on its owner, and the elements there.
+/// Returns the space of a part at its owner, and the elements there.
 pub(super) fn side(part: &Part) -> (Space, Datatype) {
     match part {
         Part::Window { window, datatype, .. } => (Space::Window(*window), datatype.clone()),

@@ -22,7 +22,7 @@ impl Verified<Schedule> {
 /// Certifies that a share does to its rank's memory what the calls in the share ask for, and
 /// nothing else.
 ///
-/// This is what [`verify`](super::verify) shows for each rank of a whole schedule. The calls of the
+/// [`verify`](super::verify) shows the same for each rank of a whole schedule. The calls of the
 /// rank are taken from the share; the caller must compare them with the real ones.
 ///
 /// # Errors

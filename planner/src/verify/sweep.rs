@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// The most visits of runs. Runs that overlap are visited several times.
 const MOST_VISITS: usize = 1 << 24;
 
-/// The memory of a rank that holds elements.
+/// A memory of a rank: one of its windows, or the buffer of one of its operations.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Space {
     Window(WindowId),
@@ -66,7 +66,7 @@ impl Access {
     }
 }
 
-/// Contiguous elements of an access, contiguous at their source too.
+/// Elements of an access that are contiguous both here and at their source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     low: i64,
@@ -403,8 +403,8 @@ impl Found {
 /// Returns whether the visits `taken` leave an element with the value that the visits `wanted`
 /// would leave. The first `gets` of `wanted` are gets.
 ///
-/// A visit before the last move of `wanted` cannot show, so it may be missing, but no other visit
-/// may be added.
+/// A visit before the last move of `wanted` cannot be seen, so `taken` may lack it. `taken` must
+/// not have any visit that `wanted` lacks.
 fn agree(wanted: &[Visit], taken: &[Visit], gets: usize, kind: ElementType, order: Order) -> bool {
     if canonical(wanted, taken, kind) {
         return true;
@@ -435,7 +435,7 @@ fn canonical(wanted: &[Visit], taken: &[Visit], kind: ElementType) -> bool {
     }
 }
 
-/// Returns the visits in a normalised order. Two lists then are equal if they differ only in the
+/// Returns the visits in a normalised order. Two lists are then equal if they differ only in the
 /// order of neighbouring visits whose result does not depend on this order.
 fn commuted(visits: &[Visit], kind: ElementType) -> Vec<Visit> {
     let mut visits = visits.to_vec();
@@ -454,7 +454,7 @@ fn needed<'w>(wanted: &'w [Visit], taken: &[Visit], gets: usize, order: Order) -
     let shows = match order {
         Order::Canonical => wanted.iter().rposition(is_move).unwrap_or(0),
         Order::Relaxed if !wanted[gets..].iter().any(is_move) => gets.saturating_sub(1),
-        // A move that was made may have hidden everything but itself.
+        // A move that was made may have hidden all other visits.
         Order::Relaxed if wanted[gets..].iter().any(|visit| is_move(visit) && taken.contains(visit)) => {
             wanted.len()
         }

@@ -1,8 +1,8 @@
 //! Checks that no ranks wait for each other in a cycle.
 //!
-//! A run's awaits match the sends of the same run, since each channel carries as many frames per
-//! run as are awaited from it, and a `Reclaim` waits for an earlier run. So runs need not be
-//! unrolled: if one run has no cycle, neither does any number of runs in a row.
+//! The awaits of a run match the sends of the same run, since in each run as many frames are
+//! awaited from each channel as are sent on it. A `Reclaim` waits for an earlier run. So runs need
+//! not be unrolled: if one run has no cycle, neither does any number of runs in a row.
 //!
 //! The check first considers classes. The graph of (rank, instruction) maps into the graph of
 //! (class, instruction), so if the latter has no cycle, neither does the former. If the graph of

@@ -1,5 +1,4 @@
-//! Golden tests of the decisions of dynamic epochs: every decision of a grid of inputs, on three
-//! machines.
+//! Golden tests of the decisions of dynamic epochs, for a grid of inputs, on three machines.
 //!
 //! With `FENCEPOST_BLESS=1` in the environment the files are written again. Read the difference
 //! before keeping it.
@@ -14,8 +13,9 @@ use fencepost_planner::machine::{Link, Machine, Moving};
 use std::fmt::Write;
 
 /// Returns three machines. The first is the default machine. On the second, a rank copies from the
-/// memory of others at the speed of a cache that no other rank writes. The third is the second with
-/// ten times the latency and overhead of the network, and a sixth of that speed.
+/// memory of others at the speed of a cache that no other rank writes. The third is like the
+/// second, but the network has ten times the latency and overhead, and copying from others takes
+/// six times as long.
 fn machines() -> [(&'static str, Machine); 3] {
     let default = Machine::default();
     let near = Machine { moving: Moving { remote: 0.03, remote_rows: 0.03, ..default.moving }, ..default };
@@ -142,7 +142,7 @@ fn how_many_bytes_travel_among_the_records_follows_what_copies_and_a_wait_cost()
         ..default
     };
     assert_eq!(run_bytes(&default), 875);
-    // A wait costs twice as much, and so does a copy.
+    // First a wait costs twice as much, and then a copy.
     assert_eq!(run_bytes(&with(300.0, 0.10)), 1750);
     assert_eq!(run_bytes(&with(90.0, 0.34)), 438);
     // No model turns all of memory into records.

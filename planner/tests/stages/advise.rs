@@ -32,8 +32,8 @@ fn advised<const D: usize>(block: &Block<D>, cell: f64, machine: &Machine) -> Ad
 #[test]
 fn deeper_halos_pay_by_latency_alone() {
     let block = Block::at(0, 4, [64, 64]).unwrap().halo(1).unwrap();
-    // One exchange of k steps moves at least as many bytes as k exchanges, since it also moves the
-    // corners.
+    // One exchange for k steps moves at least as many bytes as k exchanges for one step, since it
+    // also moves the corners.
     assert_eq!(advised(&block, 0.0, &machine(0.0, 1.0)).steps(), 1);
     assert_eq!(advised(&block, 1.0, &machine(0.0, 1.0)).steps(), 1);
     assert_eq!(advised(&block, 1.0, &machine(1e9, 1.0)).steps(), 32);
@@ -50,8 +50,7 @@ fn deeper_halos_pay_by_latency_alone() {
 #[test]
 fn the_best_number_of_steps_is_the_one_of_the_formula() {
     // Two ranks, which each exchange one side with one byte for each cell. Rows cost nothing. A
-    // step costs `latency / k`, and the time of `(k - 1) / 2` cells, and each cell takes a
-    // millisecond.
+    // step costs `latency / k` plus the time of `(k - 1) / 2` cells. A cell takes a millisecond.
     let block = Block::at(1, 2, [20]).unwrap().halo(1).unwrap();
     for (latency, steps) in [(0.4, 1), (2.0, 2), (4.5, 3), (8.0, 4), (12.5, 5), (18.0, 6), (24.5, 7)] {
         let advice = block.advise(Nanos(1e6), 1, 2, Apart, &machine(latency * 1e6, 0.0)).unwrap();
@@ -194,8 +193,8 @@ fn planes_larger_than_a_cache_are_cut_into_bands_of_rows() {
 #[test]
 fn bands_cut_planes_that_a_core_would_read_again_from_shared_caches() {
     let block = Block::at(0, 1, [64; 3]).unwrap().halo(1).unwrap();
-    // The shared caches hold both fields. A step reads three planes of 68 KiB in both to compute
-    // one.
+    // The shared caches hold both fields. A plane of both fields together has 68 KiB. To compute
+    // one plane, a step reads three.
     let rows = |core| advised(&block, 0.3, &memory(core, 1e8)).bands()[1];
     assert_eq!(rows(400_000.0), usize::MAX);
     assert!(rows(300_000.0) < 64, "{}", rows(300_000.0));
@@ -204,7 +203,8 @@ fn bands_cut_planes_that_a_core_would_read_again_from_shared_caches() {
 #[test]
 fn ranks_of_a_host_have_a_part_each_of_the_cache_that_they_share() {
     let block = Block::at(0, 8, [2048, 2048]).unwrap().halo(1).unwrap();
-    // The fields have 8 MiB each. They fit if ranks have the cache to themselves.
+    // The two fields of a rank have 8 MiB together. They fit if two ranks share the cache, but not
+    // if eight do.
     let machine = memory(262_144.0, 40.0 * 1024.0 * 1024.0);
     let time =
         |placement| block.advise(Nanos(0.3), 8, 16, placement, &machine).unwrap().predicted(1).unwrap().0;

@@ -374,7 +374,7 @@ fn conflicts_are_what_the_definition_says_and_name_both_lines() {
             "element 0 of w0 on rank 0: put by op0 of rank 0 and put by op1 of rank 0; likewise on 2 other ranks"
         ],
     );
-    // Every other element from 1 to 9, and 4 to 7.
+    // One put to every other element from 1 to 9, and another one to the elements 4 to 7.
     assert_eq!(
         conflicts(
             "class c0\n put buffer -> self w0 1+[5 by 2]x1\n put buffer -> self w0 4..8\nranks c0 x1\n"
@@ -486,8 +486,8 @@ ranks c0 c1
     );
 }
 
-/// Returns the schedule of ranks that each put some elements to the next rank. `elements` is the
-/// number of elements of each rank, and also the position to which it puts.
+/// Returns the schedule of ranks that each put some elements to the next rank. `elements` holds the
+/// number of elements of each rank, which is also the position to which they are put.
 fn puts_to_the_next(elements: &[usize], placement: Placement, machine: &Machine) -> Schedule {
     let mut text = "superstep chain\nwindow w0 f64\nshape 1\n".to_owned();
     let mut kinds: Vec<usize> = elements.to_vec();
@@ -513,7 +513,7 @@ fn an_epoch_costs_at_a_fence_what_the_slowest_rank_takes() {
     let at_fence = |elements: &[usize]| {
         cost_at_fence(&puts_to_the_next(elements, Placement::Apart, &machine), &machine).0.0
     };
-    // Any ranks may be slow, the first, the last or others, whatever the other ranks do.
+    // The cost is the same whichever rank is slow, and whatever the other ranks do.
     let slowest = at_fence(&[0, 1000, 0, 0, 0, 0]);
     for elements in
         [[1000, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1000, 0], [0, 1000, 0, 0, 10, 0], [10, 0, 0, 1000, 0, 0]]

@@ -26,11 +26,11 @@ struct Operation {
     /// The operations that require this operation, and whether the start of this operation is
     /// enough.
     followers: Vec<(usize, bool)>,
-    /// The time from which on it may start.
+    /// The earliest time at which this operation may start.
     ready: u64,
 }
 
-/// A file: the operations of each rank, and the latencies of tags by their remainders of 3.
+/// A file: the operations of each rank, and the latency for each remainder of a tag by 3.
 struct File {
     ranks: Vec<Vec<Operation>>,
     latency: [u64; 3],
@@ -88,7 +88,7 @@ fn read(text: &str) -> File {
     File { ranks, latency }
 }
 
-/// Follows a file by the LogGP model, with overheads of 0 and 1 ns for each byte after the first.
+/// Follows a file by the LogGP model. Overheads are 0, and each byte after the first takes 1 ns.
 /// Returns the end of the last operation that takes time on a rank's clock.
 fn follow(File { mut ranks, latency }: File) -> u64 {
     // The time, the rank and the operation. Operations of one rank that start together are in the
@@ -98,7 +98,7 @@ fn follow(File { mut ranks, latency }: File) -> u64 {
         let free = operations.iter().enumerate().filter(|(_, operation)| operation.awaits == 0);
         queue.extend(free.map(|(at, _)| Reverse((0, rank, at))));
     }
-    // Of each sender, receiver and tag: arrivals without a receive, and receives without a message.
+    // By sender, receiver and tag: arrivals without a receive, and receives without a message.
     let mut arrived: HashMap<(usize, usize, u64), VecDeque<u64>> = HashMap::new();
     let mut posted: HashMap<(usize, usize, u64), VecDeque<(usize, u64)>> = HashMap::new();
     let (mut busy, mut processors) = (HashMap::new(), vec![0; ranks.len()]);
@@ -147,8 +147,8 @@ fn follow(File { mut ranks, latency }: File) -> u64 {
     end
 }
 
-/// Releases the operations that wait for the start of operation `at`, or for its end if not
-/// `is_start`. Queues those that wait for nothing else.
+/// If `is_start`, releases the operations that wait for the start of operation `at`, and otherwise
+/// those that wait for its end. Queues those that wait for nothing else.
 fn finish(
     ranks: &mut [Vec<Operation>],
     queue: &mut BinaryHeap<Reverse<(u64, usize, usize)>>,
@@ -172,7 +172,7 @@ fn written(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> String 
     String::from_utf8(text).unwrap()
 }
 
-/// Compares a run with that of its file, and returns the file.
+/// Compares a simulated run with the run of its file, and returns the text of the file.
 fn compare(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> String {
     let text = written(schedules, machine, run);
     assert_eq!(follow(read(&text)), simulate(schedules, machine, run).unwrap().end, "{text}");
@@ -208,8 +208,8 @@ proptest! {
         ranks in 2..6_u32,
     ) {
         let mut machine = Machine::default();
-        // A rank sends a release to the rank before it, which may be far away, while a frame to the
-        // next rank takes long.
+        // A release goes to the previous rank, which may be far away. A frame to the next rank
+        // takes long.
         (machine.shared.per_byte, machine.network.per_byte) = (per_byte, 0.05 * per_byte);
         (machine.shared.latency, machine.network.latency) = (100.0, latency.round());
         let ring = compile(&one_way(ranks), placement, &machine, &Options::default()).unwrap();
@@ -230,7 +230,7 @@ fn a_file_has_the_form_of_its_readers() {
         return std::fs::write(path, text).unwrap();
     }
     assert_eq!(text, expected);
-    // Frames that are sent at one time have an order.
+    // Frames that are sent at the same time are ordered by `irequires`.
     let (plane, mut machine) = (halo([2, 2], Placement::Apart), Machine::default());
     (machine.network.overhead, machine.network.further) = (0.0, 0.0);
     (machine.moving.per_run, machine.moving.pack) = (0.0, 0.0);

@@ -1,5 +1,5 @@
-//! Blocks compared with a plain model. Exactly one neighbour fills every halo cell, with the right
-//! cell of the array.
+//! Blocks compared with a plain model. Each halo cell is filled by exactly one neighbour, with the
+//! right cell of the array.
 
 use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;

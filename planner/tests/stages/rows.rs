@@ -188,7 +188,7 @@ fn simulate<const D: usize>(
     cells
 }
 
-/// Compares each number of steps for each exchange with one step.
+/// Compares several steps for each exchange, up to `most`, with one step for each exchange.
 fn deep<const D: usize>(global: [usize; D], grid: [usize; D], most: usize, reach: usize) {
     for wraps in indices([2; D]).map(|wraps| wraps.map(|wraps| wraps == 1)) {
         let whole = simulate((global, [1; D], wraps), (most + 1, 1, reach));

@@ -33,8 +33,8 @@ struct Follower {
     inbox: HashMap<u32, VecDeque<(u64, Option<Of>)>>,
     /// The frame that came last from each rank.
     open: HashMap<u32, Of>,
-    /// The frames that were sent and awaited last in this epoch: those of one rank that follow one
-    /// another, and the bytes of those in the last packet.
+    /// The last series of frames that were sent, and the last series that were awaited, in this
+    /// epoch.
     last: [Series; 2],
     /// For each buffer, epoch and step: the number of frames that were sent and not released, and
     /// the time of the last release.
@@ -224,7 +224,7 @@ fn compare(schedules: &[&Schedule], machine: &Machine, steps: u64, works: &[u64]
         assert_eq!(waits, expected.iter().map(|(_, waits)| *waits).collect::<Vec<_>>());
         assert!(steps > 64 || total(&simulated.path) == end, "{:?} of {end}", simulated.path);
     }
-    // With any other latency, the path of all steps is a lower bound.
+    // With any other latency, the time of this path is a lower bound for the end.
     for change in [-1.0, 1.0].into_iter().filter(|_| simulated.followed == steps) {
         let mut other = *machine;
         (other.shared.latency, other.network.latency) =
@@ -345,7 +345,7 @@ fn a_ring_of_direct_copies_becomes_steady() {
     compare(&[schedule.get()], &Machine::default(), 300, &[500]);
 }
 
-/// Each rank puts to the next one, and nothing flows back.
+/// Returns patterns in which each rank puts to the next one and nothing flows back.
 pub fn one_way(ranks: u32) -> fencepost_planner::ir::pattern::Patterns {
     let window = WindowId(0);
     struct Nothing;

@@ -22,8 +22,9 @@ fn offsets<const D: usize>(reach: [usize; D]) -> Vec<[isize; D]> {
     all.map(|offset| std::array::from_fn(|d| offset[d] as isize - reach[d] as isize)).collect()
 }
 
-/// Returns, for each of `N` fields, the step of each cell before the first step: step 0, the steps
-/// before it, and one that is not yet written.
+/// Returns `N` fields as they are before the first step. In each field, all computed cells have one
+/// step: step 0 in the present field, and earlier steps in the fields before it. The next field is
+/// not yet written.
 fn fields<const D: usize, const N: usize>(block: &Block<D>, margin: usize) -> [Vec<i32>; N] {
     let (global, origin, widths) = (block.global(), block.origin(), block.widths());
     let (shape, strides) = (block.shape(), block.strides());

@@ -285,7 +285,7 @@ impl<'a> Machine<'a> {
         self.channels.entry((from, to)).or_default().push_back(Sent { run, frame, buffer, copy, at });
     }
 
-    /// Returns the owner of the window. If it is another rank, it must be exposed to this rank.
+    /// Returns the owner of the window. An owner that is another rank must be exposed to this rank.
     fn owner(&self, rank: usize, delta: Delta) -> Result<usize, String> {
         let owner = self.peer(rank, delta);
         let exposed =

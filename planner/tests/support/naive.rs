@@ -50,7 +50,8 @@ impl Asked {
             }
         }
     }
-    /// Returns the parts of windows that it touches: the owner, the window, and the elements.
+    /// Returns the parts of windows that the operation touches: the owner, the window, and the
+    /// elements.
     fn touches(&self) -> Vec<(usize, WindowId, Datatype)> {
         let mut all = vec![(self.target, self.operation.window, self.operation.remote.clone())];
         if let Local::Section { window, datatype } = &self.operation.local {

@@ -121,7 +121,7 @@ fn one(
 
 /// Returns a halo exchange on a grid of `rows` by `columns` ranks. Each rank has a block of
 /// `height[row]` by `width[column]` elements within a border of width one. The exchange is with all
-/// eight neighbours or with four, and wraps around or not.
+/// eight neighbours if `corners`, and otherwise with four. It wraps around if `wrap`.
 pub fn halo(height: &[usize], width: &[usize], corners: bool, wrap: bool) -> Patterns {
     let (rows, columns) = (height.len() as i64, width.len() as i64);
     let block = |h: usize, w: usize, row: usize, column: usize, down: usize, across: usize| {

@@ -92,8 +92,8 @@ fn overlapping_operations_of_too_many_runs_are_no_memory() {
     bounded("overlapping_operations_of_too_many_runs_are_no_memory", || {
         for huge in huge() {
             for kind in [Kind::Put, Kind::Get, Kind::Accumulate(Op::Sum)] {
-                // For few runs that overlap, the verifier takes as long as is permitted. One kind
-                // of operation is enough.
+                // If overlapping typemaps have few runs, the verifier takes as long as is
+                // permitted. So one kind of operation is enough for these.
                 if huge.run_count() <= 1 << 20 && kind != Kind::Put {
                     continue;
                 }
@@ -107,8 +107,8 @@ fn overlapping_operations_of_too_many_runs_are_no_memory() {
                     {
                         let compiled =
                             compile(&patterns, placement, &Machine::default(), &Options::default());
-                        // Some of them compile, because elements that land in a buffer are in the
-                        // way of no others.
+                        // Some of these compile, because elements that land in a buffer cannot
+                        // overlap others.
                         if let Err(error) = compiled {
                             assert_eq!(
                                 error.class(),

@@ -77,8 +77,8 @@ fn another_writer_than_the_last_is_refused() {
         let rank =
             |rank: i64, dice: &mut Random| vec![put(2 - rank, dice.below(6)), put(2 - rank, dice.below(6))];
         let asked = intern(patterns(&window, order, (0..5).map(|r| rank(r, &mut dice)).collect()));
-        // The schedule of another order of ranks, or of patterns without the last put, is presented
-        // as the schedule of this one.
+        // A schedule that was compiled for patterns without some of the puts is presented as the
+        // schedule of these patterns.
         let mut other = asked.clone();
         for pattern in other.classes.values_mut() {
             if dice.once_in(2) {

@@ -96,8 +96,8 @@ fn what_a_rank_keeps_is_what_no_call_names() {
     }
 }
 
-/// The verifier refuses to keep any element that an instruction touches. If an element moves only
-/// by operations that others replace, no instruction touches it. So that element may be kept.
+/// The verifier refuses to keep any element that an instruction touches. If later operations
+/// replace all operations on an element, no instruction touches the element, so it may be kept.
 #[test]
 fn one_element_too_many_is_refused_by_name_at_every_element_of_every_schedule() {
     let (mut schedules, mut refused, mut untouched) = (0, 0, 0);

@@ -46,8 +46,8 @@ fn without(mut schedule: Schedule, which: impl Fn(&Instruction) -> bool) -> Sche
     schedule
 }
 
-/// Returns what a run of `schedule` with this seed does wrong. It makes four runs in a row, in
-/// which ranks run ahead as far as they can.
+/// Runs `schedule` four times in a row with this seed. Ranks run ahead as far as they can. Returns
+/// the first mistake, if there is one.
 fn goes_wrong(patterns: &Patterns, schedule: &Schedule, seed: u64) -> Option<String> {
     let windows: Vec<_> = patterns.windows.values().copied().collect();
     let world = random::world(&windows, patterns.class_of.len(), random::LEN, seed);

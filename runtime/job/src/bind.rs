@@ -1,4 +1,4 @@
-//! The address at which a rank listens, from an address or the name of an interface.
+//! Finds the address at which a rank listens, from an address or the name of an interface.
 
 use std::net::{IpAddr, ToSocketAddrs};
 

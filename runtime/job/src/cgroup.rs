@@ -1,5 +1,5 @@
 //! The limits that control groups impose on a job. Containers and batch systems limit memory and
-//! processes with them, and the machine's own figures do not show these limits.
+//! processes by control groups, and the machine's own figures do not show these limits.
 
 use std::path::{Path, PathBuf};
 

@@ -85,7 +85,7 @@ impl Channel {
         Self::new(Stream::Socket(socket))
     }
 
-    /// Creates a channel over two pipes, which it makes nonblocking.
+    /// Creates a channel over two pipes, and makes the pipes nonblocking.
     ///
     /// # Errors
     /// The system call that makes a pipe nonblocking failed.
@@ -206,8 +206,8 @@ impl Channel {
     /// arrived.
     ///
     /// # Errors
-    /// The other end is closed and all its messages have been returned, or it sent a malformed
-    /// message.
+    /// The other end is closed and all its messages have been returned, or the other end sent a
+    /// malformed message.
     pub fn receive(&mut self) -> Result<Option<Message>, ChannelError> {
         loop {
             match control::parse_frame(&self.incoming[self.decoded..]) {
@@ -249,7 +249,7 @@ impl Channel {
         self.decoded < self.incoming.len()
     }
 
-    /// Returns the received descriptors one by one, in the order of their arrival.
+    /// Returns the next received descriptor, in the order of arrival.
     pub fn take_descriptor(&mut self) -> Option<OwnedFd> {
         self.descriptors.pop_front()
     }

@@ -1,9 +1,9 @@
 //! [`Children`]: the ranks of a job that are child processes of this process.
 //!
 //! Each child leads a process group of its own, dies with this process, and is identified by a
-//! process descriptor (`pidfd`), so that no signal can reach another process that has reused its
-//! process id. `poll` reports deaths, messages and output. The only deadlines are the silence limit
-//! and [`WRAPPER_END`].
+//! process descriptor (`pidfd`), so that no signal can reach another process that has reused the
+//! child's process id. `poll` reports deaths, messages and output. The only deadlines are the
+//! silence limit and [`WRAPPER_END`].
 
 use crate::channel::{Channel, ChannelError};
 use crate::control::Message;
@@ -31,8 +31,8 @@ use std::time::{Duration, Instant};
 /// The variable that names a rank's control channel: its descriptor, and the inode of its socket.
 /// Thanks to the inode, a process does not mistake another descriptor for the channel.
 pub(crate) const VARIABLE: &str = "FENCEPOST_JOB";
-/// How long a wrapper may take to end after the end of the process that has joined inside it. A
-/// wrapper that runs longer counts as continuing.
+/// How long a wrapper may take to end after the process that has joined the job inside it has
+/// ended. A wrapper that runs longer counts as continuing.
 const WRAPPER_END: Duration = Duration::from_millis(500);
 /// The number of bytes of output that one system call reads.
 const PIECE: usize = 1 << 14;
@@ -44,8 +44,8 @@ pub(crate) struct Program {
     pub(crate) arguments: Vec<OsString>,
     pub(crate) folder: PathBuf,
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// Whether this process captures what ranks write to standard output. It always captures what
-    /// they write to standard error, so that the lines of several ranks do not mix.
+    /// Whether this process captures the standard output of ranks. It always captures their
+    /// standard error, so that the lines of several ranks do not mix.
     pub(crate) capture: bool,
     /// The standard input of rank 0; that of other ranks is empty.
     pub(crate) input: Input,
@@ -87,7 +87,7 @@ pub(crate) enum Event {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ready {
     Process(u32),
-    /// The process that has joined inside the process that was started.
+    /// The process that has joined the job inside the process that was started.
     Joined(u32),
     Channel(u32),
     Output(u32, bool),
@@ -349,7 +349,7 @@ impl Children {
         }
     }
 
-    /// Stops or continues all ranks. Their silence in between does not count.
+    /// Stops or continues all ranks. The silence of stopped ranks does not count.
     pub(crate) fn suspend(&mut self, stop: bool) {
         let signal = if stop { Signal::STOP } else { Signal::CONT };
         self.suspended = stop;
@@ -415,8 +415,8 @@ impl Children {
         let exit = child.reap();
         let child = self.children.swap_remove(at);
         drop(child);
-        // The rank is marked in the shared memory before any rank is notified, so that a rank that
-        // knows of the death finds the mark.
+        // The rank is marked as failed in the shared memory before any other rank is notified, so
+        // that a rank that knows of the death finds the mark.
         if let Some(memory) = self.memory.iter().find(|memory| memory.holds(rank)) {
             memory.mark_failed(rank, &exit.describe(rank));
         }
@@ -466,8 +466,8 @@ impl Child {
 
     fn read_output(&mut self, error: bool, events: &mut Vec<Event>) {
         let slot = &mut self.output[usize::from(error)];
-        // Reads as much as a pipe holds, and a little more. The limit is for a process that the
-        // rank has left behind and that keeps writing: its output is not awaited.
+        // Reads as much as a pipe holds, and a little more. The loop is limited, since the rank may
+        // have left behind a process that keeps writing.
         for _ in 0..=(1 << 20) / PIECE {
             let Some(pipe) = slot else { return };
             let mut bytes = vec![0; PIECE];
@@ -498,8 +498,8 @@ impl Child {
 
     /// Reaps the process and returns how it ended. Waits if it has not ended.
     fn reap(&mut self) -> Exit {
-        // The other processes of its group die with it. Until it is reaped, the id of the group is
-        // its own.
+        // This also kills the other processes of the child's group. No other group can have this
+        // id, since the child is not reaped yet.
         let _: rustix::io::Result<()> = kill_process_group(self.pid, Signal::KILL);
         loop {
             match waitid(WaitId::PidFd(self.process.as_fd()), WaitIdOptions::EXITED) {

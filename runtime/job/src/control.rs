@@ -1,9 +1,9 @@
 //! The messages between the launcher of a job, its hosts and its ranks.
 //!
 //! A frame is a header of eight bytes (`FP`, the protocol version, the kind and the length),
-//! followed by the message. The length of a frame is bounded by [`FRAME_MAX`], and that of a text
-//! by [`TEXT_MAX`]. The reader returns an error for any other bytes, and never allocates more
-//! memory than bytes have arrived.
+//! followed by the message. The length of a frame is bounded by [`FRAME_MAX`], and the length of a
+//! text by [`TEXT_MAX`]. The reader returns an error for bytes of any other form, and never
+//! allocates more memory than bytes have arrived.
 
 use crate::codec::{Malformed, Reader, Writer};
 use crate::description::Description;
@@ -85,8 +85,8 @@ pub enum Message {
     PauseOutput(bool),
     /// Launcher to host: whether the host should stop its ranks, since the launcher is stopped.
     Suspend(bool),
-    /// Launcher to host: a piece of the standard input of its first rank. An empty piece is the end
-    /// of the input.
+    /// Launcher to host: a piece of the standard input of the host's first rank. An empty piece is
+    /// the end of the input.
     Input(Vec<u8>),
     /// Host to launcher: `true` if the last piece of the input has been passed on, so that another
     /// one may be sent; `false` if the rank reads no more.
@@ -98,7 +98,7 @@ pub enum Message {
         /// The frame of the message.
         frame: Vec<u8>,
     },
-    /// Launcher to host: the frame of a message to each of its ranks.
+    /// Launcher to host: the frame of a message that the host sends to each of its ranks.
     ForwardToAll(Vec<u8>),
     /// Host to launcher: a rank has ended.
     Exited {

@@ -1,4 +1,4 @@
-//! [`Description`]: what a rank's process knows of its job.
+//! [`Description`]: the description of a job that each of its ranks receives.
 
 use crate::codec::{Malformed, Reader, Writer};
 use fencepost_transport::auth::Secret;
@@ -52,11 +52,12 @@ pub struct HostRanks {
 pub struct Limits {
     /// The time from one heartbeat to the next.
     pub heartbeat: Duration,
-    /// The time without a heartbeat after which the launcher kills a rank. Zero: never.
+    /// The time without a heartbeat after which the launcher kills a rank. If zero, the launcher
+    /// kills no silent rank.
     pub silence: Duration,
 }
 
-/// The first message to a rank's process.
+/// The description of a job for one rank: the first message to the rank's process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Description {
     /// A unique identifier of the job, which is not secret.
@@ -74,7 +75,7 @@ pub struct Description {
     /// The hosts of all ranks, in the order of the ranks.
     pub hosts: Vec<HostRanks>,
     /// The number of cores that all ranks of this rank's host may use together, if each rank is
-    /// bound to some of them; otherwise 0.
+    /// bound to some of these cores; otherwise 0.
     pub cores: u32,
     /// The address at which this rank listens, if it listens.
     pub bind: IpAddr,

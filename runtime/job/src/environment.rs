@@ -42,15 +42,16 @@ const TABLE: [Launcher; 5] = [
     Launcher { only_with: Some("SLURM_STEP_ID"), ..launcher("Slurm", "SLURM_PROCID", "SLURM_NTASKS") },
 ];
 
-/// The variable with the address and port at which rank 0 of such a job listens for the other
-/// ranks.
+/// The variable with the address and port at which rank 0 of a job of an external launcher listens
+/// for the other ranks.
 pub(crate) const RENDEZVOUS: &str = "FENCEPOST_RENDEZVOUS";
-/// The variable with the path of the MPI library over which the ranks of such a job meet.
+/// The variable with the path of the MPI library over which the ranks of a job of an external
+/// launcher meet.
 pub(crate) const MPI: &str = "FENCEPOST_MPI";
 /// The variable that selects whether ranks of one host that meet over MPI share memory.
 pub(crate) const SHARE: &str = "FENCEPOST_SHARE";
-/// The variable with the path of the file that holds the job's secret. Only its owner may read the
-/// file.
+/// The variable with the path of the file that holds the job's secret. Only the owner of the file
+/// may read it.
 pub(crate) const SECRET: &str = "FENCEPOST_SECRET_FILE";
 
 /// The names of the launchers, for messages.

@@ -6,8 +6,8 @@ use signal_hook::consts::SIGKILL;
 use std::fmt;
 use std::time::Duration;
 
-/// The exit code of a program, and of its job, that ended on request after it had saved a snapshot;
-/// start it again to continue. It is EX_TEMPFAIL of `sysexits.h`.
+/// The exit code of a program that ended on request after it had saved a snapshot, and of its job.
+/// If the job is started again, it continues. The code is EX_TEMPFAIL of `sysexits.h`.
 pub const STOPPED: u8 = 75;
 /// The exit code of a job that exceeded its time limit.
 pub const TIMED_OUT: u8 = 124;
@@ -56,8 +56,8 @@ impl Exit {
         }
     }
 
-    /// Describes the exit of `rank` to the other ranks. The text contains `of the job`, since a
-    /// rank may have another number in a world of some of the ranks.
+    /// Describes the exit of `rank` to the other ranks. The text contains `of the job`, since the
+    /// rank may have another number in a world that has only some of the ranks.
     pub(crate) fn describe(&self, rank: u32) -> String {
         format!("rank {rank} of the job {self}")
     }

@@ -1,11 +1,11 @@
 //! [`host`]: the launcher's agent on another host. The remote command starts it there, as
 //! `fencepost host`.
 //!
-//! The launcher sends the list of what to start to the agent's standard input. The agent sends the
+//! The launcher sends the request to start ranks to the agent's standard input. The agent sends the
 //! messages, the output and the exits of its ranks to its standard output. If the launcher is
 //! silent for too long, or the input ends, the agent kills its ranks, so that no process is left on
-//! the host. While the launcher is suspended, the ranks are suspended, too, and its silence does
-//! not count.
+//! the host. While the launcher is suspended, the ranks are suspended, too, and the launcher's
+//! silence does not count.
 
 use crate::channel::{Channel, ChannelError};
 use crate::children::{Children, Event, Input, Program, Ready};

@@ -1,9 +1,10 @@
 //! [`InputSource`] and [`InputPipe`]: pass the standard input of the launcher on to the standard
 //! input of rank 0.
 //!
-//! A rank on the launcher's host inherits an input that is a file or a pipe. The launcher reads a
-//! terminal itself, since each rank is in a process group of its own, which may not read the
-//! terminal. If rank 0 is on another host, the launcher reads its own input and sends it there.
+//! If rank 0 is on the launcher's host, it inherits an input that is a file or a pipe. The launcher
+//! reads a terminal itself, since each rank is in a process group of its own, which may not read
+//! the terminal. If rank 0 is on another host, the launcher reads any input itself and sends it to
+//! that host.
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -37,7 +38,7 @@ pub(crate) struct InputSource {
 }
 
 impl InputSource {
-    /// Opens the standard input, to be passed on if `passes`.
+    /// Opens the standard input. It is passed on only if `passes`.
     pub(crate) fn new(passes: bool) -> Self {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let is_pipe =
@@ -52,7 +53,7 @@ impl InputSource {
     }
 
     /// Adds the standard input to a list for `poll` if a piece of it may be read now. Returns
-    /// whether it did.
+    /// whether it was added.
     pub(crate) fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) -> bool {
         let watched = self.open && !self.on_its_way && self.may_read();
         if watched {

@@ -3,8 +3,8 @@
 //!
 //! Ranks on this machine are child processes of the launcher ([`Children`]). For each other host
 //! the launcher runs one command (`ssh`) that runs `fencepost host` there; messages travel through
-//! its standard input and output ([`RemoteHost`]). The [`StateMachine`] decides what the launcher
-//! does, and when.
+//! the command's standard input and output ([`RemoteHost`]). The [`StateMachine`] decides what the
+//! launcher does, and when.
 
 use crate::children::{Children, Event, Ready};
 use crate::control::{self, Message};
@@ -85,7 +85,7 @@ enum Key {
 }
 
 impl<'a> RunningJob<'a> {
-    /// Prepares an attempt at a job that exceeds its time limit at `timeout`.
+    /// Prepares an attempt at a job. At the time `timeout`, the job exceeds its time limit.
     ///
     /// # Errors
     /// The system has no memory for the ranks.
@@ -148,8 +148,8 @@ impl<'a> RunningJob<'a> {
             }
         };
         let mut job = start.description(job, secret, self.hosts.clone());
-        // The program is read only once, since it may be large, and before a host waits for
-        // heartbeats.
+        // The program's file is read only once, since it may be large. It is read before any host
+        // waits for heartbeats.
         let is_sent = start.hosts.iter().any(|host| !host.remote.is_empty());
         let digest = is_sent.then(|| crate::digest(&start.program).ok()).flatten();
         let mut first = 0;
@@ -167,7 +167,7 @@ impl<'a> RunningJob<'a> {
                 self.start_here(start, host, &mut job, ranks.clone(), local_index)
             } else {
                 // If several hosts are this one machine, their ranks are pinned to successive cores
-                // of it.
+                // of the machine.
                 let first_core = if host.pretended { local_index } else { 0 };
                 self.start_there(start, host, (&job, digest), ranks.clone(), first_core)
             };
@@ -419,7 +419,7 @@ impl<'a> RunningJob<'a> {
     fn execute(&mut self, commands: &[RankCommand]) {
         for command in commands {
             match command {
-                // Sent once to each host, which forwards it to each of its ranks.
+                // The message is sent once to each host, which forwards it to each of its ranks.
                 RankCommand::NotifyAll(message) => {
                     let frame = message.to_frame();
                     self.children.notify_all(&frame);
@@ -442,7 +442,7 @@ impl<'a> RunningJob<'a> {
         }
     }
 
-    /// Returns the host of `rank` if that is not this host.
+    /// Returns the remote host of `rank`, or `None` if the rank is on this host.
     fn remote_of(&mut self, rank: u32) -> Option<&mut RemoteHost> {
         self.remotes.iter_mut().find(|remote| remote.ranks.contains(&rank))
     }
@@ -468,7 +468,8 @@ impl<'a> RunningJob<'a> {
         };
     }
 
-    /// Sends heartbeats to the hosts. A host that has sent none for the silence limit is lost.
+    /// Sends heartbeats to the hosts. A host that has sent no heartbeat for the silence limit is
+    /// lost.
     fn exchange_heartbeats(&mut self, now: Instant, looked: Instant) {
         if self.remotes.is_empty() || now < self.next_beat {
             return;
@@ -511,8 +512,8 @@ impl<'a> RunningJob<'a> {
         self.job_state.timeout()
     }
 
-    /// Returns the failure for which the job may be started again, described as for
-    /// [`report`](Self::report).
+    /// Returns a description of the failure for which the job may be started again, as
+    /// [`report`](Self::report) prints it.
     pub(crate) fn retryable_failure(&self, is_first_attempt: bool) -> Option<String> {
         self.job_state.retryable_failure(is_first_attempt).map(|failure| self.describe(&failure))
     }
@@ -542,7 +543,7 @@ impl<'a> RunningJob<'a> {
         format!("{} {}{others}", self.name(failure.rank), failure.how)
     }
 
-    /// Reports a line of the launcher's own on standard error.
+    /// Reports a line of the launcher itself on standard error.
     pub(crate) fn report_line(&mut self, line: &str) {
         self.relay.report(line);
     }
@@ -567,10 +568,10 @@ impl<'a> RunningJob<'a> {
         self.relay.report(&format!("the job ended on request{after}"));
     }
 
-    /// Waits, after all ranks have ended, until `until` and until the processes that the ranks have
-    /// left on this machine have ended, too. Returns the exit code of the job if a signal or the
-    /// time limit ends the job meanwhile. If a signal asks for a snapshot, the last snapshot of the
-    /// job answers the request.
+    /// Waits after all ranks have ended: until the time `until`, and until the processes that the
+    /// ranks have left behind on this machine have ended. Returns the exit code of the job if a
+    /// signal or the time limit ends the job meanwhile. If a signal asks for a snapshot, the last
+    /// snapshot of the job answers the request.
     pub(crate) fn pause(
         &mut self,
         until: Instant,
@@ -631,8 +632,9 @@ impl<'a> RunningJob<'a> {
         self.job_state.code()
     }
 
-    /// Writes the ranks' remaining output until its deadline or a signal, and returns the exit code
-    /// of the job. The exit code is `code`, unless `code` is 0 and some output was not written.
+    /// Writes the ranks' remaining output until the deadline for output or until a signal, and
+    /// returns the exit code of the job. The exit code is `code`, unless `code` is 0 and some
+    /// output was not written.
     pub(crate) fn drain_output(mut self, mut code: u8) -> u8 {
         let mut limit = self.job_state.output_deadline(Instant::now());
         let mut reported = false;

@@ -1,4 +1,4 @@
-//! Jobs of processes: starts, watches and ends them, and describes the job to each process.
+//! Starts, watches and ends jobs of processes, and describes the job to each process.
 //!
 //! The process that starts a job is its *launcher*: `fencepost run`, or a program that launches
 //! itself. A rank's process finds `FENCEPOST_JOB` in its environment. The variable names a
@@ -10,18 +10,18 @@
 //! | file | idea |
 //! |---|---|
 //! | `control`, `codec`, `channel` | the messages, their encoding, and their connection |
-//! | `description` | what a rank knows of its job |
+//! | `description` | the description of a job that each rank receives |
 //! | `member` | what a rank's process does: join, listen, send heartbeats |
 //! | `membership` | the state of a rank's process, which its threads share under one lock |
 //! | `link` | the transports of a job: the memory file and the connections |
 //! | `children` | the ranks that are child processes of this process |
 //! | `state_machine` | what the launcher does when a rank reports or ends; a pure state machine |
-//! | `start`, `launcher` | the description of a job, and what starts and watches it |
-//! | `attempts`, `orphans` | starts a job again after a failure, once nothing of it is left |
+//! | `start`, `launcher` | a job to start, and the launcher that watches it |
+//! | `attempts`, `orphans` | start a failed job again, once none of its processes is left |
 //! | `remote_host`, `host` | another host as the launcher sees it, and the launcher's agent there |
 //! | `environment` | jobs of external launchers (Slurm, MPI) |
-//! | `over_mpi`, `rendezvous` | how their ranks meet: over the launcher's MPI, or at an address |
-//! | `wire` | which is faster between hosts: messages of that MPI, or connections |
+//! | `over_mpi`, `rendezvous` | how such ranks meet: over the launcher's MPI, or at an address |
+//! | `wire` | whether messages of that MPI or connections are faster between hosts |
 //! | `sharing` | how ranks that meet over MPI share memory, and notice that one has ended |
 //! | `needs` | the least that ranks need of a machine |
 //! | `exit` | how a process ended |
@@ -32,9 +32,9 @@
 //!
 //! The launcher notices a death because the descriptor of the process becomes readable. It reaps
 //! the process, marks the rank as failed in the shared memory, and notifies all other ranks. The
-//! launcher kills a rank that sends no heartbeat for `FENCEPOST_SILENCE`, and then treats it like
-//! any other death. Ranks die with the launcher: the system kills them. If it does not, they end
-//! when their control channel ends.
+//! launcher kills a rank that sends no heartbeat for `FENCEPOST_SILENCE`, and then treats this
+//! death like any other. Ranks die with the launcher: the system kills them. If the system does
+//! not, they end when their control channel ends.
 
 mod attempts;
 mod bind;

@@ -58,7 +58,7 @@ enum ConnectionState {
     Failed,
 }
 
-/// The fabric of this process, by the transport of its bytes.
+/// The connections of this process to other ranks, over TCP or over MPI.
 #[derive(Clone)]
 enum Fabric {
     Tcp(Arc<TcpFabric>),
@@ -101,8 +101,8 @@ impl Link {
         self.connections.as_ref().map_or(Ok(()), |connections| connections.connect(addresses))
     }
 
-    /// Marks a rank as failed, as `how` describes. This does not concern the shared memory: the
-    /// process that started the rank has already marked it there.
+    /// Marks a rank as failed, as `how` describes. Changes only the connections: the process that
+    /// started the rank has already marked the rank in the shared memory.
     pub(crate) fn mark_failed(&self, rank: u32, how: &str) {
         if let Some(connections) = &self.connections {
             connections.report(|reports| reports.mark_failed(rank as usize, how));

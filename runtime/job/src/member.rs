@@ -28,11 +28,11 @@ use std::time::Instant;
 pub struct Member {
     job: Description,
     link: Link,
-    /// The number of worlds of the whole job that this rank has created. Locked while a world is
-    /// created, and never by a thread that holds another lock.
+    /// The number of worlds of the whole job that this rank has created. The lock is held while a
+    /// world is created. A thread that holds another lock never takes this one.
     worlds: Mutex<u32>,
     membership: Membership,
-    /// The process that has joined. A copy of it that `fork` has made is not a rank.
+    /// The process that has joined. A copy of that process that `fork` has made is not a rank.
     process: Pid,
 }
 
@@ -86,8 +86,8 @@ pub fn joined() -> Option<&'static Member> {
 /// Takes the control channel that this process inherited, if it was started as a rank. Called once.
 ///
 /// # Errors
-/// The environment names a channel that this process does not have. The process must not run alone
-/// then, since each rank would run the whole program.
+/// The environment names a channel that this process does not have. In that case the process must
+/// not run alone, since each rank would run the whole program.
 fn take_inherited_channel() -> Result<Option<OwnedFd>, String> {
     let Some(value) = std::env::var_os(VARIABLE) else { return Ok(None) };
     let value = value.to_string_lossy();
@@ -153,7 +153,8 @@ fn join() -> Result<Option<Member>, String> {
     let joined = memory.map_err(|error| error.to_string()).and_then(|memory| Link::join(&job, memory, true));
     let joins = Message::Joined(crate::RELEASE.into());
     let sent = match &joined {
-        // If a wrapper has started this process, the launcher knows only the wrapper.
+        // If a wrapper has started this process, the launcher knows only the wrapper. So this
+        // process sends a descriptor of itself.
         Ok(_) => match pidfd_open(getpid(), PidfdFlags::empty()) {
             Ok(process) => {
                 channel.send_with_descriptor(&joins, process.as_fd()).or_else(|_| channel.send(&joins))
@@ -178,7 +179,7 @@ fn join_external() -> Result<Option<Member>, String> {
     let address = variable(RENDEZVOUS);
     match (external_rank(variable)?, address) {
         (None, None) => Ok(None),
-        // Each process would run the whole program alone.
+        // Otherwise each process would run the whole program alone.
         (None, Some(at)) => Err(format!(
             "{RENDEZVOUS} is `{at}`, but no variable gives this process a rank: start it with one of {}, or unset {RENDEZVOUS}",
             launchers()
@@ -262,7 +263,7 @@ impl Member {
     }
 
     /// Reports to the launcher that the program has taken a snapshot of `step` in `folder`. The
-    /// launcher reports the last one to the user. Without a launcher this does nothing.
+    /// launcher reports the last snapshot to the user. Without a launcher this does nothing.
     pub fn report_snapshot(&self, step: u64, folder: &Path) {
         let folder = folder.to_string_lossy().into_owned();
         self.membership.send(&Message::Snapshot { step, folder });

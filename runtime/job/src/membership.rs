@@ -2,7 +2,7 @@
 //! lock.
 //!
 //! A thread holds the lock only inside the functions of this file. These functions never wait while
-//! they hold it, and they call nothing that takes another lock: this file uses neither the
+//! they hold the lock, and they call nothing that takes another lock: this file uses neither the
 //! transports of the rank nor its [`Member`](crate::member::Member). So there is no lock order to
 //! violate, and no thread waits for the launcher while another thread needs the state.
 
@@ -39,7 +39,7 @@ struct State {
 struct Runs {
     /// The thread that is in a `run`, and the number of nested calls that it is in.
     thread: Option<(ThreadId, u32)>,
-    /// Whether another thread has called `run` since then.
+    /// Whether another thread has called `run` while that thread was in a `run`.
     overlapped: bool,
 }
 
@@ -128,8 +128,8 @@ impl Membership {
                 return false;
             }
         }
-        // Still under the lock, so that the launcher is notified in the order in which threads
-        // enter and leave.
+        // This happens under the lock, so that the launcher is notified in the order in which
+        // threads enter and leave.
         state.send(&Message::Entered);
         drop(state);
         self.await_sent();
@@ -158,8 +158,8 @@ impl Membership {
         self.await_sent();
     }
 
-    /// Returns the error with which the rank left its last world, if any; `None` while it is in a
-    /// world.
+    /// Returns `None` while the rank is in a world. Otherwise returns the error with which the rank
+    /// left its last world, if any.
     pub(crate) fn last_error_outside_worlds(&self) -> Option<Option<String>> {
         let state = self.lock();
         state.runs.thread.is_none().then(|| state.last_error.clone())

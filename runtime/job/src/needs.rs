@@ -1,5 +1,5 @@
-//! The least that the ranks of a job need of this machine. The launcher checks these needs before
-//! it starts any rank, so that a job does not fail halfway for lack of resources.
+//! The minimum resources that the ranks of a job need on this machine. The launcher checks them
+//! before it starts any rank, so that a job does not fail halfway for lack of resources.
 
 use crate::cgroup::GroupLimits;
 use fencepost_transport::call_failed;
@@ -24,8 +24,8 @@ struct There {
     memory_kib: Option<u64>,
 }
 
-/// Checks that this machine has what `here` ranks need, and raises the limit of open descriptors if
-/// the system allows that.
+/// Checks that this machine has the resources that `here` ranks need. Raises the limit of open
+/// descriptors if that is necessary and the system allows it.
 ///
 /// # Errors
 /// The machine has too little; the error states what is needed and what is available.
@@ -82,8 +82,8 @@ impl There {
     }
 }
 
-/// Checks that the limit of open descriptors suffices for `here` ranks, and raises it if the system
-/// allows that.
+/// Checks that the limit of open descriptors suffices for `here` ranks. Otherwise raises the limit
+/// if the system allows that.
 fn raise_descriptor_limit(here: u32, captured: bool, hosts: usize) -> io::Result<()> {
     // Each rank takes a process, a channel, a pipe for its errors, and another pipe if its output
     // is captured. Starting a rank takes some more.

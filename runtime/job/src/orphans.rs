@@ -1,9 +1,9 @@
-//! [`Orphans`]: the processes that the ranks of an attempt have left on this machine.
+//! [`Orphans`]: the processes that the ranks of an attempt have left behind on this machine.
 //!
-//! A rank on another host that is this machine dies with the agent that started it, and a program
-//! dies with the wrapper around it. But a killed process takes a while to end, and until then it
-//! holds its memory and its locks. The launcher becomes the parent of such processes, so that it
-//! can kill them and wait for them.
+//! If another host of the job is this machine, its ranks die with the agent that started them. A
+//! program dies with the wrapper around it. But a killed process takes a while to end, and until
+//! then it holds its memory and its locks. The launcher becomes the parent of such processes, so
+//! that it can kill them and wait for them.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -20,7 +20,7 @@ pub(crate) struct Orphans {
 impl Orphans {
     /// Makes this process the parent of all processes that descend from it and lose their parent.
     pub(crate) fn adopt() -> Self {
-        // An error means that the system is too old: no process is awaited then.
+        // An error means that the system is too old. In that case no process is awaited.
         let _: rustix::io::Result<()> = set_child_subreaper(Some(getpid()));
         Self { others: children() }
     }
@@ -29,7 +29,7 @@ impl Orphans {
     /// the ranks that this process has started.
     pub(crate) fn kill(&self) -> Vec<OwnedFd> {
         let (mut seen, mut left) = (self.others.clone(), Vec::new());
-        // The children of an orphan become orphans when it has ended.
+        // The children of an orphan become orphans when the orphan has ended.
         loop {
             let orphans: Vec<Pid> = children().into_iter().filter(|child| !seen.contains(child)).collect();
             if orphans.is_empty() {

@@ -3,8 +3,8 @@
 //!
 //! MPI is initialised, and each rank gathers data from all others. From then on the ranks of one
 //! host use memory that they share. Between hosts they exchange messages of MPI if the transport is
-//! `mpi`, or if it is not set and MPI is faster than their own connections. Otherwise MPI is
-//! finalised at once.
+//! `mpi`, or if no transport is set and MPI is faster than the ranks' own connections. Otherwise
+//! MPI is finalised at once.
 
 use crate::description::{Description, HostRanks, Limits, Reach};
 use crate::environment::{ExternalRank, MPI, RENDEZVOUS, SHARE, variable};
@@ -81,7 +81,7 @@ pub(crate) fn meet(external: &ExternalRank) -> Result<(Description, Link, Vec<So
 static ASKED: Mutex<Option<Wire>> = Mutex::new(None);
 
 /// Makes this process use this wire with ranks that share no memory with it, if a launcher of MPI
-/// has started it. Must be called before this process joins its job.
+/// has started this process. Must be called before this process joins its job.
 pub fn ask_for(wire: Wire) {
     *ASKED.lock().unwrap_or_else(PoisonError::into_inner) = Some(wire);
 }
@@ -161,16 +161,16 @@ fn over(
         memory.keep_pages();
     }
     if let Some(others) = others {
-        // Memory of this rank alone has no other ranks to mark.
+        // Ranks are marked only in memory that this rank shares with other ranks.
         let marked = shared.filter(|shared| !shared.neighbours.is_empty()).map(|shared| shared.segment);
         watch(others, job.limits, marked, Some(fabric.reports()))?;
     }
     Ok(Link::over_mpi(memory, fabric))
 }
 
-/// Starts to watch the ranks of this host. Each rank that has ended is marked in the shared memory
-/// by the rank before it, and reported to the fabric, which cannot detect the end of a process
-/// itself.
+/// Starts to watch the other ranks of this host. A rank that has ended is marked in the shared
+/// memory by the nearest running rank before it. Each rank also reports the end to its own fabric,
+/// which cannot detect the end of a process itself.
 fn watch(
     others: Neighbours,
     limits: Limits,
@@ -256,9 +256,9 @@ fn agree(session: &Session, own: Result<Choices, String>) -> Result<(Secret, Cho
     Ok((Secret::from_bytes(secret), given?.0))
 }
 
-/// Returns the digest of this rank's program. If the first rank of the host runs the same file, it
-/// reads that file for this rank. A program that can't be read counts as different from the
-/// programs of the other ranks.
+/// Returns the digest of this rank's program. If the first rank of the host runs the same file,
+/// that rank reads the file for this rank. A program that can't be read counts as different from
+/// the programs of the other ranks.
 fn digest_of_program(session: &Session) -> Result<Vec<u8>, String> {
     let path = Path::new("/proc/self/exe");
     let file = std::fs::metadata(path).map(|file| {
@@ -314,7 +314,7 @@ impl Hosts {
 
     /// Shares memory among the ranks of each host. If the ranks of a host can't share memory, each
     /// of them counts as a host of its own from here on, with memory of its own. If one of them has
-    /// no memory either, all ranks of the job use TCP.
+    /// no memory of its own either, all ranks of the job use TCP.
     fn share(mut self, session: &Session, shares: bool) -> Result<(Self, Option<Shared>), String> {
         let is_needed = shares && self.count() < self.first_of.len();
         let mut shared = if is_needed { Some(share(session, &self.here)?) } else { None };
@@ -479,8 +479,8 @@ fn address(session: &Session, hosts: &Hosts) -> Result<Result<IpAddr, String>, S
 }
 
 /// Returns whether each host has an address of its own in the network number `at`, given the
-/// addresses that each rank has sent. Bridges of virtual machines and containers have the same
-/// address on each host.
+/// addresses that each rank has sent. This excludes bridges of virtual machines and containers,
+/// which have the same address on each host.
 fn is_common(all: &[Vec<String>], first_of: &[u32], at: usize) -> bool {
     let mut host_of = BTreeMap::new();
     all.iter().zip(first_of).all(|(addresses, host)| match addresses.get(at).map(String::as_str) {

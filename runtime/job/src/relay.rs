@@ -90,7 +90,7 @@ impl OutputRelay {
         self.outputs.iter().find_map(|stream| stream.error).map(io::Error::from)
     }
 
-    /// Writes a line of the launcher's own to standard error.
+    /// Writes a line of the launcher itself to standard error.
     pub(crate) fn report(&mut self, line: &str) {
         self.write(true, format!("fencepost: {line}\n").as_bytes());
     }
@@ -152,8 +152,8 @@ impl OutputRelay {
     fn ready(&mut self, rank: u32, error: bool, bytes: &[u8], now: Instant) -> Vec<u8> {
         let PartialLine { bytes: line, since } = self.partial_lines.entry((rank, error)).or_default();
         line.extend(bytes);
-        // Without tags, a line that a program overwrites with carriage returns is forwarded each
-        // time.
+        // Without tags, output is also forwarded at each carriage return, with which a program
+        // overwrites a line.
         let ends = |byte: &u8| *byte == b'\n' || *byte == b'\r' && !self.tag;
         let end = match line.iter().rposition(ends) {
             Some(last) => last + 1,

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// How long a remote command may run after the launcher has asked it to end.
 const END_LIMIT: Duration = Duration::from_secs(3);
 
-/// A descriptor of a remote host that is ready. The host is named by its first rank.
+/// A descriptor of a remote host that is ready. The number is the first rank of the host.
 #[derive(Clone, Copy)]
 pub(crate) enum RemoteReady {
     Channel(u32),
@@ -131,7 +131,7 @@ impl RemoteHost {
         }
     }
 
-    /// Sends a heartbeat. If the host itself has sent none for the silence limit, the host is lost.
+    /// Sends a heartbeat. If the host has sent nothing for the silence limit, the host is lost.
     pub(crate) fn exchange_heartbeat(&mut self, looked: Instant, limit: Duration) {
         self.send(&Message::Heartbeat);
         let silent = looked.saturating_duration_since(self.last_message);
@@ -165,8 +165,8 @@ impl RemoteHost {
     }
 
     /// Makes the host send `signal` to a rank. If `fencepost host` does not run there yet, it may
-    /// never forward the signal. In that case the host is given up, unless the signal is for the
-    /// program's own use (`of_user`).
+    /// never forward the signal. In that case the launcher gives the host up, unless the signal is
+    /// for the program's own use (`of_user`).
     pub(crate) fn signal_rank(&mut self, rank: u32, signal: i32, of_user: bool) {
         if self.answered || of_user {
             return self.send(&Message::Signal { rank, signal });
@@ -175,7 +175,7 @@ impl RemoteHost {
         self.ask_to_end();
     }
 
-    /// Has the host kill a rank.
+    /// Asks the host to kill a rank.
     pub(crate) fn kill_rank(&mut self, rank: u32) {
         self.send(&Message::Signal { rank, signal: SIGKILL });
         self.kill_deadline.get_or_insert_with(|| Instant::now() + END_LIMIT);

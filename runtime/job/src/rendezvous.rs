@@ -206,8 +206,8 @@ fn next_message(channel: &mut Channel, deadline: Instant) -> Option<Message> {
     None
 }
 
-/// Fills `bytes` before the deadline. The deadline covers all of them, so a peer that sends single
-/// bytes does not extend it.
+/// Fills `bytes` before the deadline. The deadline is for all bytes together, so a peer cannot
+/// extend it by sending single bytes.
 fn read_all(stream: &mut TcpStream, bytes: &mut [u8], deadline: Instant) -> io::Result<()> {
     let mut at = 0;
     while at < bytes.len() {
@@ -226,7 +226,7 @@ fn read_all(stream: &mut TcpStream, bytes: &mut [u8], deadline: Instant) -> io::
     Ok(())
 }
 
-/// Authenticates a connection as that of a rank of this job.
+/// Authenticates the peer of a connection as a rank of this job.
 fn authenticate(mut stream: TcpStream, identity: Identity) -> Option<JoinedRank> {
     let deadline = Instant::now() + HANDSHAKE;
     stream.set_nonblocking(false).ok()?;

@@ -16,8 +16,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Shares memory among the ranks of this host. All of them must call it. Returns the segment, or
-/// the reason why some rank can't use the segment. In the latter case no rank uses it.
+/// Shares memory among the ranks of this host. All ranks of the host must call this function.
+/// Returns the segment, or the reason why some rank can't use the segment. In the latter case no
+/// rank uses it.
 ///
 /// # Errors
 /// MPI has failed.
@@ -38,8 +39,8 @@ pub(crate) fn share(session: &Session, ranks: &[u32]) -> Result<Result<Shared, S
     };
     let all = session.gather(Group::Host, given.as_bytes())?;
     let joined = joined(&all, ranks, created, session.rank() as u32);
-    // A rank that can't use the segment gives the reason, and then all ranks of the host do without
-    // it.
+    // A rank that can't use the segment sends the reason. In that case no rank of the host uses the
+    // segment.
     let why = joined.as_ref().err().map_or("", String::as_str);
     let votes = session.gather(Group::Host, why.as_bytes())?;
     let against = ranks.iter().zip(votes).find(|(_, vote)| !vote.is_empty());
@@ -49,8 +50,8 @@ pub(crate) fn share(session: &Session, ranks: &[u32]) -> Result<Result<Shared, S
     })
 }
 
-/// Opens the processes of the other ranks of this host. All ranks of the host must call it. Returns
-/// `None` if a process can't be opened.
+/// Opens the processes of the other ranks of this host. All ranks of the host must call this
+/// function. Returns `None` if a process can't be opened.
 ///
 /// # Errors
 /// MPI has failed.
@@ -139,7 +140,7 @@ impl Process {
         Ok(Self { pid, started })
     }
 
-    /// Returns a descriptor of the process, or `None` if it has ended or can't be opened.
+    /// Returns a descriptor of the process, or `None` if the process has ended or can't be opened.
     fn open(self) -> Option<OwnedFd> {
         let process = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
         // The descriptor refers to the process that had the process id when the descriptor was
@@ -246,14 +247,14 @@ impl Neighbours {
                 let how = how.insert(format!("rank {} of the job has ended", other.rank));
                 ended(other, how, false);
             }
-            // Only time in which this process itself was not stopped counts, since a job may be
+            // Time in which this process itself was stopped does not count, since a job may be
             // stopped as a whole.
             let turn = began.elapsed().min(limits.heartbeat);
             if let Some((next, how @ None)) = watched.front_mut().filter(|_| !limits.silence.is_zero())
                 && let Some(stopped) = stop.killed(next, turn, limits.silence)
             {
-                // The killed rank runs no more, and is reported now: its launcher may kill other
-                // ranks as soon as the launcher notices the end.
+                // The killed rank runs no more, and is reported now: the launcher may kill other
+                // ranks as soon as it notices the end.
                 let how = how.insert(format!(
                     "rank {} of the job was stopped for {:.1} s and was killed",
                     next.rank,
@@ -334,7 +335,8 @@ mod tests {
         assert_eq!(order, [2, 3, 1]);
     }
 
-    /// Starts a process, which ends with its input, as the rank with this number and index.
+    /// Starts a process that ends when its input ends. Returns it as the rank with this number and
+    /// index.
     fn neighbour(local: usize) -> (Child, Neighbour) {
         let child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a process");
         let pid = child.id() as i32;

@@ -27,7 +27,7 @@ impl Signals {
     /// Starts to catch the signals that are forwarded to ranks, and with `of_shell` also those with
     /// which a shell suspends a job. Signals that this process ignores (`nohup`, a shell's `&`)
     /// stay ignored. From then on the process also ignores the signals with which a terminal stops
-    /// it, and asks the terminal before it reads or writes.
+    /// background processes, and checks the state of the terminal before it reads or writes.
     pub(crate) fn new(of_shell: bool) -> io::Result<Self> {
         let ignored = ignored();
         let is_ignored = |signal: i32| ignored >> (signal - 1) & 1 == 1;
@@ -57,10 +57,10 @@ impl Signals {
         self.stops_by_terminal
     }
 
-    /// Stops this process as Ctrl-Z does (SIGTSTP), or with its whole process group as a terminal
-    /// does when a background process writes to it (SIGTTOU). Returns when the shell continues it.
-    /// Returns at once if SIGCONT has already arrived, or if no shell could send it because the
-    /// process group is orphaned.
+    /// With SIGTSTP, stops this process as Ctrl-Z does. With SIGTTOU, stops its whole process
+    /// group, as a terminal does when a background process writes to it. Returns when the shell
+    /// continues the process. Returns at once if SIGCONT has already arrived, or if no shell could
+    /// send it because the process group is orphaned.
     pub(crate) fn stop(&mut self, signal: i32) {
         if self.has_come(consts::SIGCONT) {
             return;
@@ -70,7 +70,7 @@ impl Signals {
         self.stops_by_terminal &= self.has_come(consts::SIGCONT);
     }
 
-    /// Returns whether a signal was caught that [`take`](Self::take) has not returned yet.
+    /// Returns whether `signal` was caught and [`take`](Self::take) has not returned it yet.
     pub(crate) fn has_come(&self, signal: i32) -> bool {
         self.caught.iter().any(|(one, caught)| *one == signal && caught.load(Ordering::Acquire))
     }
@@ -95,8 +95,8 @@ impl Drop for Signals {
 }
 
 /// Ignores the signals by which a terminal stops a process that reads or writes in the background.
-/// With these signals ignored, the process may write to the terminal and change its settings, and
-/// reading from it is an error. May be called between fork and exec.
+/// With these signals ignored, the process may write to the terminal and change the terminal's
+/// settings. Reading from the terminal is an error. May be called between fork and exec.
 pub(crate) fn ignore_stops_by_terminal() {
     for signal in [libc::SIGTTOU, libc::SIGTTIN] {
         // SAFETY: one system call; no code of this process runs at the signal.

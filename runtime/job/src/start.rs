@@ -23,8 +23,8 @@ pub struct Host {
     pub ranks: u32,
     /// The address or interface at which the host's ranks listen.
     pub bind: String,
-    /// The command line that runs a program on the host, up to that program. If it is empty, the
-    /// host is this machine.
+    /// The beginning of a command line that runs a program on the host. The program and its
+    /// arguments follow. If this beginning is empty, the host is this machine.
     pub remote: Vec<OsString>,
     /// Whether the host is this machine although it has a remote command.
     pub pretended: bool,
@@ -126,7 +126,8 @@ impl Start {
         }
     }
 
-    /// Returns the job as each rank sees it, except for the rank and its address.
+    /// Returns the description of the job that each rank receives, before the rank and its address
+    /// are set.
     pub(crate) fn description(&self, job: [u8; 16], secret: Secret, hosts: Vec<HostRanks>) -> Description {
         Description {
             job,
@@ -142,7 +143,8 @@ impl Start {
         }
     }
 
-    /// Returns what `host` is to start. Its ranks are pinned to cores from `first_core` on.
+    /// Returns the part of the job that `host` should start. If ranks are pinned, the first core of
+    /// the host's ranks is `first_core`.
     pub(crate) fn host_job(
         &self,
         host: &Host,

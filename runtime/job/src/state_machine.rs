@@ -1,7 +1,7 @@
 //! [`StateMachine`]: the state of a job, and what the launcher does when a rank reports or ends.
 //!
-//! It is pure: it touches no process and reads no clock. It takes events and times, and returns
-//! commands.
+//! The state machine is pure: it touches no process and reads no clock. It takes events and times,
+//! and returns commands.
 
 use crate::control::{Ending, Message};
 use crate::description::Reach;
@@ -77,7 +77,7 @@ pub(crate) struct StateMachine {
     snapshot_on_term: bool,
     /// Whether such a SIGTERM has arrived.
     asked_to_stop: bool,
-    /// The number of signals that end the job, without a SIGTERM that asks for a snapshot.
+    /// The number of signals that end the job. A SIGTERM that asks for a snapshot does not count.
     signals: u32,
     /// The signals for the program's own use that were forwarded to the ranks.
     forwarded: Vec<i32>,
@@ -91,8 +91,8 @@ pub(crate) struct StateMachine {
 }
 
 /// How long a secondary failure is held back if no primary one is known. A rank that panics may
-/// take longer to end than a rank that notices the panic, and the other ranks should name the
-/// cause.
+/// take longer to end than a rank that notices the panic, and the errors of the other ranks should
+/// name the cause.
 const HOLD: Duration = Duration::from_secs(1);
 
 /// The failure of one rank.
@@ -229,9 +229,9 @@ impl StateMachine {
         }
     }
 
-    /// Handles a signal to the launcher: forwards the first one to the ranks, and kills them at a
-    /// second one. If SIGTERM asks for a snapshot, the first SIGTERM does not count: the ranks take
-    /// the time that they need.
+    /// Handles a signal to the launcher: forwards the first signal to the ranks, and kills the
+    /// ranks at a second signal. If SIGTERM asks for a snapshot, the first SIGTERM does not count:
+    /// the ranks take the time that they need.
     pub(crate) fn on_signal(&mut self, signal: i32, now: Instant, commands: &mut Vec<RankCommand>) {
         if is_user_signal(signal) {
             self.forwarded.push(signal);
@@ -251,8 +251,8 @@ impl StateMachine {
     }
 
     /// Returns the time until which the launcher writes the ranks' remaining output after all ranks
-    /// have ended. After a timeout or a signal this is the grace period: a user who ended the job
-    /// should not wait for a reader that has stopped.
+    /// have ended. After a timeout or a signal, only the grace period is left: a user who ended the
+    /// job should not wait for a reader that has stopped.
     pub(crate) fn output_deadline(&self, now: Instant) -> Option<Instant> {
         let is_ended = self.timed_out || self.asked_to_stop || self.signals > 0;
         if is_ended { Some(now + self.grace) } else { self.timeout }

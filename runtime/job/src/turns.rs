@@ -2,9 +2,9 @@
 //! meanwhile.
 //!
 //! A batch system may suspend all processes of a job, and a machine may be suspended as a whole.
-//! That time counts for no limit, since ranks that do not run cannot send heartbeats. A process is
-//! not notified that it was stopped. But this loop never waits long, so a turn that takes much
-//! longer reveals it.
+//! Such a time does not count for any limit, since ranks that do not run cannot send heartbeats. A
+//! process is not notified that it was stopped. But this loop never waits long, so a turn that
+//! takes much longer shows that the process was stopped.
 
 use crate::description::Limits;
 use rustix::event::Timespec;
@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Turns {
     /// The longest time that a turn waits.
     longest: Duration,
-    /// The excess over `longest` from which this process counts as stopped for a part of the turn.
+    /// If a turn exceeds `longest` by more than this time, this process counts as stopped for a
+    /// part of the turn.
     lapse: Duration,
     /// The time at which the last turn began.
     began: Instant,
@@ -44,7 +45,8 @@ impl Turns {
     }
 }
 
-/// Returns the timeout for a `poll` that ends at `deadline`; `None` is no timeout.
+/// Returns the timeout for a `poll` that ends at `deadline`. Without a deadline there is no
+/// timeout.
 pub(crate) fn timeout_until(deadline: Option<Instant>) -> Option<Timespec> {
     let left = deadline?.saturating_duration_since(Instant::now());
     let left = left.min(Duration::from_secs(1 << 30));

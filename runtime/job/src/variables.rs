@@ -252,7 +252,7 @@ const OF_TESTS: [&str; 2] = ["CASES", "SAMPLE"];
 const BEGINNINGS_OF_TESTS: [&str; 3] = ["TEST_", "BENCH_", "FUZZ_"];
 
 /// Returns the names that begin with `FENCEPOST_` and that nothing reads, in ascending order. Each
-/// comes with the variable whose name is nearest, if one is near.
+/// name comes with the nearest name of a variable, if one is near.
 pub fn unknown(names: impl IntoIterator<Item = OsString>) -> Vec<(String, Option<&'static str>)> {
     let unknown = |name: OsString| {
         let name = name.into_string().ok()?;

@@ -1,5 +1,5 @@
-//! [`quicker`]: whether ranks that share no memory exchange bytes over TCP or over MPI, if the user
-//! has chosen neither. Both are timed once.
+//! [`quicker`]: decides whether ranks that share no memory exchange bytes over TCP or over MPI, if
+//! the user has chosen neither. Both are timed once.
 //!
 //! Rank 0 and the lowest rank that shares no memory with it send short and long messages back and
 //! forth, over MPI and over a connection. Every rank then uses the faster of the two. The shortest

@@ -30,12 +30,13 @@ use std::rc::Rc;
 /// An access to the windows of some ranks, which [`complete`](Self::complete) carries out.
 ///
 /// An access borrows none of the window's own elements: puts read their source at the call, and
-/// gets land in tickets. An access may overlap in any order with exposures of this rank, and with
-/// accesses to other ranks.
+/// gets store their elements in tickets. An access may overlap in any order with exposures of this
+/// rank, and with accesses to other ranks.
 ///
 /// An access that is dropped is not carried out. The wait of each of its targets fails with
 /// `RMA_SYNC` and names the line of the access's start. The tickets of the access fail in the same
-/// way. An access that is leaked stays open: its targets wait, which is reported as a stall.
+/// way. An access that is leaked stays open: its targets wait for it, and their waits are reported
+/// as stalls.
 ///
 /// # Source
 /// MPI 4.1, section 12.5.2 (MPI_WIN_START, MPI_WIN_COMPLETE).
@@ -48,15 +49,15 @@ pub struct Access<T: Element> {
 }
 
 impl<T: Element> Window<T> {
-    /// Opens an access to the windows of these ranks, and never waits.
+    /// Opens an access to the windows of the ranks `targets`. The call never waits.
     ///
     /// Each of these ranks [posts](Self::post) its window to this rank, before or after this call.
-    /// The n-th start that names a rank is matched with the n-th post of that rank that names this
-    /// rank.
+    /// The n-th start on this rank that names a target is matched with the n-th post of that target
+    /// that names this rank.
     ///
     /// Until the access has ended, no operations can be collected for a fence of the window, and no
-    /// other access can be started to any of its targets. Otherwise the result would depend on the
-    /// order of two lines.
+    /// other access to any of the access's targets can be started. Otherwise the result would
+    /// depend on the order of two lines of the program.
     ///
     /// # Errors
     /// `ARG` for a group of another world. `RMA_SYNC` if operations on the window wait for its
@@ -101,8 +102,8 @@ impl<T: Element> Access<T> {
     ///
     /// The source is read at the call.
     ///
-    /// The target's `wait` replaces the elements there. [`Put::to`] is `RMA_SYNC` for a target that
-    /// the start did not name.
+    /// The target's `wait` replaces the elements of the target. [`Put::to`] returns `RMA_SYNC` for
+    /// a target that the start did not name.
     #[inline]
     pub fn put<S: SliceSource<T>>(&self, source: S) -> Put<'_, Self, S> {
         Put::new(self, source)
@@ -111,15 +112,15 @@ impl<T: Element> Access<T> {
     /// Combines `source` into elements of a target: `access.accumulate([1.0], Op::Sum).to(target,
     /// region)?`.
     ///
-    /// A `wait` applies the puts and accumulates of its sources by source, then in program order.
-    /// So floating-point sums have the same result in every run and transport.
+    /// A `wait` applies the puts and accumulates in ascending order of their sources, then in
+    /// program order. So floating-point sums have the same result in every run and transport.
     #[inline]
     pub fn accumulate<S: SliceSource<T>>(&self, source: S, op: Op) -> Put<'_, Self, S> {
         Put::accumulate(self, source, op)
     }
 
-    /// Gets elements of a target into a ticket: those of a range or a datatype, or the one at a
-    /// displacement.
+    /// Gets elements of a target into a ticket. `region` is a range, a datatype, or the
+    /// displacement of a single element.
     ///
     /// Once [`complete`](Self::complete) has returned, the ticket holds the elements that the
     /// target's window held at its post.
@@ -138,19 +139,19 @@ impl<T: Element> Access<T> {
 
     /// Ends the access, and carries it out.
     ///
-    /// When it returns, gets have their elements. Puts and accumulates are applied when their
-    /// targets wait.
+    /// When the call returns, the tickets of gets hold their elements. Puts and accumulates are
+    /// applied when their targets wait.
     ///
-    /// The call waits for the posts of the targets that it gets from. For other targets it waits
-    /// only for the post before the one that belongs to this access, so at most one access is
-    /// queued at a target.
+    /// The call waits for the post of each target that the access gets from. For each other target,
+    /// it waits only for the post before the post of this access, so at most one access is queued
+    /// at a target.
     ///
     /// # Errors
     /// - `DISP` or `ASSERT`, with the line of the post, if an operation of the access was not
     ///   allowed by the post of its target. That target does not apply operations of any source.
     ///   The operations of the access on other targets are carried out. If the post has not come
-    ///   yet, the next `complete` of an access to that target reports the error, and carries out
-    ///   its own access.
+    ///   yet, the next `complete` of an access to that target reports the error, and nevertheless
+    ///   carries out its own access.
     /// - `NO_MEM` if there is no memory for the requested elements.
     /// - `SIZE` if the gets from a target whose memory is not reached exceed both 256 times the
     ///   size of the target's part and 16 MiB.
@@ -159,9 +160,9 @@ impl<T: Element> Access<T> {
     ///   post, so the call is refused at once, and the world ends.
     ///
     /// # Cost
-    /// A message for each target, with its elements. If memory is reached, the target reads the
-    /// elements where they were collected. Gets then read in place; otherwise they take a message
-    /// in each direction.
+    /// A message for each target, which contains the elements. If memory is reached, the target
+    /// instead reads the elements from the memory in which they were collected, and gets read in
+    /// place. Otherwise gets take a message in each direction.
     ///
     /// # Source
     /// MPI 4.1, section 12.5.2 (MPI_WIN_COMPLETE).
@@ -177,7 +178,7 @@ impl<T: Element> Access<T> {
         opened.map_or(Ok(()), |opened| posts::complete(&self.core, opened, call))
     }
 
-    /// Returns a rank that [`end`](Self::end) would wait for, if it would wait.
+    /// Returns a rank that [`end`](Self::end) would wait for, or `None` if `end` would not wait.
     pub(super) fn awaits(&self, endpoint: &mut Endpoint) -> Option<usize> {
         let opened = self.opened.borrow();
         opened.as_ref().and_then(|opened| posts::awaited_target(&self.core, endpoint, opened))
@@ -260,7 +261,7 @@ impl<T: Element> Access<T> {
     }
 }
 
-/// Returns the value of a record with these bytes, at most eight.
+/// Returns these bytes, at most eight, as the value of a record.
 #[inline(always)]
 fn bits(bytes: &[u8]) -> u64 {
     let mut bits = [0u8; 8];

@@ -40,9 +40,9 @@ impl World {
     /// Every rank calls this; lengths may differ.
     ///
     /// # Errors
-    /// - `TYPE` if ranks ask for different element types, even of the same size. No rank has the
-    ///   window then.
-    /// - `NO_MEM` if some rank cannot allocate its part. No rank has the window then.
+    /// - `TYPE` if ranks ask for different element types, even of the same size. In that case no
+    ///   rank has the window.
+    /// - `NO_MEM` if some rank cannot allocate its part. In that case no rank has the window.
     /// - `NO_MEM` if the world has already made 2^32 - 1 windows and splits.
     /// - `RMA_SYNC` if another rank is in another call.
     ///
@@ -50,11 +50,12 @@ impl World {
     /// A part of 2 MiB or more is backed by large pages if the kernel has them, since a sweep over
     /// it then needs fewer pages. For threads and over TCP this requires that
     /// `/sys/kernel/mm/transparent_hugepage/enabled` is not `never`. For processes that share
-    /// memory it requires Linux 6.1 and that `shmem_enabled` next to it is not `deny`. The kernel
-    /// then copies each page when the window is made, which takes 7 to 50 ms for 16 MiB. For
-    /// threads and over TCP such a part takes no memory until it is touched. The call returns
-    /// `NO_MEM` nevertheless if the part exceeds the memory that the machine and the control groups
-    /// of the process leave available. Several parts that each fit may exceed that limit together.
+    /// memory it requires Linux 6.1 and that `shmem_enabled` next to it is not `deny`. For such
+    /// processes, the kernel copies each page when the window is made, which takes 7 to 50 ms for
+    /// 16 MiB. For threads and over TCP such a part takes no memory until it is touched. The call
+    /// returns `NO_MEM` nevertheless if the part exceeds the memory that the machine and the
+    /// control groups of the process leave available. Several parts that each fit may exceed that
+    /// limit together.
     ///
     /// # Source
     /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
@@ -71,10 +72,10 @@ impl World {
     ///
     /// Every rank calls this; lengths may differ.
     ///
-    /// If other ranks do not reach this rank's memory, or are threads of one process, the elements
-    /// stay in the vector's memory, unless this memory is not aligned to 16 bytes. In that case the
-    /// elements are copied. They are also copied if processes share memory, since a window's memory
-    /// must then belong to one of their segments. [`Window::into_vec`] returns a vector again.
+    /// The elements stay in the vector's memory if other ranks do not reach this rank's memory, or
+    /// if the ranks are threads of one process. The elements are copied if the vector's memory is
+    /// not aligned to 16 bytes. They are also copied if processes share memory, since a window's
+    /// memory must then be in a shared segment. [`Window::into_vec`] returns a vector again.
     ///
     /// ```
     /// # fencepost_runtime::ranks(2).run(|world| {
@@ -253,8 +254,8 @@ fn made(
         core.registry.give(attempt, core.rank, core.size, region.clone());
     }
     let call = Call { hash: call.hash ^ codes::MAKES_WINDOW ^ u64::from(number) << 8, ..*call };
-    // The window is registered already here, since ranks that leave this call sooner may send it
-    // operations at once.
+    // The window is registered already here, since ranks that leave this call earlier may send
+    // operations on the window at once.
     core.windows.add(number, (len, kind.element));
     let unmade = Unmade(core, number);
     let all = match core.meet(&call, &mine) {
@@ -406,8 +407,8 @@ fn window_core(
 }
 
 /// Cleans up on a rank that could not make the window. If the world has ended meanwhile, other
-/// ranks may have made the window and may reach this rank's part. So the part is kept, either by
-/// the registry or until all ranks have left the world.
+/// ranks may have made the window and may reach this rank's part. In that case the part is kept,
+/// either in the registry, or in the endpoint until all ranks have left the world.
 fn unmake(core: &WorldCore, attempt: Attempt, region: Option<Arc<Region>>) {
     if core.alive().is_ok() {
         return core.registry.withdraw(attempt); // all ranks have seen the same error
@@ -436,8 +437,9 @@ impl Drop for Unmade<'_> {
     }
 }
 
-/// The description that each rank sends the others of its part of a new window. The name of the
-/// element type follows, and then the reason if the part was not made.
+/// The description of a rank's part of a new window, which the rank sends to all others. In the
+/// message, the name of the element type follows. If the part was not made, the reason follows the
+/// name.
 #[repr(C)]
 #[derive(Clone, Copy, NoUninit, CheckedBitPattern)]
 struct Description {

@@ -14,9 +14,9 @@ const VARIABLE: &str = "FENCEPOST_COMPILE";
 /// Compiles the plans that the recipes in the folder of [`VARIABLE`] request, writes them to that
 /// folder, and ends the program. Returns at once if the variable is not set.
 ///
-/// The file `recipes` has the recipes. The program first writes the empty file `entered`. For the
-/// first recipe it writes the plan `0.plan`, or an error to `0.error`, and so on; last it writes
-/// the empty file `answered`.
+/// The file `recipes` has the recipes. The program first writes the empty file `entered`. For
+/// recipe `n`, counted from 0, it writes the plan to `n.plan`, or an error to `n.error`. Last it
+/// writes the empty file `answered`.
 pub(crate) fn answer_if_asked() {
     let folder = match text(VARIABLE) {
         Ok(None) => return,

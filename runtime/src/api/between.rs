@@ -20,7 +20,8 @@ impl<T: Element> Window<T> {
     /// Runs an epoch between some ranks, in one call.
     ///
     /// The call starts an access to `targets`, runs the closure, posts the window to `sources`,
-    /// completes the access, and waits. Its gets may land in buffers that the epoch borrows.
+    /// completes the access, and waits. Gets of the epoch may store their elements in buffers that
+    /// the epoch borrows.
     ///
     /// Gets of the sources read *M*, the contents of the window when the closure has returned. The
     /// closure can only read the window.
@@ -41,8 +42,8 @@ impl<T: Element> Window<T> {
     /// ```
     ///
     /// # Errors
-    /// The error that the closure returns. The access is then dropped, so the waits of its targets
-    /// fail. Otherwise as [`Window::start`], [`Window::post`], [`Access::complete`] and
+    /// The error that the closure returns. In that case the access is dropped, so the waits of its
+    /// targets fail. Otherwise as [`Window::start`], [`Window::post`], [`Access::complete`] and
     /// [`Exposed::wait`](crate::Exposed::wait).
     #[track_caller]
     pub fn epoch_between<'env, R>(
@@ -85,12 +86,12 @@ impl<T: Element> Window<T> {
 }
 
 impl<'env, T: Element> Epoch<'_, 'env, T, Access<T>> {
-    /// Gets elements of the target's window into a buffer, which the epoch borrows until it is
-    /// over: `epoch.fetch_into(target, 0, &mut values)`. The buffer holds the elements when the
-    /// epoch has ended.
+    /// Gets elements of the target's window into a buffer: `epoch.fetch_into(target, 0, &mut
+    /// values)`. The epoch borrows the buffer until the epoch is over. The buffer holds the
+    /// elements when the epoch has ended.
     ///
     /// # Errors
-    /// As [`Access::fetch`]; also `SIZE` if the number of elements is not that of the buffer.
+    /// As [`Access::fetch`]; also `SIZE` if the buffer has another number of elements.
     #[track_caller]
     pub fn fetch_into(
         &self,
@@ -124,8 +125,8 @@ impl<T: Element> Drop for Unwound<'_, T> {
     fn drop(&mut self) {
         let Self { access, core, ranks, call } = self;
         let posted = posts::post(core, ranks, Lent::Whole, call.site);
-        // This comes before the wait: ranks that unwind together wait for the accesses of each
-        // other.
+        // This comes before the wait, since ranks that unwind at the same time wait for each
+        // other's accesses.
         access.give_up();
         if posted.is_ok() {
             drop(posts::wait(core, call));

@@ -67,11 +67,11 @@ fn timed(core: usize, share: usize) -> Vec<usize> {
     shared.chain([largest]).collect()
 }
 
-/// Estimates the size of the largest fields that fit the shared caches. `times` has each size with
-/// the time of a byte. The estimate is between two successive sizes. The time of a byte of the
-/// smaller size is nearer to the time of the smallest fields; the time of a byte of the larger size
-/// is nearer to the time of the largest fields. Returns `None` if the times of the smallest and the
-/// largest fields hardly differ.
+/// Estimates the size of the largest fields that fit the shared caches. `times` has the time per
+/// byte for each size. The estimate is between two successive sizes. At the smaller size, the time
+/// per byte is nearer to that of the smallest fields. At the larger size, it is nearer to that of
+/// the largest fields. Returns `None` if the times of the smallest and the largest fields hardly
+/// differ.
 fn held(times: &[(usize, f64)]) -> Option<f64> {
     let (&(_, near), &(_, memory)) = (times.first()?, times.last()?);
     let slow = times.iter().position(|&(_, time)| time > (near * memory).sqrt())?;
@@ -105,7 +105,8 @@ fn sizes(cpus: &Path) -> Option<(u64, u64)> {
     }
     let last = all.last()?.0.clone();
     let host = all.iter().filter(|(level, ..)| *level == last).map(|(.., size)| size).sum();
-    // If all caches are shared, a core has none of its own.
+    // If all caches are shared, no core has a cache of its own, and the shared caches are used
+    // instead.
     Some((if core == 0 { host } else { core }, host))
 }
 
@@ -121,8 +122,8 @@ fn bytes(text: &str) -> Option<u64> {
 }
 
 /// Measures, for each of these sizes, the nanoseconds for a byte on the slowest rank. The largest
-/// size is the last. Each size is the total of two fields, and all ranks at the same time compute
-/// one field from the other. Returns an empty list if a rank has no memory for the fields.
+/// size is the last. Each size is the total of two fields. All ranks compute one field from the
+/// other at the same time. Returns an empty list if a rank has no memory for the fields.
 #[track_caller]
 fn swept(world: &World, sizes: &[usize]) -> Result<Vec<(usize, f64)>> {
     let cells = |bytes: usize| bytes / (2 * size_of::<f64>());
@@ -180,7 +181,8 @@ mod tests {
         const MIB: usize = 1 << 20;
         assert_eq!(timed(2 * MIB, 240 * MIB), [8, 16, 32, 64, 128].map(|size| size * MIB));
         assert_eq!(timed(MIB, 6 * MIB), [3, 6, 16].map(|size| size * MIB));
-        // Here a core has no cache of its own, or its own cache is nearly as large as all.
+        // Here a core has no cache of its own, or its own cache is nearly as large as all caches
+        // together.
         assert_eq!(timed(32 * MIB, 32 * MIB), [64 * MIB]);
         // The list ends for any machine model.
         for core in [0, 1, MIB, usize::MAX] {
@@ -210,8 +212,8 @@ mod tests {
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             std::fs::write(path, format!("{text}\n")).expect("a file");
         };
-        // Two pairs of threads. Each pair has 48K and 1M of its own. Together with other cores, one
-        // pair has 16M and the other pair 8M.
+        // Two pairs of threads. Each pair has caches of 48K and 1M of its own. One pair shares a
+        // cache of 16M with other cores, and the other pair shares a cache of 8M.
         for cpu in 0..4 {
             let pair = if cpu < 2 { "0-1" } else { "2-3" };
             write(format!("cpu{cpu}/topology/thread_siblings_list"), pair);

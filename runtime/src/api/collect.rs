@@ -1,5 +1,5 @@
-//! How a call on a [`Window`] is collected: as a record if a record can express the whole call, and
-//! otherwise described by datatypes.
+//! Collects calls on a [`Window`]. A call is collected as a record if a record can express the
+//! whole call, and otherwise as an operation that datatypes describe.
 
 use crate::check;
 use crate::check::state::touched::Touched;
@@ -23,9 +23,9 @@ use fencepost_transport::Record;
 use std::borrow::Cow;
 
 impl WindowCore {
-    /// Collects a get of one element if the fast path is open to it. The get lands in an element of
-    /// the window itself, which was checked, or at a borrowed address. Returns whether the get was
-    /// collected; if not, the call has no effect.
+    /// Collects a get of one element if the fast path is open to the get. `into` is an element of
+    /// the window itself, which the caller has checked, or a borrowed address. Returns whether the
+    /// get was collected; if not, the call has no effect.
     #[inline(always)]
     pub(crate) fn get_one(&self, target: usize, at: usize, into: usize, borrowed: bool) -> bool {
         let fits = self.fast_paths.get(target).is_some_and(|fast_path| fast_path.is_open_to_get(at));
@@ -46,8 +46,8 @@ impl WindowCore {
         self.pending(|pending| pending.gets.push(one));
     }
 
-    /// Adds a get from `target` to the current streak. After gets of another window it begins a new
-    /// streak, which makes gets land in program order.
+    /// Adds a get from `target` to the current streak. After gets of another window, a new streak
+    /// begins, so that gets are stored in program order.
     #[inline(always)]
     fn join_streak(&self, target: usize) {
         let asking = self.filling.asking.from(target);
@@ -63,7 +63,8 @@ impl WindowCore {
         pending.ask((target, self.peers.len()), self.world.windows.streaks.take(asking), first);
     }
 
-    /// Matches a call while a prepared superstep runs: the call must be the planned one.
+    /// Matches a call with the plan while a prepared superstep runs. The call must be the one that
+    /// the plan expects.
     fn matched(
         &self,
         (kind, target, remote): (Kind, Option<usize>, Datatype),
@@ -118,8 +119,8 @@ impl WindowCore {
         }
     }
 
-    /// Fills a slot with the `len` elements of a get without a target. No rank writes these
-    /// elements.
+    /// Fills the slot of a get that has no target. The slot has `len` elements, into which no rank
+    /// writes.
     pub(super) fn fill_unwritten(&self, slot: &Slot, len: usize, site: Site) -> Result<()> {
         let bytes = len.checked_mul(self.element.size as usize).filter(|&bytes| slot.reserve(bytes));
         let message = || format!("there is no memory for {len} elements");
@@ -128,7 +129,7 @@ impl WindowCore {
         Ok(())
     }
 
-    /// Collects a get into a ticket. Returns the slot where it lands, and the number of elements.
+    /// Collects a get into a ticket. Returns the slot for the elements, and their number.
     pub(super) fn fetched(
         &self,
         target: Option<usize>,
@@ -154,7 +155,7 @@ impl WindowCore {
     /// Collects a get that was checked completely.
     ///
     /// # Errors
-    /// `RMA_CONFLICT` if conflicts are checked and an earlier operation conflicts with it.
+    /// `RMA_CONFLICT` if conflicts are checked and an earlier operation conflicts with this one.
     pub(crate) fn ask(
         &self,
         target: usize,
@@ -177,10 +178,11 @@ impl WindowCore {
         Ok(())
     }
 
-    /// Checks an operation that is about to be collected, with a section or without.
+    /// Checks an operation that is about to be collected. `section` is its source or destination,
+    /// if that is a section of a window.
     ///
     /// # Errors
-    /// `RMA_CONFLICT` if conflicts are checked and an earlier operation conflicts with it.
+    /// `RMA_CONFLICT` if conflicts are checked and an earlier operation conflicts with this one.
     #[inline]
     fn may_call(
         &self,
@@ -193,7 +195,7 @@ impl WindowCore {
     }
 
     /// Checks, if conflicts are checked, that an operation writes each of these elements only once.
-    /// The elements are in a rank's part of this window or of another one.
+    /// The elements are in a rank's part of the window `named`, or of this window.
     ///
     /// # Errors
     /// `RMA_CONFLICT` if the operation writes an element twice.
@@ -213,8 +215,8 @@ impl WindowCore {
     /// Collects a put or an accumulate that was checked completely: one small element as a record,
     /// or adjacent elements as a run.
     ///
-    /// Elements are given as bytes, or as the elements of this or another window from a
-    /// displacement on. Elements of a window are read when the fence is entered.
+    /// `elements` are the bytes of the elements, or a window (`None` for this window) and the
+    /// displacement of the first element. Elements of a window are read when the fence is entered.
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
@@ -258,7 +260,7 @@ impl WindowCore {
         Ok(())
     }
 
-    /// Collects a put or an accumulate that is more than one small element of `target`.
+    /// Collects a put or an accumulate that records cannot express.
     fn send_datatype(
         &self,
         source: SourceData<'_, u8>,
@@ -313,9 +315,10 @@ impl WindowCore {
         (fits && takes).then_some(at)
     }
 
-    /// Returns the window and the first of these elements, if records may have them as sources:
-    /// they must be adjacent and in this rank's part. All such elements of one epoch must be of
-    /// this window, or of one other window.
+    /// Returns the window and the displacement of the first of these elements, if records may have
+    /// the elements as sources. The elements must be adjacent and in this rank's part. In one
+    /// epoch, all elements that are sources of records must be of one window: this window or
+    /// another one.
     fn read_later(
         &self,
         window: Option<WindowKey>,
@@ -355,8 +358,8 @@ impl WindowCore {
         other.element == self.element && from < other.peers[self.world.rank].len && !other.is_open()
     }
 
-    /// Returns whether an operation on `count` elements may be among the records: the target must
-    /// read them in place, and the mode must leave this choice open.
+    /// Returns whether an operation on `count` elements may be collected as records. The target
+    /// must read the records in place, and the mode must leave this choice open.
     fn is_few(&self, count: usize, target: usize, mode: Mode) -> bool {
         let reached = self.peers.get(target).is_some_and(|peer| !peer.base.is_null());
         // A call that will be compared with a plan must be collected as one operation.

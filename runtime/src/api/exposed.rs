@@ -1,4 +1,4 @@
-//! [`Exposed`]: a window that some ranks may access until its owner waits for them.
+//! [`Exposed`]: a window that some ranks may access until the owner has waited for their accesses.
 
 use crate::api::group::Group;
 use crate::api::refused::Refused;
@@ -15,7 +15,7 @@ use std::ops::{Deref, Range};
 use std::panic::Location;
 use std::sync::Arc;
 
-/// What an [`Exposed`] window exposes, as a part of its type.
+/// Types that name the elements that an [`Exposed`] window exposes.
 pub mod lends {
     /// The whole window.
     #[derive(Debug)]
@@ -28,12 +28,13 @@ pub mod lends {
     pub struct ReadOnly(pub(super) ());
 }
 
-/// A window that was posted: its sources may access it until [`wait`](Self::wait) returns it.
+/// A window that was posted to a group of ranks, its sources. They may access the window until
+/// [`wait`](Self::wait) returns it.
 ///
 /// Gets of the sources read *M*, the contents of the window at the post. Nothing changes *M* before
 /// the wait. The wait applies the puts and accumulates in ascending order of the sources, then in
-/// program order, so the bits are the same in every run and on every transport. Gets are served
-/// while this rank does something else.
+/// program order, so the results are the same, to the bit, in every run and on every transport.
+/// Gets are served while this rank does something else.
 ///
 /// Dropping an exposure drops its window: the elements are lost, but gets of the sources still read
 /// *M*. A leaked exposure is never waited for.
@@ -73,7 +74,8 @@ pub enum Tested<T: Element, L = lends::Whole> {
 }
 
 impl<T: Element> Window<T> {
-    /// Exposes the window to these ranks until [`Exposed::wait`] returns it, and never waits.
+    /// Exposes the window to the ranks `sources` until [`Exposed::wait`] returns the window. This
+    /// call never waits.
     ///
     /// Each of these ranks starts one access to this rank for this post. The n-th
     /// [start](Self::start) on a source that names this rank is matched with the n-th post of this
@@ -81,8 +83,8 @@ impl<T: Element> Window<T> {
     ///
     /// # Errors
     /// `ARG` for a group of another world. `RMA_SYNC` if operations on the window wait for its
-    /// fence, or if it takes part in a prepared superstep that is running. `PROC_FAILED` if the
-    /// world has ended. The error returns the window.
+    /// fence, or if the window takes part in a prepared superstep that is running. `PROC_FAILED` if
+    /// the world has ended. The error returns the window.
     ///
     /// # Cost
     /// One message without elements for each source.
@@ -95,16 +97,17 @@ impl<T: Element> Window<T> {
         self.posted(sources, Ok((Lent::Whole, lends::Whole(()))), Location::caller())
     }
 
-    /// Exposes only these elements of the window. Otherwise as [`post`](Self::post).
+    /// Exposes only these elements of the window. Otherwise does the same as [`post`](Self::post).
     ///
     /// The rank keeps the other elements, and may [read](Exposed::kept) and
-    /// [write](Exposed::kept_mut) them meanwhile. An operation of a source on the other elements is
-    /// the error `DISP`, on this rank and on the source. An element that the datatype names many
+    /// [write](Exposed::kept_mut) them meanwhile. If a source requests an operation on the other
+    /// elements, this rank and the source return `DISP`. An element that the datatype names several
     /// times is exposed once.
     ///
     /// # Errors
     /// As [`post`](Self::post). Also `DISP` for elements that the window does not have. Also
-    /// `NO_MEM`, since the exposure keeps 16 bytes for each run of elements.
+    /// `NO_MEM` if there is no memory for the list of exposed runs of elements, which takes 16
+    /// bytes for each run.
     #[track_caller]
     pub fn post_part(
         self,
@@ -121,10 +124,10 @@ impl<T: Element> Window<T> {
         self.posted(sources, lent, site)
     }
 
-    /// Exposes the window to gets only; otherwise as [`post`](Self::post).
+    /// Exposes the window to gets only. Otherwise does the same as [`post`](Self::post).
     ///
-    /// The exposure derefs to the window's elements, which no rank changes. A put or an accumulate
-    /// of a source is the error `ASSERT`, on this rank and on the source.
+    /// The exposure derefs to the window's elements, which no rank changes. If a source requests a
+    /// put or an accumulate, this rank and the source return `ASSERT`.
     ///
     /// # Errors
     /// As [`post`](Self::post).
@@ -155,8 +158,8 @@ impl<T: Element> Window<T> {
 }
 
 impl<T: Element, L> Exposed<T, L> {
-    /// Waits until each source has completed or dropped its access, applies their puts and
-    /// accumulates, and returns the window.
+    /// Waits until each source has completed or dropped its access, applies the puts and
+    /// accumulates of all sources, and returns the window.
     ///
     /// The puts and accumulates are applied in ascending order of the sources, then in program
     /// order, then in typemap order.
@@ -168,8 +171,8 @@ impl<T: Element, L> Exposed<T, L> {
     /// line, and nothing was applied. `PROC_FAILED` if a source has left or died, or the world has
     /// ended. The error returns the window as it was at its post.
     ///
-    /// `RMA_SYNC` also if this rank is a source and has not ended its access. No other rank can end
-    /// that access, so the wait is refused at once, and the world ends.
+    /// Also `RMA_SYNC` if this rank itself is a source and has not ended its access. No other rank
+    /// can end that access, so the wait is refused at once, and the world ends.
     ///
     /// # Cost
     /// The wait for the slowest source. The call sends no message.
@@ -250,7 +253,7 @@ impl<T: Element> Exposed<T, lends::Part> {
     /// Returns elements that are not exposed.
     ///
     /// # Errors
-    /// `DISP` for elements that the window does not have, `RMA_CONFLICT` for those that are
+    /// `DISP` for elements that the window does not have, and `RMA_CONFLICT` for elements that are
     /// exposed.
     #[track_caller]
     pub fn kept(&self, elements: Range<usize>) -> Result<&[T]> {

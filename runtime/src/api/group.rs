@@ -10,7 +10,7 @@ use std::rc::Rc;
 /// Some ranks of a world: the sources of a [post](crate::Window::post), or the targets of a
 /// [start](crate::Window::start).
 ///
-/// A group is a set: it may be empty, and may contain the rank itself. A clone refers to the same
+/// A group is a set. It may be empty, and may contain the calling rank. A clone refers to the same
 /// ranks.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Group {
@@ -57,7 +57,7 @@ impl Group {
         &self.ranks
     }
 
-    /// Returns the ranks, for a window of their world.
+    /// Returns the ranks, after a check that `window` belongs to the world of the group.
     ///
     /// # Errors
     /// `ARG` for a window of another world.

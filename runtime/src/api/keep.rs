@@ -1,5 +1,5 @@
-//! The end of a window, which returns its elements to the program, and the attributes that a
-//! program keeps with it.
+//! Calls that end a window or return its elements to the program, and the attributes that a program
+//! keeps with a window.
 
 use crate::api::locks::{LockWindow, agree};
 use crate::api::refused::Refused;
@@ -16,8 +16,8 @@ impl<T: Element> Window<T> {
     /// Other ranks need not make this call: like a drop, it does not wait.
     ///
     /// A window that was [made of a vector](crate::World::window_from) without a copy returns that
-    /// vector. The elements of all other windows are copied, since their memory is not that of a
-    /// vector.
+    /// vector. The elements of all other windows are copied, since the memory of these windows does
+    /// not belong to a vector.
     ///
     /// # Errors
     /// `RMA_SYNC` if operations were collected for the window's next fence, or if an access to the
@@ -86,7 +86,7 @@ impl<T: Element> Window<T> {
     /// ```
     ///
     /// # Source
-    /// MPI 4.1, section 7.7.3 (MPI_WIN_SET_ATTR). One difference: the type of the value is the key,
+    /// MPI 4.1, section 7.7.3 (MPI_WIN_SET_ATTR). Unlike in MPI, the type of the value is the key,
     /// and the value is dropped with the window.
     #[doc(alias = "MPI_Win_set_attr")]
     pub fn set_attribute<A: 'static>(&self, value: A) -> Option<Rc<A>> {
@@ -109,7 +109,7 @@ impl<T: Element> Window<T> {
 impl<T: Element> LockWindow<T> {
     /// Drops the window, together with all ranks.
     ///
-    /// All epochs of locks on the window are then over.
+    /// When the call returns, all epochs of locks on the window are over.
     ///
     /// # Errors
     /// `RMA_SYNC` on all ranks if any rank has a lock that is not unlocked (a leaked lock), or if

@@ -1,4 +1,4 @@
-//! [`launch`] and [`process`]: a program as the processes of a job.
+//! [`launch`] and [`process`]: the start of a job of processes, and the place of a process in it.
 
 use crate::api::answer::answer_if_asked;
 use crate::state::transport_kind::TransportKind;
@@ -12,20 +12,20 @@ pub struct Process {
     pub rank: usize,
     /// The number of ranks.
     pub ranks: usize,
-    /// Which of the ranks share memory. A plan that is made ahead must be compiled for this
-    /// placement.
+    /// Which of the ranks share memory. A plan that is made before the world is entered must be
+    /// compiled for this placement.
     pub placement: Placement,
 }
 
 /// Returns the place of this process in the job that it was started for, by `fencepost run` or by
 /// [`launch`].
 ///
-/// Returns `None` if the program was started by itself. The first call joins the job, which may
+/// Returns `None` if the program was not started for a job. The first call joins the job, and may
 /// wait for the other ranks.
 ///
 /// # Errors
-/// `PROC_FAILED` if this process was started as a rank and cannot join. `ARG` if its environment is
-/// that of another launcher and is not enough to join.
+/// `PROC_FAILED` if this process was started as a rank and cannot join. `ARG` if another launcher
+/// has started this process, and the environment is not enough to join.
 pub fn process() -> Result<Option<Process>> {
     answer_if_asked();
     if let Some(member) = member()? {
@@ -40,7 +40,8 @@ pub fn process() -> Result<Option<Process>> {
     Ok(None)
 }
 
-/// Returns this process's membership of its job; the first call joins.
+/// Returns the membership of this process in its job, if it is in a job. The first call joins the
+/// job.
 pub(crate) fn member() -> Result<Option<&'static fencepost_job::Member>> {
     fencepost_job::member()
         .map_err(|why| Error::new(ErrorClass::ProcFailed, format!("this rank cannot join its job: {why}")))
@@ -55,18 +56,19 @@ pub(crate) fn member() -> Result<Option<&'static fencepost_job::Member>> {
 /// Each rank repeats everything that the program does before this call. So call it first, or let
 /// [`Ranks::run`](crate::Ranks::run) call it.
 ///
-/// The exit code is that of the lowest rank that failed by itself. It is 128 plus the signal that
-/// killed the rank, or the rank's own code, which is 101 after a panic. It is 75 if the job ended
-/// on request after it had saved a snapshot, 124 if the job took longer than `FENCEPOST_TIMEOUT`,
-/// and 125 if the job could not be carried out.
+/// The exit code is that of the lowest rank whose failure was not caused by another rank. A rank's
+/// code is 128 plus the signal that killed the rank, or the rank's own exit code, which is 101
+/// after a panic. The job's code is 75 if the job ended on request after it had saved a snapshot,
+/// 124 if the job took longer than `FENCEPOST_TIMEOUT`, and 125 if the job could not be carried
+/// out.
 ///
-/// These environment variables each hold a time such as `250ms`, `30s`, `1.5m` or `2h`; without a
-/// unit it is in seconds:
+/// Each of these environment variables holds a time such as `250ms`, `30s`, `1.5m` or `2h`. A
+/// number without a unit is in seconds:
 ///
 /// - `FENCEPOST_HEARTBEAT` and `FENCEPOST_SILENCE`: a rank that has been silent for
 ///   `FENCEPOST_SILENCE` is killed. A connection between ranks on which nothing has arrived for
-///   that time plus one heartbeat is given up, and the ranks that wait for it are notified at most
-///   two seconds later.
+///   that time plus one heartbeat is given up, and the ranks that wait for data from it are
+///   notified at most two seconds later.
 /// - `FENCEPOST_GRACE`: how long the other ranks may continue after one has failed.
 ///
 /// `FENCEPOST_SILENCE` and `FENCEPOST_TIMEOUT` may be `off`.
@@ -86,8 +88,8 @@ pub fn launch(ranks: usize, transport: &TransportKind) -> Result<()> {
 }
 
 impl Process {
-    /// Checks that the job has the requested number of ranks. The program has requested the number
-    /// if `by_program`, and the variable otherwise.
+    /// Checks that the job has the requested number of ranks. If `by_program`, the program has
+    /// requested the number. Otherwise `FENCEPOST_RANKS` has.
     ///
     /// # Errors
     /// `ARG`, naming both numbers.

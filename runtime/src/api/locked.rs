@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::rc::Rc;
 
-/// The operations on the part of one rank that is locked.
+/// The operations on the locked part of one rank.
 ///
 /// Operations are collected in program order, and sources are copied at the call. Nothing is
 /// visible to others before the epoch ends or is flushed, and tickets are empty until then.
@@ -33,8 +33,8 @@ impl<'w, T: Element> Locked<'w, T> {
         self.target
     }
 
-    /// Puts elements into the part: `lock.put(&values, 3)?` from displacement 3 on, or into a range
-    /// or a datatype.
+    /// Puts elements into the part. `lock.put(&values, 3)?` puts them from displacement 3 on. The
+    /// region may also be a range or a datatype.
     ///
     /// # Errors
     /// - `DISP` for elements outside the part, or outside the slice if the source is a part of a
@@ -44,8 +44,8 @@ impl<'w, T: Element> Locked<'w, T> {
     ///   [`LockWindow::local`](crate::LockWindow::local) or by a get instead.
     /// - `NO_MEM` if there is no memory to keep the elements.
     ///
-    /// After an error the operation is not part of the epoch. The same holds for the other
-    /// operations.
+    /// After an error the operation is not part of the epoch. The same holds for the other methods
+    /// that collect an operation.
     #[track_caller]
     #[inline(always)]
     pub fn put<S: Source<T>>(&self, source: S, region: impl Into<TargetRegion>) -> Result<()> {
@@ -62,9 +62,10 @@ impl<'w, T: Element> Locked<'w, T> {
         self.send(Action::Accumulate(op), source, region.into(), Location::caller())
     }
 
-    /// Gets elements of the part: those of a range or a datatype, or the one at a displacement.
+    /// Gets elements of the part. `region` is a range, a datatype, or the displacement of a single
+    /// element.
     ///
-    /// The get sees the results of the operations of this epoch before it.
+    /// The get sees the results of earlier operations of this epoch.
     ///
     /// # Errors
     /// As [`put`](Self::put).
@@ -80,8 +81,8 @@ impl<'w, T: Element> Locked<'w, T> {
 
     /// Combines elements into the part, and gets their previous values.
     ///
-    /// With `Op::NoOp` the source only needs the right number of elements, and the part stays
-    /// unchanged.
+    /// With `Op::NoOp` the part stays unchanged, and only the number of elements of the source
+    /// matters.
     ///
     /// # Errors
     /// As [`accumulate`](Self::accumulate).
@@ -96,7 +97,7 @@ impl<'w, T: Element> Locked<'w, T> {
         self.fetch(op, source, region.into(), Location::caller())
     }
 
-    /// Combines a value into one element, and gets its previous value.
+    /// Combines a value into one element, and gets the element's previous value.
     ///
     /// `Op::NoOp` only reads the element, and ignores the value. A program can use it to wait for a
     /// flag that another rank raises by an accumulate: see [`Op::NoOp`].
@@ -110,8 +111,8 @@ impl<'w, T: Element> Locked<'w, T> {
         self.fetch(op, [value], at.into(), Location::caller())
     }
 
-    /// Replaces one element by `value` if it has the bits of `expected`, and gets its previous
-    /// value.
+    /// Replaces one element by `value` if the element has the bits of `expected`, and gets the
+    /// element's previous value.
     ///
     /// # Errors
     /// As [`put`](Self::put).
@@ -134,14 +135,14 @@ impl<'w, T: Element> Locked<'w, T> {
     /// Carries out the collected operations, and waits until they are done. Tickets then hold their
     /// elements.
     ///
-    /// The operations of a shared epoch so far are then over: they happen before all later calls of
-    /// this rank. An exclusive epoch happens as a whole when it ends. From its first flush that
-    /// carries something out, an epoch holds the whole part, so exclusive epochs of others wait
-    /// until that epoch ends. A flush without collected operations does nothing, and takes no lock.
+    /// In a shared epoch, the operations so far have then happened, before all later calls of this
+    /// rank. An exclusive epoch happens as a whole when it ends. After the first flush that carries
+    /// something out, an epoch holds the whole part, so exclusive epochs of other ranks wait until
+    /// that epoch ends. A flush without collected operations does nothing, and takes no lock.
     ///
     /// # Errors
-    /// As [`Lock::unlock`](crate::Lock::unlock). The collected operations are then discarded. After
-    /// `RMA_SYNC` the epoch goes on.
+    /// As [`Lock::unlock`](crate::Lock::unlock). After an error, the collected operations are
+    /// discarded. After `RMA_SYNC`, the epoch continues.
     #[doc(alias = "MPI_Win_flush")]
     #[track_caller]
     #[inline]
@@ -154,7 +155,7 @@ impl<'w, T: Element> Locked<'w, T> {
 
     /// Waits until the tickets of this epoch hold their elements.
     ///
-    /// The call orders nothing, although this implementation does the same as
+    /// The call promises no order of operations, although this implementation does the same as
     /// [`flush`](Self::flush).
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! [`LockWindow`]: a window that ranks access without a call of its owner, and the epochs on it.
+//! [`LockWindow`]: a window whose parts other ranks access without a call of the owner. Also the
+//! epochs on such a window.
 
 use crate::api::allocate::{window_of, zeroed};
 use crate::api::locked::Locked;
@@ -20,19 +21,20 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::rc::Rc;
 
-/// A window that ranks lock: one rank accesses the part of another rank. The other rank computes
-/// meanwhile and does not take part.
+/// A window that ranks access under locks. A rank locks and accesses the part of another rank,
+/// which computes meanwhile and makes no call for the access.
 ///
 /// A lock opens an *epoch* on the part of one rank. The operations of the epoch are collected, and
 /// carried out when the epoch ends or is flushed. An exclusive epoch is atomic as a whole. Under
 /// shared locks each access to an element is atomic, for elements of any size. The order of two
 /// epochs is not determined, so the last bits of sums of floats may differ.
 ///
-/// A lock window does not deref to its part, since other ranks may access the part at any time:
-/// [`local`](Self::local) and [`local_mut`](Self::local_mut) are epochs of the owner. All ranks
-/// change a [`Window`] over to locks, and back, together. After a rank has dropped its window, the
-/// accesses of others to its part return `RMA_SYNC`. So let all ranks meet before a rank drops its
-/// window, by [`into_window`](Self::into_window) or a barrier.
+/// A lock window does not deref to its part, since other ranks may access the part at any time. The
+/// owner accesses its part in the epochs of [`local`](Self::local) and
+/// [`local_mut`](Self::local_mut). A [`Window`] is changed over to locks, and back, by all ranks
+/// together. After a rank has dropped its window, the accesses of others to its part return
+/// `RMA_SYNC`. So let all ranks meet before a rank drops its window, by
+/// [`into_window`](Self::into_window) or a barrier.
 ///
 /// ```
 /// # use fencepost_planner::{element::Op, ir::calls::LockType};
@@ -67,8 +69,8 @@ pub struct LockWindow<T: Element> {
 /// handler](LockWindow::on_error). If the thread panics, operations that were not carried out are
 /// discarded.
 ///
-/// If a lock is leaked, any of the operations collected since its last flush may have been carried
-/// out. Other ranks wait for the regions that the lock holds until the window is dropped.
+/// If a lock is leaked, each operation collected since its last flush may or may not be carried
+/// out. Until the window is dropped, other ranks wait for the regions that the lock holds.
 #[must_use = "a lock that is dropped is unlocked at once"]
 pub struct Lock<'w, T: Element> {
     locked: Locked<'w, T>,
@@ -99,7 +101,8 @@ impl World {
     ///
     /// # Cost
     /// Twice the cost of [`window`](Self::window): the locks are words of a separate window. They
-    /// take 64 bytes for each rank, and as much again for a part with 16 regions, the maximum.
+    /// take 64 bytes for each rank. For a part with 16 regions, the maximum, they take as much
+    /// again.
     #[track_caller]
     pub fn lock_window<T: Element>(&self, len: usize) -> Result<LockWindow<T>> {
         self.locks_in(len, Hints::new(), &Call::named(codes::LOCK_WINDOW, "World::lock_window"))
@@ -218,8 +221,8 @@ impl<T: Element> LockWindow<T> {
         Ok(self.window.take().expect("it is taken here only"))
     }
 
-    /// Describes a lock of this rank that is not unlocked and so prevents a call of all ranks, if
-    /// there is one.
+    /// Describes a lock that this rank has not unlocked, if there is one. Such a lock prevents
+    /// calls that all ranks make together.
     pub(super) fn still_open(&self) -> Option<String> {
         let since = |(target, site)| {
             format!("has locked the part of rank {target} since {} and has not unlocked it", site_text(site))
@@ -359,13 +362,13 @@ impl<T: Element> Lock<'_, T> {
     ///
     /// # Errors
     /// `RMA_SYNC` if the target has dropped its part (nothing was done there). `PROC_FAILED` if a
-    /// rank died while it held the part, which may then hold only some of that rank's operations,
-    /// or if the world has ended. The epoch is over in any case.
+    /// rank died while it held the lock of the part, or if the world has ended. If a rank died, the
+    /// part may have only some of the changes of that rank. The epoch is over in any case.
     ///
     /// # Cost
-    /// If the target's memory is reached, the target makes no call and there is no message. The
-    /// cost is that of the operations, plus two atomic operations for each touched region, to take
-    /// and to release its lock. A part has at most 16 regions.
+    /// If this rank reaches the target's memory, the target makes no call and there is no message.
+    /// The cost is that of the operations, plus two atomic operations for each touched region, to
+    /// take and to release its lock. A part has at most 16 regions.
     #[doc(alias = "MPI_Win_unlock")]
     #[track_caller]
     #[inline]
@@ -443,8 +446,8 @@ fn held_first(core: &LockCore) -> impl Iterator<Item = usize> {
     held.chain((0..core.data.world.size).filter(|&target| !core.holds(target)))
 }
 
-/// Ends epochs whose lock is dropped. All of them end before the handler sees the errors, since the
-/// handler may panic.
+/// Ends the epochs of a lock that is dropped. All epochs end before the handler is called with
+/// their errors, since the handler may panic.
 fn drop_epochs(core: &LockCore, targets: impl Iterator<Item = usize>, call: &Call) {
     if core.is_in_call() {
         return; // nothing can be sent: as if the lock were leaked
@@ -456,7 +459,7 @@ fn drop_epochs(core: &LockCore, targets: impl Iterator<Item = usize>, call: &Cal
     errors.into_iter().for_each(|error| drop(core.data.handler.reported(error)));
 }
 
-/// Runs all of these, and returns the first error.
+/// Computes all results, and returns the first error.
 fn first_error(results: impl Iterator<Item = Result<()>>) -> Result<()> {
     let mut first = Ok(());
     for result in results {

@@ -19,40 +19,40 @@ static PROBE: Superstep =
 
 /// The minimum time that the exchanges of one loop take together, and the number of times that all
 /// loops are timed. Times vary widely: at first, ranks may share a core for a tenth of a second
-/// while another core is idle. The median is the time that a program experiences.
+/// while another core is idle. The median is used, since it is the time that a program experiences.
 const LONG: Duration = Duration::from_millis(2);
 const TIMES: usize = 7;
 
-/// The time that all loops may take together before they are timed again.
+/// The total time of all loops after which no loop is timed again.
 const ENOUGH: Duration = Duration::from_millis(300);
 
 impl World {
     /// Measures the costs of communication between the ranks of this world, and of memory.
     ///
-    /// The figures hold for the present state: for the transport of the world and its number of
-    /// ranks for each core. All ranks call this, and get the same figures.
+    /// The figures hold for the transport of this world, and for its number of ranks for each core.
+    /// All ranks call this, and get the same figures.
     ///
     /// Pass the result to [`Block::advise`](fencepost_planner::grid::Block::advise), or to
-    /// [`Compiled::with`](crate::Compiled::with) to compile for the machine at hand. This world
-    /// keeps the model that it was given. When printed, the figures are the text of a file that
+    /// [`Compiled::with`](crate::Compiled::with) to compile for the machine at hand. The call does
+    /// not change the model of this world. When printed, the figures are the text of a file that
     /// `FENCEPOST_MACHINE` and [`Ranks::machine`](crate::Ranks::machine) accept. With such a file,
     /// `auto` follows the figures too, and a program makes the same choices in each run. A program
     /// that measures in each run may make different choices.
     ///
     /// Prepared supersteps exchange messages of 8 and 256 bytes, 32 messages at one time, columns
-    /// of 512 elements, lists of 1024, planes of 64 rows, and sections: of 4 and 64 KiB, of 256 KiB
-    /// between hosts, of a length that does not fit the cache of a core, and in several packets.
-    /// Where memory is shared, some elements are also copied directly. Each exchange sends new
-    /// values, which are read afterwards. The median time counts. A figure that no exchange of this
-    /// world shows stays as in this world's model. These are the figures of the network if all
-    /// ranks share memory, and all figures if there is one rank.
+    /// of 512 elements, lists of 1024 elements, and planes of 64 rows. They also exchange sections
+    /// of 4 and 64 KiB, sections of 256 KiB between hosts, sections that do not fit the cache of a
+    /// core, and sections in several packets. Where memory is shared, some elements are also copied
+    /// directly. Each exchange sends new values, which are read afterwards. The median time counts.
+    /// A figure that no exchange of this world measures stays as in this world's model. If all
+    /// ranks share memory, the figures of the network stay. If there is one rank, all figures stay.
     ///
     /// The sizes of the caches come from the system's files, for the host with the smallest caches.
-    /// If there are no such files, the sizes stay as in this world's model. All ranks at the same
-    /// time sweep over fields of increasing size, from four times a core's cache to twice its part
-    /// of the shared caches. Other machines may use the shared caches as well. So the size of the
-    /// shared caches is taken to be that of the largest field for which a byte takes no longer than
-    /// for smaller fields.
+    /// If there are no such files, the sizes stay as in this world's model. To measure the shared
+    /// caches, all ranks sweep at the same time over fields of increasing size, from four times the
+    /// cache of a core to twice the core's part of the shared caches. Other machines may use the
+    /// shared caches as well. So the size of the shared caches is taken to be the size of the
+    /// largest field whose sweep takes no more time per byte than sweeps of smaller fields.
     ///
     /// ```
     /// # mod fencepost {
@@ -81,8 +81,8 @@ impl World {
     }
 
     /// Measures as [`measure_machine`](Self::measure_machine) does, but for the given time. Also
-    /// returns the name of each exchange, the time that it took, and the time that the result
-    /// predicts.
+    /// returns the name of each exchange, the time that it took, and the time that the measured
+    /// model predicts for it.
     ///
     /// # Errors
     /// As [`measure_machine`](Self::measure_machine).
@@ -126,7 +126,7 @@ impl World {
     }
 }
 
-/// The name of an exchange, the time that it took, and the time that the measured machine predicts.
+/// The name of an exchange, the time that it took, and the time that the measured model predicts.
 pub type Probed = (String, [Nanos; 2]);
 
 /// A probe, and the times of its loop so far.

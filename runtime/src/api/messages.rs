@@ -16,8 +16,8 @@ use fencepost_planner::{ErrorClass, Result};
 
 /// A message to a rank, before its elements are sent: see [`World::message`].
 ///
-/// One of [`synchronous`](Self::synchronous), [`buffered`](Self::buffered) and
-/// [`ready`](Self::ready) changes when its send is complete. If several are called, the last call
+/// The methods [`synchronous`](Self::synchronous), [`buffered`](Self::buffered) and
+/// [`ready`](Self::ready) set the mode of the send. If several of them are called, the last call
 /// counts.
 ///
 /// ```
@@ -70,8 +70,8 @@ impl<'w, S> Message<'w, S> {
 
     /// Promises that a receive is already waiting when the message arrives.
     ///
-    /// If no receive waits when the message arrives, the receive that takes it returns `ASSERT`,
-    /// and the message is lost. The send does not report this error.
+    /// If no receive waits when the message arrives, a later receive that takes the message returns
+    /// `ASSERT`, and the message is lost. The send does not report this error.
     #[doc(alias = "MPI_Rsend")]
     #[doc(alias = "MPI_Irsend")]
     pub fn ready(mut self) -> Self {
@@ -112,13 +112,14 @@ impl Message<'_> {
     ///
     /// # Errors
     /// `RANK` for a rank that the world does not have, and `DISP` for elements that the slice does
-    /// not have: nothing was sent. `NO_MEM` if there is no memory for a copy. `PROC_FAILED` if the
-    /// receiver has left or died, or the world has ended. `BUFFER` as for
+    /// not have. In both cases nothing was sent. `NO_MEM` if there is no memory for a copy.
+    /// `PROC_FAILED` if the receiver has left or died, or the world has ended. `BUFFER` as for
     /// [`buffered`](Self::buffered).
     ///
     /// # Cost
-    /// One message with two copies of the elements. A long message first takes an envelope. Then it
-    /// takes one copy if memory is reached, and otherwise two more messages for each 256 KiB.
+    /// One message, and two copies of the elements. For a long message, only an envelope is sent
+    /// first. The elements then take one copy between ranks that reach each other's memory, and
+    /// otherwise two more messages for each 256 KiB.
     ///
     /// # Source
     /// MPI 4.1, section 3.2.1 (MPI_SEND).
@@ -147,8 +148,8 @@ impl Message<'_> {
 /// sender are taken in the order in which they were sent. Messages are neither ordered nor mixed
 /// with the operations on any window or with the messages of another world.
 impl World {
-    /// Begins a message to a rank, with a tag; [`send`](Message::send) and
-    /// [`isend`](Message::isend) send elements in it.
+    /// Begins a message with a tag to rank `to`. [`send`](Message::send) or
+    /// [`isend`](Message::isend) adds elements and sends the message.
     ///
     /// A message to `None` is not sent, and its send does not wait.
     ///
@@ -173,17 +174,17 @@ impl World {
         Message::new(self, to.into(), tag)
     }
 
-    /// Waits for a message from this rank, or from [`Any`](crate::Any), with this tag or any tag,
-    /// and returns all its elements.
+    /// Waits for a message from rank `from`, or from [`Any`](crate::Any) rank, with this tag or any
+    /// tag. Returns all elements of the message, and its status.
     ///
     /// A receive from `None` returns at once, without elements.
     ///
     /// # Errors
-    /// `RANK` for a rank that the world does not have. In these three cases the message is lost:
-    /// `TYPE` if it has elements of another type, `ASSERT` if it was a [ready](Message::ready)
-    /// message and arrived before a receive waited for it, and `NO_MEM` if there is no memory for
-    /// it. `PROC_FAILED` if the sender has left or died, or the world has ended. A receive from any
-    /// rank is also `PROC_FAILED` if no other rank is left or a rank has failed.
+    /// `RANK` for a rank that the world does not have. The message is lost in three cases: `TYPE`
+    /// if it has elements of another type, `ASSERT` if it was a [ready](Message::ready) message and
+    /// arrived before a receive waited for it, and `NO_MEM` if there is no memory for it.
+    /// `PROC_FAILED` if the sender has left or died, or the world has ended. A receive from any
+    /// rank also returns `PROC_FAILED` if no other rank is left or a rank has failed.
     ///
     /// # Source
     /// MPI 4.1, section 3.2.4 (MPI_RECV).
@@ -209,9 +210,9 @@ impl World {
     ///
     /// # Errors
     /// As [`recv`](Self::recv). Also `DISP` for elements that the slice does not have, and
-    /// `TRUNCATE` if the message has more elements than there is room for. Then the message is
-    /// lost, and the room is unchanged. If the world ends while the elements arrive, the room has
-    /// some of them.
+    /// `TRUNCATE` if the message has more elements than there is room for. After `TRUNCATE`, the
+    /// message is lost, and the slice is unchanged. If the world ends while the elements arrive,
+    /// the slice may have some of them.
     ///
     /// # Source
     /// MPI 4.1, section 3.2.4 (MPI_RECV).
@@ -299,10 +300,9 @@ impl World {
         self.core().handler.report(found)
     }
 
-    /// Attaches a buffer of this number of bytes for [buffered sends](Message::buffered) in this
-    /// world.
+    /// Attaches a buffer of `bytes` bytes for [buffered sends](Message::buffered) in this world.
     ///
-    /// Memory is allocated as the messages need it.
+    /// The memory of the buffer is allocated only when messages need it.
     ///
     /// # Errors
     /// `BUFFER` if a buffer is attached already.
@@ -316,8 +316,8 @@ impl World {
         self.core().handler.report(messages::attach(self.core(), bytes, &call))
     }
 
-    /// Waits until no message counts against the buffer any more, detaches it, and returns its
-    /// size.
+    /// Waits until no message counts against the attached buffer any more, detaches the buffer, and
+    /// returns its size.
     ///
     /// # Errors
     /// `BUFFER` if no buffer is attached. `PROC_FAILED` if a receiver has left or died, or the

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// The error of a call that has taken a value. The error returns that value.
 ///
-/// `?` converts it to an [`Error`], and drops the value.
+/// `?` converts a `Refused` to an [`Error`], and drops the value.
 ///
 /// ```
 /// # use fencepost_planner::{ErrorClass, datatype::Datatype};

@@ -77,7 +77,7 @@ pub struct Ranks {
     end_deadlocks: Option<bool>,
     eager: Option<usize>,
     unexpected: Option<usize>,
-    /// The numbers of supersteps and windows that each world counts as already made when it begins.
+    /// The numbers at which the counters of supersteps and windows of each world start.
     before: (u32, u32),
 }
 
@@ -91,7 +91,7 @@ struct Entry {
     checking: Checking,
     plan: bool,
     explain: bool,
-    /// Whether rank 0, when its program ends, prints what its epochs did.
+    /// Whether rank 0 prints the records of its epochs when its program ends.
     explain_all: bool,
     records: Records,
     stalls: Arc<Settings>,
@@ -104,20 +104,21 @@ const DEFAULT: Check = if cfg!(debug_assertions) { Check::Calls } else { Check::
 
 /// Returns the settings of a world of `size` ranks.
 ///
-/// `ranks(5).run(|world| ..)?` runs a program on each rank, and `ranks(5).collect(|world| ..)?`
-/// also returns a value of each.
+/// `ranks(5).run(|world| ..)?` runs a program on each rank. `ranks(5).collect(|world| ..)?` also
+/// returns the values of the programs.
 ///
-/// In a job of processes these are the ranks of the job, which must have exactly `size` ranks.
-/// Otherwise they are threads, at most 2048, or whatever `FENCEPOST_TRANSPORT` selects. A program
-/// that wants threads in every case requests them: `ranks(5).transport(TransportKind::Local)`.
+/// In a job of processes, the world consists of the ranks of the job, which must have exactly
+/// `size` ranks. Otherwise the ranks are threads (at most 2048), unless `FENCEPOST_TRANSPORT`
+/// selects something else. A program that wants threads in every case requests them:
+/// `ranks(5).transport(TransportKind::Local)`.
 pub fn ranks(size: usize) -> Ranks {
     Ranks { size: Some(size), ..Ranks::default() }
 }
 
 /// Runs `program` on every rank of a world.
 ///
-/// In a job of processes these are the ranks of the job. Otherwise there are `FENCEPOST_RANKS`
-/// ranks, or one for each core.
+/// In a job of processes, the world consists of the ranks of the job. Otherwise it has
+/// `FENCEPOST_RANKS` ranks, or one rank for each core.
 ///
 /// The program returns only success or an error; [`collect`] takes a program that returns a value.
 ///
@@ -135,24 +136,24 @@ pub fn ranks(size: usize) -> Ranks {
 /// }
 /// ```
 ///
-/// Environment variables whose names begin with `FENCEPOST_` set the rest, as the methods of
-/// [`Ranks`] do for one world. `fencepost env` lists these variables. With
-/// `FENCEPOST_TRANSPORT=shm` or `tcp` the program starts processes: see
-/// [`launch`](crate::launch()). A variable with an unknown name is reported on standard error
-/// together with the nearest known name, once in a process; in a job, rank 0 reports it.
+/// All other settings come from environment variables whose names begin with `FENCEPOST_`. The
+/// methods of [`Ranks`] make the same settings for one world. `fencepost env` lists these
+/// variables. With `FENCEPOST_TRANSPORT=shm` or `tcp` the program starts processes: see
+/// [`launch`](crate::launch()). A variable with an unknown name is reported on standard error, once
+/// in a process and together with the nearest known name. In a job, rank 0 reports it.
 ///
 /// A program may run several worlds one after another, and one inside another on the same thread.
 /// In a job of processes, the worlds of the processes are paired by the order in which each process
 /// enters them. So only one thread of a process may be in `run` at a time. A second thread's `run`
 /// is refused with `ARG`. The first thread's `run` returns `ARG` as well, since its world may have
-/// been paired with the wrong one. A job may enter any number of worlds in a row. If ranks share
-/// memory, a rank may be up to 16,384 worlds ahead of another rank. Going further ahead is refused
-/// with `IO`.
+/// been paired with a wrong world of another process. A job may enter any number of worlds in a
+/// row. If ranks share memory, a rank may be up to 16,384 worlds ahead of another rank. Going
+/// further ahead is refused with `IO`.
 ///
 /// # Errors
-/// Returns the error of the lowest rank that failed by itself. Returns `ARG` for an environment
-/// value that is not allowed and for a machine model that cannot be read, and `FILE`, with the
-/// line, for a file that is not a machine model.
+/// Returns the error of the lowest rank whose failure was not caused by another rank. Returns `ARG`
+/// for an environment value that is not allowed, and for a file of a machine model that cannot be
+/// read. Returns `FILE`, with the line, if the content of the file is not a machine model.
 #[doc(alias = "MPI_Init")]
 #[doc(alias = "MPI_Finalize")]
 pub fn run(program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
@@ -162,8 +163,8 @@ pub fn run(program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
 /// Runs `program` like [`run()`], and returns the values of this process's ranks, in the order of
 /// ranks.
 ///
-/// If ranks are threads, these are the values of all ranks. If ranks are processes, it is the value
-/// of this rank.
+/// If ranks are threads, returns the values of all ranks. If ranks are processes, returns only the
+/// value of this rank.
 ///
 /// # Errors
 /// As [`run()`].
@@ -218,7 +219,7 @@ impl Ranks {
     /// Sets the model of the costs of communication.
     ///
     /// Every prediction and every choice of this world and its parts follows the model. The default
-    /// is that of [`Machine`], a two-core server. The variable is `FENCEPOST_MACHINE`.
+    /// of [`Machine`] is the model of a two-core server. The variable is `FENCEPOST_MACHINE`.
     ///
     /// All ranks must give the same model: if the models differ, the first call that all ranks make
     /// returns `RMA_SYNC` on all ranks.
@@ -227,15 +228,16 @@ impl Ranks {
         self
     }
 
-    /// Sets the census: how ranks find out at fences, barriers and short collectives which ranks
-    /// have entered them, and which rank has something for which other rank.
+    /// Sets the census: the algorithm by which ranks find out, at fences, barriers and short
+    /// collectives, which ranks have entered the call and which rank has something for which other
+    /// rank.
     ///
-    /// The setting holds for this world and its parts. By default the machine model decides.
-    /// Results have the same bits and errors have the same names with each census. In a sparse
-    /// census, one rank represents its host if only some ranks share memory. If no ranks share
-    /// memory, one rank represents up to eight ranks of a machine. If each rank had something for
-    /// most others in one fence, a world with the sparse census takes the reduced census in the
-    /// next fence, provided that the model predicts it to be faster. This setting is for
+    /// The setting holds for this world and its parts. By default the machine model decides. Each
+    /// census gives the same results, to the bit, and errors of the same names. In a sparse census,
+    /// one rank represents its host if only some ranks share memory. If no ranks share memory, one
+    /// rank represents up to eight ranks of a machine. If each rank had something for most others
+    /// in one fence, a world with the sparse census takes the reduced census in the next fence,
+    /// provided that the model predicts the reduced census to be faster. This setting is for
     /// measurements. The variable is `FENCEPOST_CENSUS=direct|sparse|reduced`.
     ///
     /// All ranks must choose the same census: if the choices differ, the first call that all ranks
@@ -247,12 +249,12 @@ impl Ranks {
 
     /// Sets whether anything is planned.
     ///
-    /// Without planning, every operation is a message of its own. Supersteps that are prepared here
-    /// are then compiled in the aggressive mode, and no messages are joined. In epochs that are not
-    /// compiled, every operation is aggressive, even if it requests another mode. Loaded plans stay
-    /// unchanged if they fit the placement of the ranks. If memory is reached, epochs that are not
-    /// compiled have no messages. This setting is for measurements. The variable is
-    /// `FENCEPOST_PLAN=on|off`.
+    /// Without planning, every operation is a message of its own. Supersteps that this world
+    /// prepares are then compiled in the aggressive mode, and no messages are joined. In epochs
+    /// that are not compiled, every operation is aggressive, even if it requests another mode.
+    /// Loaded plans stay unchanged if they fit the placement of the ranks. Where ranks reach each
+    /// other's memory, epochs that are not compiled have no messages. This setting is for
+    /// measurements. The variable is `FENCEPOST_PLAN=on|off`.
     #[doc(hidden)]
     pub fn plan(mut self, plan: bool) -> Self {
         self.plan = Some(plan);
@@ -270,73 +272,75 @@ impl Ranks {
     /// With `Conflicts`, these are errors:
     ///
     /// - **A fence** of an epoch in which two operations conflict applies nothing. It returns
-    ///   `RMA_CONFLICT` on the rank that owns the elements and on both origins, with both lines,
-    ///   and `RMA_SYNC` on the others.
-    /// - **The wait of an exposure** is `RMA_CONFLICT` if two operations of its accesses conflict.
-    ///   **The unlock, flush or load of a shared epoch** is `RMA_CONFLICT` if the epoch conflicts
-    ///   with another epoch and nothing orders the two. After either error, all ranks are notified
-    ///   in the same way by their next [`barrier`](crate::World::barrier), or when they change a
-    ///   window over to locks or back.
-    /// - **A put that writes an element twice** is `RMA_CONFLICT` at its call, with both lines, and
-    ///   is not part of the epoch. The same holds for an operation that conflicts with an earlier
-    ///   one of the same rank in the epoch of a fence or in an access.
+    ///   `RMA_CONFLICT`, with the lines of both operations, on the rank that owns the elements and
+    ///   on both origins. It returns `RMA_SYNC` on the other ranks.
+    /// - **The wait of an exposure** returns `RMA_CONFLICT` if two operations of its accesses
+    ///   conflict. **The unlock, flush or load of a shared epoch** returns `RMA_CONFLICT` if the
+    ///   epoch conflicts with another epoch and nothing orders the two epochs. After either error,
+    ///   the next [`barrier`](crate::World::barrier) returns errors on all ranks, as a fence does.
+    ///   So does the next call that changes a window over to locks or back.
+    /// - **A put that writes an element twice** returns `RMA_CONFLICT` at its call, with both
+    ///   lines, and is not part of the epoch. The same holds for an operation that conflicts with
+    ///   an earlier operation of the same rank, in the epoch of a fence or in an access.
     ///
-    /// Epochs without such a conflict leave the same bits as unchecked ones.
+    /// An epoch without such a conflict has the same results, to the bit, as an epoch that is not
+    /// checked.
     ///
-    /// With `Mpi`, a fence is also `RMA_CONFLICT` in two more cases. In the first, a rank has
+    /// With `Mpi`, a fence returns `RMA_CONFLICT` in two more cases. In the first, a rank has
     /// stored into its part since the window was made or last fenced, and another rank accesses the
-    /// part in a way that MPI then leaves undefined. In the second, a rank has stored into the
-    /// section of one of its own operations after the call. In addition, a broadcast, a scatter, a
-    /// reduction to one rank, a gather and a scan then order epochs of locks only as far as they do
-    /// in MPI.
+    /// part in a way that MPI then leaves undefined. In the second, a rank has called an operation
+    /// that uses a section of its part, and has then stored into that section. In addition, a
+    /// broadcast, a scatter, a reduction to one rank, a gather and a scan order epochs of locks
+    /// only as far as MPI requires.
     ///
     /// A superstep with a conflict is not prepared or loaded: the call returns `RMA_CONFLICT` on
     /// the ranks that know the conflict. A superstep is not checked while it runs.
     ///
-    /// All ranks must choose the same level: if they differ, the first fence of windows or barrier
-    /// is `RMA_SYNC`. Without the feature `check`, no conflicts are checked.
+    /// All ranks must choose the same level: if the levels differ, the first fence of windows or
+    /// barrier returns `RMA_SYNC`. Without the feature `check`, no conflicts are checked.
     ///
     /// # Cost
     /// Nothing, unless conflicts are checked. In that case:
     ///
-    /// - An operation on one element is kept in 8 bytes. Other operations take more.
+    /// - The record of an operation on one element takes 8 bytes. Records of other operations take
+    ///   more.
     /// - Each fence of windows has one more exchange, in which these records and the lines of the
     ///   calls travel to their targets. Each origin marks the elements that it touches, with one
-    ///   bit for each kind of operation. A target marks its elements as well if several ranks touch
-    ///   them.
+    ///   bit for each kind of operation. If several ranks touch the elements of a target, the
+    ///   target marks its elements as well.
     /// - A barrier has one more exchange. Each post, access and message has one more frame, with a
     ///   word for each rank.
-    /// - Each epoch of a lock is compared with those epochs of its part that are not known to be
+    /// - Each epoch of a lock is compared with the epochs on the same part that are not known to be
     ///   over.
     pub fn check(mut self, check: Check) -> Self {
         self.check = Some(check);
         self
     }
 
-    /// Sets the number of bytes, for each part of a window, in which the search for conflicts keeps
-    /// the operations under locks.
+    /// Sets the memory, in bytes for each part of a window, in which the search for conflicts
+    /// records the operations under locks.
     ///
     /// The default is 1 MiB. The variable is `FENCEPOST_CHECK_MEMORY`. Each rank has an equal share
     /// of this memory at each part. An operation on one run of elements takes 64 bytes of the
-    /// share, and a repeated one takes none. A share is reused when all ranks have met. A rank
-    /// whose share is full reports once, on standard error and in the [report](Self::check_report),
-    /// from which line on conflicts may be missed. The conflicts that are reported are correct
-    /// nevertheless. Ranks may choose different values.
+    /// share, and a repetition of an operation takes none. A share is reused when all ranks have
+    /// met. A rank whose share is full may miss conflicts. It reports this once, with the line of
+    /// the first call concerned, on standard error and in the [report](Self::check_report). All
+    /// conflicts that are reported are real nevertheless. Ranks may choose different values.
     pub fn check_memory(mut self, bytes: usize) -> Self {
         self.check_memory = Some(bytes);
         self
     }
 
-    /// Sets whether [`Check::Mpi`] also looks for loads.
+    /// Sets whether [`Check::Mpi`] also looks for conflicts of loads.
     ///
     /// If a rank has loaded an element of its part since the window was made or last fenced, and
-    /// another rank puts or accumulates into that element in the epoch, the fence is
+    /// another rank puts or accumulates into that element in the epoch, the fence returns
     /// `RMA_CONFLICT`, as for a store. The default is off. The variable is
     /// `FENCEPOST_CHECK_LOADS=on|off`. Ranks may choose differently.
     ///
-    /// The elements of a window that is not made for locks are then mapped a second time, for the
-    /// program alone. A window of a [vector](crate::World::window_from) copies the vector. The
-    /// build decides how loads from that mapping are seen.
+    /// With this setting, the elements of a window that is not made for locks are mapped a second
+    /// time, for the program alone. A window of a [vector](crate::World::window_from) copies the
+    /// vector. How loads from that mapping are seen depends on the build.
     ///
     /// **In a build for checking** the compiler inserts a call before each load:
     ///
@@ -348,11 +352,11 @@ impl Ranks {
     /// ```
     ///
     /// With `--target`, these flags do not apply to build scripts and macros. Copies and
-    /// comparisons of slices are seen as well, and system calls may be given elements. Loads by
+    /// comparisons of slices are seen as well, and elements may be passed to system calls. Loads by
     /// code that was compiled differently are not seen: code that the standard library compiles
     /// once for all programs (such as the formatting of a number, as in `println!("{}", u[3])`),
-    /// other languages, assembly, and the system. An ordinary build sees the loads of all code but
-    /// the system's.
+    /// other languages, assembly, and the system. In an ordinary build, the loads of all code
+    /// except the system's are seen.
     ///
     /// **In an ordinary build** the second mapping is protected from the moment when the window is
     /// made. Each access raises a signal, is recorded, and is then executed as a single
@@ -372,7 +376,8 @@ impl Ranks {
     ///
     /// - The loads that count are those that the processor executes. An optimised build may load
     ///   the target of a reference, or an element of an array whose length is part of its type,
-    ///   before the condition under which the source reads it. Such a load is reported.
+    ///   before it checks the condition under which the source code reads that value. Such a load
+    ///   is reported.
     /// - If one instruction loads several elements, only the first is seen.
     /// - If the program passes elements to a call of this crate, the loads of that call may not be
     ///   seen.
@@ -391,12 +396,13 @@ impl Ranks {
 
     /// Sets the file to which conflicts are appended, each as a line of JSON.
     ///
-    /// The rank that owns the elements of a conflict writes the line; under locks it is the rank
-    /// that finds the conflict. The line holds the window, the rank and the elements, and the rank,
-    /// kind, file, line and column of both operations; also `refused` if the later operation was
-    /// refused at its call. By default there is no file; [`run()`] reads `FENCEPOST_CHECK_REPORT`.
-    /// The file must be a regular file: nothing is written to a device or a named pipe. If it
-    /// cannot be written, each process prints this once, on standard error.
+    /// The rank that owns the elements of a conflict writes the line. Under locks, the rank that
+    /// finds the conflict writes it. The line contains the window, the owner and the elements, and
+    /// for each of the two operations its rank, kind, file, line and column. It also contains
+    /// `refused` if the later operation was refused at its call. By default there is no file;
+    /// [`run()`] reads `FENCEPOST_CHECK_REPORT`. The file must be a regular file: nothing is
+    /// written to a device or a named pipe. If the file cannot be written, each process reports the
+    /// failure once, on standard error.
     pub fn check_report(mut self, file: impl Into<PathBuf>) -> Self {
         self.check_report = Some(file.into());
         self
@@ -405,9 +411,9 @@ impl Ranks {
     /// Sets whether a record of each epoch, with its actions and their reasons, is kept for
     /// [`World::explain_last`](crate::World::explain_last).
     ///
-    /// If the variable enables them, rank 0 also prints all of them on standard error when its
-    /// program ends, grouped by the calls that ended its epochs. The variable is
-    /// `FENCEPOST_EXPLAIN=on|off`.
+    /// The variable is `FENCEPOST_EXPLAIN=on|off`. If the variable enables the records, rank 0 also
+    /// prints all of its records on standard error when its program ends, grouped by the calls that
+    /// ended the epochs.
     pub fn explain(mut self, explain: bool) -> Self {
         self.explain = Some(explain);
         self
@@ -451,13 +457,13 @@ impl Ranks {
     /// Sets whether a cycle of waits ends the worlds of its ranks. In a cycle, each rank waits for
     /// another rank of the cycle, or for any of several ranks that are all in the cycle.
     ///
-    /// If so, each of these ranks returns an error that names which rank waits for which and in
-    /// which call. Otherwise the cycle is only reported.
+    /// If `ends`, each rank of the cycle returns an error that names which rank waits for which
+    /// other rank, and in which call. Otherwise the cycle is only reported.
     ///
     /// Ranks of one world that are in different collective calls are notified at once. A cycle is
     /// recognised within some seconds, and never by mistake. Two kinds of ranks are never part of a
-    /// recognised cycle: one that waits for any of more than 64 ranks, and one that has begun to
-    /// receive in another world, since a message that arrives there may let others continue. The
+    /// recognised cycle. The first waits for any of more than 64 ranks. The second has begun to
+    /// receive in another world, where an arriving message may let other ranks continue. The
     /// variable is `FENCEPOST_DEADLOCK`.
     pub fn end_deadlocks(mut self, ends: bool) -> Self {
         self.end_deadlocks = Some(ends);
@@ -466,11 +472,12 @@ impl Ranks {
 
     /// Sets the size in bytes of the longest message that is sent together with its elements.
     ///
-    /// The default is 16,384, and 1,048,576 to a rank of another host or by TCP. The size is never
-    /// more than one rank's equal part of [`unexpected`](Self::unexpected), less 64; 0 allows only
-    /// empty messages. For longer messages only the envelope is sent at first; the elements follow
-    /// when a receive has taken the message. So a [send](crate::Message::send) of a longer message
-    /// waits for its receive. [`run()`] reads `FENCEPOST_EAGER`.
+    /// The default is 16,384. For messages to a rank of another host, or by TCP, it is 1,048,576.
+    /// The size is always at least 64 less than one rank's equal share of
+    /// [`unexpected`](Self::unexpected). A size of 0 allows only empty messages. For longer messages
+    /// only the envelope is sent at first. The elements follow when a receive has taken the message.
+    /// So a [send](crate::Message::send) of a longer message waits for its receive. [`run()`] reads
+    /// `FENCEPOST_EAGER`.
     pub fn eager(mut self, bytes: usize) -> Self {
         self.eager = Some(bytes);
         self
@@ -480,7 +487,7 @@ impl Ranks {
     /// line.
     ///
     /// When [`run`](Self::run) ends, rank 0 prints the profile on standard error, or writes it to
-    /// this file, with a line of JSON for the run and for each call. Later runs of the program
+    /// `file`, with one line of JSON for the run and one for each call. Later runs of the program
     /// append to the file.
     ///
     /// For each call, the profile has the number of its runs; the time of a run on the fastest rank
@@ -517,12 +524,13 @@ impl Ranks {
 
     /// Sets how many bytes of messages a rank keeps for later receives.
     ///
-    /// The default is 16 MiB. Each of the ranks may fill an equal part, and a message takes 64
-    /// bytes in addition to its elements. A [send](crate::Message::send) that finds no room waits
-    /// for its receive, and its elements stay with the sender; nothing is dropped. The variable is
-    /// `FENCEPOST_UNEXPECTED`.
+    /// The default is 16 MiB. Each sender may fill an equal share of this memory, and a message
+    /// takes 64 bytes in addition to its elements. A [send](crate::Message::send) that finds no
+    /// room waits for its receive, and its elements stay with the sender; nothing is dropped. The
+    /// variable is `FENCEPOST_UNEXPECTED`.
     ///
-    /// All ranks must give the same value: a rank that is sent more than it keeps ends the world.
+    /// All ranks must give the same value: if a rank is sent more bytes than it keeps, the world
+    /// ends.
     pub fn unexpected(mut self, bytes: usize) -> Self {
         self.unexpected = Some(bytes);
         self
@@ -530,10 +538,10 @@ impl Ranks {
 
     /// Runs `program` on every rank of this process.
     ///
-    /// If ranks are threads, these are all ranks, each on its own thread. With a transport of
-    /// processes it is the rank of this process. A process that is in no job first becomes one: see
-    /// [`launch`](crate::launch()). In a job, each transport of processes means the transport of
-    /// the job.
+    /// If ranks are threads, this process runs all ranks, each on its own thread. With a transport
+    /// of processes, this process runs one rank. A process that is not in a job first launches one:
+    /// see [`launch`](crate::launch()). In a job, every setting that selects a transport of
+    /// processes selects the transport of the job.
     ///
     /// # Errors
     /// As [`run()`]. If ranks are threads, a rank that panicked becomes an error that reports the
@@ -643,7 +651,7 @@ impl Ranks {
             eager: either(self.eager, "FENCEPOST_EAGER", bytes)?.or(default.eager),
             unexpected: either(self.unexpected, "FENCEPOST_UNEXPECTED", bytes)?.unwrap_or(default.unexpected),
         };
-        // In a job, a recording that the environment requests is of the job's worlds, and not of
+        // In a job, environment variables request recordings of the job's worlds only, and not of
         // worlds of threads.
         let is_in_job = fencepost_job::joined().is_some() || std::env::var_os("FENCEPOST_JOB").is_some();
         let is_recorded = !(threads && is_in_job);
@@ -745,7 +753,7 @@ impl Entry {
             return Err(Error::new(ErrorClass::Intern, "a process that was launched is in no job"));
         };
         let rank = member.job().rank as usize;
-        // Entered first: worlds are counted in the order in which threads enter them.
+        // This comes first, since worlds are counted in the order in which threads enter them.
         let entered = member.enter();
         let registry = || Arc::new(Registry::of_job(&member.job().secret, &self.machine));
         let one = |endpoint, program: &(dyn Fn(&World) -> Result<R> + Sync)| {
@@ -753,8 +761,8 @@ impl Entry {
             self.one((new_world(), 1), endpoint, (registry(), hosts, run), &program)
         };
         if !entered {
-            // This rank takes part and fails at once, so the next worlds of all processes stay
-            // paired.
+            // This rank enters the world and fails at once, so that the later worlds of all
+            // processes stay paired.
             let refused = || {
                 Error::new(
                     ErrorClass::Arg,

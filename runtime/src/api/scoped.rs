@@ -49,8 +49,8 @@ pub(super) type Ticketed<'env, T> = (Ticket<T>, &'env mut [T]);
 /// # Ok(()) }).unwrap();
 /// ```
 ///
-/// The other elements stay unchanged. Elements land in the order of the datatype. So an element
-/// that it names twice holds the later value, as in a section of a window.
+/// The other elements stay unchanged. Elements are stored in the order of the datatype. So an
+/// element that the datatype names twice holds the later value, as in a section of a window.
 #[diagnostic::on_unimplemented(
     message = "elements of `{T}` cannot land in `{Self}`",
     note = "give a mutable reference to a slice, array or `Vec` of elements (`&mut values`, `&mut values[..]`), or a pair of one and a range or `Datatype` that names elements of it"
@@ -75,12 +75,12 @@ impl<'env, T: Element, V: AsMut<[T]> + ?Sized, D: Into<Datatype>> Destination<'e
 }
 
 impl<'scope, 'env, T: Element> Epoch<'scope, 'env, T> {
-    /// Gets elements of the target's window into a buffer, which the epoch borrows until it is
-    /// over.
+    /// Gets elements of the target's window into a buffer. The epoch borrows the buffer until the
+    /// epoch is over.
     ///
-    /// `epoch.fetch_into(target, 0, &mut values)` fills the buffer, and `epoch.fetch_into(target,
-    /// 0, (&mut values, &column))` some elements of it. The buffer holds the elements when the
-    /// epoch has ended.
+    /// `epoch.fetch_into(target, 0, &mut values)` fills the whole buffer. `epoch.fetch_into(target,
+    /// 0, (&mut values, &column))` fills some elements of the buffer. The buffer holds the elements
+    /// when the epoch has ended.
     ///
     /// # Errors
     /// As [`Put::to`](crate::Put::to).
@@ -134,7 +134,7 @@ impl<'scope, T: Element, C> Epoch<'scope, '_, T, C> {
 impl WindowCore {
     /// Collects a get into a buffer that is borrowed until the epoch is over. The first arguments
     /// are the address of the buffer, its number of elements, and the elements to fill if these are
-    /// not all.
+    /// not all elements of the buffer.
     fn borrowed(
         &self,
         (to, len): (*mut u8, usize),
@@ -190,8 +190,8 @@ pub(crate) fn run<'env, T: Element, R>(
     })
 }
 
-/// Cleans up after a closure that unwinds: no pending get into a borrowed buffer is left, and this
-/// rank takes part in the fence, so that the others get an error.
+/// Cleans up after a closure that unwinds. Discards the pending gets into borrowed buffers, and
+/// takes part in the fence with an error, so that the other ranks return an error.
 struct Unwound<'w>(&'w WindowCore, &'w Call);
 
 impl Drop for Unwound<'_> {

@@ -13,8 +13,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 impl World {
-    /// Splits the world: ranks with the same colour make a new world, ordered by key, then by rank
-    /// in this world.
+    /// Splits the world. Ranks with the same colour form a new world, in which they are ordered by
+    /// key, then by rank in this world.
     ///
     /// A rank with the colour `None` joins no new world and gets `None`.
     ///
@@ -73,9 +73,10 @@ fn leader(core: &WorldCore, members: &[usize]) -> Option<usize> {
     members.iter().copied().find(|&member| endpoint.host(member) == host)
 }
 
-/// Lays out the new world if this rank is its first member, or a part of it if this rank is the
-/// [leader] on its host. Returns the numbers that the transport assigned, which the other members
-/// need to join. If the transport made endpoints instead, the registry keeps these.
+/// Lays out the new world if this rank is its first member, or the host's part of the new world if
+/// this rank is the [leader] on its host. Returns the numbers that the transport assigned, which
+/// the other members need to join. If the transport made endpoints instead, the registry keeps
+/// these.
 fn found(core: &WorldCore, attempt: u64, members: &[usize]) -> Vec<u8> {
     let leads = members.first() == Some(&core.rank);
     let leads_host = members.contains(&core.rank) && leader(core, members) == Some(core.rank);

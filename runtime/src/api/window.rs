@@ -22,30 +22,29 @@ impl<T: Element> Window<T> {
     /// If ranks only exchange messages:
     ///
     /// - An *aggressive* operation whose source is a slice is sent at the call.
-    /// - *Pipelined* operations are sent in frames of about the chunk size of the machine model,
-    ///   each as soon as the frame is full. The target stages the operations until its fence.
+    /// - *Pipelined* operations are sent in frames of about the chunk size of the machine model. A
+    ///   frame is sent as soon as it is full. The target stages the operations until its fence.
     /// - In both cases, operations that were collected earlier for the same target are sent first,
-    ///   since order is kept. A section is read at the fence and therefore holds back all puts
-    ///   after it.
+    ///   since order is kept. A put of a section holds back all later puts, since the section is
+    ///   read at the fence.
     /// - All other operations, gets included, are sent in one frame at the fence.
-    /// - *Auto* considers the last epoch that began at the same line (of a fence, or of a
-    ///   superstep's call). An operation is pipelined if the operations of that last epoch were
-    ///   large enough and differed from those of the epoch before it at that line. Otherwise the
-    ///   operation is aggregated.
+    /// - *Auto* considers the last two epochs that began at the same line (of a fence, or of a
+    ///   superstep's call). An operation is pipelined if the operations of the second epoch were
+    ///   large enough and differed from those of the first. Otherwise the operation is aggregated.
     /// - *Direct* is not available and is treated as aggregated.
     ///
     /// While calls are compared with a superstep's pattern, nothing is sent before the fence.
     ///
-    /// If memory is shared, nothing is sent, since the target reads the operations where the origin
-    /// has collected them:
+    /// If memory is shared, nothing is sent, since the target reads the operations from the memory
+    /// in which the origin has collected them. A mode then has these effects:
     ///
-    /// - A section that is a source is *direct* if the target reads it in place. *Auto* chooses
+    /// - A put of a section is *direct* if the target reads the section in place. *Auto* chooses
     ///   *direct* if the machine model predicts that reading in place saves more than the wait for
     ///   the reader costs. In every other mode the section is copied when the fence is entered.
     /// - A get of more than one element is copied directly to its destination in *direct* and
     ///   *auto*, and staged in every other mode.
-    /// - If other ranks read elements that an epoch writes, the reader stages the elements that are
-    ///   otherwise read directly.
+    /// - If an epoch writes elements that other ranks read, the reader stages the elements that it
+    ///   would otherwise read directly.
     pub fn set_mode(&mut self, mode: Mode) {
         self.core.fence.mode.set(mode);
         self.core.allow(self.core.is_short());
@@ -54,10 +53,10 @@ impl<T: Element> Window<T> {
     /// Sets the handler for errors of this window's calls. A call passes an error to the handler
     /// before it returns the error.
     ///
-    /// A window begins with the handler of the world that made it. The handler is used for the
-    /// window's puts, accumulates and gets, those of a superstep included, and for the fences and
-    /// supersteps of this window alone. Fences and supersteps of several windows use the handler of
-    /// the world ([`World::on_error`](crate::World::on_error)).
+    /// A window begins with the handler of the world that made it. The handler is used for all
+    /// puts, accumulates and gets on the window, also for those of a superstep. It is also used for
+    /// fences and supersteps of this window alone. Fences and supersteps of several windows use the
+    /// handler of the world ([`World::on_error`](crate::World::on_error)).
     ///
     /// # Source
     /// MPI 4.1, section 9.3 (MPI_WIN_SET_ERRHANDLER).
@@ -66,8 +65,8 @@ impl<T: Element> Window<T> {
         self.core.handler.set(handler);
     }
 
-    /// Names elements of this window as the source of a put or the destination of a get of another
-    /// window.
+    /// Names elements of this window as the source of a put on another window, or as the
+    /// destination of a get from another window.
     pub fn section(&self, elements: impl Into<Datatype>) -> WindowSection<T> {
         WindowSection::new(self.core.key, elements.into())
     }
@@ -85,8 +84,9 @@ impl<T: Element> Window<T> {
     /// Combines `source` into elements of a target: `u.accumulate([1.0], Op::Sum).to(target,
     /// region)?`.
     ///
-    /// All accumulates and puts of an epoch are applied by origin rank, then in program order. So
-    /// floating-point sums have the same result in every run, mode and transport.
+    /// All accumulates and puts of an epoch are applied in the order of their origin ranks, then in
+    /// program order. So floating-point sums have the same result in every run, in every mode and
+    /// on every transport.
     #[doc(alias = "MPI_Accumulate")]
     #[inline]
     pub fn accumulate<S: Source<T>>(&self, source: S, op: Op) -> Put<'_, Self, S> {
@@ -95,10 +95,10 @@ impl<T: Element> Window<T> {
 
     /// Gets elements of a target into a section: `u.get(0..4).from(target, region)?`.
     ///
-    /// The get reads the elements that the target holds when the target enters the fence, and lands
-    /// before any put of the epoch is applied. From a target whose memory is not reached, an epoch
-    /// may get at most 256 times the size of the target's part, or 16 MiB if that is more. Beyond
-    /// that the fence returns `SIZE`.
+    /// The get reads the values that the elements have when the target enters the fence. They are
+    /// stored in the section before any put of the epoch is applied. From a target whose memory is
+    /// not reached, an epoch may get at most 256 times the size of the target's part, or 16 MiB if
+    /// that is more. Beyond that the fence returns `SIZE`.
     #[doc(alias = "MPI_Get")]
     #[inline]
     pub fn get<S: Section<T>>(&self, into: S) -> Get<'_, Self, S> {
@@ -107,11 +107,11 @@ impl<T: Element> Window<T> {
 
     /// Gets elements of a target into a ticket, which holds the elements after the fence.
     ///
-    /// The elements are those of a range or a datatype, or the one at a displacement.
+    /// `region` is a range, a datatype, or the displacement of a single element.
     ///
     /// # Errors
-    /// As [`Put::to`]. If the target is `None`, also `NO_MEM` for more elements than there is
-    /// memory for. If the target is a rank, the fence reports this error.
+    /// As [`Put::to`]. Also `NO_MEM` if the target is `None` and there is no memory for the
+    /// elements. If the target is a rank, the fence reports that there is no memory.
     #[track_caller]
     pub fn fetch(
         &self,
@@ -125,11 +125,11 @@ impl<T: Element> Window<T> {
 
     /// Ends the epoch of this window.
     ///
-    /// Every rank calls this. When it returns, the puts, gets and accumulates on the window since
-    /// the last fence have happened in every part that this rank can see.
+    /// Every rank calls this. When the call returns, the puts, gets and accumulates on the window
+    /// since the last fence have happened in every part that this rank can see.
     ///
     /// # Errors
-    /// After an error, pending operations are discarded:
+    /// After each of these errors, pending operations are discarded:
     ///
     /// - `RMA_SYNC` if ranks fence different windows or are in different supersteps. Nothing is
     ///   applied, and the world goes on.
@@ -140,12 +140,12 @@ impl<T: Element> Window<T> {
     /// - `PROC_FAILED` if a rank has left or died. The world has ended.
     ///
     /// # Cost
-    /// If all ranks share memory, or are few, one exchange of a notification between each pair of
-    /// ranks. In shared memory a notification is a cache line. For many ranks that exchange
-    /// messages, log2 p rounds of one message for each rank, or for one rank of each group
-    /// ([`Ranks::census`](crate::Ranks::census)). If there are operations for a rank whose memory
-    /// is not reached, also one or two messages for each window, and an answer for gets. If memory
-    /// is read in place, also a wait for the ranks that read it.
+    /// If all ranks share memory, or there are few ranks, each pair of ranks exchanges one
+    /// notification. In shared memory a notification is a cache line. Many ranks that exchange
+    /// messages take log2 p rounds. Each round has one message for each rank, or one for each group
+    /// of ranks ([`Ranks::census`](crate::Ranks::census)). Operations for a rank whose memory is
+    /// not reached take one or two more messages for each window, and gets also take an answer. If
+    /// memory is read in place, the fence also waits for the ranks that read it.
     ///
     /// # Source
     /// MPI 4.1, section 12.5.1 (MPI_WIN_FENCE).
@@ -177,8 +177,8 @@ impl<T: Element> Window<T> {
         self.core.handler.report(fence::fence_with(&self.core.world, &[&*self.core], &call, assertions))
     }
 
-    /// Runs a scoped epoch, in which operations may borrow their buffers and which ends in a fence
-    /// of this window.
+    /// Runs a scoped epoch, which ends in a fence of this window. The operations of a scoped epoch
+    /// may borrow their buffers.
     ///
     /// ```
     /// # fencepost_runtime::ranks(2).run(|world| {
@@ -191,8 +191,8 @@ impl<T: Element> Window<T> {
     /// ```
     ///
     /// # Errors
-    /// The error that the closure returns (nothing is applied on any rank); otherwise as
-    /// [`fence`](Self::fence).
+    /// The error that the closure returns. In that case nothing is applied on any rank. Otherwise
+    /// as [`fence`](Self::fence).
     #[track_caller]
     pub fn epoch<'env, R>(
         &'env mut self,

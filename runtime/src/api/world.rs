@@ -52,10 +52,10 @@ impl World {
     }
 
     /// Returns the machine model on which this world bases its decisions. `FENCEPOST_MACHINE` or
-    /// [`Ranks::machine`](crate::Ranks::machine) sets it; otherwise it is [`Machine::default`]. It
-    /// is the same on all ranks.
+    /// [`Ranks::machine`](crate::Ranks::machine) sets the model. Without either setting, the model
+    /// is [`Machine::default`]. All ranks have the same model.
     ///
-    /// A program uses it to predict how long a superstep takes here:
+    /// A program can use the model to predict how long a superstep takes in this world:
     /// `compiled.with(world.placement(), world.machine(), &options)`.
     #[must_use]
     pub fn machine(&self) -> &Machine {
@@ -72,16 +72,16 @@ impl World {
     /// the handler of the call that found the error, on the rank that returns the error.
     ///
     /// The handler holds for this rank; other ranks may set another one. Windows and worlds that
-    /// are made from now on begin with it. A handler cannot undo an error. It has no access to the
-    /// world, so it cannot call methods of the world. Errors of `run` itself, of compiling without
-    /// a world, and of the program do not reach a handler.
+    /// are made after this call begin with this handler. A handler cannot undo an error. It has no
+    /// access to the world, so it cannot call methods of the world. Errors of `run` itself, of
+    /// compiling without a world, and of the program do not reach a handler.
     ///
     /// # Cost
     /// Nothing, unless there is an error.
     ///
     /// # Source
-    /// MPI 4.1, section 9.3 (MPI_COMM_SET_ERRHANDLER), where errors are fatal by default, and
-    /// windows inherit nothing.
+    /// MPI 4.1, section 9.3 (MPI_COMM_SET_ERRHANDLER). In MPI, errors are fatal by default, and
+    /// windows do not inherit a handler.
     #[doc(alias = "MPI_Comm_set_errhandler")]
     pub fn on_error(&self, handler: ErrorHandler) {
         self.core.handler.set(handler);
@@ -89,9 +89,8 @@ impl World {
 
     /// Returns which ranks of this world share memory.
     ///
-    /// This is the placement that a plan for the world is compiled for, by
-    /// [`Compiled::with`](crate::Compiled::with). The placement is the same on all ranks. A world
-    /// that was split off has its own placement.
+    /// [`Compiled::with`](crate::Compiled::with) compiles plans for this placement. The placement
+    /// is the same on all ranks. A world that was split off has its own placement.
     ///
     /// Ranks in one group of the placement share memory. If the hosts have different numbers of
     /// successive ranks, more ranks may share memory than a [`Placement`] can express.
@@ -131,7 +130,7 @@ impl World {
         self.core.choices.order.set(order);
     }
 
-    /// Waits until every rank has called it.
+    /// Waits until every rank has called `barrier`.
     ///
     /// # Errors
     /// As [`Window::fence`](crate::Window::fence).
@@ -158,8 +157,8 @@ impl World {
     /// them than cores, the first text also reports this. The wording may change.
     ///
     /// The description is kept only with `FENCEPOST_EXPLAIN=on` ([`run`](crate::run())) or
-    /// [`Ranks::explain`](crate::Ranks::explain); otherwise it costs nothing. When it is kept, a
-    /// small operation costs as much as a large one.
+    /// [`Ranks::explain`](crate::Ranks::explain); otherwise it costs nothing. While descriptions
+    /// are kept, a small operation costs as much as a large one.
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;

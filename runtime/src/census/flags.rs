@@ -8,14 +8,14 @@ pub(crate) const READS: u32 = 2;
 pub(crate) const CHANGED: u32 = 4;
 /// Sections for the receiver are exposed: the receiver reads memory of this rank.
 pub(crate) const EXPOSES: u32 = 8;
-/// All that this rank reads of the receiver's memory is listed in the outbox.
+/// The outbox lists everything that this rank reads from the receiver's memory.
 pub(crate) const LISTED: u32 = 16;
-/// In a census: of the ranks whose calls have reached this rank, some are in different calls.
+/// In a census: some of the ranks whose calls have reached this rank are in different calls.
 pub(crate) const DIFFERS: u32 = 32;
 /// In a census: some ranks have something for only a few others
 /// ([`dense`](fencepost_planner::census::dense)).
 pub(crate) const FEW: u32 = 64;
-/// The flags that reach all ranks if any rank has them. The others are between two ranks.
+/// The flags that reach all ranks if any rank has them. The other flags concern only two ranks.
 pub(crate) const OF_ALL: u32 = FAILED | CHANGED | DIFFERS | FEW;
 /// The first bit of an eight-bit digest in the flags. The digest is of the prepared supersteps that
 /// were run since the last exchange in which all ranks agreed.

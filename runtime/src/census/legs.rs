@@ -18,8 +18,8 @@ impl Exchange<'_> {
     /// Takes the census. `word` is the word of this exchange's notifications, and `mine` are this
     /// rank's flags. The census also carries what this rank `gives` others.
     ///
-    /// Returns the items and the flags that concern all. Returns no flags if some rank has failed
-    /// or is in another call; then every rank knows that.
+    /// Returns the items and the flags that concern all ranks. Returns no flags if some rank has
+    /// failed or is in another call. In that case every rank knows it.
     pub(crate) fn take_census(
         &mut self,
         mut items: Items,
@@ -73,8 +73,9 @@ impl Exchange<'_> {
         Ok((items, Some(flags)))
     }
 
-    /// Runs all legs of a census: to the leader of this rank and back from it, or in rounds of the
-    /// leaders.
+    /// Runs all legs of this rank in a census. A rank that is led sends to its leader and receives
+    /// from it. A leader receives from the ranks that it leads, takes part in the rounds of the
+    /// leaders, and sends to the ranks that it leads.
     fn take_legs(&mut self, taking: &mut Taking) -> Result<()> {
         let world = self.world;
         let halving = taking.reduced.then(|| world.census.halving());
@@ -126,7 +127,8 @@ impl Exchange<'_> {
                 } else if let Some(theirs) = census_of(frame.header.kind) {
                     return Err(censuses_differ(world, endpoint, from, &theirs.to_string()));
                 }
-                // A message whose kind was overwritten: the awaited message does not come any more.
+                // A whole message of this census with an odd kind is the awaited message, whose
+                // kind was altered. So the awaited message will not come any more.
                 let odd = !(of_epoch && world.is_of_this_exchange(&frame.header));
                 let lost = odd && is_whole(items, &frame);
                 if of_epoch {
@@ -161,8 +163,8 @@ impl Exchange<'_> {
     ///
     /// `from` must be in the same call as this rank, whose flags are `mine`. Only ranks that reach
     /// each other read each other's memory, and wait for such reads. Only such ranks put records
-    /// into notifications. Records are applied without a check, because these notifications come
-    /// through shared memory all the way.
+    /// into notifications. Records are applied without a check, because notifications with records
+    /// come through shared memory only.
     fn may_send(&self, from: usize, theirs: &Notification, mine: u32) -> bool {
         let between = READS | EXPOSES | LISTED;
         let same = (theirs.flags ^ mine) & !(between | CHANGED) == 0 || without(Wait::Word);
@@ -181,16 +183,16 @@ impl Exchange<'_> {
 /// The state of one rank's census while it is taken.
 struct Taking {
     word: u64,
-    /// The kind of its messages.
+    /// The kind of the messages of the census.
     kind: u32,
-    /// This rank's own flags. `flags` adds the flags that concern all, from each rank whose
-    /// contribution has arrived.
+    /// This rank's own flags. `flags` also has the flags that concern all ranks, from each rank
+    /// whose contribution has arrived.
     mine: u32,
     flags: u32,
     items: Items,
     /// Whether the census adds up counts.
     reduced: bool,
-    /// A rank that has sent a frame of no exchange.
+    /// A rank that has sent a frame that belongs to no exchange.
     stray: Option<usize>,
     /// The buffer of the message to send.
     message: Vec<u8>,

@@ -1,11 +1,11 @@
-//! How messages of a census, and notes, are signed, posted and read.
+//! Signs, posts and reads the messages of a census, and notes.
 
 use crate::census::flags::{EXPOSES, READS};
 use crate::census::state::items::{Items, digest};
 use crate::state::world::WorldCore;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Lost, Notification, Port, Topology};
 
-/// The bytes of a digest, with which each message begins.
+/// The number of bytes of the digest with which each message begins.
 pub(crate) const DIGEST: usize = 8;
 
 /// Returns whether this notification has something for the rank that receives it.
@@ -24,8 +24,8 @@ pub(crate) fn post(
     if endpoint.shares(to) && !bytes.is_empty() {
         return world.post_kept(endpoint, to, header, std::mem::take(bytes));
     }
-    // SAFETY: if values are not shared, the payload is copied from the heap. Nothing of an empty
-    // payload is read.
+    // SAFETY: if no memory is shared with `to`, the payload is copied from the heap. An empty
+    // payload is not read.
     unsafe { endpoint.post(to, Port::FENCE, Frame::of(header, bytes)) }?;
     world.fence.posted(to);
     Ok(())
@@ -37,7 +37,7 @@ pub(crate) fn sign(number: u64, word: u64, flags: u32, message: &mut [u8]) {
     message[..DIGEST].copy_from_slice(&digest.to_le_bytes());
 }
 
-/// Returns whether this is a message of this census, unaltered.
+/// Returns whether the frame is an unaltered message of this census.
 pub(crate) fn is_whole(items: &Items, frame: &Frame) -> bool {
     let Header { word, extra, .. } = frame.header;
     payload(frame)
@@ -45,7 +45,7 @@ pub(crate) fn is_whole(items: &Items, frame: &Frame) -> bool {
         .is_some_and(|(given, rest)| u64::from_le_bytes(*given) == digest(items.number(), word, extra, rest))
 }
 
-/// The reason for refusing a rank whose message no correct rank sends.
+/// The reason for refusing a rank that has sent a message that no correct rank sends.
 pub(crate) const ALTERED: &str =
     "it sent a message of a census that was altered, or a frame that belongs to no exchange";
 

@@ -1,4 +1,5 @@
-//! Notes of a reduced census: the items that a rank has for one other rank, sent directly.
+//! Notes of a reduced census. A note contains the items that a rank has for one other rank, and is
+//! sent directly.
 //!
 //! Bytes that a rank has for all others go with the counts instead
 //! ([`counts`](crate::census::state::counts)). A rank posts its notes before its first message of
@@ -114,7 +115,7 @@ impl Exchange<'_> {
     }
 }
 
-/// The first frame found from a rank that may send a note.
+/// The kind of the first frame that was found from a rank that may send a note.
 #[derive(PartialEq, Eq)]
 enum Looked {
     Note,
@@ -131,7 +132,7 @@ fn has_none(world: &WorldCore, endpoint: &mut Endpoint, announced: u64, from: us
     later && endpoint.drained(from)
 }
 
-/// Looks for a note of `from`. Sets frames of operations before it aside.
+/// Looks for a note of `from`. Sets aside the frames of operations that come before the note.
 fn look(world: &WorldCore, endpoint: &mut Endpoint, items: &mut Items, from: usize) -> Result<Looked, Lost> {
     loop {
         let frame = match world.poll(endpoint, from) {
@@ -165,7 +166,7 @@ pub(super) fn set_aside(endpoint: &mut Endpoint, items: &mut Items, from: usize,
 /// Takes in a note of this exchange, and releases it.
 ///
 /// # Errors
-/// The note is not a note that a correct rank sends: the world ends.
+/// The world ends if no correct rank sends such a note.
 pub(super) fn take(
     world: &WorldCore,
     endpoint: &mut Endpoint,

@@ -1,9 +1,9 @@
 //! Records and frames that notifications carry.
 //!
 //! Between ranks that reach each other's memory, a notification carries records, and nothing else
-//! is sent. Between other ranks, in a census, it carries short frames. The records are of one or
-//! two windows of the fence. The address of the notification encodes the places of these windows in
-//! the fence.
+//! is sent. Between other ranks, a notification of a census carries short frames. The records
+//! belong to one or two windows of the fence. The address of the notification encodes the places of
+//! these windows in the fence.
 
 use crate::census::state::items::INLINE;
 use crate::collect::limits::count_more;
@@ -20,8 +20,8 @@ pub(crate) fn are_riding(address: usize) -> bool {
     address > INLINE - MOST_WINDOWS * (MOST_WINDOWS + 1)
 }
 
-/// Adds the records of the window at this place to the notification: one or two by value, more by
-/// their address.
+/// Adds the records of the window at this place to the notification: one or two records by value,
+/// and more by their address.
 #[inline(always)]
 pub(crate) fn of_one(notification: &mut Notification, place: usize, records: &[Record]) {
     notification.count = records.len() as u32;
@@ -35,7 +35,7 @@ pub(crate) fn of_one(notification: &mut Notification, place: usize, records: &[R
 }
 
 /// Adds the records of the windows at these two places to the notification: one record of each
-/// window by value, more by their address and number.
+/// window by value, and more by their address and number.
 pub(crate) fn of_two(
     notification: &mut Notification,
     (first, ones): (usize, &[Record]),

@@ -1,6 +1,6 @@
 //! Conflicts of epochs that no fence ends (planner/README.md, 31 to 34). The rank that finds a
 //! conflict returns the error at once. All other ranks receive the conflict in the next barrier, or
-//! when a window is changed over.
+//! in the next call that changes a window over to locks or back.
 
 use super::{exchange, report};
 use crate::check::state::checks::{Blind, Under};
@@ -53,8 +53,8 @@ pub(super) fn passes(
     handler.passes() && handler.lets_pass(&error())
 }
 
-/// Returns the call in the form that ranks which check conflicts make. This call differs from the
-/// call of ranks that do not check conflicts, or that check conflicts in another way.
+/// Returns `call`, with another hash if this rank checks conflicts. So the call differs from the
+/// calls of ranks that do not check conflicts, or that check conflicts in another way.
 pub(crate) fn of_checked(world: &WorldCore, call: Call) -> Call {
     if !world.checks.is_on() {
         return call;
@@ -120,8 +120,8 @@ pub(crate) fn announce(world: &WorldCore, call: &Call) -> Result<()> {
     }
 }
 
-/// Reports, once for each cause, that this rank may miss conflicts of this window from the call at
-/// this line on.
+/// Reports, once for each cause, that this rank may miss conflicts of this window in the call at
+/// this line and in later calls.
 #[cold]
 pub(crate) fn is_blind(world: &WorldCore, window: u32, why: Blind, site: &'static Location<'static>) {
     let reported = world.checks.blind.get();

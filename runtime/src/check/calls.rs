@@ -1,5 +1,5 @@
-//! Conflicts of an operation with an earlier operation of the same rank and epoch, found at its
-//! call (planner/README.md, 29).
+//! Conflicts of two operations of the same rank and epoch (planner/README.md, 29). They are found
+//! when the later operation is called.
 //!
 //! Each rank marks the elements of each part that it has touched ([`Marks`]), so an operation
 //! without a conflict is recognised quickly. For an operation with a conflict, the earlier
@@ -33,8 +33,8 @@ struct Access<'a> {
 /// operation may have a section of this window or of another window.
 ///
 /// # Errors
-/// `RMA_CONFLICT`, if an earlier operation of this epoch conflicts with this operation and
-/// conflicts do not pass. In that case the operation must not be collected.
+/// `RMA_CONFLICT`, if an earlier operation of this epoch conflicts with this operation and the
+/// handler does not let conflicts pass. In that case the operation must not be collected.
 pub(crate) fn call(
     window: &WindowCore,
     operation: (Kind, usize, Touched<'_>),
@@ -75,7 +75,7 @@ fn compared(
     if fits() {
         return Ok(());
     }
-    // Earlier accesses may not be marked yet. Marks may be left from sections whose window was
+    // Earlier accesses may not be marked yet. Also, marks may be left of sections whose window was
     // fenced without this window or no longer exists.
     mark_before();
     if fits() {
@@ -92,12 +92,12 @@ fn compared(
     Ok(())
 }
 
-/// Checks an operation that is about to be called and that writes these elements of a part by an
-/// access of this kind. The part belongs to `rank`, and is part of the window, or of another window
-/// if `named` is given.
+/// Checks an operation that is about to be called. The operation writes these elements by an access
+/// of this kind. The elements are in the part of `rank`, of the window `named` or else of `window`.
 ///
 /// # Errors
-/// `RMA_CONFLICT`, if the operation overwrites itself. In that case it must not be collected.
+/// `RMA_CONFLICT`, if the operation writes an element twice. In that case the operation must not be
+/// collected.
 pub(crate) fn writes_once(
     window: &WindowCore,
     (kind, rank, elements): (Kind, usize, &Datatype),
@@ -170,8 +170,7 @@ fn mark_again(marks: &Marks, all: &[Touching]) {
     });
 }
 
-/// Marks the elements of an access. Returns whether the access does not conflict with any marked
-/// access.
+/// Marks the elements of an access. Returns `true` if the access conflicts with no marked access.
 ///
 /// Elements in very many runs are not marked. They are examined only in the fence.
 pub(crate) fn touch(marks: &Marks, kind: Kind, touched: Touched<'_>) -> bool {
@@ -186,7 +185,7 @@ pub(crate) fn touch(marks: &Marks, kind: Kind, touched: Touched<'_>) -> bool {
 /// to be called in an access, and does not fit the `marks` of that access.
 ///
 /// # Errors
-/// `RMA_CONFLICT`, if an earlier operation conflicts with it.
+/// `RMA_CONFLICT`, if an earlier operation conflicts with this one.
 pub(crate) fn of_access(
     window: &WindowCore,
     (list, marks): (&List, &Marks),
@@ -208,8 +207,9 @@ pub(crate) fn of_access(
     Err(error(window, &all, Under::Posts, site))
 }
 
-/// Returns the conflicts between the accesses of one operation to the part of a rank and the
-/// operations `before` that this rank has called on the part. The operation is called at this line.
+/// Returns the conflicts of an operation that is called at this line with the operations `before`
+/// that this rank has called on the same part. `accesses` are the operation's accesses to that
+/// part.
 fn found(
     window: &WindowCore,
     (of, before): (usize, &[Touching]),

@@ -11,9 +11,9 @@ use fencepost_transport::Record;
 use std::panic::Location;
 
 impl WindowCore {
-    /// If conflicts are checked, keeps an operation on elements of `target` and the section that
-    /// the operation reads or lands in. `records` is the number of its records, which are still to
-    /// be written.
+    /// If conflicts are checked, keeps an operation on elements of `target` and on the section of
+    /// the operation, if it has one. `records` is the number of records of the operation, which are
+    /// still to be written.
     #[inline]
     pub(crate) fn keep_call(
         &self,
@@ -30,25 +30,27 @@ impl WindowCore {
         }
     }
 
-    /// Returns whether records for this rank are kept unchanged until the fence.
+    /// Returns whether the records for `target` are kept unchanged until the fence.
     #[inline(always)]
     fn stay(&self, target: usize) -> bool {
         !self.peers[target].base.is_null()
     }
 
-    /// Returns the number of records for a rank, if they are kept unchanged until the fence.
+    /// Returns the number of records for `target`, or `None` if these records may change before the
+    /// fence.
     pub(crate) fn records_that_stay(&self, target: usize) -> Option<usize> {
         // SAFETY: only this rank, the owner, touches the set being filled.
         let records = unsafe { &(*self.region.outbox(self.filling.set.get(), target)).records };
         self.stay(target).then(|| self.fast_paths[target].writer.count(records))
     }
 
-    /// Collects an operation on one small element if conflicts are checked and the operation is in
-    /// no conflict. The operation must differ from the previous operation to the same target only
-    /// in its element and value. Otherwise does nothing, and returns `false`.
+    /// Collects an operation on one small element. The operation must be in no conflict, and must
+    /// differ from the previous operation to the same target only in its element and value.
+    /// Otherwise, or if conflicts are not checked, does nothing and returns `false`.
     ///
     /// The code for an accumulate that needs no mark is inlined into the loop that calls it. All
-    /// other code is cold. Inlined, it would make an unchecked loop take 1.05 times as long.
+    /// other code is cold. If the other code were inlined, too, an unchecked loop would take 1.05
+    /// times as long.
     #[inline(always)]
     pub(crate) fn push_checked(
         &self,
@@ -77,9 +79,9 @@ impl WindowCore {
         })
     }
 
-    /// Keeps the line of an operation on one small element that is about to become a record, if the
-    /// record represents the operation completely. Returns whether the record does so. The
-    /// operation was already compared with the earlier operations.
+    /// Keeps the source line of an operation on one small element that is about to become a record,
+    /// if the record contains everything else about the operation. Returns whether the line was
+    /// kept. The operation was already compared with the earlier operations.
     pub(crate) fn keep_line(&self, target: usize, head: Head, site: &'static Location<'static>) -> bool {
         let says_all = self.checked.is_on() && self.stay(target);
         if says_all {

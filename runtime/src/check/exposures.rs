@@ -1,9 +1,9 @@
-//! Detection of conflicts in exposures, with a check (planner/README.md, 31).
+//! Detection of conflicts in exposures, if conflicts are checked (planner/README.md, 31).
 //!
-//! A frame precedes each post and each access. The frame contains the times that its sender knows
-//! to be over ([`Clock`](crate::check::state::clock::Clock)). The frame before an access also
-//! contains the calls with their lines. The target compares the calls of all sources before it
-//! applies anything.
+//! A frame precedes each post and each access. A frame contains the times that its sender knows to
+//! be over ([`Clock`](crate::check::state::clock::Clock)). The frame before an access also contains
+//! the calls with their lines. The target compares the calls of all sources before it applies
+//! anything.
 
 use crate::check::state::checks::Under;
 use crate::check::state::lists::List;
@@ -24,7 +24,8 @@ use fencepost_transport::bytes::Reader;
 use fencepost_transport::{Frame, Header};
 use std::panic::Location;
 
-/// Returns the frame that precedes a post, or the access of this batch; `None` without a check.
+/// Returns the frame that precedes the access with this `batch`, or that precedes a post if there
+/// is no batch. Returns `None` if nothing is checked.
 pub(crate) fn frame_of(window: &WindowCore, batch: Option<&Collected>) -> Option<(Header, Vec<u8>)> {
     let world = &window.world;
     if !world.checks.is_on() {
@@ -41,8 +42,9 @@ pub(crate) fn frame_of(window: &WindowCore, batch: Option<&Collected>) -> Option
 /// Checks an operation that is about to be collected for an access.
 ///
 /// # Errors
-/// `RMA_CONFLICT` if conflicts are checked and the operation overwrites itself. Also if the
-/// operation conflicts with an earlier operation in this access and conflicts do not pass.
+/// `RMA_CONFLICT` if conflicts are checked, and the operation overwrites itself or conflicts with
+/// an earlier operation of this access. A conflict with an earlier operation is no error here if
+/// the window's handler lets conflicts pass.
 pub(crate) fn may_call(
     window: &WindowCore,
     batch: &Collected,
@@ -93,12 +95,12 @@ fn list_of(batch: &Collected) -> List {
 /// describes.
 ///
 /// # Errors
-/// If no correct rank sends such a frame.
+/// If no correct rank sends such a frame, the error is a text with the reason.
 pub(crate) fn take_in(world: &WorldCore, frame: &Frame) -> Option<Result<Vec<u8>, &'static str>> {
     if frame.header.kind != kind::CHECK {
         return None;
     }
-    // SAFETY: the frame is readable until it is released, which is later.
+    // SAFETY: the frame is readable until it is released, which happens later.
     let mut bytes = Reader(unsafe { frame.bytes() });
     let knows = world.checks.clock.read_all(world.size, &mut bytes).filter(|_| world.checks.is_on());
     let Some(knows) = knows else {
@@ -117,7 +119,8 @@ pub(crate) fn posted(window: &WindowCore, lent: &Lent, site: &'static Location<'
     }
 }
 
-/// Records that the exposure of this window is over, and that the program has the window again.
+/// Records that the exposure of this window is over, and that the program can access the window
+/// again.
 pub(crate) fn waited(window: &WindowCore, call: &Call) {
     super::begins(window, call.site);
 }
@@ -125,8 +128,8 @@ pub(crate) fn waited(window: &WindowCore, call: &Call) {
 /// Looks for conflicts in one exposure, among the calls that its sources have described.
 ///
 /// # Errors
-/// `RMA_CONFLICT`: nothing may be applied. The outer error is a source that has described
-/// impossible calls.
+/// The inner error is `RMA_CONFLICT`, after which nothing may be applied. The outer error is the
+/// rank of a source that has described impossible calls.
 pub(crate) fn judge(
     window: &WindowCore,
     messages: &[(usize, Vec<u8>)],

@@ -3,17 +3,18 @@
 //!
 //! A message has a part for each window on which its sender has called an operation for its
 //! receiver, and for each window whose sections it has named. A part contains the number of the
-//! window, the lines, and the lines of records, each with the bits of the line that records keep.
-//! It also contains whether each operation was compared at its call with all earlier operations of
-//! the sender, and a [list](crate::check::state::lists). Numbers have eight bytes. If the receiver
-//! reads records of the sender in place, an entry of the list may represent several records. An
-//! operation is identified by its sender, and by its number among the operations of the sender on
-//! the part.
+//! window, the source lines of its entries, and the source lines of records. A record keeps some
+//! bits of its source line, and the part contains these bits with the line. The part also contains
+//! a [list](crate::check::state::lists), and whether each operation of the list was compared at its
+//! call with all earlier operations of the sender. Numbers have eight bytes. If the receiver reads
+//! records of the sender in place, an entry of the list may represent several records. An operation
+//! is identified by its sender, and by its number among the operations of the sender on the part.
 //!
-//! If only one rank has touched elements, and this rank has compared its operations, no conflict is
-//! left to find. Otherwise each element is marked ([`Marks`](crate::check::state::marks)). Usually
-//! the marks show that nothing conflicts, and nothing else is examined. If the marks do not show
-//! this, all accesses to the window are compared.
+//! If only one rank has touched elements, and that rank has compared its operations with each
+//! other, no conflict is left to find. Otherwise each element is marked
+//! ([`Marks`](crate::check::state::marks)). Usually the marks show that nothing conflicts, and
+//! nothing else is examined. If the marks do not show this, all accesses to the window are
+//! compared.
 
 use crate::check::state::conflicts::{LOCAL, MOST, read_site, write_site};
 use crate::check::state::lists::{Entry, Line, List, Sent, What};
@@ -29,16 +30,16 @@ use fencepost_transport::Record;
 use fencepost_transport::bytes::{Reader, Writer};
 use std::ops::{ControlFlow, Range};
 
-/// The records that a rank has for this rank in a window, by rank and window. The slice is empty if
-/// the records are not read in place.
+/// Returns the records that a rank has for this rank in a window. The slice is empty if the records
+/// are not read in place.
 pub(super) type Records<'r> = dyn Fn(usize, &WindowCore) -> &'r [Record] + 'r;
 
 /// A part of a message.
 pub(super) struct Part<'b> {
     window: u64,
-    /// The lines of its entries.
+    /// The source lines of the entries of `list`.
     sites: Vec<Site>,
-    /// The lines of records, each with the bits of the line that records keep.
+    /// The source lines of records, each with the bits of the line that records keep.
     lines: Vec<(u64, Site)>,
     /// Whether each operation of the list was compared at its call with all earlier operations.
     is_compared: bool,
@@ -61,8 +62,8 @@ pub(super) fn messages(
             |target| window.records_that_stay(target),
             |to, list, lines| {
                 if !in_place(to) {
-                    // SAFETY: the records are counted, and they change only in a call of this rank,
-                    // which is in the present call.
+                    // SAFETY: the records are counted. They change only in a call of this rank, and
+                    // the call that this rank is in does not change them.
                     let records = unsafe { window.region.records(window.filling.set.get(), to) };
                     list.spell(records, window.element.size as usize, lines);
                 }
@@ -99,18 +100,19 @@ pub(super) fn add_part(
     list.encode(out);
 }
 
-/// Appends the message about this rank's operations on one window, in epochs that no fence ends.
+/// Appends the message about this rank's operations on one window. Used in epochs that no fence
+/// ends.
 pub(crate) fn message_of(window: u32, list: &List, out: &mut Vec<u8>) {
     if !list.is_empty() {
         add_part(out, window, (list, &[]), false);
     }
 }
 
-/// Returns the conflicts on the elements of `me` among the operations on this window that the
-/// messages of some ranks list.
+/// Returns the conflicts between operations on this window that touch elements of `me`. `messages`
+/// are the messages of some ranks, which list these operations.
 ///
 /// # Errors
-/// The rank whose message is not valid.
+/// The error is the rank whose message is not valid.
 pub(crate) fn conflicts_of(
     me: usize,
     window: &WindowCore,
@@ -124,7 +126,7 @@ pub(crate) fn conflicts_of(
 /// Returns the part at the front of `bytes`, and advances `bytes` to the next part.
 fn part<'b>(bytes: &mut Reader<'b>) -> Option<Part<'b>> {
     let [window, sites] = bytes.take()?;
-    // Each item takes at least 16 bytes.
+    // Each item takes at least 16 bytes, so the remaining bytes limit the count.
     let fits = |count: u64, bytes: &Reader<'_>| {
         usize::try_from(count).ok().filter(|&count| count <= bytes.0.len() / 16)
     };
@@ -155,10 +157,11 @@ fn parts_of(all: &[Vec<u8>]) -> Result<Vec<Vec<Part<'_>>>, usize> {
     all.iter().enumerate().map(|(from, bytes)| parts(bytes).ok_or(from)).collect()
 }
 
-/// Returns the conflicts on the elements of `me` in the messages of all ranks.
+/// Returns the conflicts on the elements of `me` between operations that the messages of all ranks
+/// list.
 ///
 /// # Errors
-/// The rank whose message is not valid.
+/// The error is the rank whose message is not valid.
 pub(super) fn conflicts(
     me: usize,
     windows: &[&WindowCore],
@@ -176,7 +179,7 @@ pub(super) fn conflicts(
 }
 
 /// Returns the first rank other than `me` whose message lists a put or an accumulate into the
-/// window, with the line.
+/// window, with the source line of that operation.
 pub(super) fn first_write(
     me: usize,
     window: &WindowCore,
@@ -188,7 +191,7 @@ pub(super) fn first_write(
     Some((write.by.0, write.site))
 }
 
-/// An access to elements of a part, as its origin lists it.
+/// An access to elements of a part, as the message of its origin lists it.
 struct Listed<'a> {
     touched: Touched<'a>,
     kind: Kind,
@@ -197,10 +200,11 @@ struct Listed<'a> {
     site: &'a Site,
 }
 
-/// Calls `act` with all accesses to the part of `me` of `window`, by rank, then by number.
+/// Calls `act` with each access to the part that rank `me` has of `window`, in the order of ranks,
+/// then of operation numbers.
 ///
 /// # Errors
-/// The rank whose message is not valid.
+/// The error is the rank whose message is not valid.
 fn each_access(
     me: usize,
     window: &WindowCore,
@@ -244,7 +248,7 @@ fn each_access(
 }
 
 /// Returns whether all operations that touch elements of the window belong to one other rank, and
-/// were compared at their calls.
+/// were compared with each other at their calls.
 fn is_of_one(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
     let number = u64::from(window.key.window);
     let all = all.iter().enumerate().flat_map(|(from, parts)| parts.iter().map(move |part| (from, part)));
@@ -268,7 +272,7 @@ fn are_few(window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
     ones.all(is_one) && entries.next().is_none()
 }
 
-/// Returns whether some accesses to elements of the window conflict or may conflict.
+/// Returns whether accesses to elements of the window may conflict.
 ///
 /// If only one rank has touched elements, and has compared its operations itself, nothing
 /// conflicts. If there are few accesses, they are compared with each other. Otherwise the elements
@@ -289,7 +293,8 @@ fn may_conflict(
         return Ok(true);
     }
     let Some(marks) = window.checked.marks_on(me, window.peers[me].len) else { return Ok(true) };
-    // These are the marks of this rank's calls on its own part. No such call follows in this epoch.
+    // So far `marks` has the marks of this rank's calls on its own part. No such call follows in
+    // this epoch.
     marks.renew();
     let mut fits = true;
     each_access(me, window, all, records, |Listed { touched, kind, .. }| {
@@ -316,7 +321,8 @@ pub(super) struct Touching {
     pub(super) site: Site,
 }
 
-/// Returns all accesses to the part of `me` of `window`, by rank, then by number.
+/// Returns all accesses to the part that rank `me` has of `window`, in the order of ranks, then of
+/// operation numbers.
 ///
 /// # Errors
 /// As [`each_access`].
@@ -333,8 +339,9 @@ pub(super) fn touching(
     Ok(found)
 }
 
-/// Adds to `found` the conflicts, undefined in MPI, between operations of other ranks and this
-/// rank's stores (as puts) or loads (as gets) since the call at this line.
+/// Adds to `found` the conflicts between other ranks' operations and this rank's own accesses since
+/// the call at `site`, if MPI does not define the result. `local` is `Put` for stores of this rank,
+/// and `Get` for loads.
 pub(super) fn with_local(
     me: usize,
     window: &WindowCore,
@@ -405,7 +412,7 @@ fn compare(
             Touch { origin, operation, kind: access.kind, site: line(access.by) }
         });
         between.sort_by_key(|touch| (touch.origin, touch.operation));
-        // An operation may touch elements of the window both as its target and as its section. Both
+        // An operation may touch elements of the window both in its target and in its section. Both
         // accesses are reported as one conflict.
         let same = |other: &&mut Conflict| {
             let by = |touch: &Touch| (touch.origin, touch.operation);

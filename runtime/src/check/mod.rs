@@ -1,17 +1,17 @@
 //! Conflicts of the operations of a fence (planner/README.md, 28 to 30), found before any data
 //! moves.
 //!
-//! Before the fence itself, there is one exchange in which each rank sends every other rank the
-//! accesses that it has requested to that rank's elements (`find` defines the form). Each rank
-//! looks for conflicts on the elements that it owns. A rank that finds conflicts fails in the
-//! fence, like a rank without memory for its puts. So all ranks see the failure and nothing is
-//! applied. Its report of the failure contains the conflicts, so each rank that is part of a
-//! conflict returns an error that names the conflict.
+//! Before the fence itself, there is one exchange. In this exchange, each rank sends every other
+//! rank a list of the accesses that it has requested to the elements of that rank (`find` defines
+//! the form). Each rank looks for conflicts on the elements that it owns. A rank that finds
+//! conflicts fails in the fence, like a rank without memory for its puts. So all ranks see the
+//! failure and nothing is applied. The report of the failure contains the conflicts, so each rank
+//! that is part of a conflict returns an error that names the conflict.
 //!
-//! - W1 to W6 hold: the exchanges fence no window, each exchange is complete in itself, and the
-//!   fence is unchanged.
-//! - Ranks that check and ranks that do not, or that check in another way, exchange different
-//!   words, so all ranks see that their checks differ.
+//! - The rules W1 to W6 hold: the exchanges fence no window, each exchange is complete in itself,
+//!   and the fence is unchanged.
+//! - Ranks whose checks differ exchange different words, also if some of them check nothing. So all
+//!   ranks see the difference.
 
 mod announced;
 mod calls;
@@ -52,7 +52,7 @@ pub(crate) fn is_checked(world: &WorldCore, windows: &[&WindowCore]) -> bool {
     world.checks.is_on() && windows.iter().any(|window| window.checked.is_on())
 }
 
-/// Returns the call of an exchange that belongs to the fence that `call` makes.
+/// Returns the call for an exchange before the fence of `call`.
 fn exchange(world: &WorldCore, call: &Call, hash: u64) -> Call {
     let call = world.supersteps.call(call);
     let check = world.checks.checking.borrow().check;
@@ -63,16 +63,16 @@ fn exchange(world: &WorldCore, call: &Call, hash: u64) -> Call {
     Call { hash: call.hash ^ hash ^ check as u64, name: Some(name), ..call }
 }
 
-/// Notes that the epoch of windows that are checked has ended at this line. From here on, the
-/// program has the windows.
+/// Notes that the epoch of these windows has ended at this line. From here on, the program can
+/// access the windows.
 pub(crate) fn ended(windows: &[&WindowCore], site: &'static Location<'static>) {
     for window in windows {
-        window.checked.no_put.set(None); // its assertion was about the epoch that has ended
+        window.checked.no_put.set(None); // NOPUT was asserted for the epoch that has ended
         begins(window, site);
     }
 }
 
-/// Notes that the program has the window from here on, after the call at this line.
+/// Notes that the program can access the window from here on, after the call at this line.
 ///
 /// If requested, the program's stores and loads are observed until the window is fenced, posted or
 /// changed over to locks.
@@ -88,7 +88,7 @@ pub(crate) fn begins(window: &WindowCore, site: &'static Location<'static>) {
 }
 
 /// Looks for conflicts in an exchange of all ranks, unless this rank has `failed` before. Returns
-/// the error with which this rank takes part in the fence.
+/// the error with which this rank takes part in the fence, if there is one.
 pub(crate) fn before(
     world: &WorldCore,
     windows: &[&WindowCore],

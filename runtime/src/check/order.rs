@@ -1,10 +1,11 @@
-//! Collectives that order less than a barrier in MPI, for checks in which only MPI's order counts
-//! (planner/README.md, 37).
+//! Collectives that order fewer calls in MPI than a barrier does, for checks in which only MPI's
+//! order counts (planner/README.md, 37).
 //!
-//! Each such collective begins with one more exchange. In this exchange, a rank whose earlier calls
-//! are ordered sends the times that are over to the ranks whose later calls come after these
-//! earlier calls. The other exchanges of the collective order nothing. A rank whose arguments are
-//! wrong fails in the first exchange, as without the extra exchange.
+//! Each such collective begins with one more exchange. If the collective orders earlier calls of a
+//! rank before later calls of another rank, the former rank uses this exchange to send the latter
+//! the times that are over. The other exchanges of the collective order nothing. A rank whose
+//! arguments are wrong fails in the first exchange of the collective, whether this is the extra
+//! exchange or not.
 
 use super::stores::is_asked;
 use crate::state::call::Call;
@@ -12,20 +13,20 @@ use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_transport::bytes::Reader;
 
-/// Part of the hash of the exchange in which clocks travel.
+/// Part of the hash of the exchange in which ranks send their clocks.
 const ORDERED: u64 = 0xc4ec_4ed0_0bde_0000;
 
-/// The order that MPI gives a collective: which ranks' earlier calls come before which ranks' later
-/// calls.
+/// The order that MPI gives a collective: the ranks whose earlier calls come before the later calls
+/// of certain other ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Orders {
-    /// Earlier calls of every rank before later calls of every other rank.
+    /// Earlier calls of every rank come before later calls of every other rank.
     All,
-    /// Earlier calls of this rank before later calls of the others.
+    /// Earlier calls of this rank come before later calls of the others.
     From(usize),
-    /// Earlier calls of the others before later calls of this rank.
+    /// Earlier calls of the others come before later calls of this rank.
     To(usize),
-    /// Earlier calls of each rank before later calls of the ranks above it.
+    /// Earlier calls of each rank come before later calls of the ranks above it.
     Upwards,
 }
 
@@ -42,8 +43,8 @@ impl Orders {
     }
 }
 
-/// Returns the call of the exchange with which a collective of this order begins, if only MPI's
-/// order counts and this order is not [`Orders::All`].
+/// Returns the call of the extra exchange with which a collective of this order begins. Returns
+/// `None` if the check accepts more than MPI's order, or if the order is [`Orders::All`].
 pub(crate) fn first(world: &WorldCore, orders: Orders, call: &Call) -> Option<Call> {
     let is_first = orders != Orders::All && world.checks.is_on() && is_asked(world);
     is_first.then_some(Call { hash: call.hash ^ ORDERED, ..*call })
@@ -65,7 +66,8 @@ pub(crate) fn send_times(world: &WorldCore, call: &Call) -> Result<()> {
     world.checks.clock.ignoring_exchanges(|| exchange(world, Orders::All, &call))
 }
 
-/// Exchanges the clocks in the directions in which the collective orders calls.
+/// Sends the clock of each rank to the ranks whose later calls the collective orders after the
+/// earlier calls of that rank.
 ///
 /// # Errors
 /// The errors of an exchange.

@@ -45,8 +45,8 @@ pub(super) fn begins(window: &WindowCore) {
     window.checked.before.set(window.checked.stores.get().then(|| digest(window)));
 }
 
-/// Records assertions of a fence of these windows that has succeeded, so that the following epoch
-/// is checked.
+/// Records the assertions of a successful fence of these windows, so that the following epoch is
+/// checked against them.
 pub(crate) fn promise(windows: &[&WindowCore], assertions: Assertions, call: &Call) {
     if assertions.contains(Assertions::NOPUT) {
         windows.iter().for_each(|window| window.checked.no_put.set(Some(call.site)));

@@ -57,8 +57,8 @@ fn access(kind: Kind) -> String {
     }
 }
 
-/// Returns the effect that two conflicting accesses would have without a check, and the advice to
-/// the author of the program.
+/// Returns a text with the effect that two conflicting accesses would have without a check, and
+/// with advice to the author of the program.
 fn advice(a: &Touch, b: &Touch, under: Under) -> String {
     use Kind::{Accumulate, Get, Put};
     if a.operation == LOCAL && a.origin == b.origin {
@@ -162,7 +162,8 @@ pub(super) fn of_call(conflicts: &[Conflict], under: Under) -> String {
 
 /// Adds each conflict to `text`.
 fn append_all(text: &mut String, conflicts: &[Conflict], under: Under) {
-    // A loop may have many pairs with the same lines. These pairs are reported together.
+    // Many conflicts in a loop may be between the same two source lines. Such conflicts are
+    // reported together.
     let same_lines = |a: &Conflict, b: &Conflict| {
         let same = |a: &Touch, b: &Touch| (a.origin, a.kind, &a.site) == (b.origin, b.kind, &b.site);
         (a.rank, a.window) == (b.rank, b.window) && a.between.iter().zip(&b.between).all(|(a, b)| same(a, b))
@@ -208,8 +209,8 @@ fn append_all(text: &mut String, conflicts: &[Conflict], under: Under) {
     }
 }
 
-/// Returns the text of a line of the program, if its source is found from the current folder or
-/// from the folder of its package.
+/// Returns the text of a line of the program, if its source file is found from the current folder
+/// or from the folder of its package.
 fn line_of(site: &Site) -> Option<String> {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(|folder| Path::new(&folder).join(&*site.file));
     let file = [Some(Path::new(&*site.file).to_path_buf()), package]
@@ -254,7 +255,8 @@ fn append_lines(world: &WorldCore, lines: impl FnOnce() -> String) {
     }
 }
 
-/// Appends a line with the source line from which on a rank may miss conflicts of a window.
+/// Appends a line of JSON which reports that this rank may miss conflicts of a window after the
+/// call at this source line.
 pub(super) fn append_blind(world: &WorldCore, window: u32, site: &Location<'_>) {
     let (rank, file, line, column) = (world.rank, quoted(site.file()), site.line(), site.column());
     let text = format!(

@@ -1,6 +1,6 @@
-//! Stores of a rank into the section of one of its own operations, and loads of a section that a
-//! get lands in, between the call and the fence that carries the operation out (planner/README.md,
-//! 37).
+//! Conflicts of a rank's operations with its own stores and loads: a store into the section that an
+//! operation reads, or a load or store of the section that a get writes. Only stores and loads
+//! between the call and the fence that carries the operation out count (planner/README.md, 37).
 
 use super::announced::is_blind;
 use super::stores::{differences, forget_loads, is_asked, loaded_since, part};
@@ -16,12 +16,12 @@ use fencepost_planner::ir::pattern::Kind;
 use std::ops::Range;
 use std::panic::Location;
 
-/// The number of an operation in conflicts with its own rank's stores and loads.
+/// In conflicts with the stores and loads of its own rank, an operation has this number.
 const OWN: usize = 0;
 
-/// Notes that an operation was called on this window. Its section consists of these elements of
-/// this rank's part of this window, or of another window. The operation accesses the section by an
-/// access of this kind.
+/// Notes that an operation with a section was called on this window. The section consists of these
+/// elements of this rank's part of the window `key`, or of this window if `key` is `None`. `kind`
+/// is the kind of the operation's access to its section.
 pub(super) fn called(
     window: &WindowCore,
     (key, kind, elements): (Option<WindowKey>, Kind, Touched<'_>),

@@ -1,6 +1,7 @@
-//! The elements that a rank has stored into its part since a call gave it the window, or while the
-//! window is posted. These elements are found by comparing the part with a copy. The module also
-//! finds the elements that the rank has loaded, if loads are watched (planner/README.md, 37).
+//! The elements that a rank has stored into its part since a call returned the window to the
+//! program, or while the window is posted. These elements are found by comparing the part with a
+//! copy. The module also finds the elements that the rank has loaded, if loads are watched
+//! (planner/README.md, 37).
 
 use super::announced::is_blind;
 use super::find;
@@ -18,7 +19,7 @@ pub(super) fn part(window: &WindowCore) -> &[u8] {
     let bytes = window.peers[window.world.rank].len * window.element.size as usize;
     // SAFETY: these are this rank's own elements, initialised. The rank is in a call that holds the
     // window, before the exchange that notifies others of the call or after the last exchange. So
-    // no other rank writes them.
+    // no other rank writes these elements.
     unsafe { std::slice::from_raw_parts(window.region.base(), bytes) }
 }
 
@@ -30,13 +31,13 @@ pub(super) fn is_asked(world: &WorldCore) -> bool {
 pub(super) struct Local<'w> {
     pub(super) window: &'w WindowCore,
     /// The elements that this rank has stored and the elements that it has loaded, both ascending.
-    /// The kind is the kind of operation as which these accesses count.
+    /// Stores count as puts, and loads as gets.
     pub(super) runs: [(Kind, Vec<Range<usize>>); 2],
     pub(super) site: Site,
 }
 
-/// Returns the accesses of this rank to its part of each of these windows since a call gave it the
-/// window.
+/// Returns the accesses of this rank to its part of each of these windows since a call returned the
+/// window to the program.
 pub(super) fn of<'w>(world: &WorldCore, windows: &[&'w WindowCore]) -> Vec<Local<'w>> {
     let mut all = Vec::new();
     for window in windows {
@@ -87,12 +88,12 @@ pub(crate) fn posted(window: &WindowCore, site: &'static Location<'static>) {
     }
 }
 
-/// Adds the conflicts at the end of an exposure of this window. These are conflicts between the
-/// calls in `messages`, the messages of the sources, and the stores of this rank during the
-/// exposure.
+/// Adds the conflicts between the stores of this rank during an exposure of this window and the
+/// calls of the sources. `messages` are the messages of the sources, which list the calls. Called
+/// at the end of the exposure.
 ///
 /// # Errors
-/// The rank whose message is not valid.
+/// The error is the rank whose message is not valid.
 pub(crate) fn exposed(
     window: &WindowCore,
     messages: &[(usize, Vec<u8>)],
@@ -115,8 +116,8 @@ fn keep(window: &WindowCore) {
     kept.extend_from_slice(part(window));
 }
 
-/// Returns the elements that this rank has loaded, except the first `known` runs of kept elements,
-/// as ascending runs.
+/// Returns the elements that this rank has loaded, as ascending runs. Leaves out the first `known`
+/// runs that [`forget_loads`] has kept.
 pub(super) fn loaded_since(window: &WindowCore, known: usize) -> Vec<Range<usize>> {
     let mut all = window.region.loaded();
     all.extend_from_slice(&window.checked.loaded.borrow()[known..]);

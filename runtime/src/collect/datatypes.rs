@@ -1,14 +1,14 @@
-//! Datatypes by number: a datatype travels to a rank that does not reach the sender's memory once
+//! Numbers for datatypes. A datatype is sent to a rank that does not reach the sender's memory once
 //! in full, and afterwards as a number.
 //!
-//! The sender assigns the numbers, 256 for each receiver and stream of frames. If it needs another
-//! number, the datatype that was used least recently loses its number. The receiver keeps the
-//! datatypes that it receives, in order. So both ranks always have the same list, and the memory
-//! for one sender is bounded. An attendant reads requests, and may have refused an earlier request
-//! without reading it. If the attendant does not know a number, it reports that, and the sender
-//! begins again without any numbers. A rank reads all posts and accesses, each once and in order,
-//! unless it ends the world or has dropped the window. So posts and accesses never contain an
-//! unknown number.
+//! The sender assigns the numbers, 256 for each receiver and stream of frames. If the sender needs
+//! another number, the datatype that was used least recently loses its number. The receiver keeps
+//! the datatypes that it receives, in order. So both ranks always have the same list, and the
+//! memory for one sender is bounded. An attendant reads requests, and may have refused an earlier
+//! request without reading it. If the attendant does not know a number, it reports that, and the
+//! sender begins again without any numbers. A rank reads all posts and accesses, each once and in
+//! order, unless it ends the world or has dropped the window. So posts and accesses never contain
+//! an unknown number.
 //!
 //! ```text
 //! 0 form              a datatype, which gets no number
@@ -23,13 +23,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The most datatypes that have a number.
+/// The maximum number of datatypes that have a number.
 const NUMBERS: usize = 256;
 /// The maximum number of bytes of these datatypes that a receiver keeps for a sender.
 const KEPT: usize = 1 << 20;
 /// The minimum number of bytes of a datatype with a number. The number itself takes two bytes.
 const LEAST: usize = 8;
-/// The most bytes of a datatype with a number.
+/// The maximum number of bytes of a datatype with a number.
 const MOST: usize = KEPT / 4;
 
 const PLAIN: u8 = 0;
@@ -46,7 +46,7 @@ pub(crate) struct Named {
     forms: Vec<Option<Used>>,
     bytes: usize,
     uses: u64,
-    /// Whether the receiver is to forget all numbers.
+    /// Whether the receiver must forget all numbers.
     begins_again: bool,
 }
 
@@ -67,9 +67,9 @@ pub(crate) type Read = (Arc<[u8]>, usize);
 /// Why a datatype cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unread {
-    /// Its number is not known here.
+    /// The receiver does not know the number of the datatype.
     Missing,
-    /// No correct rank writes it.
+    /// No correct rank writes these bytes.
     Invalid,
 }
 
@@ -248,7 +248,7 @@ mod tests {
             assert_eq!(passed(&mut named, &mut numbered, &irregular(seed, 50)), 2);
         }
         // A short datatype has no number. A further datatype takes the number of the datatype that
-        // was used least recently, which is the last one here.
+        // was used least recently, which is the last datatype here.
         let mut short = Vec::new();
         Datatype::run(3..5).encode(&mut short);
         (0..2).for_each(|_| assert_eq!(passed(&mut named, &mut numbered, &short), short.len() + 1));
@@ -306,7 +306,7 @@ mod tests {
             bytes[at] = dice.bits() as u8;
             drop(numbered.read(&mut &bytes[..]));
         }
-        // More than is kept, each under another number.
+        // More datatypes than are kept, each under another number.
         let large = irregular(2, 60_000);
         assert!(large.len() > KEPT / 16);
         let refused = (0..=255).any(|number| {

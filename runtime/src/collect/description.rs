@@ -15,12 +15,12 @@ use fencepost_transport::bytes::{Reader, Writer};
 pub(crate) struct FrameHead {
     /// The slot in which the receiver remembers the description.
     pub(crate) slot: u8,
-    /// Whether the description is the one in that slot, and is left out.
+    /// Whether the description is left out, because it is the one in that slot.
     pub(crate) same: bool,
-    /// Whether the elements of datatype operations are in a frame of their own: the preceding one,
-    /// unless they follow.
+    /// Whether the elements of datatype operations are in a separate frame. That frame is the
+    /// preceding one, unless `follows` is set.
     pub(crate) lent: bool,
-    /// Whether that frame follows the census.
+    /// Whether the separate frame follows the census.
     pub(crate) follows: bool,
     pub(crate) records: u32,
     /// The length of the description in bytes.
@@ -34,12 +34,12 @@ pub(crate) struct FrameHead {
 /// The length of a frame's head.
 pub(crate) const HEAD: usize = size_of::<FrameHead>();
 
-/// A word of `gets` for a get of more than one element.
+/// The value of a word of `gets` for a get of more than one element.
 pub(crate) const FAR: u64 = u64::MAX;
 
-/// The bit of an operation's code for elements that are a section of the sender's memory. With this
-/// bit, the number of the window replaces the place of the elements in the frame. The section
-/// follows the elements of the target.
+/// The bit of an operation's code that is set if its elements are a section of the sender's memory.
+/// With this bit, the number of the window replaces the place of the elements in the frame. The
+/// section follows the elements of the target.
 const EXPOSED: u8 = 1 << 7;
 
 /// Operations without their elements.
@@ -109,9 +109,9 @@ pub(crate) fn describe_by(
     Ok(())
 }
 
-/// Ends a frame: appends the elements and writes the head, with the counts. The elements of
-/// datatype operations are left out if they are `lent`, in a frame of their own. Returns the length
-/// of the description in bytes.
+/// Ends a frame: appends the elements and writes the head with the counts. If `head.lent` is set,
+/// leaves out the elements of datatype operations, which are in a separate frame. Returns the
+/// length of the description in bytes.
 pub(crate) fn fill(frame: &mut Vec<u8>, outbox: &Outbox, head: FrameHead) -> usize {
     let described = frame.len() - HEAD;
     let head = FrameHead { records: outbox.records.len() as u32, described: described as u64, ..head };
@@ -124,7 +124,7 @@ pub(crate) fn fill(frame: &mut Vec<u8>, outbox: &Outbox, head: FrameHead) -> usi
     described
 }
 
-/// Appends words, with room made once.
+/// Appends words, after making room for all of them.
 pub(crate) fn words(frame: &mut Vec<u8>, words: impl ExactSizeIterator<Item = u64>) {
     let at = frame.len();
     frame.resize(at + 8 * words.len(), 0);

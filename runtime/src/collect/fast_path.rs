@@ -1,23 +1,23 @@
 //! [`FastPath`]: the fast path of an operation on one small element to its target.
 //!
 //! Two comparisons decide whether an operation takes the fast path: the operation's displacement is
-//! compared with the fast path's bound, and the place of the next record with the end of the room.
-//! Every other reason for the slow path (NOSUCCEED, calls that are matched with a plan, memory that
-//! is not reached) sets the bound to 0 beforehand.
+//! compared with the fast path's bound, and the place of the next record is compared with the end
+//! of the room. Every other reason for the slow path (NOSUCCEED, calls that are matched with a
+//! plan, memory that is not reached) sets the bound to 0 beforehand.
 
 use crate::collect::log::LogWriter;
 use fencepost_transport::Record;
 use std::cell::Cell;
 use std::ptr::null;
 
-/// All that a small operation has to look at, in one cache line.
+/// All fields that a small operation reads, in one cache line.
 #[repr(align(64))]
 pub(crate) struct FastPath {
-    /// The bound of displacements that take the fast path; 0 while it is closed.
+    /// Displacements below this bound take the fast path. 0 while the fast path is closed.
     below: Cell<usize>,
-    /// The same bound for gets, which go to the window's list of gets.
+    /// Gets of displacements below this bound take the fast path, to the window's list of gets.
     gets_below: Cell<usize>,
-    /// The writer on the outbox's records.
+    /// The writer that fills the outbox's records.
     pub(crate) writer: LogWriter<Record>,
     /// The target's elements, if its memory is reached.
     memory: Cell<*const u8>,
@@ -35,8 +35,8 @@ impl Default for FastPath {
 }
 
 impl FastPath {
-    /// Collects an operation on the element at `at` if it takes the fast path. Returns whether it
-    /// was collected; if not, this has no effect.
+    /// Collects an operation on the element at `at` if it takes the fast path. Returns whether the
+    /// operation was collected. If not, the call has no effect.
     #[inline(always)]
     pub(crate) fn push(&self, at: usize, record: Record) -> bool {
         let is_written = at < self.below.get() && self.writer.write(record);

@@ -18,8 +18,8 @@ pub(crate) struct Filling {
     /// Whether only records wait for the fence: no operation on a datatype, and only gets of the
     /// fast path.
     pub(crate) plain: Cell<bool>,
-    /// The maximum number of elements of one operation that travel among the records, for a rank
-    /// whose memory is reached.
+    /// The maximum number of elements of one operation that are kept among the records, if the
+    /// target's memory is reached.
     pub(crate) few: usize,
     /// A buffer in which parts of slices are packed.
     pub(crate) packed: Cell<Vec<u8>>,
@@ -27,8 +27,8 @@ pub(crate) struct Filling {
     pub(crate) pending: RefCell<Pending>,
     /// The writer of the list of gets.
     pub(crate) getting: LogWriter<Get>,
-    /// This window, in the form in which [`Streaks`](crate::collect::pending::Streaks) records
-    /// whose gets are collected.
+    /// This window, in the form in which [`Streaks`](crate::collect::pending::Streaks) keeps the
+    /// window of the last get.
     pub(crate) asking: Asking,
     /// The function that applies records to a window of this element type.
     pub(crate) apply: Apply,

@@ -29,7 +29,7 @@ impl Part {
     /// Returns the part with the elements of a datatype, which must be within the window.
     ///
     /// # Errors
-    /// There is no memory for its runs.
+    /// There is no memory for the runs.
     pub(crate) fn new(elements: Datatype) -> Result<Self, TryReserveError> {
         let runs = elements.ascending_runs()?;
         Ok(Self { elements, runs })
@@ -58,14 +58,14 @@ impl Part {
 }
 
 impl Lent {
-    /// Returns the error class of an operation on these elements, if they do not fit: of a get if
-    /// `reads`, else of a put.
+    /// Returns the error class of an operation on these elements, if the post does not expose them
+    /// to it. The operation is a get if `reads` is set, and otherwise a put.
     pub(crate) fn misfit(&self, elements: &Datatype, reads: bool) -> Option<ErrorClass> {
         self.misfit_of(elements.touched_runs().map(|(at, len)| at..at + len as i64), reads)
     }
 
-    /// Returns the error class of an operation on these runs, if they do not fit: of a get if
-    /// `reads`, else of a put.
+    /// Returns the error class of an operation on these runs, if the post does not expose them to
+    /// it. The operation is a get if `reads` is set, and otherwise a put.
     pub(crate) fn misfit_of(
         &self,
         mut runs: impl Iterator<Item = Range<i64>>,

@@ -1,9 +1,9 @@
-//! Numbers that are kept or sent in 32 bits, and what happens at the end of each.
+//! Numbers that are kept or sent in 32 bits, and how each of them behaves at its limit.
 //!
-//! - The number of a superstep wraps: two of them are compared by [`earlier`], which is correct
-//!   while they differ by less than 2^31.
-//! - The number of a window or a split does not wrap: the last one is refused
-//!   (`WorldCore::next_made`).
+//! - The number of a superstep wraps: two such numbers are compared by [`earlier`], which is
+//!   correct while they differ by less than 2^31.
+//! - The number of a window or a split does not wrap: the window or the split that would get the
+//!   last number is refused (`WorldCore::next_made`).
 //! - More operations of one epoch than [`most_operations`] are refused at the fence, on all ranks,
 //!   before anything is sent.
 //! - A notification needs to report only whether there is something, and the exact number only if
@@ -21,8 +21,8 @@ pub(crate) fn count_more(count: u32, records: usize) -> u32 {
     count.saturating_add(u32::try_from(records).unwrap_or(u32::MAX))
 }
 
-/// Returns the maximum number of puts and accumulates of one epoch on one window for one rank, and
-/// of gets of a rank.
+/// Returns the maximum number of puts and accumulates that a rank may collect in one epoch on one
+/// window for one target. The same limit holds for the gets of a rank.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) const fn most_operations() -> usize {
@@ -43,9 +43,9 @@ pub(crate) fn most_operations() -> usize {
 /// The maximum number of times that one rank may get the whole of a window in one epoch.
 pub(crate) const MOST_TIMES: usize = 256;
 
-/// Returns the maximum number of bytes that one rank gets in one epoch from another's window of
-/// `len` elements. A datatype may name an element many times, so a short request can ask for very
-/// many bytes. The limit is 256 times the whole window, or 16 MiB if that is more.
+/// Returns the maximum number of bytes that one rank may get in one epoch from another rank's
+/// window of `len` elements. A datatype may name an element many times, so a short request can ask
+/// for very many bytes. The limit is 256 times the whole window, or 16 MiB if that is more.
 pub(crate) fn most_answered(len: usize, size: usize) -> usize {
     len.saturating_mul(size).saturating_mul(MOST_TIMES).clamp(16 << 20, isize::MAX as usize)
 }

@@ -1,7 +1,8 @@
-//! [`Log`]: records one after another, in memory that grows; and the [`LogWriter`] that fills one.
+//! [`Log`]: records one after another, in memory that grows; and the [`LogWriter`] that fills a
+//! log.
 //!
-//! While a log is filled, only the writer holds the end position, so an append costs the record's
-//! stores plus one.
+//! While a log is filled, only the writer holds the end position, so an append costs the stores of
+//! the record plus one store.
 
 use crate::kernel::fetch_to_write;
 use bytemuck::Pod;
@@ -56,7 +57,7 @@ impl<R> Log<R> {
         self.store.as_ref().is_some_and(|store| store.are_reached())
     }
 
-    /// Returns the records of `log`. Its owner is not filling it and does not change it.
+    /// Returns the records of `log`.
     ///
     /// # Safety
     /// While the slice is used, the owner does not fill or change the log, and the memory of the
@@ -111,8 +112,8 @@ impl<R: Copy> Log<R> {
         more <= self.room - self.len || self.grow(more)
     }
 
-    /// Limits the room from here on to records of this many bytes, except for records that are
-    /// already there.
+    /// From here on, limits the room to records of this number of bytes, except for records that
+    /// are already there.
     pub(crate) fn limit(&mut self, bytes: usize) {
         self.most = bytes / size_of::<R>();
         self.room = self.room.min(self.most.max(self.len));
@@ -150,15 +151,15 @@ impl<R: Pod> Log<R> {
 }
 
 impl<R: Copy> LogWriter<R> {
-    /// Writes one more record if there is room for it. Returns whether it was written; if not, this
-    /// has no effect.
+    /// Writes one more record if there is room for it. Returns whether it was written. If not, the
+    /// call has no effect.
     #[inline(always)]
     pub(crate) fn write(&self, record: R) -> bool {
         let next = self.next.get();
         let room = next != self.end.get();
         if room {
-            // SAFETY: `lower` got both from the log, which no other code touches, so there is room
-            // for a record between them.
+            // SAFETY: `lower` got both pointers from the log, which no other code touches, so there
+            // is room for a record between them.
             unsafe {
                 next.write(record);
                 self.next.set(next.add(1));
@@ -174,16 +175,16 @@ impl<R: Copy> LogWriter<R> {
         fetch_to_write(self.next.get().wrapping_byte_add(AHEAD));
     }
 
-    /// Returns whether this writer fills a log that has no records. If the writer fills no log,
-    /// [`has_none`](Self::has_none) answers for a given log.
+    /// Returns whether this writer fills a log that has no records. Returns `false` if the writer
+    /// fills no log. For such a writer, use [`has_none`](Self::has_none) with a given log.
     #[inline(always)]
     pub(crate) fn fills_none(&self) -> bool {
         let next = self.next.get();
         next == self.start.get() && !next.is_null()
     }
 
-    /// Returns whether `log` has no records. If this writer fills a log, that log is `log`. Records
-    /// that are not counted yet are included.
+    /// Returns whether `log` has no records, including records that are not counted yet. If this
+    /// writer fills a log, it must fill `log`.
     pub(crate) fn has_none(&self, log: &Log<R>) -> bool {
         let next = self.next.get();
         if next.is_null() { log.len == 0 } else { next == log.start.as_ptr() }
@@ -199,8 +200,8 @@ impl<R: Copy> LogWriter<R> {
         Some(unsafe { log.start.as_ref() })
     }
 
-    /// Returns the number of records in `log`. If this writer fills a log, that log is `log`.
-    /// Records that are not counted yet are included.
+    /// Returns the number of records in `log`, including records that are not counted yet. If this
+    /// writer fills a log, it must fill `log`.
     pub(crate) fn count(&self, log: &Log<R>) -> usize {
         let next = self.next.get();
         // SAFETY: `lower` began at the log's end, and `write` advanced record by record, inside its
@@ -218,9 +219,9 @@ impl<R: Copy> LogWriter<R> {
     /// Fills `log` from here on, until this writer is lifted.
     ///
     /// # Safety
-    /// Until then the log is not moved, and no other code touches it.
+    /// Until the writer is lifted, the log is not moved, and no other code touches it.
     pub(crate) unsafe fn lower(&self, log: &Log<R>) {
-        // SAFETY: both are inside the log's memory or just past it.
+        // SAFETY: both pointers are inside the log's memory or just past it.
         unsafe {
             self.start.set(log.start.as_ptr());
             self.next.set(log.start.add(log.len).as_ptr());
@@ -228,14 +229,14 @@ impl<R: Copy> LogWriter<R> {
         }
     }
 
-    /// Stops filling any log. The writer was lowered on a log without room, or on no log.
+    /// Stops filling any log. The writer must be on no log, or on a log without room.
     pub(crate) fn leave(&self) {
         self.next.set(null_mut());
         self.end.set(null_mut());
     }
 
-    /// Adds to the length of `log` the records that were written since this writer was lowered on
-    /// it, if it was. Afterwards the writer has no room.
+    /// Adds to the length of `log` the records that this writer has written. If this writer was not
+    /// lowered on `log`, the length stays the same. Afterwards the writer has no room.
     ///
     /// # Safety
     /// The writer was lowered on no other log since it was last lifted.

@@ -1,5 +1,5 @@
-//! The calls of a rank since the last fence, as they are collected: for one rank, without any
-//! protocol.
+//! The calls that a rank has collected since the last fence. All of it concerns one rank, without
+//! any protocol.
 
 pub(crate) mod datatypes;
 pub(crate) mod description;

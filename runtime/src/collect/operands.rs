@@ -1,11 +1,11 @@
-//! Operations as they are applied at their target.
+//! The form in which operations are applied at their target.
 
 use crate::collect::outbox::DatatypeOperation;
 use fencepost_planner::element::ElementType;
 use fencepost_transport::Record;
 use std::cell::Cell;
 
-/// Operations as they reach their target.
+/// Operations in the form in which they reach their target.
 pub(crate) enum Items<'a> {
     /// Heads and values together.
     Records(&'a [Record]),
@@ -23,7 +23,7 @@ pub(crate) struct Operands<'a> {
 }
 
 impl Operands<'_> {
-    /// Returns no data, for operations that all fit in their records.
+    /// Returns empty operands, for operations that all fit in their records.
     pub(crate) fn none() -> Self {
         Self { wide: &[], bytes: &[], exposed: Exposed::Nothing }
     }
@@ -34,11 +34,13 @@ impl Operands<'_> {
 pub(crate) enum Exposed<'a> {
     /// No section is exposed.
     Nothing,
-    /// In their own place: in the origin's part of the window with this number.
+    /// The elements are in place, in the origin's part of a window. The function returns the
+    /// address of that part for the number of the window.
     InPlace(&'a dyn Fn(u32) -> *const u8),
-    /// Copied one after another, from this address on, in the order in which they are applied.
+    /// The elements are copied one after another, from this address on, in the order in which they
+    /// are applied.
     Copied(&'a Cell<*const u8>),
 }
 
-/// Applies operations to a window's memory, length and element type.
+/// A function that applies operations to a window with this memory, length and element type.
 pub(crate) type Apply = unsafe fn(*mut u8, usize, ElementType, Items<'_>, &Operands<'_>);

@@ -3,7 +3,7 @@
 //!
 //! `u.put(source).to(target, region)?` reads the same on a [`Window`](crate::Window), where it is
 //! collected for the fence, and on a [`Recorder`](crate::supersteps::recorder::Recorder), where it
-//! becomes part of a pattern. Both are a [`Collect`].
+//! becomes part of a pattern. Both types implement [`Collect`].
 
 use crate::kernel::element::Element;
 use fencepost_planner::Result;
@@ -18,14 +18,14 @@ use std::panic::Location;
 /// The line of a call.
 pub(crate) type Site = &'static Location<'static>;
 
-/// The window that a section is of: the world's number for it, or a recorder's number. Only a
-/// window or a recorder makes such a key.
+/// Identifies the window of a section, by the window's number in a world or in a recording. Only
+/// windows and recorders make such keys.
 #[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WindowKey {
     /// The world or the recording; unique in the process.
     pub(crate) world: u64,
-    /// The number of the window in it.
+    /// The number of the window in that world or recording.
     pub(crate) window: u32,
 }
 
@@ -48,12 +48,12 @@ impl<T: Element> WindowSection<T> {
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum SourceData<'a, T> {
-    /// A slice: copied at the call, and free at once.
+    /// A slice. It is copied at the call, and can be reused at once.
     Slice(&'a [T]),
-    /// These elements of a slice, in the order of the datatype: packed at the call, and free at
-    /// once.
+    /// These elements of a slice, in the order of the datatype. They are packed at the call, and
+    /// the slice can be reused at once.
     Part(&'a [T], Datatype),
-    /// A section of the window that the call is on (`None`) or of another window; read at the
+    /// A section of the window that the call is on (`None`) or of another window. It is read at the
     /// fence.
     Section(Option<WindowKey>, Cow<'a, Datatype>),
 }
@@ -181,7 +181,7 @@ impl<T: Element, V: AsRef<[T]>, D: Clone + Into<Datatype>> Source<T> for (V, D) 
     note = "give a range (`0..4`), a `Datatype`, or `v.section(..)` of another window; a single element of a slice is `u[..].get(i)` or `u[i]`"
 )]
 pub trait Section<T: Element> {
-    /// Returns the window of the section and its elements. The window is `None` if the call is on
+    /// Returns the window and the elements of the section. The window is `None` if the call is on
     /// that window.
     #[doc(hidden)]
     fn section(&self) -> (Option<WindowKey>, Datatype);
@@ -339,7 +339,7 @@ pub trait Collect<T: Element> {
     fn send(&self, source: SourceData<'_, T>, operation: Operation) -> Result<()>;
 
     /// Collects a put or an accumulate of one element if the collector has a fast path for it and
-    /// finds no error. Returns whether it was collected; if not, this has no effect.
+    /// finds no error. Returns whether the operation was collected. If not, the call has no effect.
     #[doc(hidden)]
     #[inline]
     fn send_one(&self, value: T, one: One) -> bool {
@@ -365,8 +365,8 @@ pub trait Collect<T: Element> {
     }
 
     /// Collects a get of one element into an element of the window itself if the collector has a
-    /// fast path for it and finds no error. Returns whether it was collected; if not, this has no
-    /// effect.
+    /// fast path for it and finds no error. Returns whether the get was collected. If not, the call
+    /// has no effect.
     #[doc(hidden)]
     #[inline]
     fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
@@ -379,7 +379,7 @@ pub trait Collect<T: Element> {
     fn get(&self, into: (Option<WindowKey>, Datatype), operation: Operation) -> Result<()>;
 }
 
-/// A put or an accumulate that has its source; [`to`](Self::to) makes it an operation.
+/// A put or an accumulate with its source. [`to`](Self::to) makes it an operation.
 #[must_use = "a put does nothing until `.to(target, region)`"]
 pub struct Put<'c, C, S> {
     collector: &'c C,
@@ -406,7 +406,7 @@ impl<'c, C, S> Put<'c, C, S> {
         self
     }
 
-    /// Collects the operation, into these elements of the target's window. `None` as the target is
+    /// Collects the operation on these elements of the target's window. `None` as the target is
     /// MPI's PROC_NULL.
     ///
     /// # Errors
@@ -437,8 +437,8 @@ impl<'c, C, S> Put<'c, C, S> {
         let one = |target, at| One { kind, target, at, site };
         let at = match &region {
             TargetRegion::At(at) => *at,
-            // This is a source of one element for a range of one element. The slow path finds
-            // errors on both sides.
+            // Here the source and the range have one element each. The slow path finds errors on
+            // both sides.
             TargetRegion::Run(run)
                 if run.end.wrapping_sub(run.start) == 1
                     && let (Some(from), Some(to)) = (source.element(), target)
@@ -449,8 +449,8 @@ impl<'c, C, S> Put<'c, C, S> {
             }
             _ => return slow_path(collector, source, Operation { kind, target, region, mode, site }),
         };
-        // A displacement has nothing to drop. So a known value stays in registers. The slow path
-        // builds the region again.
+        // A displacement has nothing to drop. Without a drop, a known value stays in registers. The
+        // slow path builds the region again.
         std::mem::forget(region);
         let slow = || Operation { kind, target, region: TargetRegion::At(at), mode, site };
         let Some(value) = source.one() else {
@@ -493,7 +493,7 @@ fn slow_path<T: Element, C: Collect<T>, S: Source<T>>(
     collector.send(source.data(), operation)
 }
 
-/// A get that has its destination; [`from`](Self::from) makes it an operation.
+/// A get with its destination. [`from`](Self::from) makes it an operation.
 #[must_use = "a get does nothing until `.from(target, region)`"]
 pub struct Get<'c, C, S> {
     collector: &'c C,

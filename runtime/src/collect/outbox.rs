@@ -2,8 +2,8 @@
 //! window, in program order.
 //!
 //! An operation on one element of at most eight bytes is only a [`Record`]: no datatype is built
-//! and nothing is allocated. If the target reads records in place, a few adjacent elements are a
-//! run: a record, and the elements in the room of the records after it. Every other operation is a
+//! and nothing is allocated. If the target reads records in place, a few adjacent elements form a
+//! run: one record, with the elements in the room of the next records. Every other operation is a
 //! [`DatatypeOperation`] that a record refers to, so that one list keeps the order.
 
 use crate::collect::log::Log;
@@ -34,8 +34,8 @@ pub(crate) const PUT: u64 = 0;
 /// the record is then the element's displacement in this rank's window.
 pub(crate) const ELEMENT: u64 = 32;
 /// The code of a record that a run of elements follows. The elements take the room of the next
-/// records. The value of the record is a [`Run`]. Until the fence is entered, the first word of the
-/// elements of a section is the displacement from which they are read.
+/// records. The value of the record is a [`Run`]. If the elements are a section, they are read when
+/// the fence is entered. Until then, their first word is the displacement from which they are read.
 pub(crate) const RUN: u64 = 30;
 /// The code of a record that refers to a datatype operation.
 pub(crate) const DATATYPE: u64 = 63;
@@ -52,7 +52,7 @@ impl Head {
     /// displacements.
     #[inline]
     pub(crate) fn at_of(self, code: u64) -> usize {
-        // Another code leaves bits above those of the displacement.
+        // If the head has another code, bits above the displacement are set.
         ((self.0 ^ code << 40) & ((1 << 46) - 1)) as usize
     }
 
@@ -66,7 +66,7 @@ impl Head {
         self.0 >> 40 & 63
     }
 
-    /// Returns the head of another operation of the same line.
+    /// Returns the head of another operation at the same line.
     fn to(self, at: u64, code: u64) -> Self {
         Self(self.0 >> 46 << 46 | at | code << 40)
     }
@@ -93,7 +93,8 @@ impl Run {
         self.0 >> 40
     }
 
-    /// Returns the number of records in whose room the run's elements, of `size` bytes each, fit.
+    /// Returns the number of records whose room the run's elements take. Each element has `size`
+    /// bytes.
     pub(crate) fn records(self, size: usize) -> usize {
         (self.count() * size).div_ceil(size_of::<Record>())
     }
@@ -166,9 +167,9 @@ pub(crate) enum DatatypeSource {
     Exposed(u32, Datatype),
 }
 
-/// The operations that one rank has collected for one target. It has separate cache lines, since
-/// the target reads one outbox while the next is filled. The fields that each fence reads come
-/// first.
+/// The operations that one rank has collected for one target. An outbox has separate cache lines,
+/// since the target reads one outbox while the next is filled. The fields that each fence reads
+/// come first.
 #[repr(C, align(128))]
 pub(crate) struct Outbox {
     /// The operations, in program order. While a [writer](crate::collect::log::LogWriter) fills
@@ -179,14 +180,14 @@ pub(crate) struct Outbox {
     /// The elements that this rank's gets read in the target's window, if all of them are listed.
     /// The target compares these elements with the elements that it writes.
     pub(crate) looks: Vec<Datatype>,
-    /// The number of datatype operations that wait for a section to be read; in the fence, the
-    /// number that are exposed.
+    /// The number of datatype operations whose section is still to be read. In the fence, the
+    /// number of operations whose section is exposed.
     pub(crate) sections: usize,
     /// The elements of datatype operations. The elements of each operation are aligned to eight
     /// bytes.
     pub(crate) bytes: Log<u8>,
-    /// The place of the elements, if they are not in `bytes`: a section of this rank's memory that
-    /// goes to a rank which does not reach it.
+    /// The address and the length of the elements, if they are not in `bytes`. In that case they
+    /// are a section of this rank's memory, and go to a rank that does not reach this memory.
     section: Option<(*const u8, usize)>,
     /// An empty list that keeps memory for `wide`. [`describe_runs`](Self::describe_runs) swaps the
     /// two lists when it builds `wide` again.
@@ -221,8 +222,9 @@ impl Outbox {
         self.push(Head::new(index as u64, DATATYPE, site), 0);
     }
 
-    /// Adds a run of `count` elements of `size` bytes: these bytes, or the elements from this
-    /// displacement on, once they are [read](Self::read_elements). `head` has the code of a run.
+    /// Adds a run of `count` elements of `size` bytes. `elements` are their bytes, or the
+    /// displacement from which they are [read](Self::read_elements) later. `head` has the code of a
+    /// run.
     #[inline]
     pub(crate) fn push_run(
         &mut self,
@@ -245,8 +247,8 @@ impl Outbox {
         }
     }
 
-    /// Turns all runs into operations on datatypes. Their elements are then described like those of
-    /// other operations, in the order of the records.
+    /// Turns all runs into operations on datatypes. The elements of runs are then described like
+    /// those of other operations, in the order of the records.
     pub(crate) fn describe_runs(&mut self, size: usize) {
         let (mut log, mut before) = (std::mem::take(&mut self.records), std::mem::take(&mut self.wide));
         std::mem::swap(&mut self.wide, &mut self.spare);
@@ -293,7 +295,7 @@ impl Outbox {
         Some((at, elements))
     }
 
-    /// Leaves the elements of the only datatype operation where they are: `len` bytes.
+    /// Leaves the elements of the only datatype operation in place: `len` bytes at `first`.
     pub(crate) fn leave_section(&mut self, first: *const u8, len: usize) {
         debug_assert!(self.wide.len() == 1 && self.bytes.is_empty(), "all elements are in one place");
         self.section = Some((first, len));
@@ -321,12 +323,12 @@ impl Outbox {
         at
     }
 
-    /// Reads the elements that are sources of records, of `size` bytes each, from the window at
-    /// `base`.
+    /// Reads the elements that are sources of records from the window at `base`. Each element has
+    /// `size` bytes.
     ///
     /// # Safety
-    /// Their displacements were checked against the window's length, and no rank writes the window
-    /// now.
+    /// The displacements of the elements were checked against the window's length, and no rank
+    /// writes the window now.
     pub(crate) unsafe fn read_elements(&mut self, base: *const u8, size: usize) {
         let mut records = self.records.as_mut_slice();
         while let Some((record, rest)) = std::mem::take(&mut records).split_first_mut() {

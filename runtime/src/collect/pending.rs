@@ -26,12 +26,11 @@ pub(crate) enum Into {
     /// A ticket.
     Ticket(Slot),
     /// A buffer that a scoped epoch has borrowed until after its fence: its first address, and the
-    /// elements of it that are filled.
+    /// elements that are filled.
     Borrowed(*mut u8, Datatype),
 }
 
-/// A get in program order. It gets one element into the same window or a borrowed buffer, or it is
-/// a wide get.
+/// A get of one element into the same window or into a borrowed buffer, or a wide get.
 ///
 /// ```text
 /// from  bits  0..40  one element: its displacement; once it was read (`is_read`), what was read
@@ -52,23 +51,24 @@ const AT: u32 = DISPLACEMENTS.ilog2();
 const INTO: u32 = 62;
 const BORROWED: u64 = 1 << INTO;
 const WIDE: u64 = 2 << INTO;
-/// The number of ranks that can have gets of one element. Gets from higher ranks are wide.
+/// Only gets from ranks below this number can be gets of one element. Gets from higher ranks are
+/// wide.
 pub(crate) const RANKS: usize = 1 << (64 - AT);
 
-/// This window's gets from `first` on belong to this streak. Of all gets of this rank, the gets of
-/// earlier streaks come before them.
+/// A streak: successive gets of a rank that belong to one window. The gets of this window from
+/// index `first` on belong to the streak. A streak with a lower number comes earlier in program
+/// order.
 struct Streak {
     number: u64,
     first: usize,
 }
 
-/// The gets of a rank form streaks, each of one window. This is the window and the rank of the last
-/// get.
+/// The number of streaks of a rank, and the window and the target of its last get.
 #[derive(Default)]
 pub(crate) struct Streaks {
     /// The number of streaks so far.
     count: Cell<u64>,
-    /// The window of the last get, and the rank that it was from.
+    /// The window of the last get, and the rank from which the get reads.
     now: Cell<Asking>,
 }
 
@@ -97,14 +97,14 @@ impl Streaks {
         self.now.get() == asking
     }
 
-    /// Makes this the last get. If it begins a streak, returns the number of the streak.
+    /// Makes this the last get. If the get begins a streak, returns the number of the streak.
     pub(crate) fn take(&self, asking: Asking) -> Option<u64> {
         let is_other = self.now.replace(asking).0 >> 32 != asking.0 >> 32;
         self.count.set(self.count.get() + u64::from(is_other));
         is_other.then(|| self.count.get())
     }
 
-    /// Forgets the rank of the last get, if that was of this window.
+    /// Forgets the rank of the last get, if that get was of this window.
     pub(crate) fn forget(&self, window: Asking) {
         if self.now.get().0 >> 32 == window.0 >> 32 {
             self.now.set(window);
@@ -119,21 +119,20 @@ pub(crate) struct Pending {
     /// yet.
     pub(crate) gets: Log<Get>,
     pub(crate) wide: Vec<DatatypeGet>,
-    /// At least one if there are gets. The gets before the first get of another window belong to
-    /// one streak.
+    /// The streaks of `gets`, in program order. At least one if there are gets.
     streaks: Vec<Streak>,
     pub(crate) staged: Vec<u8>,
-    /// Whether all gets are of one element of eight bytes, and each now holds the value that was
-    /// read and the place where it lands.
+    /// Whether [`read_words`](Self::read_words) has read the elements. All gets are then of one
+    /// element of eight bytes, and each holds the value that was read and the place where it lands.
     pub(crate) is_read: bool,
     /// For each target, whether the window gets anything from it. Empty if there are no gets.
     asks: Vec<bool>,
 }
 
 impl Get {
-    /// Returns a get of the element at `at` of rank `target`, which is below [`RANKS`]. It lands in
-    /// the element `into` of the window, or at the borrowed address `into`, both of at most 62
-    /// bits.
+    /// Returns a get of the element at `at` of rank `target`, which is below [`RANKS`]. The get
+    /// lands in the element `into` of the window, or at the borrowed address `into`. Both have at
+    /// most 62 bits.
     #[inline(always)]
     pub(crate) fn new(target: usize, at: usize, into: usize, borrowed: bool) -> Self {
         debug_assert!(target < RANKS && (at as u64) < DISPLACEMENTS && into as u64 >> INTO == 0);
@@ -208,8 +207,9 @@ impl Pending {
         Some((streak.number, self.streaks.get(place + 1).map_or(self.gets.len(), |next| next.first)))
     }
 
-    /// Reads each get's element of eight bytes. From then on the get holds its value, and where it
-    /// lands. No get is [wide](Get::wide); `read` receives the target and the displacement of each.
+    /// Reads each get's element of eight bytes. Afterwards the get holds the value, and the place
+    /// where it lands. No get may be [wide](Get::wide). `read` receives the target and the
+    /// displacement of each get.
     pub(crate) fn read_words(&mut self, read: impl Fn(usize, usize) -> u64) {
         self.gets.as_mut_slice().iter_mut().for_each(|get| {
             debug_assert!(get.wide().is_none());
@@ -218,7 +218,8 @@ impl Pending {
         self.is_read = true;
     }
 
-    /// Returns where each get whose word [was read](Self::read_words) lands, and the word.
+    /// Returns, for each get whose word [was read](Self::read_words), the address where it lands,
+    /// and the word.
     pub(crate) fn words(&self, base: *mut u8) -> impl Iterator<Item = (*mut u64, u64)> {
         self.gets.iter().map(move |get| (get.landing(base, 8).cast(), get.from))
     }
@@ -228,7 +229,7 @@ impl Pending {
         self.asks.get(target).copied().unwrap_or_default()
     }
 
-    /// Returns the number of elements of all gets; `None` for more than can be counted.
+    /// Returns the number of elements of all gets; `None` if that is more than can be counted.
     pub(crate) fn elements(&self) -> Option<usize> {
         let ones = self.gets.len() - self.wide.len();
         self.wide.iter().try_fold(ones, |sum, get| sum.checked_add(get.remote.size()))
@@ -255,7 +256,7 @@ impl Pending {
             self.wide.clear();
         }
         self.is_read = false;
-        // The next get may be of the same streak as the last one.
+        // The next get may belong to the same streak as the last get.
         if let Some(streak) = self.streaks.pop() {
             self.streaks.clear();
             self.streaks.push(Streak { first: 0, ..streak });

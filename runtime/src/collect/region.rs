@@ -1,10 +1,10 @@
-//! [`Region`]: the raw memory of one rank's part of a window, and the operations that this rank has
-//! collected for its fence.
+//! [`Region`]: the raw memory of one rank's part of a window, and the operations that the rank has
+//! collected for its next fence.
 //!
 //! A region is freed when every rank has dropped the window. So dropping is local and never waits,
 //! and soundness does not depend on destructors. If ranks share values, the region is reference
-//! counted among them. If ranks only reach its memory, the ranks that reach each other keep two
-//! counts in the region of the first of these ranks. One counts the ranks that have dropped the
+//! counted among them. If ranks do not share values, the ranks that reach each other's memory keep
+//! two counts in the region of the first of these ranks. One counts the ranks that have dropped the
 //! window. The other counts the ranks that no longer need the first count. So to drop a window, a
 //! rank touches the memory of only one other rank.
 
@@ -41,14 +41,15 @@ fn stagger(bytes: usize, number: u32) -> usize {
 struct Counts {
     /// The number of ranks that have dropped the window.
     dropped: AtomicU32,
-    /// The number of other ranks that have seen that all have dropped the window, and no longer
-    /// look here.
+    /// The number of other ranks that have seen that all have dropped the window, and that no
+    /// longer read these counts.
     seen: AtomicU32,
 }
 
 /// One rank's part of a window.
 pub(crate) struct Region {
-    /// `None` once it was given away. Only its owner and the code that drops the region touch it.
+    /// `None` once the memory was given away. Only the owner of the region and the code that drops
+    /// the region touch this field.
     memory: UnsafeCell<Option<Bytes>>,
     /// Whether the memory is that of a vector. In that case only ranks that share values reach it,
     /// and there are no `Counts`.
@@ -56,15 +57,15 @@ pub(crate) struct Region {
     /// Whether the memory must not be given away, because a transport was lent some of it for good.
     stays: AtomicBool,
     base: NonNull<u8>,
-    /// A second mapping of the elements, if loads of them are observed. Only the program of the
-    /// owner accesses them there.
+    /// A second mapping of the elements, if loads of the elements are observed. Only the owner's
+    /// program accesses the elements through this mapping.
     watched: Option<Watched>,
-    /// `[set][target]`, two sets used in turn. Raw, because other ranks read one set while the
-    /// owner fills the other.
+    /// The outboxes, as `[set][target]`. The two sets are used in turn. The pointer is raw, because
+    /// other ranks read one set while the owner fills the other.
     outboxes: NonNull<Outbox>,
-    /// Which outboxes are made. An outbox is made when something is collected for its target. With
-    /// many ranks, most ranks have something for only a few others, and untouched pages take no
-    /// memory.
+    /// Whether each outbox is made, in the order of `outboxes`. An outbox is made when something is
+    /// collected for its target. With many ranks, most ranks have something for only a few others,
+    /// and untouched pages take no memory.
     made: Box<[UnsafeCell<bool>]>,
     /// The empty outbox that is read in place of outboxes that are not made.
     nothing: Box<Outbox>,
@@ -178,7 +179,7 @@ impl Region {
         taken.into_vec().map_err(|bytes| *memory = Some(bytes)).ok()
     }
 
-    /// Returns a region of no rank.
+    /// Returns an empty region, which belongs to no rank.
     pub(crate) fn none() -> Self {
         Self::with(UnsafeCell::new(None), true, NonNull::dangling(), 0, Memory::heap())
     }
@@ -189,8 +190,8 @@ impl Region {
         self.base.as_ptr()
     }
 
-    /// Returns the address of the first byte for the program of the owner. Only that program
-    /// accesses the elements there: see [`watch`](Self::watch).
+    /// Returns the address at which the owner's program accesses the elements. No other code
+    /// accesses them there: see [`watch`](Self::watch).
     pub(crate) fn lent(&self) -> *mut u8 {
         self.watched.as_ref().map_or(self.base(), Watched::base)
     }
@@ -267,8 +268,8 @@ impl Region {
     /// Returns the records of `set` for `target`, for that rank to read.
     ///
     /// # Safety
-    /// The owner has counted them. While the slice is used, it does not write or change any of
-    /// them, and does not change the set.
+    /// The owner has counted the records. While the slice is used, the owner does not write or
+    /// change any of them, and does not change the set.
     pub(crate) unsafe fn records<'r>(&self, set: usize, target: usize) -> &'r [Record] {
         // SAFETY: there is such an outbox, and the caller guarantees the rest.
         unsafe { Log::read(&raw const (*self.outbox(set, target)).records) }
@@ -296,18 +297,20 @@ unsafe fn counts<'a>(base: *mut u8) -> &'a Counts {
     unsafe { &*base.sub(HEAD).cast() }
 }
 
-/// Counts that this rank, whose part of a window begins at `own`, has dropped the window.
+/// Adds this rank to the number of ranks that have dropped a window. This rank's part of the window
+/// begins at `own`.
 ///
-/// Of the `reaching` ranks that reach each other, the first has the counts, at the beginning of its
-/// part. Returns a function that returns whether this rank's part is no longer needed. After it has
-/// returned true, it must not be called again.
+/// `reaching` is the number of ranks that reach each other. The counts are in the region of the
+/// first of these ranks, whose part begins at `first`. Returns a function that returns whether this
+/// rank's part is no longer needed. Once the function has returned true, it must not be called
+/// again.
 ///
 /// # Safety
-/// The first part is reached from here, and this rank has not dropped the window before. It keeps
+/// This rank reaches the part at `first`, and has not dropped the window before. This rank keeps
 /// its own part until the function returns true, or until all these ranks have left the world.
 pub(crate) unsafe fn let_go(own: *mut u8, first: *mut u8, reaching: usize) -> Done {
     // SAFETY: the first rank keeps its part until every other rank has seen that all have dropped
-    // the window. This rank counts that as its last access there.
+    // the window. This rank's last access there adds to the number of ranks that have seen this.
     let of_first = |first: usize| unsafe { counts(first as *mut u8) };
     let (is_first, first, reaching) = (own == first, first as usize, reaching as u32);
     of_first(first).dropped.fetch_add(1, Ordering::Release); // pairs with the load below
@@ -329,8 +332,8 @@ impl Drop for Region {
         // SAFETY: these outboxes are made, and no other code has a reference any more.
         self.all_made().for_each(|outbox| unsafe { outbox.drop_in_place() });
         let places = std::ptr::slice_from_raw_parts_mut(self.outboxes.as_ptr(), 2 * self.ranks);
-        // SAFETY: made by `Box::into_raw` of a slice of this length in `with`, of places that may
-        // hold anything.
+        // SAFETY: `with` made the pointer by `Box::into_raw` of a slice of this length, whose
+        // places may hold anything.
         drop(unsafe { Box::from_raw(places as *mut [MaybeUninit<Outbox>]) });
     }
 }

@@ -1,4 +1,4 @@
-//! [`Ticket`]: the elements that a get has fetched when its fence is over.
+//! [`Ticket`]: the elements that a get fetches, which can be taken after the fence.
 
 use crate::kernel::element::Element;
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::rc::Rc;
 
-/// Elements of another rank, redeemed after the fence.
+/// Elements of another rank, which can be taken after the fence.
 ///
 /// ```
 /// # fencepost_runtime::ranks(2).run(|world| {
@@ -28,7 +28,8 @@ pub struct Ticket<T> {
     element: PhantomData<T>,
 }
 
-/// The place where the bytes of a ticket arrive. It has room for them before its fence begins.
+/// The place where the bytes of a ticket arrive. Room for the bytes is reserved before the fence
+/// begins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slot(Rc<RefCell<Arrival>>);
 
@@ -49,7 +50,7 @@ enum Progress {
 }
 
 impl Slot {
-    /// Makes room for `len` bytes, and returns whether there is.
+    /// Makes room for `len` bytes, and returns whether there is room.
     #[must_use]
     pub(crate) fn reserve(&self, len: usize) -> bool {
         self.0.borrow_mut().bytes.try_reserve_exact(len).is_ok()
@@ -62,8 +63,8 @@ impl Slot {
         slot.progress = Progress::Arrived;
     }
 
-    /// Fills the slot with `len` bytes, for which there is room, by a call of `write` with their
-    /// address.
+    /// Fills the slot with `len` bytes, for which there is room. `write` is called with their
+    /// address, and must write them.
     pub(crate) fn fill_with(&self, len: usize, write: impl FnOnce(*mut u8)) {
         let slot = &mut *self.0.borrow_mut();
         slot.bytes.resize(len, 0);
@@ -95,22 +96,22 @@ impl<T: Element> Ticket<T> {
         self.len == 0
     }
 
-    /// Returns the elements, once.
+    /// Returns the elements. They can be taken only once.
     ///
     /// They can be taken after the fence of the window or
     /// [`Access::complete`](crate::Access::complete) has returned. Under a lock they can be taken
     /// after the flush or the unlock has returned.
     ///
     /// # Errors
-    /// - `RMA_SYNC` before that call, and after a call that failed. After a failure the ticket
-    ///   stays empty, and the elements have to be fetched again.
+    /// - `RMA_SYNC` before such a call has returned, and if that call has failed. After a failure
+    ///   the ticket stays empty, and the elements have to be fetched again.
     /// - The error of the get, if its target had not exposed the requested elements (`DISP`), or if
     ///   its access was dropped (`RMA_SYNC`).
     /// - `NO_MEM` if there is no memory for the elements: they stay in the ticket, and may be taken
     ///   later.
     /// - `ARG` if they were taken before.
     ///
-    /// A ticket for no elements returns none at any time.
+    /// A ticket for no elements returns an empty list at any time.
     #[track_caller]
     pub fn take(&self) -> Result<Vec<T>> {
         let site = Location::caller();

@@ -2,9 +2,9 @@
 //! order.
 //!
 //! The list has the same form whether the origin carries out its operations itself or sends them to
-//! the target. It has a [`Record`] for an operation on one element of at most eight bytes. Any
-//! other operation is *wide*: its record holds the place where its bytes begin. These bytes are its
-//! datatype, the values to compare with, and its operands.
+//! the target. The list has a [`Record`] for an operation on one element of at most eight bytes.
+//! Any other operation is *wide*: the record holds the place where the bytes of the operation
+//! begin. These bytes are the datatype, the values to compare with, and the operands.
 //!
 //! ```text
 //! head  bits 0..8   code: 0..4 operator, 4..7 action, 7 whether it is wide
@@ -30,8 +30,8 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// Returns the action that has the same effect on elements: a fetch that changes nothing is a
-    /// get.
+    /// Returns the action that is carried out: a get instead of a fetch that changes nothing, and
+    /// otherwise this action.
     #[inline]
     pub(crate) fn carried_out(self) -> Self {
         if self == Action::Fetch(Op::NoOp) { Action::Get } else { self }
@@ -114,7 +114,8 @@ pub(crate) struct Visits {
     pub(crate) records: Log<Record>,
     /// The bytes of wide operations.
     pub(crate) wide: Vec<u8>,
-    /// Where results land, with the length in bytes of each, in the order of the operations.
+    /// The slots in which results land, each with its length in bytes, in the order of the
+    /// operations.
     pub(crate) landings: Vec<(Slot, usize)>,
 }
 
@@ -130,8 +131,8 @@ impl Visits {
         self.landings.clear();
     }
 
-    /// Adds an operation on these elements, with the values to compare with and its operands.
-    /// Returns whether there is memory for them; if not, nothing is added.
+    /// Adds an operation on these elements. `operands` are the values to compare with, and the
+    /// operands. Returns whether there is memory for them; if not, nothing is added.
     #[must_use]
     pub(crate) fn push_wide(&mut self, action: Action, remote: &Datatype, operands: [&[u8]; 2]) -> bool {
         let room = operands.iter().map(|bytes| bytes.len()).sum();

@@ -13,8 +13,9 @@ use fencepost_planner::{ErrorClass, Result};
 impl World {
     /// Gathers an array that is distributed over all ranks in blocks.
     ///
-    /// `root` gets all cells of the array, row-major, and the others `None`. `cells` is the local
-    /// storage of this rank's `block`: its own cells are taken, its halos are not.
+    /// `root` gets all cells of the array in row-major order, and the other ranks get `None`.
+    /// `cells` is the local storage of this rank's `block`. The block's own cells are gathered, its
+    /// halos are not.
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;
@@ -32,9 +33,9 @@ impl World {
     ///
     /// # Errors
     /// ARG if `block` is not this rank's block in this world. SIZE if the length of `cells` is not
-    /// the number of elements that `block` stores. NO_MEM on a rank that has no memory for its
-    /// cells, and only on the root if it has no memory for all cells. RMA_SYNC on all ranks if
-    /// ranks give arrays of different cells, or in different grids of ranks. Otherwise as
+    /// the number of elements that `block` stores. NO_MEM on each rank that has no memory for its
+    /// own cells, and on the root alone if it has no memory for all cells. RMA_SYNC on all ranks if
+    /// ranks give blocks of arrays of different sizes, or of different grids of ranks. Otherwise as
     /// [`World::broadcast`].
     ///
     /// # Cost
@@ -77,21 +78,21 @@ impl World {
 
     /// Scatters an array from one rank to the blocks of all ranks.
     ///
-    /// `all` at `root` holds the cells of the whole array, row-major. Each rank's own cells of
-    /// `block`, in its local storage `cells`, are set from `all`. Halos are left as they are. `all`
-    /// is not read on other ranks, and may be empty there.
+    /// `all` at `root` holds the cells of the whole array in row-major order. On each rank, the own
+    /// cells of `block` are set from `all`, in the local storage `cells`. Halos are left unchanged.
+    /// `all` is not read on other ranks, and may be empty there.
     ///
     /// # Errors
     /// ARG if `block` is not this rank's block in this world. SIZE if the length of `cells` is not
     /// the number of elements that `block` stores, or if the length of the root's `all` is not the
     /// number of cells of the array. NO_MEM if the root has no memory for a copy. RMA_SYNC on all
-    /// ranks if ranks give arrays of different cells, or in different grids of ranks. Otherwise as
-    /// [`World::broadcast`].
+    /// ranks if ranks give blocks of arrays of different sizes, or of different grids of ranks.
+    /// Otherwise as [`World::broadcast`].
     ///
     /// # Cost
-    /// The cost of [`World::all_to_all`], if only the root has lists that are not empty. The root's
-    /// lists are a copy of the array. It takes several epochs if all blocks together have more than
-    /// 4 MiB.
+    /// The cost of a [`World::all_to_all`] in which only the root has lists that are not empty. The
+    /// root's lists are a copy of the array. The call takes several epochs if all blocks together
+    /// have more than 4 MiB.
     #[doc(alias = "MPI_Scatter")]
     #[doc(alias = "MPI_Scatterv")]
     #[track_caller]
@@ -162,7 +163,8 @@ impl World {
     }
 }
 
-/// Returns where a block's own rows begin in the whole array, row-major, and how long they are.
+/// Returns the place in the whole array at which each of a block's own rows begins, and the length
+/// of the row. The array is in row-major order.
 fn places<const D: usize>(block: &Block<D>) -> impl Iterator<Item = (usize, usize)> {
     let (global, origin) = (block.global(), block.origin());
     block.rows().map(move |row| {

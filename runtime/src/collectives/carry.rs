@@ -1,4 +1,5 @@
-//! [`Carry`]: how the elements of a call get into a window, and its result out of it.
+//! [`Carry`]: how the elements of a call are written to a window, and how the result is read from
+//! the window.
 
 use crate::kernel::element::Element;
 

@@ -37,9 +37,9 @@ pub(super) fn run<T: Element, R>(
 
 /// Runs a collective in a call whose exchange is over.
 ///
-/// `all_have_it` is whether all ranks have the plan; it is the same on all ranks. If they do not,
-/// there is another exchange, since a rank that cannot make the plan would leave the others waiting
-/// in the middle of it.
+/// `all_have_it` is whether all ranks have the plan. The value is the same on all ranks. If some
+/// rank has no plan, there is another exchange, since a rank that cannot make the plan would leave
+/// the others waiting in the middle of the collective.
 pub(super) fn run_agreed<T: Element, R>(
     world: &World,
     call: &Call,
@@ -57,8 +57,8 @@ pub(super) fn run_agreed<T: Element, R>(
     planned(world, call, what, &plan, carry)
 }
 
-/// Returns the plan of `what` once all ranks have it. A rank that cannot make it reports that in an
-/// exchange.
+/// Returns the plan of `what` once all ranks have the plan. A rank that cannot make the plan
+/// reports that in an exchange.
 fn agreed(world: &World, call: &Call, what: &Collective, algorithm: Algorithm) -> Result<Rc<Bound>> {
     let core = world.core();
     match world.collectives().plan(core, what, algorithm) {
@@ -133,7 +133,7 @@ fn give<T: Element>(core: &WorldCore, call: &Call, what: &Collective, window: &m
     })
 }
 
-/// The maximum number of elements that are put one by one, if that is the fast path.
+/// The maximum number of elements that are put one by one, if single puts take the fast path.
 const FEW: usize = 4;
 
 /// Puts these elements. If memory is reached, a few small elements take the fast path, as one

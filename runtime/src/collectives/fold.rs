@@ -26,8 +26,8 @@ pub(super) fn fold<T: Element>(window: &mut [T], slots: &Slots, ranks: u32, me: 
                 .take(me as usize)
                 .for_each(|slot| combine(&mut first[..len], &slot[..len], op));
         }
-        // Combines into the right slot. Only REPLACE could distinguish the operands, and with it
-        // each slot already is the result.
+        // The result goes into the right slot, so the operands are exchanged. Only REPLACE depends
+        // on their order, and with REPLACE each slot already is the result.
         Fold::Prefixes if op == Op::Replace => {}
         Fold::Prefixes => {
             for slot in 1..ranks {

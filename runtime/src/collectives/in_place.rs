@@ -24,7 +24,8 @@ use fencepost_planner::collective::{Algorithm, Collective, Operation, block};
 use fencepost_planner::element::Op;
 use std::ops::Range;
 
-/// A window for elements that are shown to other ranks, and which half is next.
+/// A window for elements that are shown to other ranks. `is_second` is whether the next call writes
+/// to its second half.
 pub(super) struct Shown<T: Element> {
     window: Window<T>,
     is_second: bool,
@@ -45,7 +46,7 @@ impl<T: Element> Shown<T> {
         self.window.len() / 2
     }
 
-    /// Returns where the next half begins, and where the other one does.
+    /// Returns where the half that the next call writes to begins, and where the other half begins.
     fn halves(&self) -> [usize; 2] {
         if self.is_second { [self.room(), 0] } else { [0, self.room()] }
     }
@@ -140,8 +141,8 @@ pub(super) fn taken<'s, T: Element, R>(
 )]
 unsafe fn own<T: Element>(window: &WindowCore, at: Range<usize>) -> &mut [T] {
     assert!(at.end <= window.peers[window.world.rank].len);
-    // SAFETY: the elements are inside the part, they are of this type and were made; for the rest,
-    // see this function's contract.
+    // SAFETY: the elements are inside the part, they have this type and are initialised; for the
+    // rest, see this function's contract.
     unsafe { std::slice::from_raw_parts_mut(window.region.base().cast::<T>().add(at.start), at.len()) }
 }
 
@@ -152,8 +153,8 @@ unsafe fn own<T: Element>(window: &WindowCore, at: Range<usize>) -> &mut [T] {
 unsafe fn part<T: Element>(window: &WindowCore, rank: usize, at: Range<usize>) -> &[T] {
     let peer = &window.peers[rank];
     assert!(at.end <= peer.len);
-    // SAFETY: the elements are inside the part, they are of this type and were made, and the part
-    // stays until this rank has dropped the window, too; for the rest, see this function's
+    // SAFETY: the elements are inside the part, they have this type and are initialised, and the
+    // part stays until this rank has dropped the window, too; for the rest, see this function's
     // contract.
     unsafe { std::slice::from_raw_parts(peer.base.cast::<T>().add(at.start).cast_const(), at.len()) }
 }

@@ -4,8 +4,9 @@
 //! rank, whether all its lists have one length, the length of its longest list, and whether it has
 //! a plan for lists of that length. Short lists travel with the exchange. From these values all
 //! ranks conclude whether anything is left to send, and whether all lists of the world have one
-//! length. If they have, the lists are sent by a collective of that length. Otherwise they go
-//! through slots of one size, in the number of dynamic epochs that the longest list needs.
+//! length. If all lists have one length, they are sent by a collective of that length. Otherwise
+//! the lists go through slots of one size, in the number of dynamic epochs that the longest list
+//! needs.
 
 use crate::census::Give;
 use crate::collectives::bug;
@@ -33,8 +34,8 @@ const SHORT: usize = (SLOT - HEAD) * 8;
 /// rank needs more.
 const SLOTS: usize = 4 << 20;
 
-/// Sends `mine(rank)` to each rank to which `operation` sends anything. Returns what each rank has
-/// sent to this rank.
+/// Sends `mine(rank)` to each rank to which `operation` sends anything. Returns the list that each
+/// rank has sent to this rank.
 pub(super) fn exchange<'a, T: Element>(
     world: &World,
     call: &Call,
@@ -109,7 +110,7 @@ struct Announced {
     longest: usize,
     /// Whether all lists of the world have one length.
     all_equal: bool,
-    /// Whether every rank has the plan for lists that all have the length of its longest list.
+    /// Whether every rank has a plan for lists that all have the length of the rank's longest list.
     all_have_plan: bool,
     /// The lengths of the lists for this rank.
     lens: Vec<usize>,
@@ -150,8 +151,8 @@ impl<'a> Lists<'a> {
 
 /// Exchanges the lengths of lists, and the short lists.
 ///
-/// Calls `take` with one list of each rank, by rank: its number of elements and their bytes. There
-/// are no bytes if the list did not travel with the exchange.
+/// Calls `take` for one list of each rank, by rank, with the number of its elements and with their
+/// bytes. There are no bytes if the list did not travel with the exchange.
 fn announce(
     world: &World,
     call: &Call,

@@ -10,13 +10,14 @@
 //! # One call
 //!
 //! Each call begins with an *exchange*, direct, sparse or reduced
-//! ([`Census`](fencepost_planner::census::Census)). It carries the collective that the rank is in,
-//! with its root, operator, length and element type. So if ranks are in different calls, all ranks
-//! find that out at the call. Then nothing is applied, and the world goes on.
+//! ([`Census`](fencepost_planner::census::Census)). The exchange carries the collective that each
+//! rank is in, with the root, the operator, the length and the element type. So if ranks are in
+//! different calls, all ranks find that out at the call. Then nothing is applied, and the world
+//! goes on.
 //! 1. Short arrays travel with the exchange. If all memory is reached, up to 32 bytes go in the
 //!    notifications themselves ([`told`]). Otherwise they go as the puts of a dynamic epoch whose
-//!    fence is the notifications ([`ride`](fixed)), in the messages of a sparse census, or as notes
-//!    of a reduced census. They are combined in the same order in all cases.
+//!    fence is the exchange ([`ride`](fixed)), in the messages of a sparse census, or as notes of a
+//!    reduced census. They are combined in the same order in all cases.
 //! 2. If all memory is reached, ranks write their elements into windows before the exchange, and
 //!    read each other's windows after it ([`in_place`]). This holds for broadcasts and allreduces
 //!    of up to 8 MiB, and for all other collectives of up to 16 KiB.
@@ -26,12 +27,12 @@
 //!    schedule's digest is in the word of each frame. Ranks of one process plan only once
 //!    ([`schedule cache`]).
 //! 4. Arrays whose lengths differ by rank are announced in the exchange, short ones with their
-//!    elements ([`lists`]). Then arrays of equal lengths take the path of 3, after another exchange
-//!    if some rank has yet to plan it. Other arrays are put in dynamic epochs.
+//!    elements ([`lists`]). Then arrays of equal lengths are moved as in 3, after another exchange
+//!    if some rank has no plan yet. Other arrays are put in dynamic epochs.
 //!
 //! A result is written to the caller's elements only when all of it has arrived: a call that fails
-//! leaves them as they were. A rank that leaves after the exchange, in the middle of 3, ends the
-//! world. Other ranks may already have their result.
+//! leaves these elements unchanged. A rank that leaves after the exchange, in the middle of 3, ends
+//! the world. Other ranks may already have their result.
 
 mod blocks;
 mod cache;
@@ -66,11 +67,11 @@ impl World {
     /// lengths or element types. Otherwise as [`World::barrier`].
     ///
     /// # Cost
-    /// Short arrays travel with the exchange. If all memory is reached, for up to 8 MiB, the root
-    /// writes n bytes before the exchange and the others read them after it. Each rank keeps 2 n
-    /// bytes for that. Other arrays take log2 p rounds of n bytes down a binomial tree, or two
-    /// rounds of about n bytes for each rank. A second call with the same root, length and type
-    /// neither plans nor allocates.
+    /// Short arrays travel with the exchange. If all memory is reached, the root writes arrays of
+    /// up to 8 MiB to its memory before the exchange, and the other ranks read them after it. Each
+    /// rank keeps 2 n bytes for that. Other arrays take log2 p rounds of n bytes down a binomial
+    /// tree, or two rounds of about n bytes for each rank. A second call with the same root, length
+    /// and type neither plans nor allocates.
     #[doc(alias = "MPI_Bcast")]
     #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, elements: &mut [T]) -> Result<()> {
@@ -81,8 +82,8 @@ impl World {
         })
     }
 
-    /// Sends `root`'s `elements` to all ranks, which need not know their number: their own elements
-    /// are replaced.
+    /// Sends `root`'s `elements` to all ranks, and replaces their own elements. The other ranks
+    /// need not know the number of elements.
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;
@@ -133,12 +134,12 @@ impl World {
     /// Combines the `elements` of all ranks, element by element; only `root` gets the result.
     ///
     /// # Errors
-    /// `OP` for an operator that the element type does not have. Otherwise as
-    /// [`broadcast`](Self::broadcast), also if operators differ.
+    /// `OP` for an operator that the element type does not have. `RMA_SYNC` also if ranks give
+    /// different operators. Otherwise as [`broadcast`](Self::broadcast).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange, (p - 1) n bytes to the root. Others take log2 p
-    /// rounds of n bytes up the tree, or two rounds of about n bytes for each rank.
+    /// Short arrays travel with the exchange, (p - 1) n bytes to the root. Longer arrays take log2
+    /// p rounds of n bytes up the tree, or two rounds of about n bytes for each rank.
     #[doc(alias = "MPI_Reduce")]
     #[track_caller]
     pub fn reduce<T: Element>(&self, root: usize, elements: &[T], op: Op) -> Result<Option<Vec<T>>> {
@@ -163,9 +164,9 @@ impl World {
     /// As [`reduce`](Self::reduce).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange, (p - 1) n bytes for each rank. Others take log2 p
-    /// rounds of n bytes (2 n for some if p is not a power of two), or two rounds of about n bytes.
-    /// A second call with the same operator, length and type neither plans nor allocates.
+    /// Short arrays travel with the exchange, (p - 1) n bytes for each rank. Longer arrays take
+    /// log2 p rounds of n bytes (2 n for some if p is not a power of two), or two rounds of about n
+    /// bytes. A second call with the same operator, length and type neither plans nor allocates.
     #[doc(alias = "MPI_Allreduce")]
     #[track_caller]
     pub fn allreduce<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
@@ -192,7 +193,7 @@ impl World {
     /// As [`reduce`](Self::reduce).
     ///
     /// # Cost
-    /// That of an `allreduce` of one element, which travels with the exchange.
+    /// The cost of an `allreduce` of one element, which travels with the exchange.
     #[doc(alias = "MPI_Allreduce")]
     #[track_caller]
     pub fn allreduce_one<T: Element>(&self, value: T, op: Op) -> Result<T> {
@@ -201,15 +202,16 @@ impl World {
         Ok(elements[0])
     }
 
-    /// Combines the `elements` of ranks 0 to this one, left to right, in place.
+    /// Combines the `elements` of all ranks from rank 0 to this rank, left to right, in place.
     ///
     /// # Errors
     /// As [`reduce`](Self::reduce).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange, at most (p - 1) n bytes from or to a rank. Others
-    /// take two rounds of about n bytes, or log2 p rounds of n bytes if the order of combining
-    /// cannot affect the result. Further calls behave as those of [`allreduce`](Self::allreduce).
+    /// Short arrays travel with the exchange, at most (p - 1) n bytes from or to a rank. Longer
+    /// arrays take two rounds of about n bytes, or log2 p rounds of n bytes if the order of
+    /// combining cannot affect the result. Further calls behave as those of
+    /// [`allreduce`](Self::allreduce).
     #[doc(alias = "MPI_Scan")]
     #[track_caller]
     pub fn scan<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
@@ -295,8 +297,8 @@ impl World {
     /// as [`broadcast`](Self::broadcast).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange. Others take one round, (p - 1) n bytes to the root. A
-    /// second call with the same root, length and type neither plans nor allocates.
+    /// Short arrays travel with the exchange. Longer arrays take one round, (p - 1) n bytes to the
+    /// root. A second call with the same root, length and type neither plans nor allocates.
     #[doc(alias = "MPI_Gather")]
     #[track_caller]
     pub fn gather_into<T: Element>(&self, root: usize, elements: &[T], all: &mut [T]) -> Result<()> {
@@ -318,9 +320,9 @@ impl World {
     /// [`broadcast`](Self::broadcast).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange. Others take one round of (p - 1) n bytes, or log2 p
-    /// rounds with the same number of bytes in total. A second call with the same length and type
-    /// neither plans nor allocates.
+    /// Short arrays travel with the exchange. Longer arrays take one round of (p - 1) n bytes, or
+    /// log2 p rounds with the same number of bytes in total. A second call with the same length and
+    /// type neither plans nor allocates.
     #[doc(alias = "MPI_Allgather")]
     #[track_caller]
     pub fn allgather_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
@@ -339,8 +341,9 @@ impl World {
     /// length. Otherwise as [`broadcast`](Self::broadcast).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange. Others take one round of n bytes, less the bytes for
-    /// the rank itself. A second call with the same length and type neither plans nor allocates.
+    /// Short arrays travel with the exchange. Longer arrays take one round of n bytes, less the
+    /// bytes for the rank itself. A second call with the same length and type neither plans nor
+    /// allocates.
     #[doc(alias = "MPI_Alltoall")]
     #[track_caller]
     pub fn all_to_all_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
@@ -361,7 +364,8 @@ impl World {
         })
     }
 
-    /// Begins a trace: an allreduce of the largest numbers, in a call of its own.
+    /// Begins a trace: replaces `numbers` by the largest of all ranks, in a separate collective
+    /// call.
     #[track_caller]
     pub(crate) fn begin_trace(&self, numbers: &mut [u64; 2]) -> Result<()> {
         let name = "the beginning of a trace (FENCEPOST_TRACE)";
@@ -371,8 +375,8 @@ impl World {
         })
     }
 
-    /// Runs one collective call, whose arguments were `checked`, with the order that `orders`
-    /// gives. Reports an error to the world's handler.
+    /// Runs one collective call. `checked` is the result of checking its arguments, and `orders` is
+    /// the order that the collective gives to other calls. Reports an error to the world's handler.
     fn collective<R>(
         &self,
         call: &Call,
@@ -460,7 +464,7 @@ fn mixed(hash: u64, part: u64) -> u64 {
     (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
 
-/// Returns a function that writes `elements` where there is room.
+/// Returns a function that copies `elements` to a slice of the same length.
 fn from<T: Element>(elements: &[T]) -> impl FnMut(&mut [T]) {
     move |to| to.copy_from_slice(elements)
 }

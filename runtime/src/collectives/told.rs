@@ -24,8 +24,8 @@ impl Words {
     }
 }
 
-/// Returns whether notifications have room for what a rank brings; the result is the same on all
-/// ranks.
+/// Returns whether notifications have room for the elements that a rank brings. The result is the
+/// same on all ranks.
 pub(super) fn is_told<T: Element>(world: &World, what: &Collective) -> bool {
     let bytes = what.brings().saturating_mul(size_of::<T>());
     bytes <= size_of::<Words>() && align_of::<T>() <= align_of::<Words>() && world.core().tells()

@@ -1,13 +1,13 @@
 //! Ranks that are in different calls of their world. A rank that is behind returns, and a rank that
 //! is ahead exchanges notifications again.
 //!
-//! A rank is behind if another rank left an earlier call without its exchange, or failed after the
-//! exchanges of an earlier call. All ranks see which ranks are behind, since every rank reads every
-//! notification. All ranks drop the frames of the exchange, and no rank has applied anything. A
-//! rank that is behind returns its own error, if it has one. If not, it returns an error that names
-//! the rank that is ahead. The next call of the rank that is behind has the next number. A rank
-//! that is ahead keeps its collected operations, and exchanges notifications again until all are in
-//! its call.
+//! A rank is behind if another rank left an earlier call without taking part in the exchange of
+//! that call, or failed after the exchanges of an earlier call. All ranks see which ranks are
+//! behind, since every rank reads every notification. All ranks drop the frames of the exchange,
+//! and no rank has applied anything. A rank that is behind returns its own error, if it has one. If
+//! not, it returns an error that names the rank that is ahead. The next call of a rank that is
+//! behind has the next number. A rank that is ahead keeps its collected operations, and exchanges
+//! notifications again until all ranks are in its call.
 
 use crate::census::flags::{CALL, RUNS};
 use crate::census::messages::has_something;
@@ -28,7 +28,7 @@ struct Apart {
     ahead: Option<(i32, usize)>,
     /// A rank that is behind this rank.
     behind: Option<usize>,
-    /// A rank that, since all ranks last agreed, has run other prepared supersteps than this rank.
+    /// A rank that has run other prepared supersteps than this rank since all ranks last agreed.
     strayed: Option<usize>,
 }
 
@@ -84,7 +84,7 @@ impl Fence<'_> {
         self.world.behind_it()
     }
 
-    /// Compares the numbers in every other rank's notification with this rank's own.
+    /// Compares the numbers in every other rank's notification with this rank's own numbers.
     fn compare(&mut self) -> Result<Apart> {
         let mut apart = Apart::default();
         let mine = self.behind_it();
@@ -106,8 +106,8 @@ impl Fence<'_> {
         Ok(apart)
     }
 
-    /// Returns an error if this rank is behind. Otherwise returns `failed`, with which this rank
-    /// exchanges again.
+    /// Returns an error if this rank is behind. Otherwise returns `failed`, the error with which
+    /// this rank exchanges notifications again.
     fn apart(&mut self, failed: Option<Error>, apart: &Apart) -> Result<Option<Error>> {
         let mut others = (0..self.world.size).filter(|&from| from != self.world.rank);
         if let Err(lost) = others.try_for_each(|from| self.drop_frames(from)) {

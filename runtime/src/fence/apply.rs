@@ -45,8 +45,8 @@ impl Fence<'_> {
                         self.apply_from(window, origin, staged);
                         continue;
                     };
-                    // SAFETY: the notification is of this exchange, and of a rank whose memory is
-                    // reached, as for `rides`.
+                    // SAFETY: the notification belongs to this exchange, and comes from a rank
+                    // whose memory is reached, as `rides` requires.
                     let records = unsafe { riders(notification, place) };
                     if !records.is_empty() {
                         // SAFETY: this is this rank's own memory, in its own fence, and all reads
@@ -80,8 +80,9 @@ impl Fence<'_> {
         } else {
             window.peers[origin].region.as_ref().expect("a region is known where values are shared")
         };
-        // SAFETY: the origin filled this set before its notification and will not touch it before
-        // its fence after the next, which waits for this rank's next notification.
+        // SAFETY: the origin filled this set before its notification. The origin does not touch the
+        // set before its fence after the next, and that fence waits for this rank's next
+        // notification.
         let outbox = unsafe { &*region.outbox(set, me) };
         if !outbox.is_empty() {
             let in_place = |number| exposed_by(self.windows, number, origin);
@@ -97,7 +98,7 @@ impl Fence<'_> {
 }
 
 impl WindowCore {
-    /// Applies records that each contain their element.
+    /// Applies records that contain their elements.
     ///
     /// # Safety
     /// This rank is in its fence, and all reads of this part are done. Each displacement was
@@ -110,13 +111,13 @@ impl WindowCore {
     }
 }
 
-/// The number of records by which the prefetch is ahead: some cache lines.
+/// The number of records by which the prefetch is ahead. They take some cache lines.
 const AHEAD: usize = 32;
 
 /// Returns the function that applies operations to a window of elements of this type.
 ///
 /// The function is compiled here, once for each type that has operators and each size that a record
-/// holds. Otherwise every program would compile it for each type that it uses.
+/// holds. Otherwise every program would compile the function for each type that the program uses.
 pub(crate) fn apply_to(element: ElementType) -> Apply {
     struct ApplyTo;
     impl Task for ApplyTo {
@@ -156,7 +157,7 @@ unsafe fn apply<V: Values>(
         // SAFETY: `at < len`.
         let to = unsafe { base.add(at * size_of::<V>()) };
         match op_of(code) {
-            // SAFETY: `to` is one element; the first bytes of the value are its bytes.
+            // SAFETY: `to` is one element; the first bytes of the value are the element's bytes.
             None => unsafe {
                 std::ptr::copy_nonoverlapping(std::ptr::from_ref(&value).cast(), to, size_of::<V>())
             },
@@ -237,8 +238,8 @@ unsafe fn lines_of_one_kind<V: Values>(
     let mine = mine.flatten();
     match op_of(code) {
         None | Some(Op::Replace) => mine.for_each(|(to, value)| {
-            // SAFETY: `to` is one element of the window; the first bytes of the value are its
-            // bytes.
+            // SAFETY: `to` is one element of the window; the first bytes of the value are the
+            // element's bytes.
             unsafe { move_one((&raw const value).cast(), to, size_of::<V>()) }
         }),
         // SAFETY: as above, and the operator was checked at the call or on arrival.

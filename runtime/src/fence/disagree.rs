@@ -12,7 +12,7 @@ use fencepost_planner::{Error, ErrorClass};
 use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{Channels, Lost, Notify, Port, Topology};
 
-/// The fault of a rank that sent a frame of no exchange.
+/// The fault of a rank that sent a frame that belongs to no exchange.
 const STRAY: &str = "it sent a frame that belongs to no epoch";
 /// The fault of a rank whose reason is shorter than the header of a reason.
 const SHORT: &str = "its report of why the fence failed is too short";
@@ -40,7 +40,7 @@ pub(super) enum Disagreement {
 #[derive(Default)]
 struct Found {
     reasons: Vec<Reason>,
-    /// The first rank that has run other prepared supersteps.
+    /// The first rank that has run other prepared supersteps than this rank.
     strayed: Option<usize>,
 }
 
@@ -59,8 +59,8 @@ impl Fence<'_> {
     ///
     /// If the words differ, each rank also sends a longer digest of the prepared supersteps that it
     /// has run. The notifications contain only short digests of these runs, and the short digests
-    /// agreed. If the runs differ, the world ends, because the channels may contain frames that no
-    /// rank awaits before the reasons.
+    /// agreed. If the runs differ, the world ends, because frames that no rank awaits may precede
+    /// the reasons in the channels.
     pub(super) fn explain(&mut self, word: u64, failed: Option<Error>, all: &Notifications) -> Error {
         let mut own = self.call.describe(self.windows);
         if self.world.choices.order.get() == Order::Relaxed && !self.windows.is_empty() {
@@ -86,7 +86,7 @@ impl Fence<'_> {
         }
     }
 
-    /// Sends the reason of this rank to all others, if it `sends` one. Returns the bytes of the
+    /// Sends the reason of this rank to all others, if `sends` is set. Returns the bytes of the
     /// reason: the digest of the prepared supersteps that this rank has run, its machine, and the
     /// text.
     fn send_reason(&mut self, sends: bool, text: &str) -> Result<Vec<u8>, Lost> {
@@ -101,9 +101,9 @@ impl Fence<'_> {
         Ok(reason)
     }
 
-    /// Drops the frames that `from` has sent for this epoch, and takes its reason, if it sends one.
-    /// All ranks send a reason if their `words` differ; otherwise only failed ranks do. `own` is
-    /// the reason of this rank.
+    /// Drops the frames that `from` has sent for this epoch, and takes the reason of `from`, if
+    /// `from` sends one. `words` is whether the words of the exchange differ. If they do, all ranks
+    /// send a reason, and otherwise only failed ranks do. `own` is the reason of this rank.
     fn take_reason(
         &mut self,
         from: usize,
@@ -212,8 +212,8 @@ mod tests {
     use fencepost_planner::census::Census;
     use fencepost_transport::SimConfig;
 
-    /// Notifications have eight bits of the runs, so one in 256 pairs of different runs has equal
-    /// bits.
+    /// Notifications contain eight bits of the digest of runs. These bits are equal for one in 256
+    /// pairs of different runs.
     #[test]
     fn different_prepared_runs_are_told_where_their_digests_agree() {
         let all = [

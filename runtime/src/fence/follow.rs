@@ -4,32 +4,33 @@
 //! elements were sent before the notification, their target would have to keep them until it knows
 //! that all ranks agree, and then copy them to its window. So only their description travels with
 //! the census, and announces how many bytes follow. When the census is complete and all agree, the
-//! target pre-posts their place in its window as a receive buffer, and the transport reads them
-//! there. This costs one latency more and saves a copy, so the length decides
-//! ([`follows_census`](fencepost_planner::adaptive::follows_census)).
+//! target pre-posts the place of the elements in its window as a receive buffer, and the transport
+//! reads the elements into this buffer. This costs one latency more and saves a copy, so the length
+//! decides ([`follows_census`](fencepost_planner::adaptive::follows_census)).
 //!
 //! The target pre-posts a place only if the operation is a put to one run of elements, and if
-//! nothing else in this fence reads or writes these elements. Otherwise it keeps the elements and
-//! applies them in order, like elements that came before the census.
+//! nothing else in this fence reads or writes these elements. Otherwise the target keeps the
+//! elements and applies them in order, like elements that came before the census.
 //!
 //! - W1: elements are sent, and places pre-posted, after the census. By then all ranks have entered
 //!   the fence and agree. If a rank has failed or a word differs, every rank sees that: then no
-//!   elements are sent, and none are awaited. Elements that come before the target has completed
-//!   its census wait in memory of the transport.
+//!   elements are sent, and none are awaited. Elements that arrive before the target has completed
+//!   its census are kept in memory of the transport.
 //! - W2: a pre-posted place contains no element of M that is still to be read: neither by a get,
 //!   nor as a section that this rank has exposed or still has to send. This rank sends all its
 //!   elements before it applies anything.
-//! - W3: the target leaves when all announced elements have arrived. A post copies what it does not
-//!   send at once, so the source belongs to the program again when its rank leaves.
-//! - W4: for the same reason an outbox may be filled again. A receive buffer is filled or cancelled
-//!   before the fence ends.
-//! - W5: frames of one rank arrive in order. So all elements of a fence come before its sender's
-//!   frames of the next exchange, and their header has the word of their exchange.
+//! - W3: the target leaves when all announced elements have arrived. A post copies the bytes that
+//!   it does not send at once. So when a rank leaves, its program may use the sources again.
+//! - W4: for the same reason, a rank that has left may fill its outboxes again. A receive buffer is
+//!   filled or cancelled before the fence ends.
+//! - W5: frames of one rank arrive in order. So all elements of a fence come before the frames of
+//!   the next exchange of the same sender. The header of the elements has the word of their
+//!   exchange.
 //! - W6: the target awaits each announced frame with its number of bytes, and refuses any other
 //!   frame in its place. Nothing stays in the channel.
 //!
-//! A rank that is lost in between ends the world. The windows into which something was being read
-//! are mixed then.
+//! If a rank is lost in between, the world ends. The state of the windows into which elements were
+//! being read is mixed then.
 
 use crate::collect::outbox::{DATATYPE, DatatypeSource, Head, PUT};
 use crate::fence::notifications::Notifications;
@@ -60,10 +61,10 @@ struct Announced<'w> {
 impl<'a> Fence<'a> {
     /// Sends the elements that this rank has announced, and answers the gets of ranks that do not
     /// reach its memory. Then receives the elements that others have announced. Called when the
-    /// census is complete, all agree, and all frames that came before it have been read.
+    /// census is complete, all agree, and all frames that came before the census have been read.
     ///
     /// A rank sends all this before it waits. So a rank that lacks a note of the census, because the
-    /// note was altered, finds other frames in its place.
+    /// note was altered, finds another frame in place of the note.
     ///
     /// # Errors
     /// A rank was lost, or sent something else: the world ends.
@@ -92,7 +93,7 @@ impl<'a> Fence<'a> {
         })
     }
 
-    /// Returns what others have announced to this rank, in the order of windows.
+    /// Returns the elements that others have announced to this rank, in the order of windows.
     fn announced(&mut self, all: &Notifications) -> Vec<Announced<'a>> {
         if !self.world.reach.shares_all {
             self.note_riders();
@@ -113,8 +114,8 @@ impl<'a> Fence<'a> {
         announced
     }
 
-    /// Returns the address to which the elements that follow from `from` may be read at once, if
-    /// nothing else in this fence reads or writes there.
+    /// Returns the address in the window to which the elements that follow from `from` may be read
+    /// directly. Returns `None` if something else in this fence reads or writes there.
     fn place(
         &self,
         window: &WindowCore,
@@ -179,8 +180,8 @@ impl<'a> Fence<'a> {
         }
     }
 
-    /// Sends the elements that this rank has announced. The first go to the next higher rank, so
-    /// that not all ranks begin with the same one.
+    /// Sends the elements that this rank has announced. Begins with the next higher rank, so that
+    /// not all ranks send to the same rank first.
     fn send_owed(&mut self, word: u64) -> Result<()> {
         let (me, size) = (self.world.rank, self.world.size);
         for &window in self.windows {
@@ -189,8 +190,8 @@ impl<'a> Fence<'a> {
             let head = header(word, kind::FOLLOWING, window.key.window);
             for &to in &owed {
                 // SAFETY: only its owner touches the set being filled. No rank writes the section
-                // before this rank has sent everything: a place that contains some of it was not
-                // pre-posted. The transport copies what it does not send at once.
+                // before this rank has sent everything: a place that contains a part of the section
+                // was not pre-posted. The transport copies what it does not send at once.
                 unsafe {
                     let outbox = &*window.region.outbox(window.filling.set.get(), to);
                     let elements = outbox.elements();
@@ -263,8 +264,8 @@ mod tests {
     }
 
     /// Runs an epoch of two ranks over TCP in which each rank puts elements `from` of its part to
-    /// elements `to` of the other's, and does what `also` does. Returns the parts, and how many
-    /// bytes both ranks copied: between calls and windows, and in the transport.
+    /// elements `to` of the other's, and calls `also`. Returns the parts, and how many bytes both
+    /// ranks copied: between calls and windows, and in the transport.
     fn exchanged(
         len: usize,
         (from, to): (Range<usize>, Range<usize>),
@@ -293,9 +294,9 @@ mod tests {
         Ok(())
     }
 
-    /// A long section is copied at most once: by its sender, as far as the socket does not take it.
-    /// The little that is sent with its description is copied by its receiver, if it comes before
-    /// the receive buffer.
+    /// A long section is copied at most once. Its sender copies the bytes that the socket does not
+    /// take at once. Its receiver copies the few bytes that come before the receive buffer is
+    /// posted.
     #[test]
     fn a_long_section_is_read_to_its_place() {
         const LITTLE: u64 = 64 << 10;
@@ -311,7 +312,7 @@ mod tests {
     }
 
     /// Elements that follow are applied from a copy if something else reads or writes their place:
-    /// the section that the other rank is sent, a get of either rank, or another operation.
+    /// the section that is sent to the other rank, a get of either rank, or another operation.
     #[test]
     fn elements_whose_place_is_used_otherwise_are_applied_in_order() {
         let (low, high) = (0..LONG, LONG..2 * LONG);
@@ -351,7 +352,8 @@ mod tests {
         check("an operation of the same rank", (low, high), sum, summed);
     }
 
-    /// Without W2, the place that a rank still sends is overwritten by what it receives.
+    /// Without W2, elements that a rank still has to send are overwritten by elements that it
+    /// receives.
     #[test]
     fn a_place_that_is_still_sent_must_not_be_written() {
         let len = 1 << 19;
@@ -369,7 +371,7 @@ mod tests {
         assert!((0..50).any(is_wrong), "the wait is not needed");
     }
 
-    /// What a rank does that does not send elements as it announced them.
+    /// The mistake of a rank that does not send elements as it announced them.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     enum Wrong {
         Lost,
@@ -380,8 +382,8 @@ mod tests {
         Other,
     }
 
-    /// Runs a fence in which rank 1 sends elements in this wrong way. Returns whether the error of
-    /// rank 0 ends the world, and the text of the error.
+    /// Runs a fence in which rank 1 makes this mistake. Returns whether the error of rank 0 reports
+    /// the end of the world, and the text of the error.
     fn sends_wrongly(transport: TransportKind, wrong: Wrong) -> (bool, String) {
         let said = std::sync::Mutex::new(None);
         // Rank 0 fails, and so does the run.

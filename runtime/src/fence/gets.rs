@@ -1,4 +1,5 @@
-//! Gets: requested elements are read from M, and land when no rank reads any more.
+//! Gets read the requested elements from M (planner/README.md, 1 and 4), and land when no rank
+//! reads any more.
 
 use crate::collect::pending::{Get, Into as Landing, Pending};
 use crate::fence::Fence;
@@ -78,8 +79,8 @@ impl Fence<'_> {
             .map_err(|lost| self.world.lost(&lost, self.call))
     }
 
-    /// Lands gets in program order. Within a window their list is in this order; across windows the
-    /// numbers of their streaks give it.
+    /// Lands gets in program order. The list of each window is in this order. The numbers of the
+    /// streaks give the order of gets of different windows.
     ///
     /// `staged` is whether the gets were staged. If not, each get is read in place, and other ranks
     /// read only elements of this rank that no operation writes.
@@ -101,7 +102,8 @@ impl Fence<'_> {
             }
             return;
         }
-        // For each window: the next streak, the next get, and where its elements are staged.
+        // For each window: the next streak, the next get, and the place where the elements of that
+        // get are staged.
         let mut heads: [(usize, usize, usize); 16] = Default::default();
         let mut more;
         let heads: &mut [(usize, usize, usize)] = if self.windows.len() <= 16 {

@@ -12,13 +12,13 @@ use fencepost_planner::census::Census;
 use fencepost_transport::{Notify, Record};
 use std::ops::Range;
 
-/// What a rank sends to others in its notifications, in the space for records.
+/// The records that a rank sends to all other ranks in its notifications.
 pub(crate) type Told = [Record; 2];
 
 impl Fence<'_> {
-    /// Returns the ranks for which this rank may have more than its flags. These are all ranks, or
-    /// none if the call fences no window and gives nothing, as in a barrier. In the latter case,
-    /// this function drafts the same notification for all.
+    /// Returns the ranks for which this rank may have more to send than its flags. These are all
+    /// ranks, or none if the call fences no window and gives nothing, as in a barrier. In the
+    /// latter case, this function drafts the same notification for all.
     #[inline]
     pub(super) fn ranks_with_drafts(&mut self, flags: u32) -> Range<usize> {
         let (me, size) = (self.world.rank, self.world.size);
@@ -43,11 +43,11 @@ impl WorldCore {
         self.is_straight() && !self.supersteps.is_any_running()
     }
 
-    /// Exchanges notifications in which each rank sends all others the same records, if
-    /// notifications [can carry them](Self::tells), or sends nothing.
+    /// Exchanges notifications in which each rank sends the same records to all others, or sends no
+    /// records. Records may be sent only if notifications [can carry them](Self::tells).
     ///
-    /// Calls `heard` with what each other rank has sent, or, if that rank sent nothing, with the
-    /// earlier contents of its notification.
+    /// Calls `heard` for each other rank with the records that it has sent. If a rank sent no
+    /// records, `heard` gets the earlier contents of its notification.
     pub(crate) fn tell(
         &self,
         call: &Call,
@@ -109,15 +109,15 @@ impl WorldCore {
         Ok(all)
     }
 
-    /// Makes an exchange in which this rank gives these bytes to others. The world's census is not
-    /// direct.
+    /// Makes an exchange in which this rank gives these bytes to others. The world's census must
+    /// not be direct.
     pub(crate) fn give(&self, call: &Call, gives: &[Give<'_>]) -> Result<()> {
         send_times(self, call)?;
         fence_giving(self, &[], call, None, gives)
     }
 
-    /// Takes what other ranks have [given](Self::give) to this rank in the last exchange: one gift
-    /// from each rank for which `gives` is true.
+    /// Takes the bytes that other ranks have [given](Self::give) to this rank in the last exchange:
+    /// one gift from each rank for which `gives` is true.
     ///
     /// Calls `take` for each gift, by rank, with the giver, whether the gift was for all, and its
     /// bytes. `take` returns whether the gift is the one that its giver had to send.

@@ -1,32 +1,33 @@
 //! The fence of a dynamic epoch: one protocol for every transport, with three ways to find out
-//! which ranks are in it.
+//! which ranks have entered it.
 //!
 //! Every rank has a notification for every other rank. The notification states that its sender is
 //! in the fence (W1). It also contains the superstep and the windows of the fence, and how much the
 //! sender has for the receiver. With a direct census each notification is sent. With a sparse or
 //! reduced census ([`census`](crate::census)), a notification travels only if it contains more than
-//! "my rank is in this fence". It travels through ranks in between, or as a note
+//! "my rank is in this fence". Such a notification travels through ranks in between, or as a note
 //! ([`notes`](crate::census::notes)). A rank that receives no notification from another rank knows
 //! that the other rank has nothing for it. Short frames of operations are
-//! [piggybacked](crate::census::state::rides) on them. If memory is reached, records are in the
-//! notification itself, or at the address that it gives. If values are shared, the reader takes
-//! other operations from the sender's outbox. Between other ranks, operations travel in frames
-//! before the notification, and the notification contains their count. Long elements of these
-//! operations [follow] the census. If conflicts are checked, an
-//! exchange of the calls comes first ([`check`]). A fence that has only records to send takes the
-//! short path of [`straight`], which is the same fence. Then, on each rank:
+//! [piggybacked](crate::census::state::rides) on notifications. If memory is reached, records are
+//! in the notification itself, or at the address that it gives. If values are shared, the reader
+//! takes other operations from the sender's outbox. Between other ranks, operations travel in
+//! frames before the notification, and the notification contains the number of frames. Long
+//! elements of these operations [follow] the census. If conflicts are checked, an exchange of the
+//! calls comes first ([`check`]). A fence that has only records to send takes the short path of
+//! [`straight`], which has the same effect. Then, on each rank:
 //!
 //! 1. Sections that are sources were read before the notification was sent, so later writes do not
 //!    change the values that were read from M (W2). Other sections are *exposed* for a rendezvous,
 //!    and their target reads them in place.
 //! 2. When the census is complete and all agree, gets read M. A get reads M directly if memory is
 //!    reached; otherwise the target answers.
-//! 3. If others read elements that are written here, this rank stages all elements that it reads of
-//!    others. Then it waits until the readers of its memory have finished (W2, W3).
+//! 3. If others read elements that are written on this rank, this rank stages all elements that it
+//!    reads from others. Then it waits until the readers of its memory have finished (W2, W3).
 //! 4. Gets land, in program order.
 //! 5. Puts and accumulates are applied by origin rank, then program order, each rank to its own
 //!    memory only (W3).
-//! 6. If others read only elements that are not written here, the rank waits for them now (W3).
+//! 6. If others read only elements that are not written on this rank, this rank waits for the
+//!    readers now (W3).
 //! 7. Outboxes and notifications exist twice and are used in turn. Before a rank fills a set again,
 //!    it completes a census that each reader of the set entered after its last read (W4, W5).
 //!
@@ -36,12 +37,12 @@
 //! that leads its host sends its first message after all other ranks of the host have sent it
 //! theirs. When the leader has completed the rounds, it sends the result to these ranks. So a rank
 //! that completes the census knows, through a chain of messages, that every rank had entered. The
-//! effect is the same as if each rank had notified the rank directly. Ranks of one host pass
-//! messages to each other through the memory of that host.
+//! effect is the same as if each rank had notified every other rank directly. Ranks of one host
+//! pass messages to each other through the memory of that host.
 //!
 //! - W1: no memory is touched, and no frame applied, before the census is complete and all words
-//!   were equal ([`census`](crate::census) explains why all ranks find out if they were not).
-//!   Frames that come earlier are set aside.
+//!   were equal ([`census`](crate::census) explains why all ranks find out if the words were not
+//!   equal). Frames that come earlier are set aside.
 //! - W2: sections are read, and frames posted or added to the census, before the first message.
 //! - W3: ranks that read another rank's memory send it a frame when they have finished. The rank
 //!   whose memory is read knows, from the notifications and from the sections that it exposed,
@@ -58,9 +59,9 @@
 //! In a reduced census the rounds count the notes that a rank is to expect, and the rank also waits
 //! for these notes:
 //!
-//! - W1: the same. A note is interpreted when the census is complete and all words were equal. Its
-//!   sender had entered, because it posted the note in this exchange, whose number the note
-//!   carries.
+//! - W1: the same. A note is interpreted when the census is complete and all words were equal. The
+//!   sender of a note had entered this exchange, because the note carries the number of the
+//!   exchange.
 //! - W2, W3, W4: the same, since nothing is read or applied before all notes are here. If one rank
 //!   reads another's memory, one of the two ranks has sent the other a note.
 //! - W5: notes are posted before the first message, and notes of the next exchange come after all
@@ -78,14 +79,14 @@
 //!
 //! If a rank has failed or a word differs, every rank sees that. Then nothing is applied anywhere,
 //! the ranks send each other descriptions of their calls, and the world goes on. (In a census by
-//! messages, each rank then first notifies every other, and the rest is the same as in a direct
-//! census. Notes are dropped with the frames before them.) All ranks also see a rank that is in
-//! another [call](crate::state::calls) of the world than the others. Ranks that are behind return
-//! an error, and ranks that are ahead take the census again ([`apart`]).
+//! messages, each rank then first notifies every other rank, and the rest is the same as in a
+//! direct census. Notes are dropped with the frames before them.) All ranks also see a rank that is
+//! in another [call](crate::state::calls) of the world than the others. Ranks that are behind
+//! return an error, and ranks that are ahead take the census again ([`apart`]).
 //!
 //! A rank that cannot complete the census ends the world, and returns when no rank touches its
 //! memory. Other ranks may have completed the census and may be reading that memory, or they may
-//! wait for this rank and not for the lost one.
+//! wait for this rank and not for the lost rank.
 
 mod apart;
 mod apply;
@@ -140,8 +141,8 @@ use std::panic::Location;
 /// The mask for values that go into the words of notifications. The words are below 2^61.
 const WORD: u64 = (1 << 60) - 1;
 
-/// Skips a fence of these windows that orders no operation. Afterwards the program has the windows,
-/// as after any fence.
+/// Skips a fence of these windows, because it orders no operation. Afterwards the program can
+/// access the windows, as after any fence.
 #[inline]
 pub(crate) fn left_out(windows: &[&WindowCore], site: &'static Location<'static>) {
     windows.iter().for_each(|window| check::begins(window, site));
@@ -286,8 +287,8 @@ fn discard(windows: &[&WindowCore]) {
     });
 }
 
-/// Takes part in the exchange of this call with an error, so that every rank sees it. Returns the
-/// error.
+/// Takes part in the exchange of this call with an error, so that every rank sees the error.
+/// Returns the error.
 #[cold]
 pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, error: Error) -> Error {
     match fence(world, windows, call, Some(error)) {
@@ -298,8 +299,8 @@ pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, erro
     }
 }
 
-/// Returns the bytes that `to` is given in frames. In a direct census these are all bytes for `to`.
-/// In a reduced census these are the bytes for that rank alone, as a note.
+/// Returns the bytes that this rank gives to `to` in frames. In a direct census these are all bytes
+/// for `to`. In a reduced census these are the bytes for `to` alone, which are sent as a note.
 fn given<'g>(gives: &'g [Give<'g>], census: Census, to: usize) -> impl Iterator<Item = &'g [u8]> {
     let in_frames = move |give: &&Give<'_>| match census {
         Census::Direct => give.0.is_none_or(|target| target == to),
@@ -314,13 +315,14 @@ struct Fence<'a> {
     windows: &'a [&'a WindowCore],
     call: &'a Call,
     endpoint: &'a mut Endpoint,
-    /// What this rank gives to others, in a call that fences no window.
+    /// The bytes that this rank gives to others, in a call that fences no window.
     gives: &'a [Give<'a>],
-    /// What the notifications of this rank contain for all others, in a call that fences no window.
+    /// The records in the notifications of this rank, which are the same for all others, in a call
+    /// that fences no window.
     told: Option<&'a Told>,
-    /// The items that travel in the census of this exchange, if it takes a census.
+    /// The items that travel in the census of this exchange, if the exchange takes a census.
     items: Option<Items>,
-    /// Whether the census has replaced the notifications, since all ranks agreed.
+    /// Whether the census has replaced the notifications, because all ranks agreed in it.
     counted: bool,
     /// Whether all gets of this rank are listed for their targets.
     listed: bool,
@@ -354,7 +356,7 @@ impl<'a> Fence<'a> {
 }
 
 impl Fence<'_> {
-    /// Runs the fence, and returns which ranks read whose memory.
+    /// Runs the fence. Returns how this rank and other ranks read each other's memory.
     fn run(&mut self, failed: Option<Error>) -> Result<Reads> {
         let guard = AbortOnUnwind("a fence");
         let result = self.exchange(failed);
@@ -440,8 +442,8 @@ impl Fence<'_> {
         Ok(reads)
     }
 
-    /// Sends every rank its notification, and waits for the notifications of all. Returns the word
-    /// of the exchange and the contents of all notifications.
+    /// Sends a notification to every rank, and waits for the notifications of all ranks. Returns
+    /// the word of the exchange and the contents of all notifications.
     #[inline(always)]
     fn exchange_notifications(&mut self, hash: u64, failed: bool) -> Result<(u64, Notifications)> {
         let word = self.world.calls.next_word(hash as u32);
@@ -455,7 +457,8 @@ impl Fence<'_> {
             if let Some(all) = self.census(notifications, flags)? {
                 return Ok((word, all));
             }
-            // All ranks know that something is wrong. Each rank notifies every other of its call.
+            // All ranks know that something is wrong. Each rank notifies every other rank of its
+            // call.
             self.endpoint.publish(notifications).map_err(|lost| self.quit(&lost))?;
         }
         Ok((word, self.read_notifications(notifications, flags)?))
@@ -470,7 +473,7 @@ impl Fence<'_> {
         if reads.first { self.copy_exposed().map(Some) } else { Ok(None) }
     }
 
-    /// Returns this exchange, for its census.
+    /// Returns the [`Exchange`] that takes the census of this fence.
     fn exchange_of(&mut self) -> Exchange<'_> {
         Exchange { world: self.world, windows: self.windows, call: self.call, endpoint: self.endpoint }
     }
@@ -533,7 +536,7 @@ impl Fence<'_> {
         Ok(flags)
     }
 
-    /// Sends `to` the bytes that it is given in frames.
+    /// Sends the bytes that this rank gives to `to` in frames.
     #[inline(always)]
     fn give_in_frames(&mut self, to: usize) -> Result<()> {
         let (gives, census) = (self.gives, self.world.census.taken.get());
@@ -547,7 +550,7 @@ impl Fence<'_> {
 
     /// Sends, in frames, the operations that the windows have for `to`, and writes the number of
     /// frames into the notification for `to`. Returns the flag `CHANGED` if the frames differ from
-    /// those of the last epoch that this line ended.
+    /// those of the last epoch that ended at this source line.
     #[inline(always)]
     fn send_frames(&mut self, word: u64, to: usize) -> Result<u32> {
         let (mut frames, mut posted, mut changed) = (0, 0, 0);

@@ -1,15 +1,15 @@
 //! Finds which ranks read whose memory in a fence, and which writes have to wait for these reads.
 //!
-//! A rank reads another's windows for its own gets, and for the sections that others exposed to it
-//! instead of copying them. The notification for the rank that is read, or for the rank to which a
-//! section is exposed, announces this. A rank that is read waits until its readers have settled
-//! (W3). Only this rank writes its own memory, so it can find out by itself whether it must also
-//! wait before it writes (W2). It checks whether a get that lands there, or a put of another rank,
-//! touches an element that is read. Usually none does, and each element is copied once, from its
-//! source to its destination. If some get or put does, the rank first stages the elements that it
-//! reads of others, notifies the others that it has finished with their memory, and waits for its
-//! readers. Each rank sends these notifications before it waits, so ranks do not wait for each
-//! other in a cycle.
+//! A rank reads windows of other ranks for its own gets. It also reads the sections that other
+//! ranks have exposed to it instead of copying them. Such a read is announced in the notification
+//! for the rank that is read, or for the rank to which the section is exposed. A rank that is read
+//! waits until its readers have settled (W3). Only a rank itself writes its memory. So each rank
+//! can find out by itself whether it must also wait before it writes (W2). The rank checks whether
+//! a get that lands in its memory, or a put of another rank, touches an element that is read.
+//! Usually none does, and each element is copied once, from its source to its destination. If some
+//! get or put does, the rank first stages the elements that it reads from others, notifies the
+//! others that it has finished with their memory, and waits for its readers. Each rank sends these
+//! notifications before it waits, so ranks do not wait for each other in a cycle.
 
 use crate::census::flags::{EXPOSES, READS};
 use crate::census::messages::post;
@@ -42,8 +42,8 @@ pub(super) struct Reads {
     pub(super) reads: bool,
     /// Whether others read memory of this rank.
     pub(super) read: bool,
-    /// Whether others read elements that are written here. If so, all reads must be over before
-    /// anything is written.
+    /// Whether others read elements that are written on this rank. If so, all reads must be over
+    /// before anything is written.
     pub(super) first: bool,
 }
 
@@ -130,8 +130,8 @@ impl Fence<'_> {
     }
 
     /// Returns whether any of these elements of this rank's part of `window` is written or may be
-    /// written, by a get or by an operation of another origin than `except`. `left` is how many
-    /// comparisons may still be made; without any, every element may be written.
+    /// written, by a get or by an operation of another origin than `except`. `left` is the number
+    /// of comparisons that may still be made. If none is left, any element may be written.
     pub(super) fn written(
         &self,
         window: &WindowCore,
@@ -187,8 +187,9 @@ impl Fence<'_> {
                     });
                     return hit;
                 };
-                // SAFETY: the origin filled this set before its notification and will not touch it
-                // before its fence after the next, which waits for this rank's next notification.
+                // SAFETY: the origin filled this set before its notification. The origin does not
+                // touch the set before its fence after the next, and that fence waits for this
+                // rank's next notification.
                 let outbox = unsafe { &*region.outbox(window.filling.set.get(), me) };
                 outbox.wide.iter().any(|wide| meets(&wide.remote)) || some(&outbox.records)
             })
@@ -259,8 +260,8 @@ impl Fence<'_> {
     }
 
     /// Calls `act` with every section that is exposed to this rank, in the order in which the
-    /// sections will be applied. The arguments are the number of the section's window, its owner,
-    /// the section, and the size of its elements.
+    /// sections will be applied. The arguments are the number of the section's window, the owner of
+    /// the section, the section, and the size of its elements.
     fn each_exposed(&self, mut act: impl FnMut(u32, usize, &Datatype, usize)) {
         let me = self.world.rank;
         for window in self.windows {
@@ -305,8 +306,8 @@ impl Fence<'_> {
         Err(self.world.lost(&lost, self.call).leaving(State::Mixed))
     }
 
-    /// Notifies others that this rank has finished reading, then waits until the readers of its
-    /// memory have finished. A reader that is lost does not read any more.
+    /// Notifies others that this rank has finished reading, then waits until the readers of this
+    /// rank's memory have finished. A reader that is lost does not read any more.
     pub(super) fn settle(&mut self, reads: Reads) -> Result<()> {
         if without(Wait::Leaving) {
             return Ok(());
@@ -355,7 +356,7 @@ impl Fence<'_> {
 }
 
 impl Fence<'_> {
-    /// Notifies the ranks whose memory this rank has read, after a census, that it has finished.
+    /// After a census, notifies each rank whose memory this rank has read that the reads are over.
     fn tell_read(&mut self) -> Result<(), Lost> {
         for to in (0..self.world.size).filter(|&to| to != self.world.rank) {
             let asked = self.endpoint.draft(to).flags & READS != 0;
@@ -368,8 +369,8 @@ impl Fence<'_> {
     }
 }
 
-/// Returns whether `from` has notified this rank, after a census, that it has finished reading its
-/// memory.
+/// Returns whether `from` has notified this rank, after a census, that `from` has finished reading
+/// this rank's memory.
 fn take_read(world: &WorldCore, endpoint: &mut Endpoint, from: usize) -> Result<bool, Lost> {
     let Some(frame) = world.poll(endpoint, from)? else { return Ok(false) };
     let good = frame.header == world.stamped(kind::SETTLED) && frame.len == 0;
@@ -441,7 +442,7 @@ mod tests {
         assert_eq!((stall.file, stall.number), (file!(), 2), "{stall}");
     }
     /// Rank 2 leaves without a notification for rank 0. Rank 0 cannot exclude that rank 1 has all
-    /// notifications and reads its memory.
+    /// notifications and reads the memory of rank 0.
     #[test]
     fn a_rank_that_misses_a_notification_returns_when_nobody_reads_its_memory() {
         for transport in [TransportKind::Local, TransportKind::ShmThreads] {

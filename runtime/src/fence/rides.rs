@@ -34,9 +34,9 @@ impl Fence<'_> {
         Ok(taken)
     }
 
-    /// Returns whether this rank has only one or two plain records of one window for `to`, which
-    /// the notification contains. This rank reads its gets directly from `to`, so gets need no
-    /// frame if they are not listed.
+    /// Returns whether the notification for `to` contains everything that this rank has for `to`:
+    /// at most two plain records of one window. This rank reads its gets directly from `to`, so
+    /// gets need no frame if they are not listed.
     pub(super) fn in_notification(&self, to: usize) -> bool {
         let [window] = self.windows else { return false };
         if self.listed && window.filling.pending.borrow().asks(to) {
@@ -47,7 +47,7 @@ impl Fence<'_> {
         outbox.records.len() <= 2 && outbox.wide.is_empty() && self.endpoint.reaches(to)
     }
 
-    /// Returns whether the notification of `from` contains all its operations.
+    /// Returns whether the notification of `from` contains all operations of `from`.
     ///
     /// Only ranks that reach each other's memory send such notifications, and only their records
     /// are applied without a check. A notification that came as a message may contain anything, so

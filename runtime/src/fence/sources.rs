@@ -50,7 +50,7 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
                 let reached = target != world.rank && endpoint.reaches(target);
                 let decided =
                     reached.then(|| *decided.get_or_insert_with(|| rendezvous(world, windows, endpoint)));
-                // SAFETY: as above, and no other reference to it is alive.
+                // SAFETY: as above, and no other reference to the outbox is alive.
                 read_sections(unsafe { &mut *outbox }, (windows, target), call, world, decided)?;
             }
         }
@@ -82,8 +82,8 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
     Ok(list(world, windows, endpoint))
 }
 
-/// Returns the window whose elements are sources of records in `window`, if there are any. The
-/// elements are read now.
+/// Returns the window whose elements are sources of records in `window`, if there are such records.
+/// The caller reads the elements.
 fn sources_of_records<'w>(
     world: &WorldCore,
     windows: &[&'w WindowCore],
@@ -119,7 +119,8 @@ fn tickets(pending: &Pending, size: usize) -> bool {
     })
 }
 
-/// Checks that each rank whose memory is not reached will answer all gets from it.
+/// Checks that this rank's gets from each rank whose memory is not reached do not exceed the bytes
+/// that the rank answers.
 fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()> {
     let (world, size) = (&window.world, window.element.size as usize);
     let endpoint = world.endpoint.borrow();
@@ -137,7 +138,7 @@ fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()>
     Ok(())
 }
 
-/// Decides about all sections that other ranks can read in place.
+/// Decides for all sections that other ranks can read in place which of them are exposed.
 fn rendezvous(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> Rendezvous {
     let sections = windows.iter().flat_map(|window| {
         let targets = (0..endpoint.size()).filter(|&to| to != endpoint.rank() && endpoint.reaches(to));
@@ -161,9 +162,9 @@ fn section<'a>(wide: &'a DatatypeOperation, window: &WindowCore) -> Option<Secti
 /// Copies sections into the outbox's arena, or exposes them in place, as `decided`. `decided` is
 /// `None` if the target cannot read sections in place.
 ///
-/// If such a target has only one section, that section is sent from the window without a copy here.
-/// The bytes exposed to one target have the same limit as gets from one rank, since the target may
-/// have to stage all of them.
+/// If only one section is for such a target, that section is sent from the window without a copy
+/// here. The bytes exposed to one target have the same limit as gets from one rank, since the
+/// target may have to stage all of them.
 fn read_sections(
     outbox: &mut Outbox,
     (windows, target): (&[&WindowCore], usize),
@@ -215,13 +216,14 @@ fn read_sections(
 }
 
 /// Lists the elements of this rank's gets for their targets, if there are only a few gets, all of
-/// them may be direct, and none is from this rank. Returns whether it listed them.
+/// them may be direct, and none is from this rank. Returns whether the elements were listed.
 fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool {
     let count: usize = windows.iter().map(|window| window.filling.pending.borrow().gets.len()).sum();
     if count == 0 || count > LISTED {
         return false;
     }
-    // The bytes of the gets whose list is sent in frames, and whether the list is sent in any case.
+    // `sent` is the number of bytes of the gets whose list is sent in frames. `direct` is whether
+    // the list is sent in any case.
     let (mut sent, mut direct) = (0, false);
     let straight = windows.iter().all(|window| {
         let pending = window.filling.pending.borrow();

@@ -1,13 +1,13 @@
-//! The short path of the fence, for windows for which only records wait, between ranks that all
-//! reach each other's memory.
+//! The short path of the fence, for windows that have collected only records, between ranks that
+//! all reach each other's memory.
 //!
-//! The fence has the same effect, with one loop over the ranks before the notifications are sent
-//! and one loop afterwards. Nothing is got, exposed or listed, and no frame is posted. A
-//! notification contains one or two records, or the address of more. The records are of one or two
-//! windows. Other ranks may send this rank anything. If they send only records in this form, and no
-//! rank reads this rank's memory, the records are applied at once (W1: all notifications are in).
-//! Otherwise, or if a notification has not come within a microsecond or two,
-//! [`conclude`](Fence::conclude) follows the notifications as in every fence.
+//! The effect is that of any other fence, with one loop over the ranks before the notifications are
+//! sent and one loop afterwards. Nothing is got, exposed or listed, and no frame is posted. A
+//! notification contains one or two records, or the address of more records. The records are of one
+//! or two windows. Other ranks may send this rank anything. If they send only records in this form,
+//! and no rank reads this rank's memory, the records are applied at once (W1: all notifications are
+//! in). Otherwise, or if a notification has not come within a microsecond or two, the fence goes on
+//! with [`conclude`](Fence::conclude), as every other fence does after the notifications.
 //!
 //! The whole path is compiled as one function for each kind of end, because two ranks that are
 //! threads of one core pay for every instruction.
@@ -28,8 +28,8 @@ use fencepost_planner::Result;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_transport::{Endpoint, Liveness, Lost, Notify, Record};
 
-/// Returns whether a fence of these windows may take the short path. Their operations are not
-/// counted yet.
+/// Returns whether a fence of these windows may take the short path. The operations of the windows
+/// are not counted yet.
 #[inline(always)]
 fn are_straight(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> bool {
     world.is_straight()
@@ -49,7 +49,7 @@ fn is_straight(world: &WorldCore, window: &WindowCore) -> bool {
 }
 
 /// Runs the fence of no window by the short path: a meeting of all ranks, outside of all
-/// supersteps. Returns `None`, without any effect, if the fence cannot take it.
+/// supersteps. Returns `None`, without any effect, if the fence cannot take that path.
 #[inline(never)]
 pub(super) fn fence_of_none(world: &WorldCore, call: &Call) -> Option<Result<()>> {
     if !world.tells() || without(Wait::Composition) || world.admits(call).is_err() {
@@ -68,7 +68,7 @@ pub(super) fn fence_of_one(world: &WorldCore, window: &WindowCore, call: &Call) 
 }
 
 /// Runs the fence of several windows by the short path. Returns `None`, without any effect, if the
-/// fence cannot take it.
+/// fence cannot take that path.
 #[inline(never)]
 pub(super) fn fence_of_several(
     world: &WorldCore,
@@ -145,7 +145,8 @@ fn exchange(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<R
 }
 
 /// Sends every other rank the same records, or nothing, in an exchange that fences no window and
-/// takes the short path. The notifications of the others contain what they have sent.
+/// takes the short path. Afterwards the notifications of the others contain the records that they
+/// have sent.
 pub(super) fn tell(
     world: &WorldCore,
     call: &Call,
@@ -251,10 +252,10 @@ fn publish<E: Notify + Liveness>(
     Ok(Said { hash, word, notifications, flags })
 }
 
-/// Reads the notifications of all others. Returns the flags of all, and how many ranks have
-/// something for this rank. Returns `None` if ranks disagree, if a rank reads this rank's memory,
-/// if anything but records in notifications is for this rank, or if some notification has not come
-/// yet.
+/// Reads the notifications of all others. Returns the flags of all, and the number of ranks that
+/// have something for this rank. Returns `None` if ranks disagree, if a rank reads this rank's
+/// memory, if a rank has anything but records in its notification for this rank, or if some
+/// notification has not come yet.
 #[inline(always)]
 fn agree<E: Notify>(end: &mut E, world: &WorldCore, said: &Said) -> Option<(u32, usize)> {
     let (mut flags, mut senders) = (said.flags, 0);
@@ -272,7 +273,7 @@ fn agree<E: Notify>(end: &mut E, world: &WorldCore, said: &Said) -> Option<(u32,
 }
 
 /// Reads the notifications of all others and, if they [agree], applies the records that are for
-/// this rank. Returns whether they agreed; if not, nothing was applied.
+/// this rank. Returns whether the notifications agreed. If not, nothing was applied.
 #[inline(always)]
 fn found_records_only<E: Notify>(
     end: &mut E,
@@ -289,8 +290,8 @@ fn found_records_only<E: Notify>(
         let origins = if senders == 0 { me..me + 1 } else { 0..world.size };
         for origin in origins {
             let records = if origin == me {
-                // SAFETY: only its owner touches the set being filled, and not while these are
-                // used.
+                // SAFETY: only its owner touches the set being filled, and the owner does not touch
+                // it while these records are used.
                 unsafe { &(&*window.region.outbox(window.filling.set.get(), me)).records[..] }
             } else {
                 match end.await_briefly(origin) {
@@ -325,7 +326,7 @@ fn records<'w>(
     if writer.fills_none() {
         return Some(&[]); // and the log itself contains no records
     }
-    // Only its owner touches the set being filled, and writers are on it alone.
+    // Only its owner touches the set being filled, and all writers are on that set.
     let Some(outbox) = window.region.made_outbox(window.filling.set.get(), to) else {
         writer.leave();
         return Some(&[]);
@@ -340,7 +341,7 @@ fn records<'w>(
     let sources = match window.filling.sources.get() {
         RecordSources::None => None,
         RecordSources::Own => Some(window),
-        // The fence refuses a section of a window that is not in it.
+        // The fence refuses a section of a window that is not in the fence.
         RecordSources::Of(key, _) => Some(find(windows, key)?),
     };
     if let Some(from) = sources {
@@ -354,8 +355,8 @@ fn records<'w>(
     (outbox.records.len() <= most_operations() && reached).then_some(&outbox.records[..])
 }
 
-/// Does the rest of the fence after this rank has [entered](enter) or failed to enter. Called if it
-/// has not [found records only](found_records_only).
+/// Does the rest of the fence after this rank has [entered](enter) or failed to enter. Called if
+/// this rank has not [found records only](found_records_only).
 #[inline(never)]
 fn go_on(fence: &mut Fence<'_>, entered: Result<Said, Lost>) -> Result<()> {
     let Said { hash, word, notifications, flags } = entered.map_err(|lost| fence.quit(&lost))?;

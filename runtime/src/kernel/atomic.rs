@@ -59,7 +59,8 @@ macro_rules! call {
 ///
 /// # Safety
 /// `at` is an element of type `V`, of 1, 2, 4 or 8 bytes and aligned to its size. Every thread that
-/// accesses the element meanwhile uses this module. The same holds for each function here.
+/// accesses the element meanwhile uses this module. The other functions of this module have the
+/// same requirements.
 #[inline(always)]
 pub unsafe fn load<V: Values>(at: *mut u8) -> u64 {
     call!(V, at, |atom, value| atom.load(Relaxed))

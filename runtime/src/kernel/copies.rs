@@ -1,5 +1,5 @@
-//! How many bytes of elements a rank copies between calls and windows, beyond what a transport
-//! copies. Only tests of this package count them.
+//! The number of bytes of elements that a rank copies between calls and windows, in addition to the
+//! copies of a transport. Only tests of this package count them.
 
 /// Counts `bytes` bytes that this rank has copied.
 #[inline(always)]
@@ -15,7 +15,8 @@ thread_local! {
     static COPIED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Returns how many bytes this rank, which is a separate thread, has copied since the last call.
+/// Returns how many bytes this rank has copied since the last call of this function. Each rank is a
+/// separate thread.
 #[cfg(test)]
 pub(crate) fn take_copied() -> usize {
     COPIED.take()

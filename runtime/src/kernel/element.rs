@@ -35,7 +35,7 @@ impl<T: Pod> Element for T {}
 pub struct ValueAt<V, I> {
     /// The value that is compared.
     pub value: V,
-    /// The index where the value was found; the smaller one wins a tie.
+    /// The index where the value was found; the smaller index wins a tie.
     pub index: I,
 }
 

@@ -7,8 +7,8 @@ use bytemuck::{Pod, bytes_of};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 
-/// Datatypes of `0..200`, of 12 elements each: a run, a descending one, columns, planes, short and
-/// long runs, a list, zero strides.
+/// Datatypes of 12 elements each, all within `0..200`: a run, a descending one, columns, planes,
+/// short and long runs, a list, zero strides.
 fn shapes() -> Vec<Datatype> {
     vec![
         Datatype::run(5..17),

@@ -37,7 +37,7 @@ pub trait Job {
     fn with<K: Kernel>(self) -> Self::Out;
 }
 
-/// A value in the order of MINLOC and MAXLOC.
+/// A value that MINLOC and MAXLOC can compare.
 pub trait Ranked: Copy {
     /// Compares by MINLOC: the lesser value wins.
     fn low(self, other: Self) -> Ordering;

@@ -12,16 +12,16 @@ pub(crate) enum Wait {
     Entry,
     /// W2: gets are read before this rank's own operations on itself are applied.
     ReadsFirst,
-    /// W3: a rank leaves a fence, or the call that sends a message, when all ranks have read from
-    /// it.
+    /// W3: a rank leaves a fence, or the call that sends a message, only when all other ranks have
+    /// finished reading from this rank.
     Leaving,
-    /// W3: a rank leaves a fence when its own gets have arrived.
+    /// W3: a rank leaves a fence only when its own gets have arrived.
     Landing,
     /// W4: outboxes are used in turn, and memory of messages is reused only after it was read.
     Reuse,
     /// W5: all notifications of an exchange have arrived before the next is published.
     Skew,
-    /// W6: every fence makes all its waits, after any earlier calls.
+    /// W6: every fence makes all its waits, whichever calls came before.
     Composition,
 }
 

@@ -70,7 +70,7 @@ unsafe fn nest(
     }
     let mut buffer = buffer;
     for i in 0..dim.count {
-        // SAFETY: the first run of this step is one of the piece's; `buffer` continues after the
+        // SAFETY: the first run of this step is a run of the piece; `buffer` continues after the
         // bytes already written.
         buffer = unsafe { nest(inner, size, window.offset(i as isize * stride), buffer, step, f) };
     }
@@ -120,7 +120,7 @@ unsafe fn nests(
         return f(in_a, in_b);
     };
     for i in 0..outer_a.count as isize {
-        // SAFETY: the first runs of this step are some of the pieces'.
+        // SAFETY: the first runs of this step are runs of the pieces.
         let (at_a, at_b) = unsafe {
             (in_a.offset(i * outer_a.stride as isize * size), in_b.offset(i * outer_b.stride as isize * size))
         };

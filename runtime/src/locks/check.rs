@@ -1,7 +1,8 @@
-//! Detection of conflicts between epochs of locks, with a check (planner/README.md, 32 to 34).
+//! Detection of conflicts between epochs of locks, if conflicts are checked (planner/README.md, 32
+//! to 34).
 //!
-//! Each operation is kept with its line, and with the times that this rank knew to be over at the
-//! call. After the locks of an epoch were taken, and before the epoch is carried out, its
+//! Each operation is kept with its source line, and with the times that this rank knew to be over
+//! at the call. After the locks of an epoch were taken, and before the epoch is carried out, its
 //! operations are compared with the [logs](crate::check::state::logs) of the part. The rank or the
 //! attendant that reaches the logs makes the comparison.
 
@@ -184,7 +185,7 @@ impl LockCore {
         }
     }
 
-    /// Describes the operations that this rank is about to carry out at `target`.
+    /// Returns the announcement of the operations that this rank is about to carry out at `target`.
     pub(super) fn entering(&self, target: usize) -> RefMut<'_, Entering> {
         let mut of = self.watched[target].borrow_mut();
         let world = &self.data.world;
@@ -203,11 +204,11 @@ impl LockCore {
         RefMut::map(of, |of| &mut of.entering)
     }
 
-    /// Compares the calls of this rank at `target` with the logs. This rank reaches `target` and
-    /// holds the locks of the epoch.
+    /// Compares the calls of this rank at `target` with the logs. This rank must reach `target` and
+    /// hold the locks of the epoch.
     ///
     /// # Errors
-    /// `RMA_CONFLICT`: nothing may be carried out.
+    /// `RMA_CONFLICT` if there are conflicts. Then nothing may be carried out.
     pub(super) fn enter(&self, target: usize, kind: LockType, call: &Call) -> Result<()> {
         if !self.is_checked() {
             return Ok(());
@@ -228,7 +229,8 @@ impl LockCore {
     /// Merges times into this rank's clock: the times that are over because fetches of this rank at
     /// `target` have found accumulates of other ranks.
     ///
-    /// This rank reaches `target`, and has carried out its calls there under a lock of this kind.
+    /// This rank must reach `target`, and must have carried out its calls there under a lock of
+    /// this kind.
     pub(super) fn observe(&self, target: usize, kind: LockType) {
         if !self.is_checked() || kind != LockType::Shared {
             return;
@@ -272,8 +274,8 @@ impl LockCore {
         check::found(&self.data, &findings.conflicts, check::Under::Locks, call)
     }
 
-    /// Writes into the logs that this rank is about to leave all regions of `target`. This rank
-    /// reaches `target` and holds these regions.
+    /// Publishes this rank's times in the logs, before this rank leaves all regions of `target`.
+    /// This rank must reach `target` and hold these regions.
     pub(super) fn leaving(&self, target: usize, open: Open) {
         if self.is_checked()
             && let Some(logs) = self.targets[target].words.logs()

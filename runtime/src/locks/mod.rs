@@ -4,8 +4,9 @@
 //! regions that the epoch touches, in ascending order, visits the elements, and leaves the locks.
 //! An epoch that is flushed takes all regions of its target at the first flush that carries
 //! something out, and holds these regions until the epoch ends. So every exclusive epoch comes
-//! either before or after all its operations. After that flush, the epoch takes no further lock. So
-//! ranks wait for each other in a circle only if a program makes them hold two parts.
+//! either before or after all operations of the flushed epoch. After that flush, the epoch takes no
+//! further lock. So ranks wait for each other in a circle only if a program makes them hold two
+//! parts.
 //!
 //! Whether an epoch is held or collected depends only on its own calls, not on earlier epochs. An
 //! epoch that is not flushed is collected. To hold such an epoch would take one more request if the
@@ -13,18 +14,18 @@
 //! that is flushed must be held from its first flush on. That flush takes the locks and carries out
 //! the operations in one request. To request the locks earlier would take one more request, and
 //! other ranks would only wait earlier. Long epochs are faster in pieces
-//! (`benches/log/locks_and_posts.md` has the factors). A program makes pieces by flushes, since no
-//! operation waits here.
+//! (`benches/log/locks_and_posts.md` has the factors). A program divides an epoch by flushes, since
+//! no operation waits here.
 //!
 //! Exclusive epochs, which are alone in their regions, visit elements as a fence does. Shared
 //! epochs visit *atomic* elements (of 1, 2, 4 or 8 bytes) by atomic operations, and other elements
 //! under a second lock of their region. The type of the elements determines the method, so all
 //! ranks use the same method.
 //!
-//! A rank that acquires a lock sees all writes that were made under the lock before. So an epoch
-//! that is over happens before everything that its origin does afterwards. By the notifications of
-//! a fence or a barrier, the epoch also happens before everything that other ranks do after that
-//! fence or barrier.
+//! A rank that acquires a lock sees all earlier writes under that lock. So in terms of the memory
+//! model, an epoch that is over happens before everything that its origin does afterwards. By the
+//! notifications of a fence or a barrier, the epoch also happens before everything that other ranks
+//! do after that fence or barrier.
 
 mod check;
 mod remote;
@@ -73,11 +74,11 @@ pub(crate) struct LockCore {
     /// The alarms of the world. The alarms are here so that the fast path finds them without
     /// another lookup.
     alarms: Alarms,
-    /// None of the first alarms up to this count was of a rank of the world.
+    /// The number of alarms when this rank last saw that none of them was of a rank of the world.
     heeded: Cell<u32>,
 }
 
-/// Attaches an attendant to this rank, which serves requests.
+/// Attaches an attendant to this rank. The attendant serves requests of other ranks.
 fn attend(world: &WorldCore) -> Arc<Service> {
     let service = Arc::new(Service::default());
     let attends = || Attends(service.clone());
@@ -96,8 +97,8 @@ impl LockCore {
     /// Makes the locks of the window `data`.
     ///
     /// The words of the locks are the elements of the window `words`. That window has the number of
-    /// elements that [`words`](Self::words) returns. All elements are zero, and no other code uses
-    /// them.
+    /// elements that [`words`](Self::words) returns. All elements must be zero, and no other code
+    /// may use them.
     ///
     /// # Errors
     /// `NO_MEM` if the number of the window is so large that no port numbers are left for the
@@ -256,8 +257,8 @@ impl LockCore {
         self.error(ErrorClass::NoMem, self.targets[target].collected(|epoch| epoch.no_room(target)), site)
     }
 
-    /// Collects an operation on these elements of the target, with the elements to compare with and
-    /// the operands.
+    /// Collects an operation on these elements of the target. `operands` are the elements to
+    /// compare with, and the operands.
     pub(crate) fn visit(
         &self,
         target: usize,
@@ -313,7 +314,7 @@ impl LockCore {
     }
 
     /// [Carries out](Self::carry_out) the collected operations, on behalf of the call `name`, and
-    /// reports the error.
+    /// reports an error to the window's handler.
     #[inline(never)]
     #[track_caller]
     pub(crate) fn finish(&self, target: usize, ends: bool, name: &'static str) -> Result<()> {
@@ -391,7 +392,7 @@ impl LockCore {
     }
 
     /// Requests that the attendant of `target` carries out the collected operations, and fills
-    /// tickets.
+    /// tickets with the elements in the answers.
     fn ask(&self, target: usize, epoch: &mut Epoch, open: Open, ends: bool, call: &Call) -> Result<()> {
         let asking = self.asking(target, call);
         let parts = divide(&epoch.visits, self.data.element.size as usize);
@@ -433,7 +434,8 @@ impl LockCore {
     /// conflicts.
     ///
     /// # Errors
-    /// `RMA_CONFLICT`: nothing of the request was carried out. Otherwise as [`Asking::ask`].
+    /// `RMA_CONFLICT` if there are conflicts. Then nothing of the request was carried out.
+    /// Otherwise as [`Asking::ask`].
     fn ask_checked(
         &self,
         asking: &Asking<'_>,
@@ -457,7 +459,7 @@ impl LockCore {
             return Err(asking.refuse("it did not answer an epoch of a lock with what conflicts"));
         };
         self.learn(&learnt, asking.call)?;
-        // The times that the fetches of the request have observed come last.
+        // The answer ends with the times that the fetches of the request have observed.
         let ranks = self.data.world.size;
         let times = rest.last_bytes(8 * ranks);
         found.extend_from_slice(rest.0);
@@ -596,8 +598,7 @@ impl LockCore {
         self.wake_others();
     }
 
-    /// Returns whether this rank is in a call of the world that has called a function of the
-    /// program.
+    /// Returns whether a call of the world is running a function of the program on this rank.
     pub(crate) fn is_in_call(&self) -> bool {
         self.data.world.endpoint.try_borrow_mut().is_err()
     }

@@ -4,9 +4,9 @@
 //! A short epoch is one request, which contains locks, operations and the end, and one answer. A
 //! longer epoch is divided into requests. The first request takes all regions, and the attendant
 //! holds them until the last request. An origin has one request at a time on a part, and the
-//! attendant keeps only that request, so its memory is bounded. The attendant queues a request that
-//! has to wait, and answers after it has carried out the request. Meanwhile the origin sends
-//! nothing. Only if its wait is long, the origin asks which rank is in its way.
+//! attendant keeps only that request. So the memory of the attendant is bounded. The attendant
+//! queues a request that has to wait, and answers after it has carried out the request. Meanwhile
+//! the origin sends nothing. Only if the origin waits for long, it asks which rank is in its way.
 
 use crate::collect::datatypes::Named;
 use crate::collect::visits::{Action, Code, Visits};
@@ -65,14 +65,14 @@ struct Queue {
     /// The wait number of the holder that this rank had sampled before the last question, if the
     /// answer named the same holder as before; otherwise 0.
     found_since: Cell<u64>,
-    /// The holder's wait number when this rank last sampled it. The rank wants to ask whether the
-    /// holder still has the lock in the wait of this number.
+    /// The holder's wait number when this rank last sampled it. This rank wants to ask whether the
+    /// holder still has the lock in that wait.
     wanted: Cell<Option<u64>>,
     /// The holder's wait number for the question that is not answered yet.
     asks: Cell<Option<u64>>,
     /// The time of the last question.
     asked_at: Cell<Option<Instant>>,
-    /// The number of questions sent and of answers released.
+    /// The number of questions sent plus the number of answers released.
     asked: Cell<u64>,
     /// The attendant's description of the holder.
     text: RefCell<String>,

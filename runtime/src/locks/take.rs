@@ -10,7 +10,7 @@ use fencepost_planner::{Error, Result, State};
 use fencepost_transport::{Endpoint, FairLock, Hold, Liveness, Loss, Lost, Next, Position};
 use std::panic::Location;
 
-/// A rank at the locks of a part that it reaches.
+/// The locks of a part that this rank reaches, and the call that takes or leaves them.
 #[derive(Clone, Copy)]
 pub(super) struct At<'a> {
     pub(super) window: &'a WindowCore,
@@ -23,7 +23,7 @@ pub(super) struct At<'a> {
 /// take some microseconds.
 const LOOKS: u32 = 64;
 
-/// The queue of a lock that this rank reaches, and in which it waits.
+/// The queue in which this rank waits for a lock that it reaches.
 struct Queue<'a> {
     words: &'a Words,
     me: usize,
@@ -53,8 +53,8 @@ fn each(mut bits: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Wakes the rank with this number in the queue of a lock at this part. The attendant of the part
-/// also has a number.
+/// Wakes the waiter with this number in the queue of a lock of this part. The waiter is a rank or
+/// the attendant of the part.
 #[cold]
 pub(super) fn wake(window: &WindowCore, target: usize, words: &Words, number: usize) {
     let world = &*window.world;
@@ -91,7 +91,7 @@ impl At<'_> {
         self.end(self.words.layout.all(), hold);
     }
 
-    /// Takes these regions until [`end`](Self::end).
+    /// Takes the locks of these regions, and holds them until [`end`](Self::end).
     ///
     /// # Errors
     /// As for [`take`](Self::take). Also if the world has ended, or the owner has dropped the part.
@@ -122,7 +122,7 @@ impl At<'_> {
         if self.words.is_open() { Ok(()) } else { self.await_opening() }
     }
 
-    /// Waits until the owner, which is about to open the part or to give up, has opened it.
+    /// Waits until the owner has opened the part. The owner is about to do so, or to give up.
     ///
     /// # Errors
     /// If the owner was lost, the world has ended, or the owner has dropped the part.
@@ -158,8 +158,8 @@ impl At<'_> {
         self.words.note(self.window.world.rank, Presence::Absent);
     }
 
-    /// Returns the error of an epoch at a part that was dropped. If the reason was a lost rank, the
-    /// error is that loss.
+    /// Returns the error of an epoch on a part that its owner has dropped. If the owner dropped it
+    /// because a rank was lost, the error reports that loss.
     #[cold]
     fn closed(&self) -> Error {
         let endpoint = &mut *self.window.world.endpoint.borrow_mut();
@@ -174,8 +174,8 @@ impl At<'_> {
     /// Takes the locks of these regions, in ascending order.
     ///
     /// # Errors
-    /// If a rank that is at this part was lost, the world has ended, or the owner has dropped the
-    /// part. This rank then holds none of the locks.
+    /// If a rank that takes or holds locks of this part was lost, the world has ended, or the owner
+    /// has dropped the part. In these cases this rank holds none of the locks.
     #[inline]
     pub(super) fn take(&self, regions: u32, hold: Hold, second: bool) -> Result<()> {
         let me = self.window.world.rank;
@@ -208,8 +208,8 @@ impl At<'_> {
         }
     }
 
-    /// Waits until this rank has entered the lock, and returns the rank to wake. Also returns if
-    /// the part is dropped.
+    /// Waits until this rank has entered the lock, and returns the waiter to wake next. Returns
+    /// `None` if the part is dropped.
     #[cold]
     fn wait(
         &self,
@@ -221,7 +221,8 @@ impl At<'_> {
         let world = &*self.window.world;
         let windows = [self.window];
         let queue = Queue { words: self.words, me: world.rank, second, lock, turn };
-        // A rank that waits for a second lock may hold all first locks, so its note stays.
+        // A rank that waits for a second lock may hold all first locks, and its note must keep
+        // stating that.
         let is_noted = !second && self.words.presence(world.rank) == Presence::Passing;
         if is_noted {
             self.words.note_waiting(world.rank, hold, &site_text(self.call.site));
@@ -239,8 +240,8 @@ impl At<'_> {
             {
                 return Err(lost);
             }
-            // A part that was dropped is not served, so no rank answers the ranks that wait at the
-            // part.
+            // The owner no longer serves a part that it has dropped, so it does not answer the
+            // ranks that wait for the part.
             Ok(is_closed.then_some(None))
         });
         if is_noted {
@@ -249,7 +250,7 @@ impl At<'_> {
         entered
     }
 
-    /// Returns the loss of a rank that is at this part, or the end of the world.
+    /// Returns the loss of a rank that takes or holds locks of this part, or the end of the world.
     fn any_lost(&self, endpoint: &mut Endpoint) -> Option<Lost> {
         let world = &*self.window.world;
         let others = (0..world.size).filter(|&rank| rank != world.rank);
@@ -260,8 +261,8 @@ impl At<'_> {
         .map(|(_, lost)| lost)
     }
 
-    /// Returns the error of a wait for a lost rank. The epoch of the waiting rank may be carried
-    /// out in part.
+    /// Returns the error of a call that cannot go on because of `lost`. The epoch of this rank may
+    /// have been carried out in part.
     fn lost(&self, lost: &Lost) -> Error {
         self.window.world.lost(lost, self.call).leaving(State::Mixed)
     }

@@ -1,7 +1,7 @@
-//! [`Target`]: one rank's part of a window that is locked, and this rank's epoch there.
+//! [`Target`]: the part of one rank in a window with locks, and this rank's epoch on that part.
 //!
-//! The most common epoch is one put or accumulate of a small element on memory that is reached,
-//! while no other rank is in the way. [`Target::pass`] carries out such an epoch without a list,
+//! The most common epoch is one put or accumulate of a small element, on memory that this rank
+//! reaches and whose lock is free. [`Target::pass`] carries out such an epoch without a list,
 //! regions or a note of its line. The general path handles all other epochs.
 
 use crate::collect::datatypes::Named;
@@ -36,7 +36,7 @@ pub(super) struct Target {
     epoch: RefCell<Epoch>,
     /// The number of requests to the target's attendant so far.
     pub(super) asked: Cell<u64>,
-    /// The numbers of datatypes at the target's attendant.
+    /// The numbers by which the target's attendant knows datatypes.
     pub(super) named: RefCell<Named>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Epoch {
     pub(super) visits: Visits,
     /// The regions of the wide visits. When the visits are carried out, the regions of all visits.
     pub(super) regions: u32,
-    /// The number of bytes that the visits find.
+    /// The number of bytes that the visits return.
     pub(super) found: usize,
     /// The maximum number of bytes that are collected.
     most: Option<usize>,
@@ -59,7 +59,7 @@ pub(super) struct Open {
     pub(super) site: &'static Location<'static>,
     /// Whether this rank holds all regions.
     pub(super) held: bool,
-    /// Whether the lock is of all parts.
+    /// Whether the epoch locks all parts of the window.
     pub(super) of_all: bool,
 }
 
@@ -96,7 +96,7 @@ impl Opening {
         self.site.get().map(|site| Open { kind, site, held, of_all })
     }
 
-    /// Opens an epoch, which holds nothing.
+    /// Opens an epoch. It holds no regions at first.
     #[inline]
     pub(super) fn set(&self, kind: LockType, of_all: bool, site: &'static Location<'static>) {
         self.site.set(Some(site));
@@ -167,8 +167,8 @@ impl Target {
         self.push_quickly(action, at, operand) || self.push_slow(record(action, at, operand))
     }
 
-    /// Does the same as `push` if there is room already and calls are not checked. Otherwise has no
-    /// effect.
+    /// Does the same as `push` if there is already room and calls are not checked. Otherwise
+    /// returns `false` without any effect.
     #[inline(always)]
     pub(super) fn push_quickly(&self, action: Action, at: usize, operand: u64) -> bool {
         self.writer.write(record(action, at, operand))
@@ -194,8 +194,8 @@ impl Target {
         self.collected(|epoch| epoch.visits.records.reserve(more))
     }
 
-    /// Collects an operation on these elements, with the elements to compare with and the operands.
-    /// Returns whether there was room for the operation.
+    /// Collects an operation on the elements of `remote`. `operands` contains the elements to
+    /// compare with, and then the operands. Returns whether there was room for the operation.
     ///
     /// Without room, this has no effect.
     pub(super) fn push_wide(
@@ -220,7 +220,8 @@ impl Target {
         fits
     }
 
-    /// Records that the last operation finds an element, and returns the slot for that element.
+    /// Records that the last operation returns an element, and returns the slot that will receive
+    /// the element.
     pub(super) fn lands(&self) -> Slot {
         self.epoch.borrow_mut().lands(self.part.element.size as usize, Slot::default())
     }
@@ -243,13 +244,14 @@ impl Target {
     /// Carries out the collected operation on a fast path, and ends the epoch if `ends` is set.
     /// Returns whether the operation was carried out.
     ///
-    /// The fast path is for one put or accumulate of a small element on memory that is reached, if
-    /// no other rank is in the way. Otherwise the call has no effect. `target` is the rank whose
+    /// The fast path is for one put or accumulate of a small element, on memory that this rank
+    /// reaches and whose lock is free. Otherwise the call has no effect. `target` is the rank whose
     /// part this is.
     #[inline(always)]
     pub(super) fn pass(&self, window: &WindowCore, target: usize, ends: bool) -> bool {
         let Self { part, words, open, writer, epoch, .. } = self;
-        // SAFETY: only `collected` changes the epoch, and nothing that is called here calls it.
+        // SAFETY: only `collected` changes the epoch, and no function that is called here calls
+        // `collected`.
         let Ok(epoch) = (unsafe { epoch.try_borrow_unguarded() }) else { return false };
         let (records, kind) = (&epoch.visits.records, open.kind.get());
         let Some(record) = writer.only(records) else { return false };
@@ -286,7 +288,7 @@ impl Target {
             words.note(me, Presence::Absent);
             return false;
         }
-        let passes = words.is_open(); // the owner may have given up and have its window back
+        let passes = words.is_open(); // the owner may have given up and taken its window back
         if passes {
             // SAFETY: as above, and this rank has the lock of the region.
             unsafe { visit_one(part, record, others) };

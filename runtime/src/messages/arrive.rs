@@ -1,4 +1,4 @@
-//! Reads frames of messages, and the elements of messages that were taken, as they arrive.
+//! Reads frames of messages as they arrive, and the elements of messages that a receive has taken.
 
 use crate::messages::state::frames::{Envelope, kind};
 use crate::messages::state::limits::{BUFFERED, OVERHEAD};
@@ -38,11 +38,12 @@ pub(super) fn read_from(
     Ok(())
 }
 
-/// Lets a receive take a message while its elements arrive, so that they land in their destination.
+/// Lets a receive take a message whose elements are still arriving, so that the elements land
+/// directly in their destination.
 fn take_early(endpoint: &mut Endpoint, messages: &mut Messages, from: usize) {
     let Some((header, bytes)) = endpoint.coming(from, Port::MESSAGES) else { return };
     if messages.landing.contains_key(&(from, messages.peers[from].came)) {
-        return; // a receive has taken it already, and its place is not offered any more
+        return; // a receive has already taken this message, and the offer of its room was withdrawn
     }
     let Some(envelope) = Envelope::of_head(&header, bytes) else { return };
     let Some(receive) = messages.posted.first(from, envelope.tag).cloned() else { return };
@@ -61,7 +62,7 @@ fn take_early(endpoint: &mut Endpoint, messages: &mut Messages, from: usize) {
 }
 
 /// Completes the receive that has taken a message before all of its elements had arrived. Returns
-/// whether there is one.
+/// whether there is such a receive.
 fn landed_early(
     messages: &mut Messages,
     from: usize,
@@ -116,8 +117,8 @@ pub(super) fn read_elements(
 /// were taken.
 ///
 /// # Errors
-/// A rank has failed, or all others have finished: so nothing more can arrive for a receive from
-/// any rank.
+/// If a rank has failed, or all other ranks have finished. In both cases nothing more can arrive
+/// for a receive from any rank.
 pub(super) fn read_all(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -188,14 +189,14 @@ pub(super) fn read_all_landing(
     from: usize,
 ) -> Result<(), Lost> {
     let Err(lost) = read_elements(world, endpoint, messages, from) else { return Ok(()) };
-    // A message may land while it arrives, and its end may arrive together with the report that its
-    // sender has left.
+    // A receive may have taken a message that is still arriving. The end of that message may arrive
+    // together with the report that its sender has left.
     drop(read_from(world, endpoint, messages, from));
     let lands = messages.landing.range((from, 0)..=(from, u64::MAX)).next().is_some();
     if lands { Err(lost) } else { Ok(()) }
 }
 
-/// Returns the first rank, from `first` on, from which elements of a taken message are still to
+/// Returns the lowest rank, not below `first`, from which elements of a taken message have yet to
 /// arrive.
 pub(super) fn lands_from(messages: &Messages, first: usize) -> Option<usize> {
     messages.landing.range((first, 0)..).next().map(|((from, _), _)| *from)
@@ -212,7 +213,7 @@ fn arrived(
     let header = frame.header;
     match header.kind {
         kind::MESSAGE => {
-            // SAFETY: a frame is readable until it is released, which is later.
+            // SAFETY: the frame is readable, since it is released only after this function returns.
             let payload = unsafe { frame.bytes() };
             let message = Envelope::of(&header, payload);
             let (envelope, near) = message.ok_or("it sent a message that no rank sends")?;
@@ -283,11 +284,11 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
         return Err(UNASKED);
     }
     if unasked {
-        // The requested elements may never arrive.
+        // The sender has left, so the requested elements may never arrive.
         endpoint.cancel(from, Port::ELEMENTS);
     }
     let at = extra as usize;
-    // SAFETY: a frame is readable until it is released, which is later.
+    // SAFETY: the frame is readable, since it is released only after this function returns.
     let bytes = unsafe { frame.bytes() };
     if let Some(receive) = messages.landing.get(&(from, number)).cloned() {
         let envelope = {
@@ -297,7 +298,7 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
             }
             // A sender that leaves sends the whole message again.
             let again = unasked && at < landing.came;
-            // SAFETY: the receive is not done, so its room is there.
+            // SAFETY: the receive is not done, so its room still exists.
             if !again && (at != landing.came || !unsafe { landing.chunk(bytes) }) {
                 return Err(UNASKED);
             }

@@ -1,24 +1,25 @@
 //! Messages between two ranks, outside all windows.
 //!
 //! A message is a frame on [`Port::MESSAGES`](fencepost_transport::Port::MESSAGES) of its world. So
-//! the messages of a pair arrive in the order of their sends, and neither mix with other frames nor
-//! wait for them. A receiver begins to read the port in its first call of messages. From then on it
-//! reads the port in every call of messages, and while it waits in any call of the world. It passes
-//! each message to the first waiting [`Receive`](crate::messages::state::receive::Receive) that
-//! names the message, or keeps the message for a later receive.
+//! the messages of a pair of ranks arrive in the order in which they were sent, and do not wait for
+//! frames of other ports. A receiver begins to read the port in its first call of messages. From
+//! then on it reads the port in every call of messages, and while it waits in any call of the
+//! world. It passes each message to the first waiting
+//! [`Receive`](crate::messages::state::receive::Receive) that matches the message, or keeps the
+//! message for a later receive.
 //!
-//! - A short message has its elements in the frame. The receiver allows each sender an equal part
-//!   of the memory for messages that it keeps (*credit*), and grants the credit again when messages
-//!   were taken. So this memory is bounded, and the port is always read.
-//! - If such a message comes over a connection and is not short, a waiting receive takes it when
-//!   the head of its frame arrives, and its elements are read to their destination as they arrive.
-//!   All other elements that arrive in a frame are copied.
+//! - A short message has its elements in the frame. The receiver gives each sender an equal part of
+//!   the memory for kept messages (its *credit*), and returns the credit when the messages were
+//!   taken. So this memory is bounded, and the receiver can always read the port.
+//! - If a frame of such a message comes over a connection and has not arrived completely, a waiting
+//!   receive takes the message when the head of the frame arrives. The elements are then read
+//!   directly into their destination. All other elements that arrive in a frame are copied.
 //! - If a message is longer, or there is no credit, only its envelope is sent. Its elements stay
 //!   with the sender until a receive takes the message. Then a receiver that reaches the elements
 //!   reads them in place, and reports when it has finished. Otherwise the receiver requests the
 //!   elements from the sender's attendant, chunk by chunk, so the sender need not be in any call.
-//!   Thus a standard send waits if there is no credit, a buffered send leaves its elements in the
-//!   buffer, and no message waits behind another.
+//!   So if there is no credit, a standard send waits, and a buffered send leaves its elements in
+//!   the buffer. No message waits behind another.
 //! - A synchronous send is answered when its message was taken.
 //! - Between processes of one host, elements of a window are read in place. Other elements are
 //!   copied to memory that both processes reach, and the receiver reads them while they are copied.
@@ -53,7 +54,7 @@ use std::rc::Rc;
 /// receive was begun.
 const RARELY: u32 = 64;
 
-/// Returns the messages of this world, which are read in all its waits from now on.
+/// Returns the messages of this world. From the first call on, every wait of the world reads them.
 fn messages(world: &WorldCore) -> &RefCell<Messages> {
     world.messages.all.get_or_init(|| {
         let all = Rc::new(RefCell::new(Messages::new(world.size, world.messages.limits.get())));
@@ -62,24 +63,24 @@ fn messages(world: &WorldCore) -> &RefCell<Messages> {
     })
 }
 
-/// The messages of a world, in the form that the world advances in all its waits.
+/// The messages of a world, as a state that the world advances in all its waits.
 struct Opening(Rc<RefCell<Messages>>);
 
 impl Opened for Opening {
     fn advance(&self, world: &WorldCore, endpoint: &mut Endpoint) {
-        // If the borrow fails, a call of messages is waiting, and that call reads.
+        // If the borrow fails, a message call is waiting, and that call reads the port.
         if let Ok(mut messages) = self.0.try_borrow_mut() {
             read_in_waits(world, endpoint, &mut messages);
         }
     }
 
-    /// Returns whether elements of messages that were taken are in transit. The attendants of their
-    /// senders send them.
+    /// Returns whether elements of messages that were taken are in transit. The attendants of the
+    /// senders send these elements.
     fn may_advance(&self) -> bool {
         self.0.try_borrow().is_ok_and(|messages| !messages.landing.is_empty())
     }
 
-    /// Returns whether receives that were begun may take something.
+    /// Returns whether receives that were begun may still get messages or elements.
     fn advances_elsewhere(&self) -> bool {
         let messages = self.0.try_borrow();
         messages.is_ok_and(|messages| !messages.posted.is_empty() || !messages.landing.is_empty())

@@ -16,7 +16,7 @@ use fencepost_planner::{ErrorClass, Result, State};
 use fencepost_transport::{Channels, Endpoint, Liveness, Lost, Port, Topology};
 use std::rc::Rc;
 
-/// The messages that a receive takes: those of one rank, or any, with one tag, or any.
+/// The messages that a receive takes. `None` means any source, or any tag.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
     pub(super) source: Option<usize>,
@@ -86,12 +86,12 @@ pub(crate) unsafe fn receive<T: Element>(
     result
 }
 
-/// Waits for the next message of a rank and takes it, if this call can [take](take_next) it without
-/// posting a receive.
+/// Waits for the next message of `source`, and [takes](take_next) it without posting a receive.
 ///
-/// Returns `None` if this call cannot do so, or if a posted receive or a kept message comes first.
-/// If memory is not reached, a receive is always posted, so that elements land in their destination
-/// as they arrive.
+/// Returns `None` if the message cannot be taken in this way, or if a posted receive or a kept
+/// message comes first. The caller then posts a receive. If this rank does not reach the memory of
+/// the source, the caller always posts a receive, so that elements land in their destination as
+/// they arrive.
 ///
 /// # Safety
 /// As [`receive`].
@@ -115,9 +115,9 @@ unsafe fn next<T: Element>(
     let waited = wait(endpoint, watch, |endpoint| {
         let Some(frame) = endpoint.poll(source, Port::MESSAGES)? else { return Ok(None) };
         let messages = &mut *messages(world).borrow_mut();
-        // SAFETY: the caller guarantees it. Nothing was posted and kept before the wait, and this
-        // rank posts nothing in the wait. Messages from that rank are not kept while this call
-        // takes them.
+        // SAFETY: the caller guarantees it. Before the wait, no receive was posted and no such
+        // message was kept. This rank posts no receive during the wait. Messages from `source` are
+        // not kept while this call takes them.
         Ok(Some(unsafe { take_next::<T>(endpoint, messages, source, (&frame, wanted.tag, room)) }))
     });
     messages(world).borrow_mut().taking = None;
@@ -127,7 +127,7 @@ unsafe fn next<T: Element>(
     }
 }
 
-/// Begins a receive. The receive takes the first kept message that it names. If there is no such
+/// Begins a receive. The receive takes the first kept message that matches it. If there is no such
 /// message, the receive is posted.
 pub(super) fn begin(
     world: &WorldCore,
@@ -237,8 +237,8 @@ fn read(
     }
 }
 
-/// Returns the rank that a call with these messages waits for, and what the stall report names as
-/// awaited.
+/// Returns the rank for which a receive of these messages waits, and how the stall report describes
+/// the wait.
 pub(super) fn awaited(world: &WorldCore, wanted: Wanted) -> (usize, Awaited<'static>) {
     match wanted.source {
         Some(source) => (source, Awaited::One("messages")),
@@ -247,8 +247,8 @@ pub(super) fn awaited(world: &WorldCore, wanted: Wanted) -> (usize, Awaited<'sta
     }
 }
 
-/// Looks for the message that a receive would take. If `waits`, waits until there is one; otherwise
-/// returns at once.
+/// Looks for the message that a receive would take. If `waits` is set, waits until there is such a
+/// message. Otherwise returns at once.
 ///
 /// # Errors
 /// As `World::probe`.

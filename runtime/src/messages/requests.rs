@@ -1,9 +1,9 @@
 //! Sends and receives that are begun by one call and completed by another.
 //!
-//! These sends and receives are in the same lists as the operations that a call waits for, and make
-//! progress in the same way: when the rank reads the port of messages, in any call that waits, or
-//! that completes or tests requests. The code that completes a request adds it to the queue of its
-//! set. So a call that waits for one of many requests does not look at the others.
+//! These sends and receives are in the same lists as those that a single call begins and completes.
+//! They make progress when the rank reads the port of messages: in any call that waits, and in any
+//! call that completes or tests requests. A request that becomes complete is added to the queue of
+//! its set. So a call that waits for one of many requests does not have to look at the others.
 //!
 //! If a rank is lost, each send and each receive that needs the lost rank fails with its own error.
 //! The world ends for the calling rank when the first of these errors is returned.
@@ -39,7 +39,7 @@ pub(crate) enum Begun {
 /// Begins to send. Returns `None` if the send is complete.
 ///
 /// # Errors
-/// As `Message::isend`: nothing was sent.
+/// As `Message::isend`. In that case nothing was sent.
 ///
 /// # Safety
 /// Unless the send is buffered, the elements stay unchanged until the send is complete or was
@@ -127,7 +127,7 @@ pub(crate) fn progress(world: &WorldCore, endpoint: &mut Endpoint) {
     }
 }
 
-/// Fails the sends and receives that need more from this rank, since nothing more arrives from it.
+/// Fails the sends and receives that need frames of rank `from`, since no more of them arrive.
 fn fail(messages: &mut Messages, from: usize, lost: &Lost) {
     messages.posted.take_of(Some(from)).iter().for_each(|receive| receive.lose(lost));
     for sent in messages.take_unbuffered(from) {
@@ -136,7 +136,7 @@ fn fail(messages: &mut Messages, from: usize, lost: &Lost) {
     }
 }
 
-/// Cancels a receive if it has taken nothing, as [`Receive::cancel`] does. Returns whether it was
+/// [Cancels](Receive::cancel) a receive if it has taken no message. Returns whether the receive was
 /// cancelled.
 pub(crate) fn cancel(
     world: &WorldCore,
@@ -151,9 +151,9 @@ pub(crate) fn cancel(
 }
 
 /// Forgets a send or a receive, without waiting. Returns whether no rank accesses its elements any
-/// more. This is true for a receive, whose room only this rank writes, unless its elements are in
-/// transit. Elements in transit must still land in the room, because the sender waits until this
-/// rank confirms their arrival.
+/// more. Only this rank writes the room of a receive, so this is true for a receive unless its
+/// elements are in transit. Elements in transit must still land in the room, because the sender
+/// waits until this rank confirms their arrival.
 pub(crate) fn give_up(world: &WorldCore, begun: &Begun) -> bool {
     match begun {
         _ if begun.completion().is_complete() && !begun.is_lost() => true,
@@ -205,7 +205,7 @@ impl Begun {
         format!("{what}, begun at {}:{}", site.file(), site.line())
     }
 
-    /// Returns the rank that the operation needs; `None` for any rank.
+    /// Returns the rank that the operation needs, or `None` if it can be completed by any rank.
     pub(crate) fn peer(&self) -> Option<usize> {
         match self {
             Self::Send(sent) => Some(sent.to),
@@ -214,8 +214,8 @@ impl Begun {
     }
 
     /// Returns whether the operation is complete and its error, if any, was returned. In that case
-    /// no rank accesses its elements. After a send has failed because of a lost rank, others may
-    /// read its elements until its error is returned.
+    /// no rank accesses its elements. After a send has failed because of a lost rank, other ranks
+    /// may read its elements until its error is returned.
     pub(crate) fn is_over(&self) -> bool {
         let has_failed = || match self {
             Self::Send(sent) => sent.lost.borrow().is_some(),
@@ -245,7 +245,7 @@ impl Begun {
 }
 
 /// Waits until the operation is complete, or until `is_over` returns `true`. If the operation can
-/// never be complete, returns the reason, which the call returns as the error of this request.
+/// never be complete, returns the reason. The call makes the error of this request from it.
 pub(crate) fn complete(
     world: &WorldCore,
     begun: &Begun,
@@ -274,13 +274,13 @@ pub(crate) fn complete(
     if let Err(lost) = wait(endpoint, watch, |endpoint| over(endpoint, &is_taken)) {
         return Some(lost);
     }
-    // The elements of the message come from the attendant of their sender.
+    // The attendant of the sender sends the elements of the message.
     let watch = || Watch::new(world, call, &[], peer, Awaited::Answers).about(&about);
     wait(endpoint, watch, |endpoint| over(endpoint, &is_complete)).err()
 }
 
-/// Waits until `is_over` returns `true`, for an operation of another kind that needs a rank.
-/// Meanwhile makes progress with all sends and receives that were begun.
+/// Waits until `is_over` returns `true`, for an operation that needs rank `peer` and is neither a
+/// send nor a receive. Meanwhile makes progress with all sends and receives that were begun.
 pub(crate) fn wait_for_other(
     world: &WorldCore,
     (peer, awaited): (usize, &'static str),
@@ -297,11 +297,9 @@ pub(crate) fn wait_for_other(
     drop(waited); // the operation finds the loss itself
 }
 
-/// Waits until `look` reports that some of several requests are complete. `ranks` returns the ranks
-/// that one of them needs, if they are known.
-///
-/// # Errors
-/// None of the requests can ever be complete.
+/// Waits until `look` reports that some of several requests are complete. Also returns if none of
+/// them can ever be complete. `ranks` returns the ranks that could complete one of the requests, if
+/// these ranks are known.
 pub(crate) fn wait_for_some(
     world: &WorldCore,
     (about, ranks): (&dyn Fn() -> String, &dyn Fn() -> Option<Vec<usize>>),
@@ -325,7 +323,8 @@ pub(crate) fn wait_for_some(
 /// the world has ended. Afterwards no rank accesses its elements.
 ///
 /// # Errors
-/// As `Request::wait`; `lost` is the reason, if the call knows a better reason than the operation.
+/// As `Request::wait`. If `lost` is given, the error reports it instead of the loss that the
+/// operation has recorded.
 pub(crate) fn outcome(world: &WorldCore, begun: &Begun, lost: Option<Lost>, call: &Call) -> Result<Status> {
     outcome_of(world, begun, lost, call).inspect_err(|_| begun.completion().note_returned())
 }

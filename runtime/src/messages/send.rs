@@ -64,7 +64,7 @@ pub(crate) fn send(world: &WorldCore, outgoing: &Outgoing<'_>, call: &Call) -> R
     rank_of(world, outgoing.to, call)?;
     let endpoint = &mut *world.endpoint.borrow_mut();
     let guard = AbortOnUnwind("a send");
-    // SAFETY: the elements are borrowed until this returns, and it returns when the send is
+    // SAFETY: the elements are borrowed until this function returns. It returns when the send is
     // complete or was taken back.
     let sent = unsafe { begin(world, endpoint, &mut messages(world).borrow_mut(), outgoing, call) };
     let result = sent.and_then(|sent| match sent {
@@ -76,7 +76,7 @@ pub(crate) fn send(world: &WorldCore, outgoing: &Outgoing<'_>, call: &Call) -> R
     result
 }
 
-/// Sends a message and receives one, in whichever order they come.
+/// Sends a message and receives another. Either of the two may be completed first.
 ///
 /// # Errors
 /// As `World::sendrecv`.
@@ -128,8 +128,8 @@ pub(crate) unsafe fn send_and_receive<T: Element>(
 /// `BUFFER`; `NO_MEM`; `PROC_FAILED`.
 ///
 /// # Safety
-/// Unless the send is buffered, the elements stay unchanged until the send is [complete] or
-/// [complete] has taken it back.
+/// Unless the send is buffered, the elements stay unchanged until the send is [complete] or was
+/// [taken back](take_back).
 pub(super) unsafe fn begin(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -166,7 +166,7 @@ pub(super) unsafe fn begin(
 /// How a message travels.
 struct Route {
     envelope: Envelope,
-    /// Whether the message waits for its receive only because standard sends must not rely on a
+    /// Whether the send waits for a receive only because the check lets no standard send rely on a
     /// buffer.
     needs_buffer: bool,
     /// The credit that the message takes if its elements travel with it.
@@ -175,7 +175,7 @@ struct Route {
     is_reached: bool,
     /// Whether the elements are copied before they are sent or read.
     is_copied: bool,
-    /// Whether the receiver reads that copy while it is made.
+    /// Whether the receiver reads the copy while this rank is still making it.
     is_piecewise: bool,
 }
 
@@ -218,8 +218,8 @@ impl Route {
         !self.envelope.is_apart
     }
 
-    /// Copies the elements if the copy is made before the send, or allocates room for a copy that
-    /// is read while it is made.
+    /// Copies the elements, if they are copied before the message is sent. If the receiver reads
+    /// the copy while it is made, only allocates room for the copy.
     fn copy(
         &self,
         endpoint: &Endpoint,
@@ -234,12 +234,12 @@ impl Route {
     }
 }
 
-/// The data that this rank keeps of a message that it sends.
+/// The data that this rank keeps about a message that it sends.
 struct Entry {
     number: u64,
     /// The number of bytes that the message takes in the buffer of buffered sends.
     buffered: Option<usize>,
-    /// The send, if its receiver is to answer.
+    /// The send, if the receiver of the message has to answer.
     sent: Option<Rc<Sent>>,
 }
 
@@ -252,7 +252,7 @@ fn enter(messages: &mut Messages, outgoing: &Outgoing<'_>, route: &Route, call: 
     if route.is_eager() {
         peer.used += route.cost;
     }
-    // A message that was sent with its elements is not in the buffer any more.
+    // A message whose elements travel with it takes no room in the buffer.
     let buffered = (mode == SendMode::Buffered && !route.is_eager()).then_some(bytes.len());
     let needs_buffer = route.needs_buffer;
     let sent = route.envelope.is_answered.then(|| {
@@ -343,8 +343,8 @@ unsafe fn post(
     Ok(())
 }
 
-/// Keeps the elements of a message that travels without them, so that the receiver finds them.
-/// Returns their address if the receiver reaches them.
+/// Makes the elements of a message that travels without them available to the receiver. Returns
+/// their address if the receiver reaches this rank's memory.
 ///
 /// # Safety
 /// As [`begin`].
@@ -415,8 +415,8 @@ fn no_room(world: &WorldCore, bytes: usize, error: std::io::Error, call: &Call) 
     call.error(world, ErrorClass::NoMem, message)
 }
 
-/// Allocates room for elements in memory that other ranks reach. The number of bytes that were
-/// copied so far follows the room; it is zero.
+/// Allocates room for elements in memory that other ranks reach. After the room there is the number
+/// of bytes that were copied so far, initially zero.
 fn room_for(endpoint: &Endpoint, bytes: usize) -> std::io::Result<Bytes> {
     let counted = bytes.next_multiple_of(8);
     let room = endpoint.memory().any(counted + size_of::<AtomicU64>())?;
@@ -492,8 +492,8 @@ fn may_buffer(
 /// Waits until a send is complete, and makes progress with a receive meanwhile.
 ///
 /// # Errors
-/// `PROC_FAILED`, also if the receive can no longer be done, or the error of a deadlock. No rank
-/// reads the elements any more.
+/// `PROC_FAILED` if the send or the receive can no longer be completed, or the error of a deadlock.
+/// In either case no rank reads the elements any more.
 fn complete(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -547,7 +547,7 @@ pub(super) fn take_back(world: &WorldCore, endpoint: &mut Endpoint, sent: &Sent,
 /// Attaches a buffer for buffered sends.
 ///
 /// # Errors
-/// `BUFFER` if one is attached.
+/// `BUFFER` if a buffer is already attached.
 pub(crate) fn attach(world: &WorldCore, size: usize, call: &Call) -> Result<()> {
     world.alive()?;
     let messages = &mut *messages(world).borrow_mut();

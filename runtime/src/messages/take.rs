@@ -1,4 +1,4 @@
-//! How a receive takes a message, and how its sender is then notified.
+//! Lets a receive take a message, and notifies the sender of the message.
 
 use crate::kernel::element::{Element, element_type};
 use crate::messages::state::frames::{Envelope, Near, elements, grant, pull, taken};
@@ -20,12 +20,12 @@ pub(super) type Wrong = &'static str;
 /// Where the elements of a message are when a receive takes it.
 #[derive(Clone, Copy)]
 pub(super) enum Came<'a> {
-    /// This rank has them.
+    /// This rank has the elements.
     Here(&'a [u8]),
-    /// The sender has them in memory that this rank reaches.
+    /// The elements are in memory of the sender that this rank reaches.
     Near(Near),
-    /// The sender has them in memory that this rank does not reach. These first elements have
-    /// arrived.
+    /// The elements are in memory of the sender that this rank does not reach. These first elements
+    /// have arrived.
     Far(&'a [u8]),
 }
 
@@ -35,18 +35,18 @@ pub(super) struct Taken<'a> {
     pub(super) number: u64,
     pub(super) envelope: Envelope,
     pub(super) elements: Came<'a>,
-    /// Whether no receive waited for it when it arrived.
+    /// Whether no receive waited for the message when it arrived.
     pub(super) was_kept: bool,
 }
 
-/// Takes the oldest unread frame of `from` if it is a message with this tag that carries its
-/// elements of type `T`, is not answered, and lands in one piece.
+/// Takes the message in `frame`, which is the oldest unread frame of `from`. Does so only if the
+/// message has this tag, carries elements of type `T`, is not answered, and lands in one piece.
 ///
-/// Returns its status, or `None` if it took nothing.
+/// Returns the status of the message, or `None` if it was not taken.
 ///
 /// # Safety
-/// As [`Receive::new`]. In addition, no posted receive names the message, and no kept message comes
-/// before it.
+/// As [`Receive::new`]. In addition, no posted receive matches the message, and no kept message
+/// comes before it.
 #[inline]
 pub(super) unsafe fn take_next<T: Element>(
     endpoint: &mut Endpoint,
@@ -79,7 +79,7 @@ pub(super) unsafe fn take_next<T: Element>(
     Some(Status { source: Some(from), tag: Some(header.extra), len })
 }
 
-/// Copies bytes; one word is copied without a call.
+/// Copies bytes. A single word is copied without a function call.
 ///
 /// # Safety
 /// As for a copy of bytes that do not overlap.
@@ -95,8 +95,8 @@ unsafe fn copy_few(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// Passes a message that has arrived to the first waiting receive that names the message, or keeps
-/// the message.
+/// Passes a message that has arrived to the first waiting receive that matches the message, or
+/// keeps the message.
 pub(super) fn deliver(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -122,8 +122,8 @@ pub(super) fn deliver(
     Ok(())
 }
 
-/// Marks the message with this number to `to` as taken. Returns whether a message with that number
-/// was to be answered.
+/// Completes the send to rank `to` whose message has this number and was taken. Returns whether
+/// there is such a send.
 pub(super) fn answered(messages: &mut Messages, to: usize, number: u64) -> bool {
     let Some(sent) = messages.sending.remove(to, number) else { return false };
     messages.outbox.remove(to, number);
@@ -147,9 +147,9 @@ pub(super) fn take(
     }
     if let Some(mut landing) = receive.take(from, envelope, envelope.is_ready && was_kept) {
         let mut is_whole = true;
-        // SAFETY: the receive is not done, so its room is there. Elements that are here are those
-        // of the message. If the address of the elements was sent, the sender keeps the elements
-        // until it is notified, or until this rank no longer touches them.
+        // SAFETY: the receive is not done, so its room still exists. `Came::Here` contains all
+        // elements of the message. If the address of the elements was sent, the sender keeps the
+        // elements until it is notified, or until this rank no longer touches them.
         unsafe {
             match elements {
                 Came::Here(bytes) => landing.whole(bytes.as_ptr()),
@@ -162,7 +162,7 @@ pub(super) fn take(
                         world.life.touching(endpoint, false);
                     }
                     if !has_all {
-                        // The world has ended, which the waiting call finds.
+                        // The world has ended. The waiting call finds that.
                         return messages.posted.push(receive.clone());
                     }
                 }
@@ -215,7 +215,7 @@ pub(super) fn ask(
         landing.asked += 1;
         // SAFETY: there is no payload.
         let posted = unsafe { endpoint.post(from, Port::SERVICE, Frame::bare(header)) };
-        drop(posted); // a sender that has left has sent all of it
+        drop(posted); // a sender that has left has sent all elements
     }
     endpoint.flush();
 }

@@ -19,7 +19,7 @@ use fencepost_transport::{
 use smallvec::SmallVec;
 
 impl Opened {
-    /// Returns the operations that are collected for `target`, if that is one of the targets.
+    /// Returns the operations that are collected for `target`, if `target` is one of the targets.
     #[inline]
     pub(crate) fn batch(&mut self, target: usize) -> Option<&mut Collected> {
         let at = match &self.batches[..] {
@@ -115,10 +115,10 @@ fn close(window: &WindowCore, exchange: &mut Exchange, ended: u64) {
     window.posts.accesses.set(exchange.open.len());
 }
 
-/// Does the same as [`carry_out`] for an access to one other rank that has no gets, fits into the
-/// lines of the pair, and waits for nothing.
+/// Does the same as [`carry_out`], for an access whose only target is another rank. The access must
+/// have no gets, fit into the lines of the pair, and wait for nothing.
 ///
-/// Returns `None`, before it has had any effect, for any other access.
+/// For any other access, returns `None` without any effect.
 #[inline(always)]
 fn short_cut(
     window: &WindowCore,
@@ -137,7 +137,8 @@ fn short_cut(
     let to = exchange.to.of(target);
     let word = short(batch, &to.told)?;
     to.lines.written(endpoint, target, ports.accesses)?;
-    // Takes only posts before the post of this access, which the target may be writing now.
+    // Takes only posts that precede the post of this access. The target may be writing the latter
+    // now.
     take_lines(endpoint, target, to, ports, batch.number);
     if to.posts < batch.number || to.come.front().is_some_and(|post| !matches!(post.lent, Lent::Whole)) {
         return None;
@@ -146,8 +147,8 @@ fn short_cut(
     to.open = None;
     write(window, endpoint, to, &batch, word, ports);
     retire(to, &mut exchange.spare, batch, None, judged);
-    // Looking for posts costs the transfer of a cache line from the target. It comes after the
-    // write, so that it does not delay the rank that waits for the access.
+    // Looking for posts transfers a cache line from the target. This rank looks after its write, so
+    // that it does not delay the rank that waits for the access.
     if to.posts < to.starts
         && let Err(lost) = take_frames(window, endpoint, target, to, ports)
         && !matches!(lost.how, Loss::Left(_))
@@ -230,7 +231,7 @@ fn carry_out(
         }
     }
     for target in targets {
-        // Looking for posts costs the transfer of a cache line from the target. It comes after the
+        // Looking for posts transfers a cache line from the target. This rank looks after its
         // sends, so that it does not delay the rank that waits for the access.
         if sent.is_ok() {
             sent = look_early(window, endpoint, exchange, target, ports);
@@ -247,7 +248,8 @@ fn carry_out(
     }
 }
 
-/// Sends what was collected for one target, or reports to it that some of it does not fit.
+/// Sends the operations that were collected for one target, or reports to the target that one of
+/// them does not fit.
 fn end(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -328,9 +330,8 @@ fn send_failure(
     send(world, endpoint, (target, ports.accesses), head, scratch, &mut to.frames)
 }
 
-/// Sends the operations of an access to their target. If conflicts are checked, a frame with what
-/// this rank knows of the calls is sent first. Returns the number of the frame if its payload stays
-/// in the batch.
+/// Sends the operations of an access to their target. If conflicts are checked, first sends the
+/// frame that the check needs. Returns the number of the frame if its payload stays in the batch.
 fn send_batch(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -352,7 +353,8 @@ fn send_batch(
     let described = of_batch(batch, &mut to.told, named, scratch);
     let frame = described.map_err(|error| no_room(world.rank, &error))?;
     if target == world.rank {
-        // SAFETY: the payload is in the batch or in the scratch, and nothing writes it here.
+        // SAFETY: the payload is in the batch or in `scratch`, and no code writes it during this
+        // call.
         keep_own(exchange, target, frame.header, unsafe { frame.bytes() })?;
         return Ok(None);
     }
@@ -404,8 +406,8 @@ pub(crate) fn drop_access(window: &WindowCore, access: &mut Opened) {
         get.slot.fail(ErrorClass::RmaSync, why());
     }
     let world = &window.world;
-    // Nothing can be sent in the middle of another call of the world: the access is then treated as
-    // if it were leaked.
+    // If another call of the world is running, nothing can be sent. The access is then treated as
+    // if it had been leaked.
     let (Ok(mut endpoint), Ok(mut exchange)) =
         (world.endpoint.try_borrow_mut(), window.posts.exchange.try_borrow_mut())
     else {
@@ -419,8 +421,8 @@ pub(crate) fn drop_access(window: &WindowCore, access: &mut Opened) {
         let to = exchange.to.of(target);
         to.open = None;
         if target != world.rank {
-            // If all accesses of a pair are dropped, no other code looks for posts. A later call
-            // that needs the target finds that it is lost.
+            // If all accesses of a pair are dropped, no other code looks for posts. The error is
+            // dropped: if the target is lost, a later call that needs the target finds that.
             drop(look(window, endpoint, target, to, ports));
         }
         let judged = to.come.pop_front().is_some();

@@ -119,7 +119,7 @@ pub(crate) fn wait(window: &WindowCore, call: &Call) -> Result<()> {
     end(window, endpoint, exchange, ports, call)
 }
 
-/// Ends the world if this rank is a source of its own post and has not ended its access, and
+/// If this rank is a source of its own post and has not ended its access, ends the world and
 /// returns the reason.
 fn unended(
     window: &WindowCore,
@@ -143,7 +143,8 @@ fn unended(
     Some(waits_for_itself(window, endpoint, call, post))
 }
 
-/// Returns the only source of the post, if it may access the whole window and is another rank.
+/// Returns the source of the post, if there is only one, it is another rank, and it may access the
+/// whole window.
 #[inline]
 fn sole(exchange: &Exchange, world: &WorldCore) -> Option<usize> {
     match &exchange.posted {
@@ -158,7 +159,7 @@ fn sole(exchange: &Exchange, world: &WorldCore) -> Option<usize> {
 /// Does the same as [`wait`] for a post with one source, whose access is applied directly from the
 /// lines of the pair.
 ///
-/// Returns `None`, before it has had any effect, if the access has come as a frame.
+/// If the access has come as a frame, returns `None` before it has had any effect.
 #[inline]
 fn wait_for_one(
     window: &WindowCore,
@@ -179,7 +180,7 @@ fn wait_for_one(
     gets::take_back(window);
     let from = exchange.from.of(source);
     // SAFETY: the source writes these records again only after the next post. It had read M before
-    // it ended its access. This rank is in this call with its window.
+    // it ended its access. This rank does not use its window during this call.
     if !unsafe { apply_short(window, access, &from.names) } {
         let lost = world.refuse(endpoint, source, "it sent an access that no rank sends");
         return Some(Err(take_back(window, endpoint, exchange, call, &lost)));
@@ -190,7 +191,8 @@ fn wait_for_one(
     Some(Ok(()))
 }
 
-/// Does the same as [`wait`] if `wait` would return at once. Returns whether it has done so.
+/// Does the same as [`wait`] and returns `true`, if `wait` would return at once. Otherwise returns
+/// `false`.
 ///
 /// # Errors
 /// As [`wait`].
@@ -257,7 +259,8 @@ fn next(
     first(exchange, endpoint, world, source, ports)
 }
 
-/// Releases the first access of `source`. `is_frame` is whether it came in a frame of another rank.
+/// Releases the first access of `source`. `is_frame` is whether the access came in a frame of
+/// another rank.
 fn release(
     exchange: &mut Exchange,
     endpoint: &mut Endpoint,
@@ -304,7 +307,7 @@ fn first(
 
 /// The form in which the access of another rank has come.
 enum Arrived {
-    /// Written in the lines of the pair: the access's word and its records.
+    /// The access is in the lines of the pair. Contains the word and the records of the access.
     Short((u64, *const Record)),
     Frame(Frame),
 }
@@ -327,8 +330,8 @@ fn next_of(
     match endpoint.poll(source, ports.accesses) {
         Ok(None) => Ok(None),
         Ok(Some(frame)) if self::number(&frame.header) == number as u32 => Ok(Some(Arrived::Frame(frame))),
-        // An access in the lines was written before a later frame was posted, or before the source
-        // left.
+        // If the source has written the access in the lines, it did so before it posted a later
+        // frame or left. So the access is visible now.
         other => match written(endpoint) {
             Some(access) => Ok(Some(Arrived::Short(access))),
             None => other.map(|frame| frame.map(Arrived::Frame)),
@@ -392,8 +395,8 @@ fn end(
             let from = exchange.from.of(source);
             // SAFETY: the frame is not released yet, and the description is that of its source. Or
             // the access is in lines, which the source writes again only after the next post. All
-            // sources had read M before they ended their accesses. This rank is in this call with
-            // its window.
+            // sources had read M before they ended their accesses. This rank does not use its
+            // window during this call.
             unsafe { came.apply(window, frame, &from.description) };
         }
     }
@@ -423,8 +426,8 @@ fn refusal(window: &WindowCore, class: ErrorClass, source: usize, line: &str, ca
     window.error(class, message, call.site)
 }
 
-/// Returns the error of a world that has ended, or that this call ends, once no rank accesses the
-/// window any more.
+/// Ends the world if it has not ended yet. Waits until no rank accesses the window any more, and
+/// returns the error.
 #[cold]
 fn take_back(
     window: &WindowCore,

@@ -1,8 +1,8 @@
 //! The frames of posts and accesses.
 //!
 //! The high half of a header's word is the number of the post, or of the access, in its pair. The
-//! low half contains the file of a line, as its index among the files that the sender has
-//! announced, and the error class of an access that failed. `extra` is the line. A payload ends in
+//! low half contains the index of a source file among the files that the sender has announced, and
+//! the error class of an access that failed. `extra` is the line in that file. A payload ends in
 //! the names of the files that it announces.
 
 use crate::collect::datatypes::{Named, Numbered, write_plain};
@@ -24,7 +24,7 @@ use fencepost_transport::{Frame, Header, RECORDS, Record};
 const CLASS: u32 = 24;
 /// The mask of the lower bits, which contain the file.
 const FILE: u32 = (1 << CLASS) - 1;
-/// The first class is that of a dropped access.
+/// The error classes of failed accesses. The first is the class of a dropped access.
 const CLASSES: [ErrorClass; 3] = [ErrorClass::RmaSync, ErrorClass::Disp, ErrorClass::Assert];
 
 fn word(number: u64, file: u32, class: u32) -> u64 {
@@ -49,7 +49,7 @@ pub(super) fn line_of_post(word: u64, told: &[String]) -> Option<Line> {
     told_line((word >> 32) as u32, word as u32, told)
 }
 
-/// Returns the word of an access for the lines of a pair; `None` for an access that needs a frame.
+/// Returns the word of an access for the lines of a pair, or `None` if the access needs a frame.
 #[inline]
 pub(super) fn short(batch: &Collected, told: &Told) -> Option<u64> {
     let records = batch.outbox.records.len();
@@ -64,8 +64,8 @@ pub(super) fn short(batch: &Collected, told: &Told) -> Option<u64> {
     Some((records as u64) << (32 + CLASS) | place(file, line))
 }
 
-/// Builds the equivalent frame of an access that has come in the lines of a pair, from its word and
-/// its records.
+/// Builds a frame for an access that has come in the lines of a pair, from the word and the records
+/// of the access.
 #[inline]
 pub(super) fn frame_of(number: u64, (word, records): (u64, *const Record)) -> Frame {
     let count = (word >> (32 + CLASS)) as usize;
@@ -113,7 +113,7 @@ fn are_good(window: &WindowCore, records: &[Record]) -> bool {
 
 /// Builds the header of a post, and replaces `bytes` with its payload.
 ///
-/// If the source does not reach this rank's memory, the datatype of a part has a number.
+/// If the source does not reach this rank's memory, the datatype of an exposed part gets a number.
 pub(super) fn of_post(
     (number, lent): (u64, &Lent),
     site: Site,
@@ -171,9 +171,9 @@ pub(super) fn of_failed(
     header(word(number, file, class), kind::FAILED, site.line())
 }
 
-/// Builds the frame of an access that was completed; the payload is in the batch.
+/// Builds the frame of an access that was completed. The payload of the frame is in the batch.
 ///
-/// If the target does not reach this rank's memory, datatypes have numbers.
+/// If the target does not reach this rank's memory, datatypes get numbers.
 ///
 /// # Errors
 /// `NO_MEM` if there is no memory for the payload.
@@ -347,7 +347,7 @@ fn payload(frame: &Frame) -> &[u8] {
     unsafe { frame.bytes() }
 }
 
-/// Returns the records of a frame; `None` if it contains something else.
+/// Returns the records of a frame, or `None` if the frame contains anything else.
 fn records(frame: &Frame) -> Option<&[Record]> {
     if frame.len == 0 {
         return Some(&[]);
@@ -371,7 +371,8 @@ fn told_line(file: u32, line: u32, told: &[String]) -> Option<Line> {
     ((file as usize) < told.len()).then_some(Line::Told(file, line))
 }
 
-/// Appends names of files: their bytes, their lengths, and their number.
+/// Appends names of files: the bytes of all names, the length of each name, and the number of
+/// names.
 fn names(bytes: &mut Vec<u8>, files: impl IntoIterator<Item = &'static str>) {
     let mut lens = Vec::new();
     for file in files {
@@ -382,7 +383,8 @@ fn names(bytes: &mut Vec<u8>, files: impl IntoIterator<Item = &'static str>) {
     bytes.put_all(&lens);
 }
 
-/// Removes the names from the end of a payload, and appends them to those announced before.
+/// Removes the names of files from the end of a payload, and appends them to the names that were
+/// announced before.
 fn take_names(bytes: &mut Reader<'_>, told: &mut Vec<String>) -> Option<()> {
     let count: u32 = bytes.take_last()?;
     let lens = (0..count).map(|_| bytes.take_last::<u32>()).collect::<Option<Vec<_>>>()?;

@@ -44,7 +44,7 @@ impl Attendant for Service {
     }
 }
 
-/// The payload of an answer that reports an unknown number of a datatype.
+/// The payload of an answer that reports that a datatype has an unknown number.
 const MISSING: [u8; 1] = [1];
 
 /// Exposes the posted window to the attendant. From now on, the attendant reads the window for the
@@ -67,8 +67,8 @@ pub(super) fn expose(
     }
     let shape = (window.element.size as usize, window.peers[world.rank].len);
     let lending = Lending::new(window.region.base(), shape, posted.lent.clone(), sources);
-    // SAFETY: the window is posted, so its elements are not moved until its core is dropped, and
-    // the drop copies them first. Only `wait` writes exposed elements, and `wait` takes the
+    // SAFETY: the window is posted, so its elements are not moved before its core is dropped, and
+    // the drop first copies them. Only `wait` writes exposed elements, and `wait` takes the
     // exposure back first.
     unsafe { world.lendings.expose(window.key.window, lending) };
     world.attendants.attach(endpoint, kind::ASK, || Service(world.lendings.clone()));
@@ -84,9 +84,9 @@ pub(super) fn take_back(window: &WindowCore) {
 
 /// Fetches the elements that an access gets.
 ///
-/// Elements that are not exposed are not read: their tickets hold the error. If there is no memory
-/// for a get, or if the gets from a rank request too many bytes, `Ok` contains the first such
-/// error. The error has no effect on other operations.
+/// Elements that are not exposed are not read, and their tickets get an error. If there is no
+/// memory for a get, or if the gets from a rank request too many bytes, `Ok` contains the first
+/// such error. The error has no effect on other operations.
 pub(super) fn fetch(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -194,7 +194,7 @@ fn ask(
     }
     let head = header(access_number(batches, target) << 32, kind::ASK, window.key.window);
     window.world.reports.count_sent(asked.len(), asked.len());
-    // SAFETY: memory that is not reached is copied.
+    // SAFETY: the target does not reach this rank's memory, so the payload is copied.
     unsafe { endpoint.post(target, Port::SERVICE, Frame::of(head, &asked)) }?;
     endpoint.flush();
     Ok(())
@@ -249,7 +249,7 @@ fn land(
     Ok(())
 }
 
-/// Returns the number of elements to get; the tickets have room for all of them.
+/// Returns the number of elements to get. The tickets have room for all of them.
 fn total(gets: &[&Get]) -> usize {
     gets.iter().map(|get| get.remote.size()).sum()
 }

@@ -1,40 +1,39 @@
 //! Posts and starts: some ranks access windows of others, and the remaining ranks make no call.
 //!
-//! All communication between ranks is frames, on two ports of the window. A post is a frame from
-//! the target to each source, and describes the elements that the target exposes. When an access
-//! ends, the origin sends a frame to each target. The frame contains the puts and accumulates with
-//! their elements, or the reason why there are none. The n-th post and the n-th access of a pair
-//! belong to each other, because the frames of a pair arrive in order on each port, and a rank ends
-//! its accesses to another rank in the order of their starts.
+//! Ranks communicate by frames, on two ports of the window. A post is a frame from the target to
+//! each source, and describes the elements that the target exposes. When an access ends, the origin
+//! sends a frame to each target. The frame contains the puts and accumulates with their elements,
+//! or the reason why it contains none. The n-th post and the n-th access of a pair belong to each
+//! other: the frames of a pair arrive in order on each port, and a rank ends its accesses to
+//! another rank in the order of their starts.
 //!
 //! If a rank reaches the memory of its peer, the rank writes a post of the whole window, or an
 //! access of at most two records, in the [`PairLines`](fencepost_transport::PairLines) of the pair,
-//! and sends no frame. This requires that the peer already knows the file of their source line.
-//! Posts and accesses have numbers, and a rank looks for the number that it expects in the lines
-//! and in the frames. So the posts and accesses of a pair stay in order. The documentation of
-//! `PairLines` explains why no line is written while another rank reads it. The explanation assumes
-//! that:
+//! and sends no frame. This requires that the peer already knows the source file of the call. Posts
+//! and accesses have numbers, and a rank looks for the number that it expects in the lines and in
+//! the frames. So the posts and accesses of a pair stay in order. The documentation of `PairLines`
+//! explains why no line is written while another rank reads it. The explanation assumes that:
 //!
-//! - the origin sends access `n` after it has taken post `n - 1` (16), and the target makes post `n
-//!   - 1` after it has waited for access `n - 2`;
+//! - the origin sends access `n` after it has taken post `n - 1` (16);
+//! - the target makes post `n - 1` after it has waited for access `n - 2`;
 //! - the target writes post `n` only if the source did not drop access `n - 1`. An access that was
 //!   not dropped ended after the source had taken post `n - 2`. After a dropped access, the target
 //!   sends the post in a frame.
 //!
 //! The protocol:
 //!
-//! - M is the content of the window at its post, in place. No rank writes M before `wait`, which
-//!   applies the puts and accumulates that the sources have sent. An origin with gets first waits
-//!   for the post, then reads M, and then sends its access. So once the frames of all sources have
-//!   come, no source reads M any more, and no other wait is needed. If the origin does not reach
-//!   the memory of the target, the target's attendant reads M and sends the elements, while the
-//!   exposure is in the attendant's list.
+//! - M is the content of the window when it is posted. M stays in place. No rank writes M before
+//!   `wait`, which applies the puts and accumulates that the sources have sent. An origin with gets
+//!   first waits for the post, then reads M, and then sends its access. So once the frames of all
+//!   sources have come, no source reads M any more, and no other wait is needed. If the origin does
+//!   not reach the memory of the target, the target's attendant reads M and sends the elements,
+//!   while the exposure is in the attendant's list.
 //! - `wait` polls the access of each source. After all accesses have come, it checks whether they
 //!   fit the exposure. If all fit, it applies them in ascending order of the sources, by the
 //!   kernels of fences. It releases the accesses last. So an exposure is applied whole or not at
 //!   all, and the resulting bits are the same on every machine.
-//! - `complete` waits for all posts that it needs before it sends anything. So a target sees only
-//!   the end of an access.
+//! - `complete` waits for all posts that it needs before it sends anything. So a target sees
+//!   nothing of an access before it ends.
 //! - The target reads elements where the origin has collected them. The origin reuses their memory
 //!   after the target has released the frame. At most one access of a pair is queued, not counting
 //!   dropped accesses, which have no elements.
@@ -69,8 +68,8 @@ use fencepost_transport::{
 };
 
 impl WindowCore {
-    /// Checks that the window may be posted or accessed: nothing is collected on it for a fence,
-    /// and no calls are compared with a plan.
+    /// Checks that the window may be posted or accessed: no operation on it waits for a fence, and
+    /// calls on it are not compared with a plan.
     #[inline(always)]
     fn is_free(&self, what: &str, site: Site) -> Result<()> {
         self.world.alive()?;
@@ -102,7 +101,7 @@ impl WindowCore {
 /// Ends the world and returns the reason. Called when this rank is about to wait for a call that it
 /// must make itself, and cannot make while it waits (16).
 ///
-/// If the world has already ended, returns the reason for that.
+/// If the world has already ended, returns the reason for its end.
 #[cold]
 fn waits_for_itself(
     window: &WindowCore,
@@ -146,8 +145,8 @@ fn send(
         Some(kept)
     };
     let payload = kept.as_ref().map_or(bytes.as_ptr(), |kept| kept.base().cast_const());
-    // SAFETY: memory that is reached and not copied does not change until the frame is released.
-    // `keep` below ensures that.
+    // SAFETY: if rank `to` reads the payload in place, the payload does not change until the frame
+    // is released. `keep` below ensures that.
     let posted = unsafe { endpoint.post_copy(to, port, Frame { header, payload, len: bytes.len() }) };
     match posted {
         Ok(()) => {
@@ -163,7 +162,7 @@ fn send(
 }
 
 /// Takes in the posts of `rank` that have come in frames, if this rank has started an access to
-/// `rank` whose post it has not taken in yet.
+/// `rank` and has not yet taken in the post of that access.
 ///
 /// For example, a post comes in a frame if it exposes only a part of a window, or exposes the
 /// window to gets only. It is not an error here if `rank` has left, since this function does not
@@ -226,7 +225,7 @@ fn take_frames(
             continue;
         }
         if frames::number(&frame.header) != about.posts as u32 {
-            // The lines were written before the frame was posted.
+            // The target wrote the lines of earlier posts before it posted this frame.
             take_lines(endpoint, target, about, ports, u64::MAX);
         }
         let expected = frames::number(&frame.header) == about.posts as u32;

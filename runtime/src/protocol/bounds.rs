@@ -1,4 +1,5 @@
-//! Checks of the elements that a call touches, and their errors: for windows, and for recorders.
+//! Checks of the elements that a call touches, and the errors of these checks. Windows and
+//! recorders use them.
 
 use crate::collect::operation::{TargetRegion, WindowKey};
 use crate::state::window_core::WindowCore;
@@ -72,7 +73,7 @@ impl WindowCore {
     /// Checks that operations may be collected for the window's fence: the window must not be open.
     ///
     /// # Errors
-    /// `RMA_SYNC`, with the line that left it open.
+    /// `RMA_SYNC`, with the line that left the window open.
     pub(crate) fn may_collect(&self, site: &'static Location<'static>) -> Result<()> {
         match self.open_since() {
             None => Ok(()),

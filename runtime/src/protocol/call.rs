@@ -14,7 +14,8 @@ use fencepost_transport::Port;
 use std::panic::Location;
 
 impl Call {
-    /// Returns whether the name is that of a superstep, and not of a call of this library.
+    /// Returns whether the name of the call is the name of a superstep, and not of a function of
+    /// this library.
     pub(crate) fn is_superstep(&self) -> bool {
         self.name.is_some_and(|name| !name.contains("::") && !name.contains(' '))
     }
@@ -63,8 +64,8 @@ impl Call {
 }
 
 impl WorldCore {
-    /// Returns the number of the window or of the split that `call` is about to make, which is the
-    /// same on all ranks.
+    /// Returns the number of the window or of the split that `call` is about to make. The number is
+    /// the same on all ranks.
     ///
     /// # Errors
     /// `NO_MEM` if the world has used all numbers. Every rank gets this error, before any exchange.
@@ -79,7 +80,8 @@ impl WorldCore {
         Err(call.error(self, ErrorClass::NoMem, message))
     }
 
-    /// Returns the port for what `call` is about to make, which is the same on all ranks.
+    /// Returns the port for the object that `call` is about to make. The port is the same on all
+    /// ranks.
     ///
     /// # Errors
     /// `NO_MEM` if the world has used all ports. Every rank gets this error, before any exchange.
@@ -117,7 +119,8 @@ impl WorldCore {
         call.error(self, ErrorClass::RmaSync, message)
     }
 
-    /// Returns `call`, which ends or prepares an epoch, with the current order in its hash.
+    /// Returns a copy of `call` whose hash includes the current order. `call` ends or prepares an
+    /// epoch.
     pub(crate) fn ordered(&self, call: &Call) -> Call {
         match self.choices.order.get() {
             Order::Canonical => *call,
@@ -128,18 +131,18 @@ impl WorldCore {
 
 /// Returns the hash of a superstep and its windows.
 ///
-/// The whole hash is compared whenever ranks meet. Notifications mix the epoch's number into it
-/// ([`notification_word`]); frames carry the number separately.
+/// Ranks that meet in a call compare the whole hash. In notifications, the epoch's number is mixed
+/// into the hash ([`notification_word`]). Frames contain the number separately.
 #[inline(always)]
 pub(crate) fn hash(world: &WorldCore, call: &Call, windows: &[&WindowCore]) -> u64 {
     let windows = windows.iter().map(|window| window.key.window);
     world.calls.key.word_of(call.hash, windows, world.calls.position())
 }
 
-/// Returns the word that notifications of the epoch of `word` carry.
+/// Returns the word in the notifications of the epoch of `word`.
 ///
-/// If the hashes are equal, the words differ exactly if the epochs' numbers differ, because the
-/// number takes the place of the last coefficient of [`hash`], which is 0.
+/// If the hashes of two epochs are equal, their words differ exactly if the epochs' numbers differ.
+/// For this purpose the last coefficient of [`hash`] is 0, and the number takes its place.
 pub(crate) fn notification_word(word: u64, hash: u64) -> u64 {
     hash + (word >> 32)
 }

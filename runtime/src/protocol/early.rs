@@ -1,9 +1,9 @@
-//! Operations that are sent before their fence, to ranks whose memory is not reached.
+//! Operations that are sent before their fence, to ranks whose memory the sender does not reach.
 //!
-//! They arrive among the frames of other fences, windows and schedules. So a rank looks for frames
-//! only by `WorldCore::poll`, which stages these operations by window. The frame that the sender
-//! posts at the fence contains how many early frames belong to the epoch. Early frames of epochs
-//! that the sender has abandoned are dropped.
+//! These operations arrive among the frames of other fences, windows and schedules. So a rank looks
+//! for frames only with `WorldCore::poll`, which stages these operations by window. The frame that
+//! the sender posts at the fence contains how many early frames belong to the epoch. Early frames
+//! of epochs that the sender has abandoned are dropped.
 
 use crate::protocol::frames::kind;
 use crate::state::window_core::WindowCore;
@@ -13,8 +13,8 @@ use fencepost_transport::{Channels, Endpoint, Frame, Header, Loss, Lost, Port};
 
 /// The low half of the word of an early frame.
 ///
-/// No other frame can have this mark after one flipped bit, so a frame that a rank waits for is
-/// never staged by mistake.
+/// No frame of another kind gets this mark by a single flipped bit, so a frame that a rank waits
+/// for is never staged by mistake.
 const MARK: u32 = 0x0ea1_1e57;
 
 /// Returns the header of a frame that is sent before the next fence of `window`, by a rank that has
@@ -47,7 +47,7 @@ impl WorldCore {
     /// The transport would hold each of these frames separately, however many there are.
     ///
     /// # Errors
-    /// If there is no memory for them.
+    /// If there is no memory for the frames.
     #[cold]
     pub(crate) fn stage_waiting(&self, endpoint: &mut Endpoint, from: usize) -> Result<(), Lost> {
         // The poll with which this rank waits reports an error of the transport.

@@ -9,8 +9,8 @@ use fencepost_transport::{Channels, Endpoint, Frame, Header, Liveness, Lost, Pau
 
 /// Waits until `look` finds something.
 ///
-/// Ends the world if `look` can never find anything, or once a rank has failed. `look` still finds
-/// whatever had arrived by then.
+/// Ends the world if `look` can never find anything, or if a rank has failed. Even then, `look`
+/// first finds everything that has already arrived.
 #[inline]
 pub(crate) fn wait<'w, R>(
     endpoint: &mut Endpoint,
@@ -107,7 +107,7 @@ impl WorldCore {
         (header.word >> 32) as u32 == self.calls.supersteps()
     }
 
-    /// Posts a payload, which this rank keeps until it was read.
+    /// Posts a payload, and keeps the payload until it was read.
     pub(crate) fn post_kept(
         &self,
         endpoint: &mut Endpoint,

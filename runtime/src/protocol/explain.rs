@@ -1,7 +1,8 @@
-//! What the last epoch did and why, as text. It is collected only on request.
+//! Describes how the last epoch was carried out and why, as text. The data for this is collected
+//! only on request.
 //!
-//! While it is collected, the fast path of small operations is closed, so that each call is noted
-//! here with its line.
+//! While the data is collected, the fast path of small operations is closed, so that each call is
+//! recorded here with its line.
 
 use crate::collect::outbox::DatatypeSource;
 use crate::fence::state::history::History;
@@ -78,7 +79,7 @@ impl WorldCore {
         }
     }
 
-    /// Records the end of a dynamic epoch, whose collected operations are still there.
+    /// Records the end of a dynamic epoch. The collected operations of the epoch must still exist.
     pub(crate) fn note_fence(&self, windows: &[&WindowCore], call: &Call, went: &Went) {
         if !self.reports.explains.get() || windows.is_empty() {
             return;
@@ -126,8 +127,8 @@ impl WorldCore {
 
     /// Describes all epochs of this rank so far, grouped by the calls that have ended them.
     ///
-    /// Each group has the number of its epochs, what they sent, and a description of the last epoch
-    /// with reasons.
+    /// Each group contains the number of its epochs, the numbers of messages and bytes that they
+    /// sent, and a description of its last epoch with reasons.
     pub(crate) fn explain_all(&self) -> String {
         const MOST: usize = 100;
         let mut text = format!(
@@ -151,9 +152,10 @@ impl WorldCore {
         text
     }
 
-    /// Describes that there are more ranks than cores, which is normal.
+    /// Describes how many ranks share the cores, if there are more ranks than cores. This is
+    /// normal.
     ///
-    /// The cores of ranks that are processes are not known here.
+    /// If ranks are processes, their cores are not known here, and the text is empty.
     fn cores(&self) -> String {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         if self.reach.kind.is_of_processes() || self.size <= cores {
@@ -207,7 +209,8 @@ fn dynamic(
     let (mut exposed, mut bytes) = (0u64, 0u64);
     for window in windows {
         for target in 0..world.size {
-            // SAFETY: only its owner changes the set that was filled; others read it.
+            // SAFETY: only the owner of the set that was filled changes it, and other ranks only
+            // read it.
             let outbox = unsafe { &*window.region.outbox(window.filling.set.get(), target) };
             for wide in &outbox.wide {
                 if let DatatypeSource::Exposed(_, section) = &wide.source {

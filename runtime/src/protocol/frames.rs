@@ -3,7 +3,8 @@
 use fencepost_planner::census::Census;
 use fencepost_transport::Header;
 
-/// The kind of a frame. Those from 22 to 28 are of [messages](crate::messages::state::frames).
+/// The kinds of frames. The kinds from 22 to 28 are those of
+/// [messages](crate::messages::state::frames).
 pub(crate) mod kind {
     /// Operations for one window; `extra` is the window.
     pub(crate) const DATA: u32 = 1;
@@ -29,11 +30,11 @@ pub(crate) mod kind {
     pub(crate) const PAYLOAD: u32 = 9;
     /// Compiled supersteps.
     pub(crate) const DONE: u32 = 10;
-    /// A message of a sparse census; `extra` is the flags of a notification.
+    /// A message of a sparse census. `extra` contains the flags of a notification.
     pub(crate) const CENSUS: u32 = 11;
     /// In a reduced census: the item that the sender has for the receiver.
     pub(crate) const NOTE: u32 = 29;
-    /// A message of a reduced census; `extra` is the flags of a notification.
+    /// A message of a reduced census. `extra` contains the flags of a notification.
     pub(crate) const COUNTS: u32 = 30;
     /// After a census: the sender has finished its reads of the receiver's memory.
     pub(crate) const SETTLED: u32 = 12;
@@ -43,7 +44,7 @@ pub(crate) mod kind {
     pub(crate) const RECORDS: u32 = 14;
     /// An access that was completed: its operations, described.
     pub(crate) const ACCESS: u32 = 15;
-    /// An access that was dropped, or that requested elements that are not exposed to it.
+    /// An access that was dropped, or that has an operation on elements that are not exposed to it.
     pub(crate) const FAILED: u32 = 16;
     /// Sent before a post or an access if a check is on: the sender's vector clock, and for an
     /// access also its calls.
@@ -54,7 +55,7 @@ pub(crate) mod kind {
     pub(crate) const ANSWER: u32 = 18;
     /// To an attendant: operations under a lock. `extra` is the window.
     pub(crate) const LOCK: u32 = 20;
-    /// From an attendant: the outcome of the operations, and the elements that they found. `extra`
+    /// From an attendant: the outcome of the operations, and the elements that they return. `extra`
     /// is the window.
     pub(crate) const LOCKED: u32 = 21;
 }

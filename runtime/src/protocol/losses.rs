@@ -1,10 +1,11 @@
 //! The end of a world in which a rank is lost, or sends an invalid frame.
 //!
 //! A world ends once, with one cause, and all its ranks return that cause. A rank that finds a
-//! failure ends the world for all in three situations: while it waits for any rank
-//! ([`notice`](WorldCore::notice)), if it cannot go on since another rank is lost, and if it leaves
-//! after that. So the consequences of a failure never hide it. The exception is TCP: two failures
-//! that different ranks find at the same moment may give these ranks different causes.
+//! failure ends the world for all ranks in three situations: while it waits for any rank
+//! ([`notice`](WorldCore::notice)), when it cannot go on because another rank is lost, and when it
+//! leaves afterwards. So all ranks report the failure itself, and not one of its consequences. The
+//! exception is TCP: two failures that different ranks find at the same moment may give these ranks
+//! different causes.
 //!
 //! A rank that left with an error may have completed the call that others are still in. In that
 //! case the call completes on all ranks. Only calls that the rank has not completed fail. If a rank
@@ -17,7 +18,7 @@ use fencepost_transport::{Cause, Endpoint, Leave, Liveness, Loss, Lost};
 use std::rc::Weak;
 
 impl WorldCore {
-    /// Ends the world if a rank of it has failed since this rank last looked.
+    /// Ends the world if one of its ranks has failed since this rank last looked.
     ///
     /// Each poll that finds nothing then returns the cause. `exchange` is the number of the
     /// exchange that this rank is in, if it waits in a call of all ranks.
@@ -114,8 +115,8 @@ impl WorldCore {
         self.die(cause);
     }
 
-    /// Ends this world if `error` was caused by another rank in a part of it. Called when the
-    /// program of this rank returns `error`.
+    /// Ends this world if `error` was caused by another rank in a part of this world. Called when
+    /// the program of this rank returns `error`.
     ///
     /// The world then ends because of that rank's failure. Otherwise this rank would leave as if it
     /// had failed itself.
@@ -130,8 +131,8 @@ impl WorldCore {
         );
         let cause = Cause { rank, what };
         let endpoint = &mut *self.endpoint.borrow_mut();
-        // The failed rank may have left this world as well: its own reason is better than the
-        // reason from the part.
+        // The failed rank may have left this world as well. In that case its own reason is better
+        // than the reason from the part.
         self.find_failed(endpoint, None);
         if endpoint.lost(self.rank).is_none() {
             self.end(endpoint, cause);
@@ -156,8 +157,8 @@ impl WorldCore {
         call.error(self, class, why).ending_world().passing_on(failed)
     }
 
-    /// Returns the description of another rank whose failure has ended this world. An error passes
-    /// this on.
+    /// Describes the rank whose failure has ended this world, for an error that passes the
+    /// description on. Returns `None` if that rank is this rank.
     pub(crate) fn failed_rank(&self, rank: usize, what: &str) -> Option<FailedRank> {
         (rank != self.rank).then(|| {
             let of_all = self.stalls.borrow().waits.rank(rank);

@@ -1,4 +1,4 @@
-//! Records calls and waits, on ranks that record.
+//! Records calls and waits, if this rank has a recorder.
 
 use crate::protocol::state::recorder::{ANY, Began};
 use crate::state::call::Call;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 impl WorldCore {
     /// Begins to record a call. Returns `None` if nothing is recorded, or if the call is part of
-    /// another call. The endpoint is not borrowed.
+    /// another call. The endpoint must not be borrowed.
     #[inline(always)]
     pub(crate) fn begin_record(&self, call: &Call) -> Option<Began> {
         if self.reports.recorder.get().is_none() { None } else { self.begin_recorded(call) }
@@ -79,7 +79,7 @@ impl WorldCore {
         }
     }
 
-    /// Records a wait of a call for a rank of this world, or for any of several.
+    /// Records a wait of a call for a rank of this world, or for any of several ranks.
     #[cold]
     #[inline(never)]
     pub(crate) fn record_wait(&self, call: &Call, peer: Option<usize>, since: u64) {

@@ -2,8 +2,8 @@
 //!
 //! While a rank is in a fence or a run, others may touch its memory, so it must not leave by
 //! unwinding. Functions of the user are called, and values of the user are dropped, before or after
-//! the protocol or through [`contained`](crate::kernel::contained). A panic that unwinds
-//! nevertheless is a defect of this library, and ends the process: [`AbortOnUnwind`].
+//! the protocol or through [`contained`](crate::kernel::contained). If a panic unwinds
+//! nevertheless, this library has a defect, and [`AbortOnUnwind`] ends the process.
 
 /// A guard that ends the process if it is dropped before it is [over](Self::over). That happens
 /// only if a panic unwinds out of this protocol.

@@ -4,12 +4,12 @@
 //! rank posts its part of the profile to rank 0. Rank 0 waits for these parts, but at most as long
 //! as the program took, or ten seconds if that is longer. So a rank that waits for rank 0 in a call
 //! still gets its error, but later than without a recording. Each rank writes its files after it
-//! has left.
+//! has left the world.
 //!
 //! # Clocks
 //! The times of a trace are read from the clock of each host. Rank 0 compares its clock with that
-//! of the first rank of each other host, before the program and after it: it assumes that the other
-//! rank read its clock in the middle of the quickest of 20 round trips.
+//! of the first rank of each other host, before the program and after it. Rank 0 assumes that the
+//! other rank read its clock in the middle of the quickest of 20 round trips.
 
 use crate::protocol::state::recorder::{ANY, CALL, Entry, Recorder, SENT, WAIT};
 use crate::state::assertions::Assertions;
@@ -36,9 +36,9 @@ use std::time::{Duration, Instant};
 pub(crate) enum ProfileTo {
     /// There is no profile.
     Nowhere,
-    /// Rank 0 prints it on standard error.
+    /// Rank 0 prints the profile on standard error.
     Printed,
-    /// Rank 0 writes it to a file, as lines of JSON.
+    /// Rank 0 writes the profile to a file, as lines of JSON.
     File(PathBuf),
 }
 
@@ -46,8 +46,8 @@ impl ProfileTo {
     /// Returns the value of the variable, if it is set.
     ///
     /// # Errors
-    /// `ARG` for a value that is not text, and for one such as `yes`, which is meant as `on` or
-    /// `off` and not as the name of a file.
+    /// `ARG` if the value is not text. Also if it is a value such as `yes`, which means `on` or
+    /// `off` and not the name of a file.
     pub(crate) fn given(name: &'static str) -> Result<Option<Self>> {
         let Some(text) = environment::text(name)? else { return Ok(None) };
         Ok(Some(match &*text {
@@ -74,7 +74,7 @@ pub(crate) struct Records {
 /// Returns the number of the next run of this process, from 1.
 pub(crate) fn next_run() -> u32 {
     static RUNS: AtomicU32 = AtomicU32::new(1);
-    RUNS.fetch_add(1, Ordering::Relaxed) // it only has to differ from others
+    RUNS.fetch_add(1, Ordering::Relaxed) // it only has to differ from the numbers of other runs
 }
 
 /// A run that is being recorded.
@@ -87,8 +87,8 @@ pub(crate) struct Recording<'r> {
     number: u32,
     /// The beginning of the recording by this rank's clock, in ticks and in nanoseconds.
     began: (u64, u64),
-    /// One time, in ticks of this rank and in nanoseconds of rank 0's clock, if the clocks were
-    /// compared.
+    /// The same moment in ticks of this rank and in nanoseconds of rank 0's clock, if the clocks
+    /// were compared.
     aligned: Option<(u64, u64)>,
 }
 
@@ -136,7 +136,7 @@ impl<'r> Recording<'r> {
 
     /// Ends the recording: each other rank sends its part of the profile to rank 0, which waits for
     /// the parts of all ranks. This rank sends its part, and waits for others, only if its program
-    /// `succeeded`. Returns the records to write once this rank has left the world.
+    /// `succeeded`. Returns the records that must be written after this rank has left the world.
     pub(crate) fn end(self, world: &World, succeeded: bool) -> Recorded {
         let core = world.core();
         let ended = clock::both();
@@ -287,7 +287,7 @@ fn remove_traces(folder: &Path) {
     let is_trace = |path: &PathBuf| path.file_name().and_then(|name| of_file_name(name.to_str()?)).is_some();
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     for path in entries.filter(is_trace) {
-        // A file that stays is refused when the traces are read.
+        // A file that cannot be removed is refused when the traces are read.
         let _: std::io::Result<()> = std::fs::remove_file(path);
     }
 }
@@ -313,8 +313,8 @@ fn call_of(entry: &Entry) -> Call {
     Call { hash: 0, name, asserted: Assertions::NONE, arguments: None, site }
 }
 
-/// Returns this rank's records, one row for each call; the last row has the frames that were posted
-/// outside calls.
+/// Returns this rank's records, one row for each call. The last row counts the frames that were
+/// posted outside calls.
 fn rows(core: &WorldCore, recorder: &Recorder, per_tick: f64) -> Vec<Row> {
     let nanos = |ticks: u64| (ticks as f64 * per_tick) as u64;
     // Several entries may be of one line, such as the calls of a generic function.
@@ -392,7 +392,8 @@ fn ask(core: &WorldCore, rank: usize, until: Instant) -> Option<()> {
     post(core, rank, at)
 }
 
-/// Answers rank 0. Returns a time of this rank, and the same time of rank 0.
+/// Answers the comparison of rank 0. Returns a time of this rank's clock, and the same time of rank
+/// 0's clock.
 fn answer(core: &WorldCore, until: Instant) -> Option<(u64, u64)> {
     let mut read = [0; TRIPS];
     for at in &mut read {
@@ -415,8 +416,7 @@ fn post(core: &WorldCore, to: usize, word: u64) -> Option<()> {
 }
 
 /// Waits for the next frame from `from`, and returns the result of `read` on the payload and the
-/// word of the frame. Returns `None` if no frame comes before `until`, or before that rank has
-/// left.
+/// word of the frame. Returns `None` if no frame comes before `until`, or if `from` leaves first.
 fn next<R>(core: &WorldCore, from: usize, until: Instant, read: impl FnOnce(&[u8], u64) -> R) -> Option<R> {
     let endpoint = &mut *core.endpoint.borrow_mut();
     let mut pause = Pause::new();

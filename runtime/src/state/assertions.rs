@@ -29,12 +29,12 @@ pub struct Assertions(u8);
 impl Assertions {
     /// Nothing is promised.
     pub const NONE: Self = Self(0);
-    /// This rank did not store to its part since the last fence. No behaviour depends on it. The
-    /// check compares digests of the part between two fences that assert this, if no other call of
-    /// all ranks was in between.
+    /// This rank did not store to its part since the last fence. No behaviour depends on this
+    /// promise. The check compares digests of the part between two fences that assert this, if no
+    /// other call of all ranks was in between.
     pub const NOSTORE: Self = Self(1);
     /// No other rank puts to this rank's part or accumulates into it in the epoch that follows. No
-    /// behaviour depends on it.
+    /// behaviour depends on this promise.
     pub const NOPUT: Self = Self(2);
     /// No operation waits for this fence on any rank. All ranks must assert this. If an operation
     /// waits, the fence returns `ASSERT`.
@@ -43,7 +43,7 @@ impl Assertions {
     /// call that does so returns `ASSERT`.
     pub const NOSUCCEED: Self = Self(8);
 
-    /// Returns whether all of `other` is promised.
+    /// Returns whether these assertions include all assertions of `other`.
     pub(crate) fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -59,7 +59,7 @@ impl Assertions {
     }
 }
 
-/// Formats the assertions as they are written in code: `NOPRECEDE | NOSTORE`; `NONE`.
+/// Formats the assertions as they are written in code, such as `NOSTORE | NOPRECEDE` or `NONE`.
 impl fmt::Display for Assertions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = [

@@ -34,8 +34,8 @@ impl Attendant for All {
 }
 
 impl Attendants {
-    /// Attaches the attendant that `attendant` returns, unless this kind has one. It serves all
-    /// requests of this kind from now on.
+    /// Attaches the attendant that `attendant` returns, unless this kind already has an attendant.
+    /// From then on, the attached attendant serves all requests of this kind.
     pub(crate) fn attach<A: Attendant + 'static>(
         &self,
         endpoint: &mut Endpoint,

@@ -15,7 +15,7 @@ fn typed<A: 'static>(value: Rc<dyn Any>) -> Option<Rc<A>> {
 }
 
 impl Attributes {
-    /// Keeps a value. Returns the value that its type had before.
+    /// Stores a value. Returns the earlier value of the same type.
     pub(crate) fn set<A: 'static>(&self, value: A) -> Option<Rc<A>> {
         let before = self.0.borrow_mut().insert(TypeId::of::<A>(), Rc::new(value));
         before.and_then(typed)

@@ -1,21 +1,22 @@
-//! [`Call`]: the call that ends an epoch, with the values that its word hashes and that messages
-//! name.
+//! [`Call`]: the call that ends an epoch. Contains the values that are hashed into its word and
+//! named in messages.
 
 use crate::state::assertions::Assertions;
 use fencepost_planner::element::{ElementType, Op};
 use std::fmt;
 use std::panic::Location;
 
-/// The call that ends an epoch, with the values that its word hashes and that messages name.
+/// The call that ends an epoch. Contains the values that are hashed into its word and named in
+/// messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Call {
-    /// The hash of the superstep and its uniform arguments; 0 for a fence outside a superstep.
+    /// The hash of the superstep and its uniform arguments, or 0 for a fence outside a superstep.
     pub(crate) hash: u64,
     /// The name of the superstep.
     pub(crate) name: Option<&'static str>,
-    /// The assertions that all ranks make, which are in the hash.
+    /// The assertions that all ranks make. They are part of the hash.
     pub(crate) asserted: Assertions,
-    /// The arguments of a collective, which are in the hash as well.
+    /// The arguments of a collective. They are also part of the hash.
     pub(crate) arguments: Option<Arguments>,
     /// The user's line.
     pub(crate) site: &'static Location<'static>,
@@ -91,7 +92,7 @@ impl Call {
         Self { hash, name: Some(name), asserted: Assertions::NONE, arguments: None, site: Location::caller() }
     }
 
-    /// Returns the same call with these assertions.
+    /// Returns the same call with those of `assertions` that all ranks must make together.
     pub(crate) fn asserting(self, assertions: Assertions) -> Self {
         let asserted = assertions.collective();
         Self { hash: self.hash ^ asserted.word(), asserted, ..self }

@@ -1,8 +1,9 @@
-//! [`CallSites`]: the facts about other ranks that errors report: the call that each rank entered
-//! last, and the error with which the world ended.
+//! [`CallSites`]: facts about other ranks for error messages. These facts are the call that each
+//! rank entered last, and the class of the error that ended the world.
 //!
-//! Words and frames show ranks that their calls differ, but not which calls they are. So each rank
-//! of a process also writes here which call it enters. Only the text of messages depends on this.
+//! From words and frames, ranks find out that their calls differ, but not which calls they are in.
+//! So each rank of a process also writes here which call it enters. Only the text of messages
+//! depends on this.
 
 use fencepost_planner::ErrorClass;
 use std::fmt::Write;
@@ -11,7 +12,7 @@ use std::panic::Location;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// The number of windows that are remembered of a call.
+/// The maximum number of windows that are recorded for a call.
 const WINDOWS: usize = 4;
 
 /// The call sites of one world.
@@ -29,8 +30,8 @@ pub(crate) struct CallSites {
 #[derive(Default)]
 struct Entered {
     site: AtomicPtr<Location<'static>>,
-    /// The numbers of its windows plus one, in sixteen bits each. The first window has the lowest
-    /// bits.
+    /// The numbers of the windows of the call, each plus one, in sixteen bits each. The first
+    /// window has the lowest bits.
     windows: AtomicU64,
 }
 
@@ -46,8 +47,9 @@ impl CallSites {
 
     /// Notes that `rank` enters the call at `site` on `windows`.
     ///
-    /// The stores are relaxed. The call is announced to the others afterwards. A rank may read a
-    /// later call or its windows; then its message only names that later call.
+    /// The stores are relaxed. The call is announced to the other ranks afterwards. A rank may read
+    /// a later call, or the windows of a later call. Its error message then names the later call,
+    /// and nothing else is affected.
     #[inline(always)]
     pub(crate) fn enter(
         &self,
@@ -68,7 +70,7 @@ impl CallSites {
     pub(crate) fn entered(&self, rank: usize) -> Option<String> {
         let entered = self.ranks.get(rank.checked_sub(self.first)?)?;
         let site = entered.site.load(Ordering::Relaxed);
-        // SAFETY: the pointer is null, or `enter` stored it from a `&'static`: that is valid and
+        // SAFETY: the pointer is null, or `enter` stored it from a `&'static`, which is valid and
         // never written to.
         let site = (unsafe { site.as_ref() })?;
         let mut text = format!("the call at {}:{}", site.file(), site.line());
@@ -82,7 +84,7 @@ impl CallSites {
         Some(text)
     }
 
-    /// Notes that the world ends with an error of this class, unless it has ended.
+    /// Notes that the world ends with an error of this class, unless it has already ended.
     pub(crate) fn end(&self, class: ErrorClass) {
         let _ = self.ended.set(class);
     }

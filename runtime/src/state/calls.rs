@@ -1,4 +1,4 @@
-//! [`Calls`]: which collective call of its world a rank is in.
+//! [`Calls`]: the count of a rank's collective calls in a world.
 //!
 //! Ranks meet in exchanges of notifications: the n-th exchange of one rank is the n-th of every
 //! other. Suppose a rank left a call without its exchange. From then on its exchanges would meet
@@ -25,9 +25,9 @@ pub(crate) struct Calls {
     /// The key by which ranks compare their calls.
     pub(crate) key: Key,
     pub(crate) sites: Arc<CallSites>,
-    /// The number of calls that made something so far.
+    /// The number of windows, splits, and plans of posts and starts that were made so far.
     pub(crate) made: Cell<u32>,
-    /// The number of supersteps so far: the high half of every word.
+    /// The number of supersteps so far, which is the high half of every word.
     supersteps: Cell<u32>,
     /// The number of calls outside of supersteps, including outermost supersteps.
     number: Cell<u32>,
@@ -77,8 +77,8 @@ impl Calls {
         self.depth.set(self.depth.get() + 1);
     }
 
-    /// Notes that a superstep begins that is not a call of all ranks. Calls in its body are counted
-    /// as in any other body.
+    /// Notes the beginning of a superstep that is not a call of all ranks. Calls in its body are
+    /// counted as in any other body.
     pub(crate) fn enter_apart(&self) {
         if self.depth.get() == 0 {
             self.inner.set(0);
@@ -97,14 +97,14 @@ impl Calls {
         self.number.get() << flags
     }
 
-    /// Returns the position of this call, which no other call has. Every hash of a call includes
-    /// it.
+    /// Returns the position of this call. No other call has the same position. The hash of each
+    /// call includes its position.
     #[inline]
     pub(crate) fn position(&self) -> u64 {
         u64::from(self.number.get()) << 32 | u64::from(self.inner.get())
     }
 
-    /// Runs code of the user that must not call the world. If it begins collective calls
+    /// Runs code of the user that must not call the world. If the code begins collective calls
     /// nevertheless, they are not counted.
     pub(crate) fn uncounted<R>(&self, call: impl FnOnce() -> R) -> R {
         let kept = [&self.number, &self.inner, &self.depth].map(Cell::get);
@@ -130,8 +130,8 @@ impl Calls {
     }
 }
 
-/// Returns by how many calls the first of two tags is ahead of the second. The number wraps, and
-/// ranks that exchange notifications are never 2^15 calls from each other.
+/// Returns by how many calls the first of two tags is ahead of the second. The number wraps. Ranks
+/// that exchange notifications are never 2^15 or more calls apart.
 pub(crate) fn ahead(first: u32, second: u32) -> i32 {
     let unused = u32::BITS - BITS;
     (((first >> unused).wrapping_sub(second >> unused) << unused) as i32) >> unused

@@ -21,16 +21,16 @@ impl WindowCore {
             self.begins(site);
         }
         self.reopen();
-        // Readers of this set finished before they sent the notifications of the fence that has
-        // just ended.
+        // The ranks that read the other set finished before they sent the notifications of the
+        // fence that has just ended.
         self.fill(self.filling.set.get() ^ usize::from(!without(Wait::Reuse)));
         if self.peers.far {
             self.fence.remembered.borrow_mut().settled();
         }
     }
 
-    /// Does the same as [`next_set`](Self::next_set), if all memory is reached and the epoch had
-    /// only records: no operation is or was pending.
+    /// Does the same as [`next_set`](Self::next_set), for a rank that reaches all memory and an
+    /// epoch that had only records. In this case no operation is or was pending.
     #[inline]
     pub(crate) fn next_set_plainly(&self, site: &'static Location<'static>) {
         self.lines.since.set(site);
@@ -63,18 +63,18 @@ impl WindowCore {
         }
     }
 
-    /// Notes that the epoch that begins here begins at this line.
+    /// Notes that the new epoch begins at this line.
     pub(crate) fn begins(&self, site: &'static Location<'static>) {
         self.fence.history.borrow_mut().begins(std::ptr::from_ref(site).addr(), &self.world.machine);
         self.allow(self.is_short()); // which operations may be sent early may differ now
     }
 
-    /// Keeps how many bytes the epoch that has ended sent to ranks whose memory is not reached.
-    /// Single elements are not counted.
+    /// Records the maximum number of bytes that the ended epoch has sent to a rank whose memory
+    /// this rank does not reach. Single elements are not counted.
     fn watch(&self) {
         let remembered = self.fence.remembered.borrow();
         let sent = (0..self.world.size).filter(|&target| self.peers[target].base.is_null()).map(|target| {
-            // SAFETY: only its owner touches the set that was filled.
+            // SAFETY: only this rank touches the set that it has filled.
             let outbox = unsafe { &*self.region.outbox(self.filling.set.get(), target) };
             remembered.left[target].wide + outbox.bytes.len() as u64
         });
@@ -88,7 +88,7 @@ impl WindowCore {
         self.allow(!closed);
     }
 
-    /// Ends the epoch for which NOSUCCEED was asserted, if it was.
+    /// If NOSUCCEED was asserted for the current epoch, ends that epoch.
     pub(crate) fn open(&self) {
         if self.collecting.follow() {
             // While calls are matched with a plan, no operation takes the fast path.
@@ -123,8 +123,8 @@ impl WindowCore {
     pub(crate) fn named_sections(&self) -> Vec<WindowKey> {
         let mut named = Vec::new();
         for target in 0..self.world.size {
-            // SAFETY: only its owner touches the set being filled; datatype operations are counted
-            // at once.
+            // SAFETY: only this rank touches the set that it is filling. Datatype operations are
+            // counted at once.
             let outbox = unsafe { &*self.region.outbox(self.filling.set.get(), target) };
             named.extend(outbox.wide.iter().filter_map(|wide| match &wide.source {
                 DatatypeSource::Section(key, ..) => Some(*key),
@@ -154,7 +154,7 @@ impl WindowCore {
 
     #[inline(never)]
     fn is_any_pending(&self) -> bool {
-        // SAFETY: only its owner touches the set being filled.
+        // SAFETY: only this rank touches the set that it is filling.
         let records = |target| unsafe { &(*self.region.outbox(self.filling.set.get(), target)).records };
         !self.filling.getting.has_none(&self.filling.pending.borrow().gets)
             || self.peers.far && self.fence.remembered.borrow().has_left()
@@ -166,7 +166,8 @@ impl WindowCore {
     }
 
     /// Remembers the operations that wait for a fence when their window is dropped or its world is
-    /// left. Does nothing after another error, which may be why the window was not fenced.
+    /// left. Does nothing after another error, since that error may be the reason why the window
+    /// was not fenced.
     pub(crate) fn note_unfenced(&self) {
         let failed =
             !self.world.life.goes_on() || self.handler.has_reported() || self.world.handler.has_reported();

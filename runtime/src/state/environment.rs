@@ -1,4 +1,4 @@
-//! Environment variables: a value is understood, or the error lists the allowed values.
+//! Reads environment variables. If a value is not understood, the error lists the allowed values.
 
 use fencepost_planner::machine::Machine;
 use fencepost_planner::plan::open_regular;
@@ -95,7 +95,8 @@ pub(crate) fn size(name: &str) -> Result<Option<usize>> {
     })
 }
 
-/// Returns the time limit in a variable, with `Some(None)` for no limit; `None` if it is not set.
+/// Returns the time limit in a variable. Returns `Some(None)` if the value means no limit, and
+/// `None` if the variable is not set.
 ///
 /// # Errors
 /// `ARG` for anything else.
@@ -107,11 +108,11 @@ pub(crate) fn limit(name: &str) -> Result<Option<Option<Duration>>> {
     Ok(Some(Some(limit).filter(|limit| !limit.is_zero())))
 }
 
-/// The most bytes of the text of a machine model.
+/// The maximum number of bytes of the text of a machine model.
 const MACHINE: u64 = 1 << 16;
 
-/// Returns the machine model in a variable, which contains the path of its file or, in several
-/// lines, its text. Returns `None` if it is not set.
+/// Returns the machine model in a variable. The variable contains the path of a file or, in several
+/// lines, the text of the model. Returns `None` if the variable is not set.
 ///
 /// # Errors
 /// `ARG` for a file that cannot be read. `FILE`, with the line, for a file that is not a machine
@@ -140,8 +141,8 @@ pub(crate) fn machine(name: &str) -> Result<Option<Machine>> {
     model.parse().map(Some).map_err(|error: Error| refused(ErrorClass::File, error.message().into()))
 }
 
-/// Reports, on standard error, each environment variable that begins with `FENCEPOST_` and that
-/// nothing reads. Reports once in a process, and in a job only on rank 0.
+/// Reports, on standard error, each environment variable whose name begins with `FENCEPOST_` and
+/// that no code reads. Reports once in a process, and in a job only on rank 0.
 #[cfg(not(loom))]
 pub(crate) fn report_unknown() {
     use fencepost_job::variables::{reported, unknown};

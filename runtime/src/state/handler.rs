@@ -1,7 +1,7 @@
 //! [`ErrorHandler`]: the treatment of an error before the call that found the error returns it.
 //!
-//! Public calls end in [`Handler::report`], and nothing is borrowed then. A reported error is
-//! marked, so it is reported once, even if it passes through several calls.
+//! Public calls end in [`Handler::report`], and nothing is borrowed while it runs. A reported error
+//! is marked, so it is reported once, even if it passes through several calls.
 
 use crate::kernel::contained::contained;
 use fencepost_planner::{Error, Result};
@@ -117,7 +117,8 @@ pub(crate) struct Handler(RefCell<ErrorHandler>, Cell<bool>);
 
 impl Handler {
     pub(crate) fn set(&self, handler: ErrorHandler) {
-        // The earlier handler is dropped when nothing is borrowed: it may own values of the user's.
+        // The earlier handler is dropped while nothing is borrowed, since it may own values of the
+        // user.
         drop(self.0.replace(handler));
     }
 
@@ -136,7 +137,7 @@ impl Handler {
     }
 
     /// Reports a conflict to the handler if conflicts pass, and returns whether this conflict
-    /// passes. The protocol under way must not unwind.
+    /// passes. A protocol is under way, so this does not unwind.
     pub(crate) fn lets_pass(&self, error: &Error) -> bool {
         let ErrorHandler::Pass(told) = self.get() else { return false };
         contained(|| told(error))

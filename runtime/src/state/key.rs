@@ -1,15 +1,15 @@
-//! [`Key`]: the secret by which ranks compare the calls that they are in without sending all of
-//! them.
+//! [`Key`]: the secret with which ranks compare the calls that they are in. They send one word for
+//! each call instead of a description.
 //!
 //! The word of an epoch or a prepared superstep represents its call, its schedule and its windows.
 //! A rank may touch another rank's memory only because both have the same windows. So a program
 //! must not be able to choose two lists of windows that have the same word. The word is therefore a
 //! polynomial modulo the prime `2^61 - 1`, whose coefficients represent the call, the schedule and
-//! the windows: `1 k^n + c1 k^(n-1) + .. + cn`. The place `k` is drawn for each `run`, or follows
-//! from the job's secret and the rank's machine model. The model is included because each rank
-//! plans the common work of all ranks by its own model. So ranks with different models have
-//! different words. Two different lists of `n` coefficients have the same word at no more than `n`
-//! of all `2^61` places.
+//! the windows: `1 k^n + c1 k^(n-1) + .. + cn`. The polynomial is evaluated at a secret place `k`,
+//! which is drawn for each `run`, or is derived from the job's secret and the rank's machine model.
+//! The model is included because each rank plans the common work of all ranks by its own model. So
+//! ranks with different models have different words. Two different lists of `n` coefficients have
+//! the same word at no more than `n` of all `2^61` places.
 //!
 //! A program can choose any number of coefficients. From the result of a call it can find out
 //! whether the words of two ranks were equal. Each failed try excludes at most `n` places, and is
@@ -102,7 +102,8 @@ impl Key {
         folded((sum as u64 & P) + folded((sum >> 61) as u64))
     }
 
-    /// Returns the word of everything that `word` represents and of one more coefficient.
+    /// Returns the word of the coefficients that `word` represents, followed by one more
+    /// coefficient.
     #[inline]
     pub(crate) fn with(self, word: u64, coefficient: u64) -> u64 {
         let product = u128::from(word) * u128::from(self.0[0]);

@@ -1,5 +1,5 @@
-//! [`Life`]: whether a world goes on; and [`Opened`]: work that a rank has begun in the world and
-//! not finished.
+//! [`Life`]: whether a world goes on. [`Opened`]: work that a rank has begun in the world and not
+//! finished.
 //!
 //! A world does not know which kinds of work its rank may begin. A protocol that begins work adds
 //! it to the list of opened work. From then on the world advances this work in every wait, and
@@ -30,7 +30,8 @@ pub(crate) trait Opened {
     /// Describes the unfinished part of the work, if other ranks wait for that part.
     fn unfinished(&self) -> Option<String>;
 
-    /// Leaves behind the data that other ranks still need after this rank has left the world.
+    /// Hands over the data that other ranks still need after this rank has left the world. Called
+    /// when this rank leaves.
     fn leave(&self, _endpoint: &mut Endpoint) {}
 }
 
@@ -42,17 +43,17 @@ pub(crate) type Parts = RefCell<Vec<Weak<WorldCore>>>;
 pub(crate) struct Life {
     /// The reason why the world has ended.
     pub(crate) dead: RefCell<Option<Cause>>,
-    /// The count of the failures that concern this rank. The first `heeded` failures were all of
-    /// ranks of other worlds.
+    /// The count of the failures that concern this rank. The first `heeded` failures were failures
+    /// of ranks of other worlds.
     pub(crate) alarms: Alarms,
     pub(crate) heeded: Cell<u32>,
     /// The worlds from which this world was split; the world of the whole program is first. Each of
-    /// them may be dropped.
+    /// these worlds may have been dropped.
     pub(crate) above: RefCell<Vec<Weak<WorldCore>>>,
-    /// All worlds that this rank has split off in this `run`, which does not include the world of
-    /// the `run` itself.
+    /// All worlds that this rank has split off in this `run`, without the world of the `run`
+    /// itself.
     pub(crate) parts: RefCell<Rc<Parts>>,
-    /// The work that was begun and is not finished yet, in the order of its beginnings.
+    /// The work that was begun and is not finished yet, in the order in which it was begun.
     opened: RefCell<Vec<Rc<dyn Opened>>>,
     /// Whether this rank has declared that it accesses memory of other ranks.
     touching: Cell<bool>,
@@ -93,8 +94,9 @@ impl Life {
         !self.parts.borrow().borrow().is_empty()
     }
 
-    /// Declares that this rank begins, or has ceased, to access memory of other ranks. Returns
-    /// `None` if it has declared this before, and otherwise whether it may begin.
+    /// Declares that this rank begins to access memory of other ranks if `on` is set, and otherwise
+    /// that it has stopped. Returns `None` if this was already declared. Otherwise returns whether
+    /// this rank may access that memory.
     #[inline]
     pub(crate) fn touching(&self, endpoint: &mut Endpoint, on: bool) -> Option<bool> {
         (self.touching.get() != on).then(|| {
@@ -122,7 +124,7 @@ impl WorldCore {
     /// Leaves this world.
     pub(crate) fn leave(&self, how: Leave) {
         if let Ok(mut endpoint) = self.endpoint.try_borrow_mut() {
-            self.advance_own(&mut endpoint); // what was taken is not sent once more
+            self.advance_own(&mut endpoint); // so that taken messages are not sent again
         }
         // A rank may return `Ok` after the world ended; the other ranks still receive the cause.
         let unfinished = || self.life.opened.borrow().iter().find_map(|opened| opened.unfinished());
@@ -214,7 +216,8 @@ impl WorldCore {
         error.ending_world().passing_on(self.failed_rank(cause.rank, &cause.what))
     }
 
-    /// Ends the world for this rank, unless it has ended: its windows collect nothing from here on.
+    /// Ends the world for this rank, unless it has already ended. From then on, the windows of the
+    /// world collect nothing.
     #[cold]
     pub(crate) fn die(&self, cause: Cause) {
         self.life.dead.borrow_mut().get_or_insert(cause);

@@ -1,4 +1,4 @@
-//! What a rank stores about its world, its windows and its settings: data, no protocol.
+//! The data that a rank stores about its world, its windows and its settings. Contains no protocol.
 
 pub(crate) mod assertions;
 pub(crate) mod attendants;

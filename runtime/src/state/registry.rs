@@ -1,5 +1,5 @@
-//! [`Registry`]: the data that ranks of one process share by reference: regions of windows, and
-//! ends of new worlds.
+//! [`Registry`]: the data that ranks of one process share by reference, such as regions of windows
+//! and endpoints of new worlds.
 
 use crate::collect::region::Region;
 use crate::state::call_sites::CallSites;
@@ -25,8 +25,8 @@ pub(crate) fn new_world() -> u64 {
 /// it, and its number.
 pub(crate) type Attempt = (u64, u64, u32);
 type Regions = BTreeMap<Attempt, Shared<Arc<Region>>>;
-/// The number and one rank's end of a new world, by the world that was split, the position of the
-/// collective call, and the rank.
+/// The number of a new world and the endpoint of one rank in it, by the world that was split, the
+/// position of the collective call, and the rank.
 type Ends = BTreeMap<(u64, u64, usize), (u64, Endpoint)>;
 
 /// The schedules of a superstep, one for each epoch.
@@ -60,14 +60,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Registry {
-    /// Returns the registry of a rank that is a process. Its key is that of its job for this
-    /// machine model.
+    /// Returns the registry of a rank that is a process. The key is derived from the secret of the
+    /// job and this machine model.
     #[cfg(not(loom))]
     pub(crate) fn of_job(secret: &fencepost_transport::auth::Secret, machine: &Machine) -> Self {
         Self { key: Key::of_job(secret, machine), ..Self::default() }
     }
 
-    /// Gives this rank's region of window `key`.
+    /// Provides the region of `rank` in window `key`.
     pub(crate) fn give(&self, key: Attempt, rank: usize, size: usize, region: Arc<Region>) {
         let mut regions = lock(&self.regions);
         let shared = regions
@@ -76,8 +76,8 @@ impl Registry {
         shared.of[rank] = Some(region);
     }
 
-    /// Returns the regions of all ranks of window `key`, after all have given theirs. Each rank
-    /// takes them once.
+    /// Returns the regions of all ranks of window `key`. All ranks have provided their regions
+    /// before. Each rank calls this once.
     pub(crate) fn take(&self, key: Attempt) -> Vec<Option<Arc<Region>>> {
         let mut regions = lock(&self.regions);
         let Some(shared) = regions.get_mut(&key) else { return Vec::new() };
@@ -94,7 +94,7 @@ impl Registry {
         lock(&self.regions).remove(&key);
     }
 
-    /// Provides the ends of a new world for the ranks that will take them.
+    /// Provides the endpoints of a new world for the ranks that will take them.
     pub(crate) fn give_ends(&self, of: (u64, u64), ends: impl IntoIterator<Item = (usize, Endpoint)>) {
         let world = new_world();
         let mut all = lock(&self.ends);
@@ -103,7 +103,7 @@ impl Registry {
         }
     }
 
-    /// Takes the end of `rank` of a new world.
+    /// Takes the endpoint of `rank` in a new world.
     pub(crate) fn take_end(&self, of: (u64, u64), rank: usize) -> Option<(u64, Endpoint)> {
         lock(&self.ends).remove(&(of.0, of.1, rank))
     }

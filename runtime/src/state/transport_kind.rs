@@ -31,12 +31,13 @@ pub enum TransportKind {
     /// Threads that exchange bytes over TCP on loopback: for tests.
     #[doc(hidden)]
     TcpThreads,
-    /// As `TcpThreads`, but through the addresses of a route: for tests that put something between
+    /// As `TcpThreads`, but through the addresses of a route. For tests that put something between
     /// ranks.
     #[cfg(not(loom))]
     #[doc(hidden)]
     TcpThreadsBy(Arc<dyn Route>),
-    /// Threads of made-up hosts, given for each rank and repeated: for tests.
+    /// Threads of made-up hosts: for tests. The list contains the host of each rank, and is
+    /// repeated if there are more ranks.
     #[doc(hidden)]
     MixedThreads(Vec<u32>),
     /// Threads that exchange messages of a stand-in for MPI: for tests.
@@ -67,7 +68,7 @@ impl std::str::FromStr for TransportKind {
 }
 
 impl TransportKind {
-    /// Returns the ends of a world whose ranks are threads of this process.
+    /// Returns the endpoints of a world whose ranks are threads of this process.
     #[cfg(not(loom))]
     pub(crate) fn ends(&self, size: usize) -> Result<Vec<Endpoint>> {
         Ok(match self {
@@ -95,7 +96,7 @@ impl TransportKind {
                 let ends = fencepost_transport::mpi::hybrid_stand_in(&hosts)?;
                 ends.into_iter().map(Endpoint::HybridMpi).collect()
             }
-            // Each process makes its own end.
+            // Each process makes its own endpoint.
             TransportKind::Shm | TransportKind::Tcp | TransportKind::Mpi => Vec::new(),
         })
     }
@@ -109,7 +110,7 @@ impl TransportKind {
         environment::read("FENCEPOST_TRANSPORT")
     }
 
-    /// Returns whether ranks reach each other in the same way.
+    /// Returns whether `other` is the same kind of transport, whatever its settings are.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }

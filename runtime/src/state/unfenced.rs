@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
 
-/// The windows of all worlds of a run that were dropped with operations that wait for their fence.
+/// The windows, in all worlds of a run, that were dropped while operations waited for their fence.
 #[derive(Default)]
 pub(crate) struct Unfenced(RefCell<(Vec<Forgotten>, usize)>);
 

@@ -19,7 +19,7 @@ pub struct Window<T: Element> {
     /// Makes the window neither `Send` nor `Sync`. The compiler's error names the first such field,
     /// which is this field.
     threads: PhantomData<dyn OtherThreadsTakeTheSliceOfAWindow>,
-    /// The elements, as the program alone accesses them.
+    /// The elements, at the address that only the program uses.
     pub(crate) data: *mut T,
     pub(crate) len: usize,
     /// The fast paths of small operations, by target.
@@ -28,8 +28,8 @@ pub struct Window<T: Element> {
     element: PhantomData<T>,
 }
 
-/// The trait that the compiler's error names if a thread takes a window. Its name contains the way
-/// out: `let cells = &mut u[..];` before the thread.
+/// The trait that the compiler's error names if a thread takes a window. Its name describes the
+/// solution: `let cells = &mut u[..];` before the thread.
 trait OtherThreadsTakeTheSliceOfAWindow {}
 
 impl<T: Element> Window<T> {
@@ -107,10 +107,10 @@ impl<T: Element> Deref for Window<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` elements of the region are here, aligned and initialised (zeroed; any bit
-        // pattern is valid). Other ranks touch them only while this rank is inside a call that has
-        // the window by `&mut`, or while a superstep that was begun has it by value (W1). If the
-        // elements are mapped twice (`Region::lent`), this holds for both mappings, and the
+        // SAFETY: `len` elements of the region are at `data`, aligned and initialised (zeroed; any
+        // bit pattern is valid). Other ranks touch them only while this rank is inside a call that
+        // has the window by `&mut`, or while a superstep that was begun has it by value (W1). If
+        // the elements are mapped twice (`Region::lent`), this holds for both mappings, and the
         // compiler does not assume of either that its address is unique.
         unsafe { std::slice::from_raw_parts(self.data, self.len) }
     }

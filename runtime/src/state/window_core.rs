@@ -68,16 +68,17 @@ pub(crate) struct Peers {
     parts: Vec<Peer>,
     /// Whether there are ranks to which operations travel in frames.
     pub(crate) apart: bool,
-    /// Whether there are ranks whose memory is not reached. Operations for them may be sent early.
+    /// Whether there are ranks whose memory this rank does not reach. Operations for them may be
+    /// sent early.
     pub(crate) far: bool,
 }
 
 /// The data that a rank has about another rank's part of a window.
 pub struct Peer {
     pub(crate) len: usize,
-    /// Its region, if values are shared.
+    /// The region of that rank, if the ranks share values.
     pub(crate) region: Option<Arc<Region>>,
-    /// The first element of the part, if it is reached; otherwise null.
+    /// The first element of the part, or null if this rank does not reach the part.
     pub(crate) base: *mut u8,
 }
 
@@ -107,13 +108,13 @@ pub(crate) struct Collecting {
 
 /// How a window treats an operation that is called.
 enum Stage {
-    /// It is collected for the next fence.
+    /// The operation is collected for the next fence.
     Open,
-    /// It is refused: NOSUCCEED was asserted for this epoch.
+    /// The operation is refused, because NOSUCCEED was asserted for this epoch.
     Closed,
-    /// It is matched with the plan of the epoch. There is no plan if the window does not take part
-    /// in another epoch of the superstep. `closed` is whether NOSUCCEED was asserted at the fence
-    /// before.
+    /// The operation is matched with the plan of the epoch. There is no plan if the window does not
+    /// take part in another epoch of the superstep. `closed` is whether NOSUCCEED was asserted at
+    /// the fence before.
     Matching { plan: Option<(Rc<dyn Planned>, WindowId)>, closed: bool },
 }
 
@@ -127,7 +128,8 @@ enum Gate {
 }
 
 impl Collecting {
-    /// Collects for the next fence. The window [opens](WindowCore::allow) its fast paths.
+    /// Begins to collect for the next fence. The window must still [open](WindowCore::allow) its
+    /// fast paths.
     pub(crate) fn new(observed: bool) -> Self {
         Self { stage: RefCell::new(Stage::Open), gate: Cell::new(Gate::Open), observed: Cell::new(observed) }
     }
@@ -152,7 +154,7 @@ impl Collecting {
         }
     }
 
-    /// Notes that NOSUCCEED, if it was asserted, is over. Returns whether it was.
+    /// Ends the epoch for which NOSUCCEED was asserted, if it was asserted. Returns whether it was.
     #[inline]
     pub(crate) fn follow(&self) -> bool {
         let was_closed = self.is_closed();
@@ -245,7 +247,8 @@ impl WindowTable {
         self.collecting.borrow().get(&key.window).and_then(Weak::upgrade)
     }
 
-    /// Calls `act` with each window for which operations are collected, by its number.
+    /// Calls `act` with each window for which operations are collected, in the order of their
+    /// numbers.
     pub(crate) fn each_collecting(&self, mut act: impl FnMut(&WindowCore)) {
         self.collecting.borrow().values().filter_map(Weak::upgrade).for_each(|window| act(&window));
     }
@@ -267,7 +270,7 @@ impl WindowTable {
     }
 }
 
-/// The most windows of one fence for which nothing is allocated.
+/// The maximum number of windows of one fence for which nothing is allocated.
 pub(crate) const FEW: usize = 6;
 
 /// A list that allocates nothing for a few windows.
@@ -276,7 +279,7 @@ pub(crate) type Few<T> = SmallVec<[T; FEW]>;
 /// Windows that are kept alive.
 pub(crate) type Held = Few<Rc<WindowCore>>;
 
-/// Returns these windows, kept alive.
+/// Returns a list that keeps these windows alive.
 pub(crate) fn held<'w>(windows: impl IntoIterator<Item = &'w Rc<WindowCore>>) -> Held {
     windows.into_iter().cloned().collect()
 }
@@ -327,7 +330,7 @@ impl WindowCore {
     }
 
     /// Returns whether small operations take the fast path. After an access, the first caller opens
-    /// the fast path again, so a window that is only posted and accessed does not pay for it.
+    /// the fast path again, so a window that is only posted and accessed never pays for opening it.
     #[inline(always)]
     pub(crate) fn is_short(&self) -> bool {
         match self.collecting.gate.get() {
@@ -359,13 +362,14 @@ impl WindowCore {
         }
     }
 
-    /// Returns whether operations that request no mode of their own stay here until the fence.
+    /// Returns whether operations that request no mode of their own stay on this rank until the
+    /// fence.
     pub(crate) fn holds_until_fence(&self) -> bool {
         self.departure(Mode::Auto) == Departure::Held
     }
 
-    /// Returns when an operation that requests `mode` is sent to a rank whose memory is not
-    /// reached.
+    /// Returns when an operation that requests `mode` is sent to a rank whose memory this rank does
+    /// not reach.
     pub(crate) fn departure(&self, mode: Mode) -> Departure {
         Departure::of(self.asked(mode), self.fence.history.borrow().predicted())
     }
@@ -408,7 +412,7 @@ impl WindowCore {
         Ports::of(self.key.window).map_err(|error| error.on_rank(self.world.rank).at(site))
     }
 
-    /// Returns whether the window is posted, or an access to it open.
+    /// Returns whether the window is posted, or an access to it is open.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.posts.posted.get() || self.posts.accesses.get() > 0
@@ -420,7 +424,8 @@ impl WindowCore {
         if self.is_open() { self.opened_at() } else { None }
     }
 
-    /// Returns a text about an open part of the window that prevents a call from taking the window.
+    /// Returns a text about collected operations or an open access that prevent a call from taking
+    /// the window, if there are any.
     pub(crate) fn still_open(&self) -> Option<&'static str> {
         if self.is_pending() || self.world.windows.is_named_elsewhere(self.key) {
             return Some("has collected operations on the window for its next fence: fence it first");
@@ -439,7 +444,7 @@ impl WindowCore {
     }
 
     /// Begins to fill the outboxes of `set`, which no rank reads. The operations that were
-    /// collected before were [counted](Self::count).
+    /// collected before must have been [counted](Self::count).
     pub(crate) fn fill(&self, set: usize) {
         self.fill_outboxes(set);
         self.filling.plain.set(true);
@@ -455,8 +460,8 @@ impl WindowCore {
     pub(crate) fn fill_outboxes(&self, set: usize) {
         self.filling.set.set(set);
         for (target, fast_path) in self.fast_paths.iter().enumerate() {
-            // SAFETY: a set's outboxes live as long as the region, and while it is filled its owner
-            // alone touches it.
+            // SAFETY: the outboxes of a set live as long as the region. While a rank fills a set,
+            // only that rank touches it.
             unsafe {
                 match self.region.made_outbox(set, target) {
                     Some(outbox) => {
@@ -474,12 +479,13 @@ impl WindowCore {
     pub(crate) fn count(&self) {
         for (target, fast_path) in self.fast_paths.iter().enumerate() {
             match self.region.made_outbox(self.filling.set.get(), target) {
-                // SAFETY: only its owner touches the set being filled, and writers are on it alone.
+                // SAFETY: only this rank touches the set that it is filling, and its writers write
+                // only there.
                 Some(outbox) => unsafe { fast_path.writer.lift(&mut (*outbox).records) },
                 None => fast_path.writer.leave(),
             }
         }
-        // SAFETY: the writer is on these gets alone.
+        // SAFETY: the writer writes only to these gets.
         unsafe { self.filling.getting.lift(&mut self.filling.pending.borrow_mut().gets) };
     }
 
@@ -489,10 +495,10 @@ impl WindowCore {
         if self.region.made_outbox(self.filling.set.get(), target).is_none() {
             writer.leave();
         }
-        // SAFETY: only its owner touches the set being filled. While the writer is lifted, the
-        // owner touches it only by this reference.
+        // SAFETY: only this rank touches the set that it is filling. While the writer is lifted,
+        // this rank touches the set only by this reference.
         let outbox = unsafe { &mut *self.region.make_outbox(self.filling.set.get(), target) };
-        // SAFETY: writers are on the set being filled alone.
+        // SAFETY: writers write only to the set that is being filled.
         unsafe { writer.lift(&mut outbox.records) };
         let result = act(outbox);
         // SAFETY: as in `fill`.
@@ -504,7 +510,7 @@ impl WindowCore {
     pub(crate) fn pending<R>(&self, act: impl FnOnce(&mut Pending) -> R) -> R {
         self.filling.plain.set(false);
         let pending = &mut *self.filling.pending.borrow_mut();
-        // SAFETY: the writer is on these gets alone.
+        // SAFETY: the writer writes only to these gets.
         unsafe { self.filling.getting.lift(&mut pending.gets) };
         let result = act(pending);
         // SAFETY: as in `fill`.
@@ -517,10 +523,10 @@ impl Drop for WindowCore {
     fn drop(&mut self) {
         self.let_go_of_frames();
         if !self.peers.apart {
-            return; // regions are counted by reference
+            return; // regions are reference-counted
         }
-        // Reach is mutual: the ranks whose memory this rank reaches, itself included, are those
-        // that reach its own.
+        // Reach is mutual: the ranks whose memory this rank reaches, itself included, also reach
+        // the memory of this rank.
         let mut reached = self.peers.iter().map(|peer| peer.base).filter(|base| !base.is_null());
         let Some(first) = reached.next() else { return };
         let reaching = 1 + reached.count();
@@ -528,7 +534,7 @@ impl Drop for WindowCore {
         let done: Done = if region.is_adopted() {
             Box::new(|| true) // nobody else has reached it
         } else {
-            // SAFETY: the part is reached, and this rank drops the window only here. It keeps the
+            // SAFETY: this rank reaches the part, and drops the window only here. It keeps the
             // memory of its part as long as `let_go` requires, or never frees it.
             unsafe { let_go(region.base(), first, reaching) }
         };

@@ -14,10 +14,11 @@ impl<T: Element> AnyWindow for Window<T> {}
 pub struct UntypedWindow(Window<u8>);
 
 impl UntypedWindow {
-    /// Makes an untyped window of a window whose elements have another size. Its length is this
-    /// rank's part in bytes.
+    /// Makes an untyped window of a window whose elements have another size. The length of the
+    /// result is the number of bytes of this rank's part.
     pub(crate) fn new(mut window: Window<u8>) -> Self {
-        // The region has all bytes of all elements; a window of bytes has one for each element.
+        // The region has all bytes of all elements, but the length of `window` counts one byte for
+        // each element.
         window.len *= window.core().element.size as usize;
         Self(window)
     }

@@ -30,7 +30,8 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-/// A set of ranks that run one program. Every rank has its own; it is neither `Send` nor `Sync`.
+/// A set of ranks that run one program. Every rank has its own `World`, which is neither `Send` nor
+/// `Sync`.
 pub struct World {
     pub(crate) core: Rc<WorldCore>,
     /// The values that collectives keep from one call to the next.
@@ -156,8 +157,8 @@ impl World {
         self.core.reports.traffic.get()
     }
 
-    /// Returns the kind of the last successful epoch that was not prepared, which is equal on all
-    /// ranks. `Dynamic` before the first.
+    /// Returns the kind of the last successful epoch that was not prepared. It is equal on all
+    /// ranks, and is `Dynamic` before the first such epoch.
     #[doc(hidden)]
     pub fn last_epoch(&self) -> EpochKind {
         if self.core.fence.changed.get() { EpochKind::Dynamic } else { EpochKind::Replayed }

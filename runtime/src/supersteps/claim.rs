@@ -1,4 +1,4 @@
-//! Compares the calls of a superstep with its pattern, which is a claim about them.
+//! Compares the calls of a superstep with its pattern, which is a claim about these calls.
 
 use crate::collect::outbox::{DATATYPE, DatatypeSource, Head, code_of};
 use crate::kernel::contained::drop_payload;
@@ -15,7 +15,7 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-/// The pattern of a superstep, with the arguments that it is entered with.
+/// The pattern of a superstep, with the arguments with which the superstep is entered.
 pub type Claim<'c> = &'c dyn Fn(&Recording) -> Result<()>;
 
 impl Supersteps {
@@ -97,8 +97,8 @@ impl Supersteps {
     }
 }
 
-/// Evaluates a pattern. The code is the user's, and ranks that wait for this one must be notified
-/// of a failure, so a panic becomes an error.
+/// Evaluates a pattern. The code is the user's, and ranks that wait for this rank must be notified
+/// of a failure. So a panic becomes an error.
 ///
 /// # Errors
 /// The errors of the pattern; `PLAN` if it panics.
@@ -119,7 +119,8 @@ pub(crate) fn evaluate(superstep: &Superstep, record: impl FnOnce() -> Result<()
     })
 }
 
-/// Returns the first difference between the calls on `window` and those that `claimed` has for it.
+/// Returns the first difference between the calls on `window` and the calls that `claimed` has for
+/// this window.
 fn differs_from(
     world: &WorldCore,
     window: &WindowCore,
@@ -131,7 +132,8 @@ fn differs_from(
     let target = |operation: &Operation| operation.target?.from(Rank(world.rank as u32), world.size as u32);
     let set = window.filling.set.get();
     for rank in 0..world.size {
-        // SAFETY: only its owner touches the set being filled, and nothing is collected meanwhile.
+        // SAFETY: only this rank touches the set that it is filling, and it collects nothing
+        // meanwhile.
         let outbox = unsafe { &*window.region.outbox(set, rank) };
         let made = outbox.records.iter().map(|record| {
             let head = Head(record.head);

@@ -27,7 +27,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Told<'a, T>(pub &'a T);
 
-/// Chosen first: the type determines which ranks have equal arguments.
+/// Chosen for types that implement [`Argument`]. Such a type determines which ranks have equal
+/// arguments.
 pub trait TellArgument<'a> {
     /// Returns the argument itself.
     fn told(&self) -> &'a dyn Argument;
@@ -132,7 +133,7 @@ impl Compiled {
         self.with(self.placement, &self.made_for.machine, &Options { mode, ..self.made_for.options })
     }
 
-    /// Compiles the same calls for epochs that keep order or do not.
+    /// Compiles the same calls for epochs with this `order`: canonical or relaxed.
     ///
     /// Placement, machine and options stay unchanged. See
     /// [`World::set_order`](crate::World::set_order).
@@ -154,13 +155,13 @@ impl Compiled {
     /// Returns the predicted time of the same messages in epochs that are not prepared, one after
     /// another.
     ///
-    /// Each of these epochs also has a census, in which ranks find out who is in the fence and who
-    /// has something for whom.
+    /// Each of these epochs also has a census. In a census, ranks find out which ranks are in the
+    /// fence, and which ranks have operations for which other ranks.
     pub fn predicted_at_fence(&self) -> Nanos {
         self.schedules.iter().map(|schedule| cost_at_fence(schedule, &self.made_for.machine).0).sum()
     }
 
-    /// Returns the time that every schedule of these messages needs at least, on the machine that
+    /// Returns a lower bound of the time of every schedule of these messages, on the machine that
     /// they were compiled for.
     #[doc(hidden)]
     pub fn bound(&self) -> Nanos {
@@ -168,8 +169,8 @@ impl Compiled {
     }
 
     /// Explains where each operation goes and why: mode, message, round, cost terms and the line of
-    /// its call, as values. Also has the operations that [conflict](Self::conflicts). Printed, it
-    /// is a text.
+    /// its call, as values. The result also contains the operations that
+    /// [conflict](Self::conflicts). Its `Display` writes a text.
     pub fn explain(&self) -> Explained {
         let epochs = self.schedules.iter().zip(&self.patterns).map(|(schedule, patterns)| ExplainedEpoch {
             is_replanned: false,
@@ -185,10 +186,11 @@ impl Compiled {
     /// These are the first 1000 conflicts of each epoch. Conflicts of ranks that differ only by
     /// their position are listed once.
     ///
-    /// Such operations have a meaning nevertheless, and the schedule keeps it, but a program seldom
-    /// intends it. A put that names an element of its target twice, and a get that lands twice in
-    /// an element of its section, are found as well: the last visit, in the order of the datatype,
-    /// stays, and the other elements are lost.
+    /// Such operations have a defined meaning, and the schedule keeps that meaning, but a program
+    /// seldom intends it. Two other cases are also found: a put that names an element of its target
+    /// twice, and a get that lands twice in an element of its section. In both cases the last visit
+    /// in the order of the datatype determines the value of the element, and the values of earlier
+    /// visits are lost.
     ///
     /// # Cost
     /// At most the cost of compiling.
@@ -208,7 +210,7 @@ impl Compiled {
         &self.schedules
     }
 
-    /// Writes the plan, of all epochs, to the file `path`, with the machine and the options that it
+    /// Writes the plan of all epochs to the file `path`, with the machine and the options that it
     /// was compiled for.
     ///
     /// # Errors
@@ -218,11 +220,11 @@ impl Compiled {
         plan::save_all(self.schedules.iter().map(Verified::get), &self.made_for, path)
     }
 
-    /// Reads the plan in the file `path`, of all epochs, without a world and without the program
-    /// that made it. Its schedules are verified against the calls in the file.
+    /// Reads the plan of all epochs from the file `path`, without a world and without the program
+    /// that made the plan. The schedules are verified against the calls in the file.
     ///
     /// The result has the machine, the options and the calls that were saved. If the file contains
-    /// no machine, it is [`Machine::default`].
+    /// no machine, the machine is [`Machine::default`].
     ///
     /// ```
     /// # use fencepost_planner::ir::pattern::Mode;
@@ -236,8 +238,9 @@ impl Compiled {
     ///
     /// # Errors
     /// `IO` if the file system reports an error; `FILE` if the file is no plan or damaged; `PLAN`
-    /// if a schedule in it does not do what its calls ask for, or if its plans are of different
-    /// supersteps; `NO_MEM` if verifying a schedule takes more work than the verifier's limit.
+    /// if a schedule in the file does not do what its calls ask for, or if the file contains plans
+    /// of different supersteps; `NO_MEM` if verifying a schedule takes more work than the
+    /// verifier's limit.
     ///
     /// # Cost
     /// That of verifying the schedules.
@@ -280,7 +283,8 @@ impl Compiled {
         self.placement
     }
 
-    /// Returns what the plan was made for: machine, options, recipe, and the recipe's values.
+    /// Returns the machine, the options, the recipe, and the recipe's values for which the plan was
+    /// made.
     #[doc(hidden)]
     pub fn made_for(&self) -> &MadeFor {
         &self.made_for
@@ -315,7 +319,7 @@ impl Compiled {
     }
 }
 
-/// Compiles patterns to a schedule that was verified.
+/// Compiles patterns to a verified schedule.
 pub(crate) fn schedule(
     patterns: &Patterns,
     placement: Placement,
@@ -327,8 +331,8 @@ pub(crate) fn schedule(
 
 /// Implements `name::compile`.
 ///
-/// No world here has a machine model, so the schedules are for ranks that share memory, on the
-/// default [`Machine`]. [`Compiled::with`] compiles for another placement and machine.
+/// There is no world with a machine model here, so the schedules are for ranks that share memory,
+/// on the default [`Machine`]. [`Compiled::with`] compiles for another placement and machine.
 ///
 /// # Errors
 /// The errors of `arguments` and `record`, with the rank.
@@ -360,8 +364,8 @@ pub fn of_patterns(name: &str, patterns: Vec<Patterns>) -> Result<Compiled> {
 
 /// Returns the patterns of all ranks of a superstep, epoch by epoch.
 ///
-/// `tell` returns those arguments that determine which ranks have equal arguments. `record`
-/// evaluates the superstep, and makes its arguments once more if it takes them by value.
+/// `tell` returns the arguments by which ranks with equal arguments are found. `record` evaluates
+/// the superstep, and makes its arguments once more if it takes them by value.
 ///
 /// # Errors
 /// The errors of `arguments` and `record`; `RMA_SYNC` if ranks fence differently.

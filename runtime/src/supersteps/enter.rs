@@ -105,8 +105,9 @@ fn hinders(world: &WorldCore, window: &WindowCore) -> bool {
     window.key.world != world.id || window.is_pending() || window.is_open()
 }
 
-/// Begins a superstep in the cases that [`begin`] does not cover: the superstep is prepared, is
-/// compared with its pattern, or has a mode; something prevents it; or memory is not reached.
+/// Begins a superstep in the cases that [`begin`] does not cover. The superstep may be prepared, be
+/// compared with its pattern, have a mode, or begin with a fence. A window or another superstep may
+/// prevent it, or this rank may not reach all memory.
 fn begin_specially(
     superstep: &'static Superstep,
     windows: &[&Rc<WindowCore>],
@@ -301,7 +302,7 @@ impl Scope {
     where
         E: From<Error> + Display,
     {
-        // This unwinds only if the body has unwound.
+        // If the user's `Display` panics here, the superstep ends as if its body had panicked.
         let failed = result.as_ref().err().map(|error| self.error(error.to_string()));
         let ended = windows.with(|windows| self.over(windows, failed));
         // A body's own error is returned unchanged. The fence's error about it is for the other
@@ -362,7 +363,8 @@ impl Scope {
         }
     }
 
-    /// Returns its plans, if it is prepared, and the windows that it was entered with.
+    /// Returns the plans of the superstep, if it is prepared, and the windows with which it was
+    /// entered.
     fn plans(&self) -> (Option<Rc<dyn Plans>>, Held) {
         let supersteps = &self.world.supersteps;
         let (matched, windows) =
@@ -370,7 +372,7 @@ impl Scope {
         (matched, held(&supersteps.entered.borrow()[windows..]))
     }
 
-    /// Ends the settings that hold for the superstep only.
+    /// Ends the settings that hold only during the superstep.
     #[inline(always)]
     fn out(&self) {
         let supersteps = &self.world.supersteps;
@@ -391,7 +393,7 @@ impl Scope {
     }
 
     /// Checks that a body with fences of its own leaves no operation that waits for a fence. Calls
-    /// in helpers are seen only here.
+    /// in helper functions are checked only here.
     fn nothing_open(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let Some(waiting) = windows.iter().find(|window| window.is_pending()) else { return Ok(()) };
         let message = format!(
@@ -446,8 +448,8 @@ pub fn error_of<E: Display + 'static>(error: E) -> Error {
     Error::new(ErrorClass::Other, message)
 }
 
-/// Returns the error of a superstep that returns an error at `line`, for the place where the
-/// superstep's pattern is recorded.
+/// Returns the error with which the recording of a superstep's pattern ends, if the superstep
+/// returns an error at `line`.
 pub fn left(line: u32) -> Error {
     Error::new(ErrorClass::Other, format!("the superstep returns an error at line {line}"))
 }
@@ -460,8 +462,8 @@ pub fn zero<T: bytemuck::Zeroable>() -> T {
 /// Returns one element for each index of the range. Their values do not matter.
 ///
 /// # Panics
-/// Panics if there is no memory for them: the range was not checked yet, and a failed allocation
-/// would end the process.
+/// Panics if there is no memory for the elements. The range was not checked yet, and a failed
+/// allocation would end the process.
 #[track_caller]
 pub fn zeros<T: bytemuck::Zeroable>(range: std::ops::Range<usize>) -> Vec<T> {
     let mut zeros = Vec::new();

@@ -22,8 +22,8 @@ pub struct Explained {
 /// How the operations of one epoch travel.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ExplainedEpoch {
-    /// Whether the plan was for ranks that share memory, which exchange messages here, so that it
-    /// was compiled again.
+    /// Whether the plan was compiled again, because ranks that share memory in the plan exchange
+    /// messages here.
     pub is_replanned: bool,
     /// The explained part of the plan: all of it, or the part of one rank.
     pub share: ExplainedShare,

@@ -18,14 +18,14 @@ use std::rc::Rc;
 
 /// The plans of a prepared superstep, and the progress of its body.
 pub(crate) struct Matched {
-    /// Each plan with the windows that its fence is of.
+    /// Each plan, with the windows of its fence.
     epochs: Vec<(Rc<Ready>, Vec<WindowId>)>,
     /// The epoch that the next fence ends.
     next: Cell<usize>,
     /// Whether the last fence only checks that the calls of its epoch were made. The epoch is then
     /// begun later.
     leaves_last: Cell<bool>,
-    /// The call of the fence that has left the last epoch.
+    /// The call of the last fence, if that fence has left its epoch to be begun later.
     left: Cell<Option<Call>>,
     /// The first conflict of an epoch of this run with an earlier store of this rank.
     found: RefCell<Option<Error>>,
@@ -41,13 +41,13 @@ impl Matched {
         self.epochs.iter().map(|(ready, _)| ready)
     }
 
-    /// Returns how the plans synchronise, which is the same for all plans of one superstep.
+    /// Returns how the plans synchronise. All plans of one superstep synchronise in the same way.
     pub(crate) fn sync(&self) -> Sync {
         self.epochs.first().map_or(Sync::Fence, |(ready, _)| ready.sync)
     }
 
-    /// Begins again with the first epoch. The fence of the last epoch runs that epoch, or leaves it
-    /// to be begun if `leaves_last`.
+    /// Begins again with the first epoch. If `leaves_last` is set, the fence of the last epoch
+    /// leaves that epoch to be begun later. Otherwise it runs that epoch.
     pub(crate) fn rewind(&self, leaves_last: bool) {
         self.next.set(0);
         self.leaves_last.set(leaves_last);
@@ -55,7 +55,7 @@ impl Matched {
         self.found.take();
     }
 
-    /// Returns the call of the fence that has left the last epoch, once.
+    /// Takes the call of the last fence, if that fence has left its epoch to be begun later.
     pub(crate) fn left(&self) -> Option<Call> {
         self.left.take()
     }
@@ -96,7 +96,8 @@ impl Plans for Matched {
         Ok(())
     }
 
-    /// Fences an epoch. If all its calls were made, its plan is run or left to be begun.
+    /// Fences an epoch. If all calls of the epoch were made, its plan is run, or left to be begun
+    /// later.
     fn fence(&self, world: &WorldCore, fenced: &[&WindowCore], entered: &Held, call: &Call) -> Result<()> {
         let Some((ready, planned)) = self.epochs.get(self.next.get()) else {
             let message =
@@ -137,8 +138,8 @@ impl Plans for Matched {
         Ok(())
     }
 
-    /// Ends the body. `entered` are the windows with which the body began. The body may have moved
-    /// other windows into their places.
+    /// Ends the body. `entered` contains the windows with which the body began. The body may have
+    /// moved other windows into their places.
     fn end(
         &self,
         windows: &[&WindowCore],
@@ -169,12 +170,12 @@ impl Plans for Matched {
             Ok(()) => self.leave(entered),
             Err(error) => self.abandon(entered, error),
         }
-        // All epochs were run, so that other ranks need not wait.
+        // A conflict is returned only after all epochs were run, so that other ranks need not wait.
         ended.and(self.found.take().map_or(Ok(()), Err))
     }
 
-    /// Gives up a body that has not reached its last fence, because of `error`: the world ends,
-    /// unless it has.
+    /// Gives up a body that has not reached its last fence, because of `error`. Ends the world,
+    /// unless it has already ended.
     fn abandon(&self, entered: &Held, error: &Error) {
         self.leave(entered);
         if let Some((ready, _)) = self.epochs.get(self.next.get()) {

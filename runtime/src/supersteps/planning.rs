@@ -1,12 +1,13 @@
-//! From each rank's own calls to the schedule of all: which rank describes the calls, which rank
-//! plans, and which part of the schedule each rank gets.
+//! Makes the schedule of all ranks from each rank's own calls. Decides which ranks send
+//! descriptions of their calls, which ranks plan, and which part of the schedule each rank gets.
 //!
-//! Ranks whose calls differ only by their position describe them by equal bytes, which travel once:
-//! each rank sends the digest of its description, and the first rank of each digest also sends the
-//! bytes. If these bytes are few, every rank plans for itself, which takes no more time than
-//! receiving the result. If they are many, the whole schedule on every rank would take too much
-//! memory and time. Then only rank 0 plans and verifies. It sends each rank its [`Share`], which
-//! that rank verifies again. The vote that follows compares the digest of the whole schedule.
+//! If the calls of ranks differ only by the position of the rank, the descriptions of these calls
+//! are equal bytes, which are sent once. Each rank sends the digest of its description, and the
+//! first rank with each digest also sends the bytes. If these bytes are few, every rank plans for
+//! itself, which takes no more time than receiving the result. If they are many, the whole schedule
+//! on every rank would take too much memory and time. Then only rank 0 plans and verifies. It sends
+//! each rank its [`Share`], which that rank verifies again. The vote that follows compares the
+//! digest of the whole schedule.
 
 use crate::census::Give;
 use crate::state::call::Call;
@@ -32,10 +33,10 @@ use std::sync::Arc;
 /// The maximum size of descriptions, in bytes, for which every rank plans for itself.
 const FEW: u64 = 64 << 10;
 
-/// A rank's own part of the schedule of each epoch, to be agreed on.
+/// A rank's part of the schedule of each epoch, before all ranks agree on the schedules.
 pub(super) type Planned = Vec<Result<Verified<Share>>>;
 
-/// Exchanges the calls of all ranks, and returns the schedules of all: one for each epoch.
+/// Exchanges the calls of all ranks, and returns this rank's share of the schedule of each epoch.
 ///
 /// # Errors
 /// The first error of any rank's calls, or of planning. All ranks return an error.
@@ -56,8 +57,8 @@ pub(super) fn plan_all(
     let own = own.map_err(|error| error.in_superstep(superstep.name))?;
     let failed = |text: String| call.error(world, ErrorClass::Plan, text);
     let mine = described.map_err(failed)?;
-    // `firsts` has the first rank of each description, and `which` has the description of each
-    // rank.
+    // `firsts` contains the first rank of each description, and `which` contains the number of the
+    // description of each rank.
     let mut firsts: Vec<usize> = Vec::new();
     let (mut numbers, mut which, mut bytes) = (BTreeMap::new(), Vec::with_capacity(all.len()), 0u64);
     for (rank, word) in all.iter().enumerate() {
@@ -108,8 +109,8 @@ struct Calls<'w> {
 }
 
 impl Calls<'_> {
-    /// Decodes the patterns of all ranks, epoch by epoch, from the descriptions that the first rank
-    /// of each has sent.
+    /// Decodes the patterns of all ranks, epoch by epoch, from their descriptions. The first rank
+    /// of each description has sent it.
     fn read(&self, firsts: &[usize], told: &[Vec<u8>], which: &[usize]) -> Result<Vec<Patterns>, String> {
         let mut classes: Vec<Interner<ClassId, Pattern>> =
             (0..self.epochs).map(|_| Interner::default()).collect();
@@ -140,8 +141,8 @@ impl Calls<'_> {
         schedule(patterns, self.world.reach.placement, &self.world.machine, &options(self.world))
     }
 
-    /// Distributes the plan of rank 0. Each rank gets its share; ranks that are threads of one
-    /// process take the whole plan.
+    /// Distributes the plan of rank 0. Each rank gets its share. If all ranks are threads of one
+    /// process, they take the whole plan.
     fn hand_out(
         &self,
         planned: Option<Result<Schedules>>,
@@ -195,7 +196,7 @@ impl Calls<'_> {
         }
     }
 
-    /// Decodes and verifies a share from rank 0; `own` are the calls of this rank.
+    /// Decodes and verifies a share from rank 0. `own` contains the calls of this rank.
     fn share(&self, bytes: &[u8], own: &Pattern) -> Result<Verified<Share>> {
         let share = Share::from_bytes(bytes, Rank::new(self.world.rank))?;
         if share.class_of.len() != self.world.size || share.windows != *self.windows {
@@ -234,7 +235,7 @@ fn shares_of(whole: &[Arc<Verified<Schedule>>]) -> Result<Vec<Vec<u8>>> {
     Ok(all)
 }
 
-/// Splits off one byte string for each epoch. Each follows its length.
+/// Splits the bytes into one byte string for each epoch. Each string comes after its length.
 fn parts(bytes: &[u8], epochs: usize) -> Option<Vec<&[u8]>> {
     let mut bytes = Reader(bytes);
     let parts = (0..epochs).map(|_| bytes.counted()).collect::<Option<_>>()?;

@@ -1,5 +1,5 @@
-//! Supersteps that are prepared in a world: all ranks describe one, make its schedules or load
-//! them, and agree.
+//! Supersteps that are prepared in a world. All ranks describe a superstep, make or load its
+//! schedules, and agree on them.
 
 use crate::check;
 use crate::fence::fence;
@@ -40,10 +40,11 @@ pub struct Prepared {
     superstep: &'static Superstep,
     world: Rc<WorldCore>,
     epochs: Rc<Matched>,
-    /// A call, of any rank, that takes its elements from values or brings them to a ticket. A plan
-    /// has neither.
+    /// The line of a call, of any rank, that takes its elements from values or brings them to a
+    /// ticket, if there is such a call. A plan contains neither values nor tickets.
     unplanned: Option<String>,
-    /// How `name::load` made it from its source, as a line of text; empty if it was prepared.
+    /// How `name::load` has made the superstep from its source, as a line of text. Empty if it was
+    /// prepared.
     origin: String,
 }
 
@@ -64,7 +65,7 @@ impl std::fmt::Debug for Prepared {
     }
 }
 
-/// Binds the superstep that is entered next to its plan.
+/// Binds the next superstep that is entered to its plan, as long as this value lives.
 #[must_use = "it is bound while this lives"]
 pub struct Bound(Rc<WorldCore>);
 
@@ -93,8 +94,8 @@ impl Prepared {
         Ok(Self { superstep, world: world.clone(), epochs, unplanned, origin: String::new() })
     }
 
-    /// Takes zeros for values that are not in the plan, and drops the elements that tickets would
-    /// get, so that [`replay`](Self::replay) runs any plan. This is for measurements.
+    /// Lets [`replay`](Self::replay) run any plan, for measurements. Values that are not in the
+    /// plan are zeros, and the elements that tickets would get are dropped.
     #[doc(hidden)]
     #[must_use]
     pub fn with_zeros(mut self) -> Self {
@@ -163,7 +164,7 @@ impl Prepared {
         })
     }
 
-    /// Returns the running superstep with its `windows`, whose last epoch `start` begins.
+    /// Begins the last epoch with `start`, and returns the running superstep with its `windows`.
     fn running<W: Taken, R>(
         &self,
         windows: W,
@@ -183,7 +184,7 @@ impl Prepared {
         }
     }
 
-    /// Opens the windows if the superstep begins with a fence, and may begin.
+    /// If the superstep begins with a fence, checks that it may begin, and opens the windows.
     fn opened(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         if self.superstep.opens {
             self.epochs.epochs().take(1).try_for_each(|first| first.admits(call))?;
@@ -202,7 +203,7 @@ impl Prepared {
         }
     }
 
-    /// Checks that the plan has all elements.
+    /// Checks that the plan contains the elements of all its calls.
     fn planned(&self) -> Result<()> {
         let Some(site) = &self.unplanned else { return Ok(()) };
         let message = format!(
@@ -212,7 +213,7 @@ impl Prepared {
         self.world.handler.report(Err(error.on_rank(self.world.rank)))
     }
 
-    /// Makes this the superstep that is entered next.
+    /// Makes the next superstep that is entered run this plan.
     ///
     /// # Errors
     /// `WIN` for a window of another world.
@@ -220,8 +221,8 @@ impl Prepared {
         self.binds(windows, false)
     }
 
-    /// Does what [`bind`](Self::bind) does, and lets the last fence leave its epoch to
-    /// [`begun`](Self::begun), which must be the only call after the body.
+    /// Does the same as [`bind`](Self::bind), but the last fence leaves its epoch to
+    /// [`begun`](Self::begun). `begun` must be the only call after the body.
     ///
     /// # Errors
     /// As [`bind`](Self::bind).
@@ -263,13 +264,13 @@ impl Prepared {
         }
     }
 
-    /// Writes the plan, of all epochs, to the file `path`. All ranks call this, and rank 0 writes:
-    /// `name::load` reads the file, and [`Compiled::open`](crate::Compiled::open).
+    /// Writes the plan of all epochs to the file `path`. All ranks call this, and rank 0 writes the
+    /// file. `name::load` and [`Compiled::open`](crate::Compiled::open) read the file.
     ///
     /// # Errors
     /// On rank 0, `IO` if the file system reports an error, and `FILE` for a plan that is too long
-    /// to be read again; on the others `RMA_SYNC` then. As
-    /// [`World::barrier`](crate::World::barrier) otherwise.
+    /// to be read again. In these cases, `RMA_SYNC` on the other ranks. Otherwise as
+    /// [`World::barrier`](crate::World::barrier).
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let world = &self.world;
@@ -280,7 +281,7 @@ impl Prepared {
         world.handler.report(fence(world, &[], &call, failed))
     }
 
-    /// Writes the schedules, all of which this rank has.
+    /// Writes the schedules. This rank has the whole schedules.
     fn write(&self, path: &Path) -> Result<()> {
         let made_for = MadeFor::new(&self.world.machine, &prepared::options(&self.world));
         let schedules: Vec<Schedule> = self.shares(|share| (**share).clone());
@@ -294,8 +295,8 @@ impl Prepared {
 }
 
 /// Replays epochs one after the other, and returns the first conflict of an epoch with an earlier
-/// store of this rank. The epochs after a conflict are replayed as well, since other ranks are in
-/// them.
+/// store of this rank. The epochs after a conflict are replayed as well, since other ranks take
+/// part in them.
 fn replay_all<'r>(
     epochs: impl Iterator<Item = &'r Rc<Ready>>,
     windows: &[&WindowCore],
@@ -309,7 +310,8 @@ fn replay_all<'r>(
     Ok(found)
 }
 
-/// Returns a call in a schedule whose elements are not in a window of its rank.
+/// Returns the line of a call whose elements are not in a window of its rank, if the schedule has
+/// such a call.
 fn unplanned(schedule: &Share) -> Option<String> {
     let mut operations = schedule.classes.values().flat_map(|program| program.pattern.operations.values());
     let buffer = operations.find(|operation| operation.local == Local::Buffer);
@@ -370,9 +372,9 @@ fn agree_on(
     without_conflicts(prepared, call)
 }
 
-/// Distinguishes, in a hash, the exchange after a plan was saved.
+/// A part of the hash of the exchange after a plan was saved.
 const SAVE: u64 = 0x5a_7e01_90cd;
-/// Distinguishes, in a hash, the exchange in which ranks report that they know of conflicts.
+/// A part of the hash of the exchange in which ranks report that they know of conflicts.
 const CONFLICTS: u64 = 0xc0_4f11_c75f;
 
 /// Returns the prepared superstep if no rank knows of a conflict in it, or if conflicts are not
@@ -401,7 +403,7 @@ fn without_conflicts(prepared: Prepared, call: &Call) -> Result<Prepared> {
 /// supplies them.
 ///
 /// # Errors
-/// `PLAN` if they do not fit this world, or if ranks supply different ones.
+/// `PLAN` if the schedules do not fit this world, or if ranks supply different schedules.
 #[track_caller]
 pub fn adopt(
     superstep: &'static Superstep,
@@ -438,7 +440,7 @@ pub fn load(
     world.handler.report(read(superstep, world, source.plan_source(), (windows, own), &call))
 }
 
-/// Reads the plans on all ranks, and compares them with their own patterns.
+/// Reads the plans on all ranks. Each rank compares them with its own patterns.
 fn read(
     superstep: &'static Superstep,
     world: &Rc<WorldCore>,
@@ -446,7 +448,7 @@ fn read(
     (windows, own): (&[ElementType], Result<Vec<RecordedEpoch>>),
     call: &Call,
 ) -> Result<Prepared> {
-    // All ranks take part as often as the superstep has epochs, whatever a rank finds. So the ranks
+    // All ranks must take part in one exchange for each epoch, whatever a rank finds. So the ranks
     // first agree on the number of epochs, and on whether all have found a file.
     let epochs = own.as_ref().map_or(u64::MAX, |own| own.len() as u64);
     let Found { name, plans } = source::find(superstep, world, source, epochs as usize);

@@ -1,4 +1,4 @@
-//! Prepared supersteps: a verified schedule, voted on once by all ranks, and replayed.
+//! Prepared supersteps: all ranks vote once on a verified schedule, and then replay it.
 
 use crate::check;
 use crate::collect::ticket::Slot;
@@ -33,14 +33,15 @@ pub(crate) struct Ready {
     /// How the superstep synchronises.
     pub(super) sync: Sync,
     executable: RefCell<Option<Executable>>,
-    /// The windows that its fence ends, if these are not all windows of the superstep.
+    /// The windows of the superstep's fence, or `None` if these are all windows of the superstep.
     pub(super) fenced: Option<Vec<WindowId>>,
-    /// The operations of other ranks on this rank's parts, if stores next to them are looked for.
+    /// The operations of other ranks on this rank's parts, if conflicts with stores of this rank
+    /// are looked for.
     incoming: OnceCell<Vec<Incoming>>,
     /// The conflicts of this run with earlier stores of this rank.
     found: RefCell<Vec<Conflict>>,
-    /// The elements of its windows that this rank keeps while the superstep runs; computed when the
-    /// superstep is first begun.
+    /// The elements of its windows that this rank keeps while the superstep runs. They are computed
+    /// when the superstep is first begun.
     kept: OnceCell<Verified<Kept>>,
     /// The run that was begun and is not finished: its windows, and the call.
     begun: RefCell<Option<(Held, Call)>>,
@@ -69,7 +70,8 @@ pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
     }
 }
 
-/// Verifies the schedule of a file of this `name` against its own calls, and returns both.
+/// Verifies the schedule of the file `name` against the calls in the schedule. Returns the patterns
+/// of these calls, and the verified schedule.
 ///
 /// # Errors
 /// `PLAN` if the schedule does not do what the calls ask for; `NO_MEM` if checking this takes more
@@ -86,13 +88,13 @@ pub(crate) fn verified(schedule: Schedule, name: &str) -> Result<(Patterns, Veri
 /// Verifies a plan that was read from the file of this `name`, and compares it with this rank's own
 /// pattern.
 ///
-/// Every rank calls this. If, by the plan, ranks share memory that exchange messages here, its
-/// patterns are compiled again for this world.
+/// Every rank calls this. If ranks that share memory in the plan exchange messages here, the
+/// patterns of the plan are compiled again for this world.
 ///
 /// # Errors
-/// The error of a file that cannot be read or trusted. `PLAN` if it is for another number of ranks,
-/// or for another pattern; in the second case the error names the first operation that differs,
-/// with its line. If one rank finds an error, all ranks return an error.
+/// The error of a file that cannot be read or trusted. `PLAN` if the plan is for another number of
+/// ranks, or for another pattern. In the second case the error names the first operation that
+/// differs, with its line. If one rank finds an error, all ranks return an error.
 pub(crate) fn load(
     world: &Rc<WorldCore>,
     name: &str,
@@ -132,7 +134,8 @@ pub(crate) fn load(
     Ok(ready)
 }
 
-/// Returns whether all ranks that share memory in a plan do so here; the same on all ranks.
+/// Returns whether all ranks that share memory in a plan also share memory here. The result is the
+/// same on all ranks.
 fn fits(planned: Placement, world: &WorldCore) -> bool {
     (1..world.size as u32)
         .all(|rank| !planned.share(rank - 1, rank) || world.reach.placement.share(rank - 1, rank))
@@ -156,7 +159,7 @@ pub(crate) fn agree(
     agree_on_share(world, mine.map(|schedule| schedule.share(Rank::new(world.rank))), call)
 }
 
-/// Agrees as [`agree`] does, where each rank supplies its share.
+/// Agrees on a schedule as [`agree`] does, but each rank supplies only its share.
 pub(crate) fn agree_on_share(
     world: &Rc<WorldCore>,
     mine: Result<Verified<Share>>,
@@ -212,7 +215,7 @@ pub(crate) fn agree_on_share(
     Ok(Ready::of(world, executable))
 }
 
-/// Returns the options that the world decides when it plans.
+/// Returns the options with which the world plans.
 pub(crate) fn options(world: &WorldCore) -> Options {
     if world.choices.plans.get() {
         Options { mode: world.choices.mode.get(), ..Options::default() }
@@ -221,7 +224,7 @@ pub(crate) fn options(world: &WorldCore) -> Options {
     }
 }
 
-/// Checks that the ranks that share memory by the placement do so here.
+/// Checks that the ranks that share memory with this rank in the placement also do so here.
 fn suits(placement: Placement, world: &WorldCore) -> Result<()> {
     let endpoint = world.endpoint.borrow();
     let missing = (0..world.size).find(|&peer| {
@@ -256,8 +259,8 @@ impl Ready {
         }
     }
 
-    /// Binds a schedule that every rank makes by itself of the same patterns. Such a schedule needs
-    /// no vote, since its digest is in each word.
+    /// Binds a schedule that every rank makes by itself from the same patterns. Such a schedule
+    /// needs no vote, since its digest is in each word.
     pub(crate) fn alone(world: &Rc<WorldCore>, schedule: Arc<Verified<Schedule>>) -> Result<Self> {
         let share = schedule.share(Rank::new(world.rank));
         Ok(Self::of(world, Executable::bind(share, world, Port::FENCE)?))
@@ -276,8 +279,7 @@ impl Ready {
         self.executable.borrow().as_ref().map(|executable| f(executable.share()))
     }
 
-    /// Replaces the programs by those of another schedule for the same calls, which nobody has
-    /// verified.
+    /// Replaces the programs by the programs of another, unverified schedule for the same calls.
     #[cfg(test)]
     pub(crate) fn damage(&self, schedule: &Schedule) -> Result<()> {
         self.executable
@@ -290,7 +292,7 @@ impl Ready {
     /// ranks must be admitted as such.
     ///
     /// # Errors
-    /// `PROC_FAILED`, or `RMA_SYNC` with the line of a first half.
+    /// `PROC_FAILED`, or `RMA_SYNC` with the line that began a run that is not finished.
     pub(crate) fn admits(&self, call: &Call) -> Result<()> {
         let world = &self.world;
         if self.sync == Sync::Fence {
@@ -309,7 +311,7 @@ impl Ready {
         }
     }
 
-    /// Replays a superstep that consists only of operations between sections. Returns as
+    /// Replays a superstep that consists only of operations between sections. Returns the same as
     /// [`ran`](Self::ran).
     pub(crate) fn replay(&self, windows: &[&WindowCore], call: &Call) -> Result<Option<Error>> {
         self.admits(call)?;
@@ -323,8 +325,9 @@ impl Ready {
         Ok(self.ran(windows, call))
     }
 
-    /// Looks, before a run of the plan begins, for stores of this rank into parts that other ranks
-    /// access in it. Stores before a post are defined.
+    /// Before a run of the plan begins, looks for stores of this rank to elements that other ranks
+    /// access in the run. Plans that synchronise by posts and starts are not checked, since stores
+    /// before a post are defined.
     fn look(&self, executable: &Executable, windows: &[&WindowCore]) {
         let world = &self.world;
         if world.checks.is_on() && self.sync == Sync::Fence {
@@ -335,7 +338,8 @@ impl Ready {
     }
 
     /// Ends a run of the plan with these windows. Returns the error of the conflicts of its
-    /// operations with earlier stores of this rank. Other ranks are notified of them later.
+    /// operations with earlier stores of this rank. Other ranks are notified of these conflicts
+    /// later.
     pub(crate) fn ran(&self, windows: &[&WindowCore], call: &Call) -> Option<Error> {
         let mut ended = Ok(());
         if self.world.checks.is_on() {
@@ -362,9 +366,9 @@ impl Ready {
 
     /// Runs the first half: all steps that need not wait for another rank.
     ///
-    /// The elements that the calls of a body supply were passed by them, and were copied. Before
-    /// the second half, only elements that are [kept](Self::kept) may be touched. If this run is a
-    /// call of all ranks, no other such call may be made.
+    /// The elements that the calls of a body supply were already copied. Before the second half,
+    /// only elements that are [kept](Self::kept) may be touched. If this run is a call of all
+    /// ranks, no other call of all ranks may be made before the second half.
     pub(crate) fn start(self: &Rc<Self>, windows: &[&WindowCore], held: &Held, call: &Call) -> Result<()> {
         self.admits(call)?;
         let executable = &mut *self.executable.borrow_mut();
@@ -396,14 +400,15 @@ impl Ready {
         }
     }
 
-    /// Stops progress of this run while the rank waits for something else.
+    /// Removes this run from the work that makes progress while the rank waits for something else.
     fn lands(self: &Rc<Self>) {
         let this: Rc<dyn Opened> = self.clone();
         self.world.life.close(&this);
     }
 
-    /// Runs the second half; tickets then have their elements. All ranks are notified in their next
-    /// barrier of a conflict with earlier stores of this rank, since the windows are returned.
+    /// Runs the second half. Afterwards tickets have their elements. A conflict with earlier stores
+    /// of this rank is no error here, since the windows are returned. All ranks are notified of the
+    /// conflict in their next barrier.
     pub(crate) fn finish(self: &Rc<Self>, windows: &[&WindowCore], call: &Call) -> Result<()> {
         self.ends();
         let executable = &mut *self.executable.borrow_mut();
@@ -431,8 +436,8 @@ impl Ready {
         self.ends();
     }
 
-    /// Gives up the second half: the world ends, unless it has. Returns whether the windows may be
-    /// dropped.
+    /// Gives up the second half. Ends the world, unless it has already ended. Returns whether the
+    /// windows may be dropped.
     pub(crate) fn give_up(self: &Rc<Self>, call: &Call) -> bool {
         let (Ok(mut executable), Ok(mut endpoint)) =
             (self.executable.try_borrow_mut(), self.world.endpoint.try_borrow_mut())
@@ -495,8 +500,8 @@ impl Ready {
         Ok(())
     }
 
-    /// Gives up a body that has not reached this plan's fence, while the others wait there: the
-    /// world ends, unless it has.
+    /// Gives up a body that has not reached this plan's fence, where other ranks wait. Ends the
+    /// world, unless it has already ended.
     pub(crate) fn abandon(&self, error: &Error) {
         if let Some(executable) = self.executable.borrow_mut().as_mut()
             && self.world.alive().is_ok()
@@ -519,11 +524,11 @@ impl Ready {
         Ok(())
     }
 
-    /// Checks that all calls of the plan were made, and that it may be run.
+    /// Checks that all calls of the plan were made, and that the plan may be run.
     ///
     /// # Errors
-    /// `RMA_SYNC` if a superstep of the world is begun; `PLAN` if a call is missing; an error for
-    /// windows that do not fit.
+    /// `RMA_SYNC` if a superstep of the world was begun and is not finished; `PLAN` if a call is
+    /// missing; an error for windows that do not fit.
     pub(crate) fn made(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         self.admits(call)?;
         let executable = self.executable.borrow();
@@ -617,7 +622,7 @@ impl Opened for Ready {
             return;
         };
         if let (Some(executable), Some((windows, call))) = (executable.as_mut(), &*begun) {
-            // The list has windows, and nothing else can fail.
+            // This cannot fail: the list has windows, and `advance` returns no error.
             let _ = with(windows, |windows| {
                 executable.advance(&self.world, endpoint, windows, call);
                 Ok(())

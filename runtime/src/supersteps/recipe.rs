@@ -1,4 +1,4 @@
-//! Plans that a program can be requested to compile. `plan!` registers a plan ([`Registered`]), a
+//! Plans that a program compiles on request. `plan!` registers a plan ([`Registered`]), a
 //! [`Recipe`] requests one, and the plan's expression reads the recipe's values from an [`Ask`].
 
 use crate::supersteps::compiled::Compiled;
@@ -12,8 +12,8 @@ use std::cell::RefCell;
 use std::fmt::{self, Write};
 use std::panic::Location;
 
-/// The request for a plan: its number of ranks, and its values by name. `plan!` passes it to the
-/// expression that compiles the plan.
+/// The request for a plan: its number of ranks, and its values by name. `plan!` passes the request
+/// to the expression that compiles the plan.
 #[derive(Debug)]
 pub struct Ask {
     ranks: usize,
@@ -27,7 +27,7 @@ impl Ask {
         Self { ranks, values: values.to_vec(), asked: RefCell::default() }
     }
 
-    /// Returns the number of ranks, as the recipe states it.
+    /// Returns the number of ranks that the recipe requests.
     #[must_use]
     pub fn ranks(&self) -> usize {
         self.ranks
@@ -35,7 +35,7 @@ impl Ask {
 
     /// Returns the value that the recipe has under this name, or `default` if it has none.
     ///
-    /// The plan keeps the value, so that a reader can see what the plan was made for.
+    /// The compiled plan keeps the value, so that a reader of the plan can see it.
     ///
     /// # Errors
     /// `ARG` if the recipe's value is not of this type.
@@ -57,7 +57,8 @@ impl Ask {
         Ok(value)
     }
 
-    /// Checks that the plan has read every value that the recipe has. `plan` names it in the error.
+    /// Returns the values that the plan has read, if it has read every value of the recipe. `plan`
+    /// names the plan in the error.
     fn finish(self, plan: &str) -> Result<Vec<(String, String)>> {
         let asked = self.asked.into_inner();
         let names = || asked.iter().map(|(name, _)| name.as_str());
@@ -75,10 +76,10 @@ impl Ask {
     }
 }
 
-/// A value of a recipe, which [`Ask::value`] returns: a number, `bool`, `String`, or several in an
-/// array or a `Vec`.
+/// A type of value that [`Ask::value`] can return: a number, `bool`, `String`, or an array or a
+/// `Vec` of them.
 pub trait PlanValue: Sized {
-    /// Reads a value; `None` if the text is not one.
+    /// Reads a value. Returns `None` if the text is not a value of this type.
     #[doc(hidden)]
     fn from_text(text: &str) -> Option<Self>;
 
@@ -161,12 +162,13 @@ pub type Compile = fn(&Ask) -> Result<Compiled>;
 inventory::collect!(Registered);
 
 impl Registered {
-    /// Describes the plan `name` that is compiled by this function, in this line.
+    /// Describes the plan `name`, which is registered at this file and line and compiled by
+    /// `compile`.
     pub const fn new(name: &'static str, (file, line): (&'static str, u32), compile: Compile) -> Self {
         Self { name, file, line, compile }
     }
 
-    /// Returns all plans that the program registers, by name.
+    /// Returns all plans that the program registers, sorted by name.
     fn all() -> Vec<&'static Self> {
         let mut all: Vec<&Self> = inventory::iter::<Self>().collect();
         all.sort_by_key(|one| (one.name, one.file, one.line));
@@ -207,8 +209,8 @@ impl fmt::Display for Registered {
     }
 }
 
-/// A request for a plan: which registered plan, for how many ranks, and with which settings. A
-/// setting that is absent stays as the plan's own expression has it.
+/// A request for a plan: which registered plan, for how many ranks, and with which settings. If a
+/// setting is absent, the plan's own expression decides it.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Recipe {
     /// The name of the recipe, which is also the name of the plan's file.
@@ -261,7 +263,7 @@ impl Recipe {
         Ask::new(self.ranks, &self.values)
     }
 
-    /// Compiles the plan by an expression, registered or not.
+    /// Compiles the plan by the expression `compile`, which need not be registered.
     ///
     /// # Errors
     /// `ARG` if the expression does not read every value. Otherwise the errors of the expression.
@@ -295,7 +297,7 @@ impl Recipe {
 pub fn written(recipes: &[Recipe]) -> String {
     let mut text = String::new();
     let mut line = |key: &str, value: &dyn fmt::Display| {
-        // A `String` takes every text.
+        // Writing to a `String` cannot fail.
         let _: fmt::Result = writeln!(text, "{key} {value}");
     };
     for Recipe { name, plan, is_stencil: _, ranks, placement, machine, mode, cap, values } in recipes {

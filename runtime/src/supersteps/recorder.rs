@@ -1,4 +1,4 @@
-//! [`Recorder`]: takes a window's place when a superstep is described instead of run.
+//! [`Recorder`]: takes the place of a window when a superstep is recorded instead of run.
 
 use crate::collect::operation::{
     Collect, Get, Operation, Put, Section, Site, Source, SourceData, TargetRegion, WindowKey, WindowSection,
@@ -20,12 +20,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number that identifies the next recording, in place of a world's number. It counts
-/// downwards, so no world ever has it.
+/// The number that identifies the next recording, in place of a world's number. It counts down from
+/// the maximum, and the numbers of worlds count up, so no world ever has the same number.
 static NEXT: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// One rank's calls of one superstep, while they are recorded. All recorders of the recording share
-/// it.
+/// The calls of one rank in one superstep, while they are recorded. The recorders of all windows
+/// share one recording.
 #[derive(Debug)]
 pub struct Recording {
     shared: Rc<Shared>,
@@ -94,7 +94,7 @@ impl Recording {
     /// Returns the epochs, and whether the pattern has queried something whose answer differs
     /// between ranks.
     ///
-    /// A superstep without a fence ends in a fence of all its `windows`.
+    /// If the superstep has no `fences` of its own, it ends in a fence of all its `windows`.
     ///
     /// # Errors
     /// `RMA_SYNC` if operations are left that no fence ends.
@@ -111,7 +111,7 @@ impl Recording {
     }
 }
 
-/// Adds one to a count, up to `most`. Returns whether the limit allows it.
+/// Adds one to a count, unless the count is `most`. Returns whether it has added one.
 fn count(so_far: &Cell<u32>, most: u32) -> bool {
     let more = so_far.get() < most;
     so_far.set(so_far.get() + u32::from(more));
@@ -140,11 +140,11 @@ impl Shared {
     }
 }
 
-/// Takes the place of a [`Window`](crate::Window) in a superstep's pattern: calls become part of
-/// the pattern.
+/// Takes the place of a [`Window`](crate::Window) in a superstep's pattern: its calls become part
+/// of the pattern.
 ///
-/// A recorder has no elements. If the lengths of windows are not known, target regions are not
-/// checked against them.
+/// A recorder has no elements. Target regions are checked against the lengths of windows only if
+/// these lengths are known.
 #[derive(Debug)]
 pub struct Recorder<T> {
     calls: Calls,
@@ -173,8 +173,7 @@ impl<T: Element> Recorder<T> {
     /// Returns the number of elements of this rank's part.
     ///
     /// # Errors
-    /// `ARG` if it is not known, since a superstep has no windows when it is compiled ahead of
-    /// time.
+    /// `ARG` if the length is not known: a superstep that is compiled ahead of time has no windows.
     #[track_caller]
     pub fn length(&self) -> Result<usize> {
         let (own, site) = (self.calls.shared.rank as usize, Location::caller());
@@ -241,10 +240,10 @@ impl<T: Element> Recorder<T> {
         Ok(ticket)
     }
 
-    /// Records a fence of this window and of `others`, which ends their epoch.
+    /// Records a fence of this window and of `others`. The fence ends the epoch of these windows.
     ///
     /// # Errors
-    /// `RMA_SYNC` for a section of a window that is not in the fence.
+    /// `RMA_SYNC` if an operation of the epoch has a section of a window that is not in the fence.
     #[track_caller]
     pub fn fence_with_others(&self, others: &[WindowId]) -> Result<()> {
         let mut windows = vec![self.calls.window];
@@ -268,8 +267,8 @@ impl<T: Element> Recorder<T> {
         Ok(())
     }
 
-    /// Counts that a loop of the pattern begins its body. The number of turns is limited, because
-    /// the condition that ends the loop may depend on elements, which a pattern does not have.
+    /// Counts one more turn of a loop of the pattern. The number of turns is limited, because the
+    /// condition that ends the loop may depend on elements, which a pattern does not have.
     ///
     /// # Errors
     /// `PLAN` after [`PATTERN_TURNS_MAX`] turns of all loops together.
@@ -335,10 +334,10 @@ impl Calls {
         sizes(given, asked).map_err(error)
     }
 
-    /// Returns a section of this recorder's window, or of another window of the same recording.
+    /// Returns a section of `window`, or of this recorder's window if `window` is `None`.
     ///
     /// # Errors
-    /// `WIN` for a section of any other window, which is not a window of the superstep.
+    /// `WIN` if `window` is not a window of this recording.
     fn section_of(&self, window: Option<WindowKey>, datatype: Datatype, site: Site) -> Result<Local> {
         let window = match window {
             None => self.window,

@@ -1,9 +1,10 @@
 //! [`Running`]: a prepared superstep between its two halves.
 //!
-//! It holds the windows by value, since other ranks touch them until the superstep is finished.
-//! This rank's program may use only what is [`Kept`](fencepost_planner::kept::Kept); the verifier
-//! has shown this set for the schedule that runs. So a `Running` may be leaked: its windows are
-//! then never moved or freed.
+//! Other ranks touch the windows until the superstep is finished, so a `Running` owns them. Until
+//! then this rank's program may use only the elements that are
+//! [`Kept`](fencepost_planner::kept::Kept). The verifier has shown, for the schedule that runs,
+//! which elements these are. If a `Running` is leaked, its windows are never moved or freed, so
+//! leaking it is sound.
 
 use crate::kernel::element::Element;
 use crate::state::call::Call;
@@ -26,17 +27,18 @@ use std::rc::Rc;
 /// A prepared superstep that this rank has begun and not finished: other ranks may be reading and
 /// writing its windows.
 ///
-/// `begin` of a prepared superstep takes its windows and returns this; [`finish`](Self::finish)
-/// waits for the other ranks, and returns the windows. If a plan has everything that the superstep
-/// needs, `begin` takes nothing else. Values that are put, and tickets, require that the body runs.
-/// Then `begin` takes all parameters of the superstep's function and runs the body up to its last
-/// fence, so slices may be used again when it returns. [`finish`](Running::finish) returns the
-/// value of the body together with the windows; the type is then `Running<W, Returns<R>>`.
+/// `begin` of a prepared superstep takes its windows and returns a `Running`.
+/// [`finish`](Self::finish) waits for the other ranks, and returns the windows. If the plan has
+/// everything that the superstep needs, `begin` takes nothing else. If the superstep puts values or
+/// uses tickets, its body must run. In that case `begin` takes all parameters of the superstep's
+/// function and runs the body up to its last fence. Slices that were passed to `begin` may be used
+/// again when it returns. The type is then `Running<W, Returns<R>>`, and
+/// [`finish`](Running::finish) returns the value of the body together with the windows.
 ///
 /// Between the two calls this rank may compute on its other data, and on the part of the windows
 /// that it keeps: [`kept`](Self::kept), [`kept_mut`](Self::kept_mut) and [`inside`](Self::inside).
-/// The calls of all ranks determine what a rank keeps (`planner/README.md`). It is the same in
-/// every mode and on every transport.
+/// The calls of all ranks determine which elements a rank keeps (`planner/README.md`). The mode and
+/// the transport make no difference.
 ///
 /// ```
 /// # use fencepost_planner::Result;
@@ -49,33 +51,34 @@ use std::rc::Rc;
 /// # }
 /// ```
 ///
-/// With several windows, [`each`](Self::each) gives access to each of them. If a body continues
-/// after its last fence with more than an `Ok` of names and literals, `begin` runs the whole body
-/// and waits for the other ranks. A rank keeps the same elements in that case.
+/// With several windows, [`each`](Self::each) gives access to each of them. If the body does more
+/// after its last fence than return an `Ok` of names and literals, `begin` runs the whole body and
+/// waits for the other ranks. The rank keeps the same elements in that case.
 ///
 /// # Errors
-/// Until it is finished, every other collective call of its world (a fence, a superstep, a
-/// collective, a window, a split, another `begin`) returns `RMA_SYNC`, with the line of `begin`.
-/// Operations that waited for such a fence are discarded. Operations on other windows are
-/// collected, and other worlds may be used. A superstep that synchronises by posts and starts
-/// (`#[superstep(sync = pscw)]`) is not a call of all ranks. It refuses only another run of the
-/// same plan. It may be begun before or after any other superstep, and supersteps that were begun
-/// may be finished in any order, also in different orders on different ranks.
+/// Until the superstep is finished, every other collective call of its world (a fence, a superstep,
+/// a collective, a window, a split, another `begin`) returns `RMA_SYNC`, with the line of `begin`.
+/// If a fence is refused in this way, the operations that waited for it are discarded. Operations
+/// on other windows are collected, and other worlds may be used. A superstep that synchronises by
+/// posts and starts (`#[superstep(sync = pscw)]`) is not a call of all ranks. Until it is finished,
+/// only another run of the same plan is refused. It may be begun before or after any other
+/// superstep. Each rank may finish the supersteps that it has begun in any order, and the order may
+/// differ between ranks.
 ///
-/// If it is dropped, by an error or a panic between the halves, the world ends: every other rank
-/// gets an error that names this rank and the line. Dropping does not wait for other ranks. If it
-/// is leaked, it is never finished: ranks that wait for this rank get an error when it leaves, and
-/// the memory of the windows is not freed.
+/// If a `Running` is dropped, by an error or a panic between the halves, the world ends: every
+/// other rank gets an error that names this rank and the line. Dropping does not wait for other
+/// ranks. If a `Running` is leaked, the superstep is never finished: ranks that wait for this rank
+/// get an error when this rank leaves, and the memory of the windows is not freed.
 #[must_use = "other ranks wait until it is finished; dropping it ends the world"]
 pub struct Running<W, R = ()> {
-    // Dropped first, since its drop takes back the parts of the windows that were offered.
+    // Dropped before `windows`, because its drop takes back the parts of the windows that other
+    // ranks were allowed to touch.
     run: Run,
     windows: W,
     value: R,
 }
 
-/// The value that a superstep returns, which is passed on when the superstep is
-/// [finished](Running::finish).
+/// The value of a superstep's body, which [`Running::finish`] returns.
 #[derive(Debug)]
 pub struct Returns<R>(#[doc(hidden)] pub R);
 
@@ -128,9 +131,9 @@ impl Run {
         let first = self.first((window, at), &elements, false, site)?;
         // SAFETY: `first` has checked that the elements are in the window, and that no call writes
         // them. The verifier has shown that no instruction of any rank writes them while the
-        // superstep runs (`keep`), and it runs as long as `self` is borrowed. Any code that writes
-        // elements of the window on this rank takes the window by `&mut`. Two windows never
-        // overlap.
+        // superstep runs (`keep`), and the superstep runs as long as `self` is borrowed. Any code
+        // that writes elements of the window on this rank takes the window by `&mut`. Two windows
+        // never overlap.
         Ok(unsafe { std::slice::from_raw_parts(first, elements.len()) })
     }
 
@@ -146,7 +149,7 @@ impl Run {
     ) -> Result<&'r mut [T]> {
         let first = self.first((window, at), &elements, true, site)?;
         // SAFETY: as in `read`. No instruction reads the elements either, and no other part of the
-        // window is lent while it is borrowed by `&mut`.
+        // window is lent while the window is borrowed by `&mut`.
         Ok(unsafe { std::slice::from_raw_parts_mut(first, elements.len()) })
     }
 
@@ -220,7 +223,7 @@ fn refused(
 impl Drop for Run {
     fn drop(&mut self) {
         if !self.finished && !self.ready.give_up(&self.begun.call) {
-            // Payloads may still arrive in the windows, so they stay.
+            // Payloads may still arrive in the windows, so the windows are never freed.
             std::mem::forget(std::mem::take(&mut self.windows));
         }
     }
@@ -229,7 +232,7 @@ impl Drop for Run {
 /// The windows that a superstep takes when it is begun: one window, a list of windows, or a tuple
 /// of up to six windows or lists.
 pub trait Taken: Sized {
-    /// The type that gives access to each of them.
+    /// The type that gives access to each of the windows.
     type Lent<'r>
     where
         Self: 'r;
@@ -333,10 +336,11 @@ impl<W: Taken> Running<W> {
     /// As `replay` of the prepared superstep; in that case the windows are dropped.
     ///
     /// # Cost
-    /// The rest of the superstep: the wait for the other ranks, and the elements that land here.
-    /// This rank's packs and sends are done. So are its direct copies to ranks that had begun when
-    /// this rank began. Both are done in the order of the schedule, up to the first buffer that a
-    /// receiver two supersteps behind still reads; the steps after that buffer are left.
+    /// The rest of the superstep: the wait for the other ranks, and the copies of the elements that
+    /// arrive here. `begin` has already executed this rank's packs and sends, and its direct copies
+    /// to ranks that had begun when this rank began. `begin` executes these steps in the order of
+    /// the schedule, up to the first buffer that a receiver two supersteps behind still reads. The
+    /// steps after that buffer are left for `finish`.
     pub fn finish(self) -> Result<W> {
         let Self { mut run, windows, value: () } = self;
         run.finish().map(|()| windows)
@@ -351,7 +355,7 @@ impl<W: Taken, R> Running<W, Returns<R>> {
     /// As [`Running::finish`].
     ///
     /// # Cost
-    /// As [`Running::finish`], and a copy of the elements that tickets bring.
+    /// As [`Running::finish`], and a copy of the elements of tickets.
     pub fn finish(self) -> Result<(W, R)> {
         let Self { mut run, windows, value: Returns(value) } = self;
         run.finish().map(|()| (windows, value))
@@ -368,8 +372,8 @@ impl<T: Element, R> Running<Window<T>, R> {
     ///
     /// # Cost
     /// Depends on the calls that touch this rank's part: some tens of nanoseconds for the calls of
-    /// a halo. The elements of a list, such as [`Datatype::elements`], are sorted each time if they
-    /// are near the requested elements.
+    /// a halo. If a call has a list of elements, such as [`Datatype::elements`], near the requested
+    /// elements, each check sorts that list.
     #[track_caller]
     pub fn kept(&self, elements: Range<usize>) -> Result<&[T]> {
         self.run.read((&self.windows, 0), elements, Location::caller())
@@ -389,10 +393,10 @@ impl<T: Element, R> Running<Window<T>, R> {
         self.run.write((&mut self.windows, 0), elements, Location::caller())
     }
 
-    /// Returns the rows of cells of a block, stored in the window, that a kernel may compute before
-    /// the halo has arrived: the rows of [`Block::rows_core`] that the superstep leaves readable.
+    /// Returns the rows of a block that a kernel may compute before the halo has arrived: the rows
+    /// of [`Block::rows_core`]. The window must store the block.
     ///
-    /// [`Block::rows_rest`] has the others.
+    /// [`Block::rows_rest`] returns the other rows of the block.
     ///
     /// # Errors
     /// `SIZE` for a window that does not have the layout of the block. `RMA_CONFLICT`, as for
@@ -473,10 +477,10 @@ fn inside<'r, T: Element, const D: usize>(
     Ok(block.rows_core().map(move |row| KeptRow { row, cells, window: PhantomData }))
 }
 
-/// A [`Row`] of a block in a window of a superstep that runs: the row and the cells around it, as
-/// slices of one length.
+/// A [`Row`] of a block in a window of a running superstep. Its methods return the cells of the
+/// row, and the cells around it, as slices of one length.
 ///
-/// It derefs to the row itself: `row.of_mut(&mut next)` returns the same cells of another field.
+/// It dereferences to the [`Row`]: `row.of_mut(&mut next)` returns the same cells of another field.
 ///
 /// # Panics
 /// As [`Row`]: for an offset that is longer than the width of the halo, or for an offset that a
@@ -505,18 +509,18 @@ impl<'r, T: Element, const D: usize> KeptRow<'r, T, D> {
         self.at([0; D])
     }
 
-    /// Returns the cells at `offset` from those of the row.
+    /// Returns the cells at `offset` from the cells of the row.
     #[inline(always)]
     #[track_caller]
     pub fn at(&self, offset: [isize; D]) -> &'r [T] {
         let cells = self.row.range_at(offset);
         // SAFETY: within the width of the halo, a row of the core reads only own cells of its
         // block, and `range_at` refuses greater offsets. `inside` has checked that all these cells
-        // are in the window and are lent for reading while it is borrowed.
+        // are in the window and are lent for reading while the window is borrowed.
         unsafe { std::slice::from_raw_parts(self.cells.add(cells.start), cells.len()) }
     }
 
-    /// Returns the cells at each of some offsets from those of the row.
+    /// Returns the cells at each of these offsets from the cells of the row.
     #[inline(always)]
     #[track_caller]
     pub fn each<const N: usize>(&self, offsets: [[isize; D]; N]) -> [&'r [T]; N] {
@@ -527,14 +531,14 @@ impl<'r, T: Element, const D: usize> KeptRow<'r, T, D> {
         each
     }
 
-    /// Returns the cells before those of the row in the last dimension: offset -1.
+    /// Returns the cells before the cells of the row in the last dimension: offset -1.
     #[inline(always)]
     #[track_caller]
     pub fn left(&self) -> &'r [T] {
         self.at(step(D - 1, -1))
     }
 
-    /// Returns the cells after those of the row in the last dimension: offset 1.
+    /// Returns the cells after the cells of the row in the last dimension: offset 1.
     #[inline(always)]
     #[track_caller]
     pub fn right(&self) -> &'r [T] {

@@ -6,10 +6,10 @@ use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::path::{Path, PathBuf};
 
-/// Where `name::load` takes the plan of a superstep from: the path of a file that `save` wrote, its
-/// bytes (`include_bytes!("exchange-64.plan")`), or the path of a folder. From a folder it takes
-/// the file with the name of the superstep and the number of ranks: `exchange-64.plan`. If the
-/// folder has no such file, the superstep is prepared.
+/// The place from which `name::load` takes the plan of a superstep: the path of a file that `save`
+/// wrote, the bytes of such a file (`include_bytes!("exchange-64.plan")`), or the path of a folder.
+/// In a folder, `load` takes the file with the name of the superstep and the number of ranks:
+/// `exchange-64.plan`. If the folder has no such file, `load` prepares the superstep.
 pub trait PlanSource {
     /// Returns the path or the bytes.
     fn plan_source(&self) -> Source<'_>;
@@ -68,8 +68,8 @@ pub(super) struct Found {
     pub(super) plans: Option<Result<Vec<Plan>>>,
 }
 
-/// The error for a path where there is nothing. A program that is started in another folder finds
-/// nothing at a relative path.
+/// Returns the error for a path at which there is nothing. If the path is relative, the error also
+/// names the folder in which the program runs, since it may be the wrong folder.
 fn missing(path: &Path) -> Error {
     let is_file = path.extension().is_some_and(|extension| extension == "plan");
     let what = if is_file { "file of a plan" } else { "folder of plans" };

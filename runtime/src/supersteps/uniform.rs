@@ -1,9 +1,10 @@
-//! [`Uniform`]: parameters that must be equal on all ranks, as a hash in the superstep's word.
+//! [`Uniform`]: parameters that must be equal on all ranks. The superstep's word contains their
+//! hash.
 
 use std::hash::{Hash as _, Hasher as _};
 
-/// The FNV-1a hasher: the same on every rank and in every run, which the standard library's hashers
-/// do not promise.
+/// The FNV-1a hasher. Its hashes are the same on every rank and in every run, which the standard
+/// library's hashers do not promise.
 pub(super) struct Fnv(u64);
 
 impl Default for Fnv {

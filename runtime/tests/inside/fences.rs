@@ -1,22 +1,22 @@
 //! Tests that take one of the waits W1 to W6 out of the fence of dynamic epochs, with a switch that
 //! only tests of this package have.
 //!
-//! Such fences run over the links of `sim`, seed after seed, until one seed shows the missing wait,
-//! by wrong bits or by an error. With the same seeds, the whole protocol works.
+//! Such a fence runs over the links of `sim` with one seed after another, until a seed shows the
+//! missing wait by wrong bits or by an error. With the same seeds, the complete protocol succeeds.
 //!
 //! # The waits that are taken away
 //!
 //! Over [`Reach::Messages`], operations travel in frames before the notification, and each rank
-//! applies them itself. These waits remain. W1: a rank compares the words of notifications and of
-//! frames. W2: a rank answers gets before it applies anything, including its own operations on
-//! itself. W3: a rank leaves the fence only when its own gets have arrived. W4: notifications
+//! applies them itself. There the waits are these. W1: a rank compares the words of notifications
+//! and of frames. W2: a rank answers gets before it applies anything, including its own operations
+//! on itself. W3: a rank leaves the fence only when its own gets have arrived. W4: notifications
 //! alternate between two places (posted frames are copied, so outboxes need no wait). W5: no rank
 //! publishes before it has all notifications of the previous exchange. W6: every fence is complete.
 //!
-//! Over [`Reach::Memory`] the fence is that of `local`, with the delays of `sim`: gets read the
-//! target's window, and operations are taken from the origin's outbox, so W1 to W4 also concern
-//! these accesses. A fence without a wait races there on purpose, on plain elements and on records
-//! in memory that both sets of outboxes have had from their first epoch on.
+//! Over [`Reach::Memory`], ranks execute the fence of `local` with the delays of `sim`. Gets read
+//! the target's window, and operations are read from the origin's outbox, so W1 to W4 also concern
+//! these accesses. A fence without a wait races there on purpose. It races on plain elements, and
+//! on records in memory that both sets of outboxes have had since their first epochs.
 
 use crate::api::run::ranks;
 use crate::kernel::waits::{Wait, take_away};
@@ -41,7 +41,7 @@ fn sent(rank: usize, epoch: usize, at: usize) -> u64 {
     stored(rank, epoch, at) + 500
 }
 
-/// Executes one epoch, and describes what is wrong after it.
+/// Executes one epoch. Returns a description of the elements if they are wrong.
 ///
 /// Each rank gets elements 0 to 2 of the rank on its left. It puts to elements 0, 1, 8, 9 and 10 of
 /// the rank on its right, and to its own element 2.
@@ -83,7 +83,7 @@ fn on_each(
     said.into_iter().flatten().next().map_or(Ok(()), Err)
 }
 
-/// Executes epochs one after another, the first few with all waits.
+/// Executes epochs one after another. The first [`WHOLE`] epochs have all waits.
 fn epochs(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     on_each(reach, reach.config(seed), |world| {
         let mut dice = Dice::new(seed, world.rank());
@@ -91,8 +91,8 @@ fn epochs(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
         let mut wrong = None;
         for number in 0..EPOCHS {
             take_away(wait.filter(|_| number >= WHOLE));
-            // Elements are not compared again after the first mismatch. The ranks go on together,
-            // so that no rank reads the memory of one that has left.
+            // Only the first mismatch is kept. The ranks continue together after it, so that no
+            // rank reads the memory of a rank that has left.
             wrong = wrong.or(epoch(&mut u, number, &mut dice)?);
         }
         take_away(None);
@@ -116,8 +116,8 @@ fn fences_do_what_they_should() {
     }
 }
 
-/// Fences two windows on three ranks, and one rank swaps the two windows. The errors of all ranks
-/// name both windows, and nothing is applied.
+/// Fences one of two windows on three ranks, after one rank has swapped its two windows. Checks
+/// that the error of each rank names both windows, and that no operation is applied.
 fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     on_each(reach, reach.config(seed), |world| {
         let (me, mut dice) = (world.rank(), Dice::new(seed, world.rank()));
@@ -227,7 +227,8 @@ fn exchanges(one_set: bool, seed: u64) -> Result<(), String> {
             sim(RANKS, config).into_iter().map(|end| scope.spawn(move || rank(end))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    // A wrong value is more specific than the error that its reader left.
+    // A report of a wrong value is more specific than the errors that other ranks get after the
+    // rank that reports it has left.
     let read = results.iter().find(|result| result.as_ref().is_err_and(|text| text.contains("is read in")));
     read.cloned().unwrap_or_else(|| results.into_iter().collect())
 }
@@ -273,8 +274,8 @@ fn w5_nobody_is_more_than_one_superstep_ahead() {
     }
 }
 
-/// Executes fences. In every second fence only the first rank has operations, so a fence might be
-/// left out because "nothing happens" in it.
+/// Executes fences. In every second fence only the first rank has operations. The other ranks might
+/// omit such a fence because "nothing happens" in it.
 fn now_and_then(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     on_each(reach, reach.config(seed), |world| {
         let (me, mut dice) = (world.rank(), Dice::new(seed, world.rank()));

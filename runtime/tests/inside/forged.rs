@@ -19,7 +19,7 @@ use std::sync::Mutex;
 const RANKS: usize = 4;
 /// The sender and the receiver of the changed messages, in the first round and in the last.
 const WAYS: [[usize; 2]; 2] = [[0, 1], [0, 2]];
-/// The number of the census, counted from one, of the first fence with operations.
+/// The number of the census of the first fence with operations. Censuses are counted from one.
 const FENCE: u64 = 2;
 /// The number of the census of an allreduce.
 const ALLREDUCE: u64 = 4;
@@ -98,7 +98,7 @@ fn ends_of(
     tampered::ends(&ranks(RANKS).transport(links).census(census), program)
 }
 
-/// Checks that some rank gets an error, and that each error names this rank.
+/// Checks that some rank gets an error, and that each error names `rank`.
 #[track_caller]
 fn told(ends: &[End], rank: usize, what: &str) {
     let names = |(_, text): &(ErrorClass, String)| {
@@ -109,7 +109,8 @@ fn told(ends: &[End], rank: usize, what: &str) {
     assert!(ends.iter().flatten().all(names), "{what}: {ends:?}");
 }
 
-/// Returns the results when the items of one message are changed and its digest matches the change.
+/// Returns the result of each rank when the items of one message are changed. The digest of the
+/// message matches the change.
 fn forged(
     [from, to]: [usize; 2],
     census: u64,
@@ -138,7 +139,8 @@ fn messages_that_nobody_has_changed_are_taken() {
     }
 }
 
-/// Replaces a message by the previous one, as if that one had been doubled and this message lost.
+/// Replaces a message by the previous message, as if the previous message had been doubled and the
+/// next one lost.
 #[test]
 fn a_message_of_the_census_before_is_not_taken_for_one_of_this() {
     for way in WAYS {
@@ -157,8 +159,8 @@ fn a_message_of_the_census_before_is_not_taken_for_one_of_this() {
     }
 }
 
-/// Returns a change of the words that rank 0 sends to rank `to` in a fence: flags, count, and two
-/// of the address.
+/// Returns a change of the words that rank 0 sends to rank `to` in a fence: the flags, the count,
+/// and the two words of the address.
 fn saying(
     to: u32,
     change: impl Fn(&mut [u8]) + Send + Sync + 'static,
@@ -169,8 +171,8 @@ fn saying(
     }
 }
 
-/// Returns the results when the note of the first fence is changed and its digest matches the
-/// change.
+/// Returns the result of each rank when the note of the first fence is changed. The digest of the
+/// note matches the change.
 fn forged_note(
     [from, to]: [usize; 2],
     change: impl Fn(&mut Vec<Item>) + Send + Sync + 'static,
@@ -186,8 +188,8 @@ fn forged_note(
     })
 }
 
-/// Returns the results when the counts of one message are changed. Each count is a number of notes
-/// and the sum of the ranks that sent these notes.
+/// Returns the result of each rank when the counts of one message are changed. Each count is a
+/// number of notes and the sum of the ranks that sent these notes.
 fn forged_counts(
     [from, to]: [usize; 2],
     census: u64,
@@ -244,7 +246,8 @@ fn counts_that_cannot_be_are_refused() {
     told([2, 3], "of a rank that has come");
 }
 
-/// No rank sends a note for an allreduce, since its contents go with the counts.
+/// No rank sends a note for an allreduce, since the contents of an allreduce are sent with the
+/// counts.
 #[test]
 fn a_count_of_notes_that_nobody_has_sent_is_told() {
     for notes in [[1, 0], [1, 2], [2, 2]] {
@@ -253,7 +256,7 @@ fn a_count_of_notes_that_nobody_has_sent_is_told() {
     }
 }
 
-/// Replaces frames by those of the previous census, and truncates notes.
+/// Replaces each frame by the frame of the previous census, or truncates it.
 #[test]
 fn a_note_of_the_census_before_or_cut_short_is_not_taken() {
     for kind in [kind::NOTE, kind::COUNTS] {
@@ -292,12 +295,12 @@ fn what_a_rank_cannot_say_in_a_fence_is_refused() {
 /// A change of the items of a message. A note is one item.
 type Change = Box<dyn Fn(&mut Vec<Item>) + Send + Sync>;
 
-/// Checks that every rank refuses the changes that `forged` makes to the words that rank 0 sends in
-/// a fence.
+/// Checks that changes of the words that rank 0 sends in a fence are refused. `forged` makes a
+/// change and returns the result of each rank.
 fn refused_in_a_fence(way: [usize; 2], forged: impl Fn(Change) -> [End; RANKS]) {
     let to = way[1] as u32;
-    // These include the flags of a rank that failed, that reads and exposes memory, that lists what
-    // it reads, or that is in another call.
+    // Some of these flags mean that a rank has failed, that it reads and exposes memory, that it
+    // lists its reads, or that it is in another call.
     for flag in [0, 1, 3, 4, 5, 6, 7, 8, 15, 16, 31] {
         let ends = forged(Box::new(saying(to, move |own| own[flag / 8] ^= 1 << (flag % 8))));
         told(&ends, 0, &format!("{way:?}, flag {flag}"));

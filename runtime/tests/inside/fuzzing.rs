@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// The number of elements of each window.
 const LEN: usize = 24;
 
-/// The number of bytes on each side of a window's memory.
+/// The number of guard bytes on each side of a window's memory.
 const GUARD: usize = 4096;
 
 /// The value of the bytes around a window.
@@ -68,8 +68,8 @@ thread_local! {
 /// number of accepted frames.
 ///
 /// The first byte selects the window. A byte of flags and two bytes of length precede the bytes of
-/// each frame. The lowest flag distinguishes a frame that was sent early from a frame that ends an
-/// epoch.
+/// each frame. The lowest flag is set for a frame that was sent early, and clear for a frame that
+/// ends an epoch.
 pub fn operations(data: &[u8]) -> usize {
     TARGET.with_borrow_mut(|target| {
         let Some(target) = target else { return 0 };
@@ -99,9 +99,9 @@ pub fn operations(data: &[u8]) -> usize {
 /// number of requests that were carried out.
 ///
 /// The lowest bits of the first byte choose the elements and the hints of the window. A byte of
-/// flags and two bytes of length precede each request. The lowest bit of the flags distinguishes a
-/// request of a lock from a request for the gets of an access. The next two bits are the requesting
-/// rank, and the fourth bit changes the number that the request should have.
+/// flags and two bytes of length precede each request. The lowest bit of the flags is set for a
+/// request for the gets of an access, and clear for a request of a lock. The next two bits are the
+/// requesting rank, and the fourth bit changes the number that the request should have.
 pub fn requests(data: &[u8]) -> usize {
     const RANKS: usize = 4;
     const WINDOW: u32 = 5;
@@ -125,8 +125,8 @@ pub fn requests(data: &[u8]) -> usize {
     let base = room.as_mut_ptr().cast::<u8>().wrapping_add(GUARD);
     let (service, lendings) = (Service::default(), Lendings::default());
     let part = Part { base, len: LEN, element };
-    // SAFETY: the memory has the layout's number of words. Both stay until this function returns,
-    // and no other code touches them until then.
+    // SAFETY: `words` has the layout's number of words. The words and the part stay until this
+    // function returns, and no other code touches them until then.
     unsafe {
         service.serve(WINDOW, Served::new(0, part, Words::new(words.as_mut_ptr(), layout)));
         let sources = (0..RANKS).map(|rank| (rank, 0)).collect();

@@ -30,7 +30,7 @@ const RANKS: usize = 3;
 const LEN: usize = 24;
 /// The number of elements of an operation whose frame is too long to piggyback on a census.
 const LONG: usize = 300;
-/// The number of elements of an operation whose elements follow the census, in bytes as well.
+/// The number of elements, and of bytes, of an operation whose elements follow the census.
 const LONGER: usize = 1000;
 
 /// The sender and the receiver of the frames that are changed.
@@ -291,8 +291,8 @@ fn records_in_a_notification_that_was_a_message_are_not_applied() {
     }
 }
 
-/// Returns the frames of one window in the order of their arrival, each with whether it was sent
-/// early.
+/// Returns the frames of one window in the order of their arrival, each with a flag that is true if
+/// the frame was sent early.
 fn of_window(frames: &[(Header, Vec<u8>)], window: u32) -> Vec<(bool, Vec<u8>)> {
     let operations = frames
         .iter()
@@ -334,8 +334,8 @@ fn changed_operations_are_refused_or_stay_in_their_window() {
     }
 }
 
-/// Returns a frame of these puts of exposed sections: the number of the window, the section, and
-/// the target region.
+/// Returns a frame of puts of exposed sections. Each put has the number of the window, the section,
+/// and the target region.
 fn exposing(puts: &[(u32, Datatype, Datatype)]) -> Vec<u8> {
     let mut outbox = Outbox::new(&Memory::heap());
     for (window, section, remote) in puts {
@@ -396,7 +396,7 @@ fn sections_are_read_only_from_where_their_owner_has_them() {
 
 #[test]
 fn more_than_is_answered_is_refused_on_both_sides() {
-    // Returns a short request for one element, `count` times.
+    // Returns a short request that asks for one element `count` times.
     let request = |count: usize| {
         let often = Datatype::run(0..1).repeat(count, 0).unwrap();
         let mut description =
@@ -422,7 +422,7 @@ fn more_than_is_answered_is_refused_on_both_sides() {
             }
             let class = u.fence().expect_err("more than is answered").class();
             assert_eq!(class, [ErrorClass::Size, ErrorClass::RmaSync][world.rank()]);
-            // A rank's own elements do not travel.
+            // A get from the rank itself is not limited, because its elements are not sent.
             u.get(&often).from(world.rank(), &often)?;
             u.fence()
         })

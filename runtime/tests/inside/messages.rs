@@ -1,7 +1,8 @@
 //! Frames of messages that are changed on their way.
 //!
 //! Either a rank finds a fault, ends the world and names the sender, or no rank can detect the
-//! change and the program ends. No rank panics, waits forever or keeps more messages than allowed.
+//! change and the program completes. No rank panics, waits forever or keeps more messages than
+//! allowed.
 
 use crate::api::run::ranks;
 use crate::messages::state::frames::kind;
@@ -18,7 +19,7 @@ use std::sync::{Arc, Mutex};
 /// Exchanges short messages and long messages in both directions, and one synchronous message. The
 /// receiver requests the elements of long messages.
 ///
-/// One of the long messages is sent and received by requests.
+/// One of the long messages is sent and received by nonblocking calls.
 fn program(world: &World) -> Result<()> {
     let other = 1 - world.rank();
     world.attach_buffer(1 << 20)?;
@@ -45,7 +46,8 @@ fn program(world: &World) -> Result<()> {
     world.barrier()
 }
 
-/// Sends a message by a buffered send, and leaves before the message is received.
+/// Sends a buffered message in a part of the world, and leaves that part before the message is
+/// received.
 fn leaving(world: &World) -> Result<()> {
     let part = world.split(Some(0), 0)?.expect("a part of the world");
     if world.rank() == 0 {
@@ -206,8 +208,8 @@ fn frames_that_are_one_byte_too_long_are_refused() {
 
 #[test]
 fn more_than_a_rank_keeps_is_refused() {
-    // Grants that come too late or too early are not recognised, but messages that exceed the
-    // credit are.
+    // A grant that comes too late or too early is not detected, but a message that exceeds the
+    // credit is.
     told("it sent more messages than this rank keeps", |_, header, payload| {
         if header.kind == kind::MESSAGE && header.extra == 1 {
             payload.resize(4096, 0);

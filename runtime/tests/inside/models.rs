@@ -1,9 +1,9 @@
-//! Models of the messages that a rank keeps, in every order of steps (with a bound on preemptions),
-//! against loom's atomics.
+//! Models of the messages that a rank keeps. loom executes them in every order of steps, with a
+//! bound on preemptions.
 //!
-//! They execute the code of [`messages`] and of [`state`](crate::state) itself, over the ends of
-//! `local`, which are loom's. `park` has no limit here, so a lost wake-up is a deadlock. Run them
-//! with `RUSTFLAGS="--cfg loom" cargo test -p fencepost-runtime --lib models::`.
+//! The models execute the code of [`messages`] and of [`state`](crate::state) itself, over ends of
+//! `local` that use loom's atomics. `park` has no time limit here, so a lost wake-up is a deadlock.
+//! Run the models with `RUSTFLAGS="--cfg loom" cargo test -p fencepost-runtime --lib models::`.
 //!
 //! The waits of a sender and of an attendant are taken away in turn, and loom must find each
 //! missing wait, by wrong elements or by a rank that sleeps forever.
@@ -40,7 +40,7 @@ const EAGER: usize = 4;
 /// them.
 const LONG: usize = EAGER + 1;
 
-/// Runs a program on each rank, which is a thread.
+/// Runs each program on a rank of its own. Each rank is a thread.
 fn ranks(programs: &[fn(&World)]) {
     let (registry, size) = (Arc::new(Registry::default()), programs.len());
     let run = move |end, registry: Arc<Registry>, program: fn(&World)| {
@@ -119,7 +119,8 @@ fn inbox() {
     ]);
 }
 
-/// Sends and receives messages that are copied into memory that later messages use again.
+/// Sends and receives messages that are copied. Later messages use the memory of these copies
+/// again.
 fn memory() {
     ranks(&[
         |world| (1..=2).for_each(|value| send(world, 1, 1, vec![value; EAGER])),
@@ -162,8 +163,8 @@ fn completion() {
     ]);
 }
 
-/// Returns the request of the queue that became complete next. A test can take away the wait for
-/// sends.
+/// Waits until a request of the queue is complete, and returns the one that was completed first. A
+/// test can take away the wait for sends.
 fn next(world: &World, queue: &Queue) -> usize {
     if without(Wait::Leaving) && world.rank() == 0 {
         return 0;
@@ -173,10 +174,10 @@ fn next(world: &World, queue: &Queue) -> usize {
     queue.pop().expect("one is complete")
 }
 
-/// The attendant of a rank hands out the elements of a message, while the world ends and the rank
-/// takes them back.
+/// Lets the attendant of a rank hand out the elements of a message while the world ends. If
+/// `takes_back`, the rank takes the elements back before it writes them.
 fn attendant(takes_back: bool) {
-    // The elements stay mapped: the test is about which thread accesses them when.
+    // The elements are never freed: the test is about the order in which threads access them.
     let elements: &'static UnsafeCell<[u8; 8]> = Box::leak(Box::new(UnsafeCell::new([1; 8])));
     let outbox = Arc::new(Outbox::default());
     // SAFETY: the bytes exist, and are written only after they were removed from the outbox, unless

@@ -1,4 +1,5 @@
-//! What ranks record of a run if the clocks of hosts differ, and if some ranks take no part.
+//! Tests of the traces that ranks record if the clocks of hosts differ, if a world has only some of
+//! the ranks, and if a program fails.
 
 use crate::record::{ProfileTo, Recording, Records};
 use crate::state::registry::{Registry, new_world};
@@ -54,7 +55,8 @@ fn traced(
     (0..hosts.len()).map(trace).collect()
 }
 
-/// Puts elements into the next rank's part, 50 times, in the world and in a part of the world.
+/// Puts elements into the next rank's part of a window 50 times. Does so in the world, and then in
+/// a world of half the ranks.
 fn puts(world: &World) -> Result<()> {
     let put = |world: &World| -> Result<()> {
         let mut u = world.window::<u64>(64)?;

@@ -1,9 +1,9 @@
-//! Requests to attendants and the answers of attendants, changed on their way, over `sim` and over
-//! TCP.
+//! Tests that change requests to attendants, and the answers to these requests, on their way over
+//! `sim` and over TCP.
 //!
 //! Either a rank finds a fault, returns an error and names another rank, or no rank can detect the
-//! change and the program ends. No rank panics or waits forever, and nothing outside windows is
-//! touched.
+//! change and the program completes. No rank panics or waits forever, and nothing outside windows
+//! is touched.
 
 use crate::api::run::ranks;
 use crate::collect::datatypes::{Named, write_plain};
@@ -24,7 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Runs short and long epochs of locks whose datatypes have numbers, and accesses with gets.
+/// Runs short and long epochs of locks, and accesses with gets. Their irregular datatypes get
+/// numbers, and are later sent by number.
 fn program(world: &World) -> Result<()> {
     let me = world.rank();
     let irregular = || Datatype::elements([0, 3, 4, 9, 17, 20, 31]).unwrap();
@@ -57,14 +58,16 @@ fn program(world: &World) -> Result<()> {
     world.barrier()
 }
 
-/// A change of the frame with this number, counted from one among the frames that are changed.
-/// Returns the number of bytes after which the connection breaks, if it breaks.
+/// A function that changes a frame, given the number of the frame. Frames of the chosen kind are
+/// counted from one. If the function returns a number, the connection breaks after that number of
+/// bytes.
 type ChangeNth = dyn Fn(u64, &mut Header, &mut Vec<u8>) -> Option<usize> + Send + Sync;
 
-/// Returns two transports between two ranks, with links that change frames of this kind.
+/// Returns two transports between two ranks, with links on which `change` changes the frames of
+/// kind `of`.
 ///
-/// Frames that ask which rank holds a lock are not counted: their number depends on how long the
-/// answers take.
+/// Frames that ask which rank holds a lock are not counted, because how many there are depends on
+/// how long the answers take.
 fn links(of: u32, change: Arc<ChangeNth>) -> [TransportKind; 2] {
     let way = if of == kind::LOCK || of == kind::ASK || of == kind::ACCESS { [0, 1] } else { [1, 0] };
     let counting = || -> Arc<ChangeFn> {
@@ -93,8 +96,8 @@ fn ends_over(link: TransportKind, program: impl Fn(&World) -> Result<()> + Sync)
     tampered::ends(&world.on_stall(|_| ()), program)
 }
 
-/// Returns the result of each rank when `tamper` changes frames of this kind, which are counted
-/// from one, over `sim` and over TCP.
+/// Returns the result of each rank, over `sim` and over TCP, when `tamper` changes frames of kind
+/// `of`. The frames are counted from one.
 fn ends(of: u32, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static) -> [[End; 2]; 2] {
     let change = move |number, header: &mut Header, payload: &mut Vec<u8>| {
         tamper(number, header, payload);
@@ -346,7 +349,7 @@ fn a_number_that_is_not_known_is_asked_for_again() {
         }
     };
     assert!(ends(kind::ANSWER, missing).iter().flatten().all(Option::is_none));
-    // A number that is never known is an error.
+    // If the number stays unknown, the origin gets an error.
     told(kind::LOCKED, "has refused a request", |n, _, payload| {
         if n >= 3 {
             payload[0] = 7;

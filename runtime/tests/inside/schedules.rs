@@ -1,29 +1,30 @@
 //! Tests that take one of the waits W1 to W6 out of compiled schedules, and run these schedules
 //! with the real executor over the links of `sim`.
 //!
-//! The executor runs a damaged schedule seed after seed, until one seed shows the missing wait, by
-//! wrong bits or by an error. With the same seeds, the whole schedule has the results of the
-//! reference. The waits are taken out of the bound program, after its schedule was verified and
-//! agreed on: only this package's own tests have a way past the verifier.
+//! The executor runs a damaged schedule with one seed after another, until a seed shows the missing
+//! wait by wrong bits or by an error. With the same seeds, the undamaged schedule has the results
+//! of the reference. A wait is taken out of the bound program after its schedule was verified and
+//! agreed on. Only tests of this package can bypass the verifier in this way.
 //!
 //! # The waits that are taken away
 //!
 //! If ranks only exchange messages, each rank touches only its own windows, and a payload is copied
-//! when it is posted. These waits remain:
-//! - W1: a frame is taken for this epoch only if its word belongs to this epoch. Nothing is touched
-//!   before the owner enters, and this needs no wait, since the owner unpacks;
-//! - W2: packs before unpacks;
+//! when it is posted. There the waits are these:
+//! - W1: a frame is taken for this epoch only if its word belongs to this epoch. Memory is not
+//!   touched before its owner has entered, and this needs no wait, since only the owner unpacks
+//!   into its memory;
+//! - W2: a rank packs before it unpacks;
 //! - W3: before a rank leaves, it unpacks and releases everything that was sent to it. It need not
 //!   wait for readers to finish, since they read a copy;
 //! - W4: a frame is read before it is released, since the next frame may take its place. Send
 //!   buffers need no wait;
-//! - W5: `Reclaim`. Without it a chain runs ahead without bound, but never shows wrong bits;
+//! - W5: `Reclaim`. Without it the ranks of a chain run ahead without bound, but no bits are wrong;
 //! - W6: a program leaves none of its frames to the next one.
 //!
-//! The rest is about memory that others touch. With [`Reach::Memory`], the same links carry
-//! entries, dones and the words of frames, while threads of one process read and write payloads and
-//! windows in place, as on `local`, but with the delays of `sim`. Schedules without a wait race in
-//! this memory on purpose, on plain elements that are never moved or freed.
+//! The other tests are about memory that other ranks touch. With [`Reach::Memory`], the same links
+//! carry entries, dones and the words of frames, with the delays of `sim`. Payloads and windows are
+//! read and written in place by threads of one process, as on `local`. Schedules without a wait
+//! race in this memory on purpose, on plain elements that are never moved or freed.
 
 use crate::api::run::ranks;
 use crate::kernel::waits::{Wait, take_away};
@@ -107,13 +108,13 @@ impl Superstep {
         Self { patterns, schedule: Arc::new(schedule), damaged: None }
     }
 
-    /// Returns the superstep with its schedule changed by `damage`. The verifier refuses the change
-    /// as `name`.
+    /// Returns the superstep with its schedule changed by `damage`. Checks that the verifier
+    /// refuses the changed schedule with the error `name`.
     fn damaged(&self, name: &str, damage: impl Fn(usize, &mut Vec<Instruction>)) -> Self {
         let mut schedule = self.schedule.get().clone();
         for (rank, class) in schedule.class_of.clone().into_iter().enumerate() {
             if schedule.class_of[..rank].contains(&class) {
-                continue; // the schedule of the lowest rank of a class is that of the whole class
+                continue; // all ranks of a class have one schedule
             }
             damage(rank, &mut schedule.classes[class].instructions);
         }
@@ -141,8 +142,8 @@ fn call() -> Call {
     Call::named(1, "waits")
 }
 
-/// Runs the supersteps in turn, thirty times, and returns how far a rank got ahead of the next
-/// rank.
+/// Runs the supersteps in turn, thirty runs in all, and returns the largest number of runs by which
+/// a rank was ahead of the next rank.
 ///
 /// A seed determines all choices. Compares the elements of each rank after each superstep with the
 /// result of the reference.
@@ -201,7 +202,7 @@ fn run(supersteps: &[&Superstep], reach: Reach, seed: u64) -> Result<usize, Stri
 }
 
 /// Finds a seed that shows the damage of `damaged`. With that seed and all seeds before it, `good`
-/// must succeed. Does the same by posts and starts.
+/// must succeed. Checks this with fences, and with posts and starts.
 #[track_caller]
 fn caught(good: &Superstep, damaged: &Superstep, reach: Reach) -> String {
     let caught = |good: &Superstep, damaged: &Superstep| {
@@ -270,7 +271,8 @@ fn an_entry_or_a_done_that_has_a_byte_is_refused() {
     }
 }
 
-/// Checks the elements and the error of each of three ranks after one rank has swapped its windows.
+/// Runs a superstep on three ranks after one rank has swapped its windows, and checks the error of
+/// each rank.
 fn one_swaps(reach: Reach, sync: Sync, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     let to = |rank: i64, by: i64, at| operation(Kind::Put, (rank + by) % 3 - rank, at..at + 2, 0..2, 1);
     let of = |rank| vec![to(rank, 1, 2), to(rank, 2, 4)];
@@ -363,8 +365,8 @@ fn read_and_overwritten_directly() -> Superstep {
 
 #[test]
 fn w2_elements_are_not_written_before_they_were_read() {
-    // Rank 1 sends elements to which rank 0 puts. The damaged schedule packs them after it has
-    // unpacked.
+    // Rank 1 sends elements that a put of rank 0 overwrites. In the damaged schedule, rank 1 packs
+    // these elements after it has unpacked the put.
     let good = Superstep::new(epoch(1, vec![put(1, 0..2, 0..2), put(-1, 4..6, 0..2)]), Reach::Messages);
     let late = good.damaged("WrittenBeforeRead", |rank, code| {
         let sends = |i: &Instruction| matches!(i, Instruction::Pack { .. } | Instruction::Send { .. });
@@ -497,9 +499,10 @@ fn over_tcp_a_run_leaves_nothing_unsent() {
 #[test]
 fn w6_no_wait_is_left_to_the_superstep_before_or_after() {
     let good = Superstep::new(one_put(), Reach::Memory);
-    // "The rank has entered the last superstep, so it will have entered this one."
+    // Leaves out entries, with the wrong argument: "The rank has entered the last superstep, so it
+    // will have entered this one."
     let begin = |_, i: &Instruction| entry(i) || matches!(i, Instruction::Expose { .. });
-    // "The rank's next entry will show that it is done."
+    // Leaves out dones, with the wrong argument: "The rank's next entry will show that it is done."
     let end = |_, i: &Instruction| done(i) || matches!(i, Instruction::Done { .. });
     let other = Superstep::new(epoch(1, vec![put(1, 2..4, 0..2), vec![]]), Reach::Memory);
     for damaged in [good.without("BeforeEntry", begin), good.without("LeftEarly", end)] {
@@ -515,14 +518,15 @@ fn w6_no_wait_is_left_to_the_superstep_before_or_after() {
 
 #[test]
 fn w6_no_frame_is_left_to_the_superstep_after() {
-    // "The next superstep awaits frames of the same rank anyway."
+    // Takes no frames, with the wrong argument: "The next superstep awaits frames of the same rank
+    // anyway."
     let good = Superstep::new(one_put(), Reach::Messages);
     let other = Superstep::new(epoch(1, vec![put(1, 2..4, 0..2), vec![]]), Reach::Messages);
     let left = good.without("WrongCount", |_, i| takes(i));
     let in_turn =
         |one: &Superstep, other: &Superstep, seed| run(&[one, other], Reach::Messages, seed).map(drop);
-    // By posts, the plan has a port of its own, where the frames obstruct nothing: only the missing
-    // elements show the fault.
+    // With posts and starts, the plan has a port of its own, where the frames that are left
+    // obstruct nothing. Only the missing elements show the fault.
     let by_posts = (good.by_posts(), left.by_posts(), other.by_posts(), "is not");
     for (good, left, other, told) in [by_posts, (good, left, other, "RMA_SYNC")] {
         let wrong = shown(|seed| in_turn(&good, &other, seed), |seed| in_turn(&left, &other, seed));

@@ -100,7 +100,7 @@ const SEEDS: u64 = 300;
 /// The minimum number of seeds with which the undamaged run must succeed.
 const GOOD: u64 = 20;
 
-/// Finds the seed with which `damaged` fails, and returns the failure.
+/// Finds the first seed with which `damaged` fails, and returns the failure.
 ///
 /// Checks that `good` succeeds with that seed and with all seeds before it.
 #[track_caller]

@@ -1,5 +1,5 @@
 //! Links on which a test changes frames: simulated links, and [`Tampered`], which changes the bytes
-//! of sockets between two ranks. Also [`ends`]: the results of the ranks.
+//! of sockets between two ranks. Also [`ends`], which returns the results of the ranks.
 
 use crate::api::run::Ranks;
 use crate::state::transport_kind::TransportKind;
@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// The result of a rank: `None` if it is not an error.
+/// The error of a rank, or `None` if the rank succeeds.
 pub(super) type End = Option<(ErrorClass, String)>;
 
 /// Runs `program` on `N` ranks and returns the result of each. No rank may panic.
@@ -60,10 +60,10 @@ impl fmt::Debug for Tampered {
     }
 }
 
-/// The number of bytes in each direction by which two ranks authenticate each other.
+/// The number of bytes that each of two ranks sends in the handshake.
 const HANDSHAKE: usize = 112;
-/// The number of bytes before a payload: the kind of item, kind, extra, port (u32 each), world,
-/// word, one more, length (u64 each).
+/// The number of bytes before a payload: the kind of item, and the kind, extra and port of the
+/// frame (u32 each); the world, the word, one more word, and the length (u64 each).
 const HEAD: usize = 48;
 const FRAME: u32 = 1;
 
@@ -74,7 +74,7 @@ impl Tampered {
             let change = change.clone();
             Line::new(move |source, sink, there| {
                 let way = if there { [1 - to, to] } else { [to, 1 - to] };
-                // A rank that fails closes its socket.
+                // An error is no fault here: a rank that fails closes its socket.
                 let _ = hand_on(&source, &sink, way, &*change);
                 let _ = (source.shutdown(Shutdown::Both), sink.shutdown(Shutdown::Both));
             })

@@ -12,16 +12,16 @@
 //!                                ◀─  verdict  code, tag of (hello, answer, code)
 //! ```
 //!
-//! A tag is BLAKE3 under a key that is derived from nothing but the secret and the message's role.
-//! It covers all messages sent before: version, job, both ranks, which of them is the opener, and
-//! both nonces. So a tag of one connection, direction or message is not valid for another (no
-//! replay, no reflection). Tags are compared in constant time. All messages have a fixed length, so
-//! a stranger cannot cause an allocation by sending a length. The facts (byte order, sizes and
-//! alignments) are compared last, between authenticated ranks, so that an incompatible machine is
-//! refused with a reason.
+//! A tag is a BLAKE3 hash under a key that is derived only from the secret and the message's role.
+//! The tag covers all earlier messages, and with them the version, the job, both ranks, which of
+//! the ranks is the opener, and both nonces. So a tag of one connection, direction or message is
+//! not valid for another (no replay, no reflection). Tags are compared in constant time. All
+//! messages have a fixed length, so a stranger cannot cause an allocation by sending a length. The
+//! facts (byte order, sizes and alignments) are compared last, between authenticated ranks, so that
+//! an incompatible machine is refused with a reason.
 //!
 //! Both sides are state machines over bytes: they hold no socket, clock or random source. [`Seal`]
-//! is the optional tag of every record that follows.
+//! makes the optional tags of the records that follow the handshake.
 
 use std::{fmt, io};
 
@@ -79,7 +79,7 @@ pub struct Identity {
     pub rank: u32,
     /// The number of ranks of the job.
     pub size: u32,
-    /// Whether every record that follows carries a tag.
+    /// Whether every record that follows the handshake has a tag.
     pub sealed: bool,
 }
 
@@ -147,8 +147,8 @@ pub enum HandshakeError {
     Unproven,
     /// The peer holds the secret, but is incompatible with this rank.
     Mismatch(String),
-    /// The peer holds the secret, and has connected to this rank itself. The other connection is
-    /// used.
+    /// The peer holds the secret, but has opened a connection to this rank at the same time. That
+    /// other connection is used.
     Crossed,
     /// The peer holds the secret, and has marked this rank failed.
     GivenUp,
@@ -176,16 +176,16 @@ impl fmt::Display for HandshakeError {
 
 impl std::error::Error for HandshakeError {}
 
-/// What the taker decides about an authenticated opener.
+/// The decision of the taker about an authenticated opener.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The connection is used.
     Welcome,
-    /// The other connection is used.
+    /// Both ranks have opened a connection at the same time, and the other connection is used.
     Crossed,
     /// The two ranks are incompatible.
     Mismatch,
-    /// The opener was marked failed before.
+    /// The taker has marked the opener failed before.
     GivenUp,
 }
 
@@ -262,7 +262,8 @@ impl Session {
     }
 }
 
-/// A source of tags for the records of one direction, each with its number.
+/// Makes and checks the tags of the records of one direction. A tag also covers the number of its
+/// record.
 #[derive(Debug)]
 pub struct Seal {
     key: [u8; 32],
@@ -281,8 +282,8 @@ impl Seal {
 
     /// Returns whether this is the tag of the next record, in constant time.
     pub fn is(&mut self, record: &[u8], tag: [u8; Self::TAG]) -> bool {
-        // Whole hashes are compared in constant time: the expected one, and a copy of it that
-        // begins with `tag`.
+        // Only whole hashes are compared in constant time. So the expected hash is compared with a
+        // copy of itself that begins with `tag`.
         let mut whole = *self.next(record).as_bytes();
         let right = blake3::Hash::from(whole);
         whole[..Self::TAG].copy_from_slice(&tag);
@@ -371,7 +372,8 @@ impl Opener {
     /// Takes in at most as many bytes as [`wants`](Self::wants) returns.
     ///
     /// # Errors
-    /// Fails if the peer is not the rank to which the connection was opened, or has refused it.
+    /// Fails if the peer is not the rank to which the connection was opened, or has refused the
+    /// connection.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Opening, HandshakeError> {
         let secret = &self.me.secret;
         if !self.answered {
@@ -422,7 +424,8 @@ pub enum Taking {
     More,
     /// The caller sends these bytes, and more bytes must arrive.
     Say(Vec<u8>),
-    /// The opener is authenticated as this rank. The caller now decides whether to accept it.
+    /// The opener is authenticated as the rank with this number. The caller now decides whether to
+    /// accept the opener.
     Proven(u32),
 }
 
@@ -488,7 +491,8 @@ impl Taker {
         Ok(Taking::Say(answer))
     }
 
-    /// Returns why the authenticated rank is incompatible with this one, if it is.
+    /// Returns why the authenticated rank is incompatible with this rank, or `None` if it is
+    /// compatible.
     pub fn mismatch(&self) -> Option<&str> {
         self.mismatch.as_deref()
     }

@@ -3,9 +3,9 @@
 //! If a page of a memory file is not available when it is first touched, the process ends with
 //! SIGBUS, or the kernel ends another process. So pages of memory files are reserved before they
 //! are used, and only if the machine, the control groups of this process and its limits leave room
-//! for them. Large requests of the heap have to fit as well, together with the heap memory that
-//! this process has promised and not touched ([`Promise`]). The system reserves nothing for such
-//! requests, so the requests of several processes may fit one by one and not together.
+//! for them. Large requests for heap memory must fit as well, together with the heap memory that
+//! this process has promised but not touched ([`Promise`]). The system reserves nothing for such
+//! requests. So the requests of several processes may fit one by one, but not together.
 
 use std::fmt;
 use std::io;
@@ -55,7 +55,8 @@ impl fmt::Display for Size {
     }
 }
 
-/// The memory that is left to everything else, so that the last page of the machine is never taken.
+/// The number of bytes that are never requested, so that the last page of the machine is never
+/// taken.
 const MARGIN: u64 = 32 << 20;
 
 pub(crate) const OF_MACHINE: &str = "of the machine's memory";
@@ -90,8 +91,8 @@ fn suffices(bytes: u64, others: u64, read: Read<'_>) -> Result<(), MemoryShortag
 /// The bytes of all promises of this process.
 static PROMISED: Mutex<u64> = Mutex::new(0);
 
-/// Memory that this process may touch later. Until then it takes no memory of the machine, but it
-/// counts until the promise is dropped.
+/// Memory that this process may touch later. Until it is touched it takes no memory of the machine,
+/// but it counts as requested until the promise is dropped.
 #[derive(Debug)]
 pub(crate) struct Promise(u64);
 
@@ -160,7 +161,7 @@ struct Version {
     limit: &'static str,
     used: &'static str,
     /// The rows of `memory.stat` with memory that the kernel reclaims before it refuses a request.
-    /// Each has the divisor for the part that counts: all of the row, or half of it.
+    /// Each row has a divisor: 1 if all of the row counts, and 2 if half of it counts.
     spare: &'static [(&'static str, u64)],
 }
 
@@ -178,9 +179,9 @@ const VERSION_1: Version = Version {
 };
 
 impl Version {
-    /// Returns how much the group at `path` and all groups above it leave. Inside a container, the
-    /// path may be valid only outside of it. Then the group is the one that the container sees as
-    /// the root.
+    /// Returns how much memory the group at `path` and all groups above it leave. If this process
+    /// runs in a container, `path` may be valid only outside the container. Then the root group, as
+    /// the container sees it, decides.
     fn left(&self, path: &str, read: Read<'_>) -> Option<u64> {
         let mut path = path.trim_end_matches('/');
         let mut least = None;

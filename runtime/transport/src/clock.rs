@@ -3,9 +3,9 @@
 
 use std::sync::OnceLock;
 
-/// Returns the time in ticks, after every load that came before has been executed. Ticks are those
-/// of the processor's counter where the system keeps time by it, which it does only if the counters
-/// of all cores agree. Otherwise they are nanoseconds.
+/// Returns the time in ticks. The time is read after every earlier load has been executed. If the
+/// system keeps time by the processor's counter, which it does only if the counters of all cores
+/// agree, a tick is a step of that counter. Otherwise a tick is a nanosecond.
 ///
 /// # Cost
 /// 15 ns with the counter, and otherwise the time of reading the system's clock.

@@ -1,63 +1,65 @@
-//! [`Waits`]: the wait-for table of a job. It records which rank each of its ranks waits for, in
-//! any of its worlds, and finds waits that cannot end.
+//! [`Waits`]: the wait-for table of a job. For each rank of the job, it records which rank that
+//! rank waits for, in any world of the job. It finds waits that cannot end.
 //!
-//! A rank whose wait lasts writes down which rank it waits for, under a number that it never
-//! reuses. It clears the entry before it does anything else. Ranks that wait for one another in a
-//! cycle never continue if nothing is in flight between them. To make that certain, each entry also
-//! records which wait of the awaited rank its owner has *seen*.
+//! If a wait lasts, the waiting rank writes into its entry which rank it waits for, under a number
+//! that it never uses again. After the wait, it clears the entry before it does anything else.
+//! Ranks that wait for one another in a cycle never continue if nothing is in flight between them.
+//! To make that certain, each entry also records which wait of the awaited rank its owner has
+//! *seen*.
 //!
 //! Ranks of one host read each other's entries. Between hosts, or if ranks only exchange messages,
 //! they ask each other (`RemoteWaits`). A rank that answers has first sent everything else that it
 //! has to send. So when the answer arrives, everything that the rank sent before its wait has
 //! arrived. A rank follows a cycle entry by entry as far as it can read the entries. It then passes
-//! the waits on as a list, a `Probe`, to the first rank whose entry it cannot read. The list ends
-//! with the rank that it began with.
+//! the waits on as a list, a `Probe`, to the first rank whose entry it cannot read. The list is
+//! complete when it returns to the rank that it began with.
 //!
 //! # Why a cycle is never reported by mistake
 //!
-//! Let rank `r` wait for rank `p` in its wait `n`. It has *seen* wait `m` of `p` if all of this is
-//! true: it has read `m` from what `p` wrote; it has found that nothing which `p` had sent is still
-//! in flight ([`Channels::nothing_in_flight`](crate::Channels::nothing_in_flight)); it has then
-//! polled and found nothing; and it has sent nothing since it began `n`, not even in that poll. A
-//! cycle is a list of ranks. Each was read in a wait that the rank before it has seen, and the
-//! first was read in a wait that the last has seen.
+//! Let rank `r` wait for rank `p` in its wait `n`. `r` has *seen* wait `m` of `p` if all of this is
+//! true: `r` has read the number `m` that `p` wrote; it has found that nothing which `p` had sent
+//! is still in flight ([`Channels::nothing_in_flight`](crate::Channels::nothing_in_flight)); it has
+//! then polled and found nothing; and it has sent nothing since it began `n`, not even in that
+//! poll. A cycle is a list of ranks, each with the wait in which it was read. Each rank has seen
+//! the wait of the next rank, and the last rank has seen the wait of the first.
 //!
-//! Call it an *event* when a rank of the cycle, in that wait and after that poll, sends something
-//! or finds what it waits for. Suppose there are events, and take the first one: a poll of `r`
-//! found something that `p` had sent, and that the earlier poll of `r` had not found. `p` sent it
-//! after it had begun `m`, since the earlier poll would have found anything older. `p` did not send
-//! it between the beginning of `m` and its own fruitless poll in `m`: if it had, it would not have
-//! *seen* any wait in `m`, by the last condition above. So `p` sent it in `m` after that poll, or
-//! after it had left `m`. Either way there was an event before the first one. Hence there are no
-//! events: no rank of the cycle ever finds what it waits for, whenever the entries were read and in
-//! whatever order. Only an end from outside can end these waits: a rank that is marked failed, or a
-//! world that is ended. That is an error as well.
+//! An *event* is that a rank of the cycle sends something or finds what it waits for, in that wait
+//! and after that poll. Suppose there are events, and take the first one: a poll of `r` found
+//! something that `p` had sent, and that the earlier poll of `r` had not found. `p` sent it after
+//! `p` had begun `m`, since the earlier poll would have found anything older. `p` did not send it
+//! between the beginning of `m` and the fruitless poll of `p` in `m`: if it had, `p` would not have
+//! *seen* any wait in `m`, by the last condition above. So `p` sent it in `m` after that poll of
+//! `p`, or after `p` had left `m`. In both cases there was an event before the first one. Hence
+//! there are no events: no rank of the cycle ever finds what it waits for, no matter when and in
+//! which order the entries were read. Only a failure from outside can end these waits: a rank is
+//! marked failed, or a world is ended. That is an error as well.
 //!
 //! # Why a knot is never reported by mistake
 //!
 //! A rank may wait for *any* of several ranks: for a message from any, or for one of several
 //! requests. It may also answer ranks that it does not wait for: a receive that it has begun may
 //! take their messages. It sees the wait of each of these ranks one by one, as above, or it sees
-//! that the rank has left and that nothing more can arrive from it. A *knot* is a set of ranks,
-//! each in one wait, with two properties. Each rank that a member waits for is a member too, or has
-//! left. And each member has seen the wait of each other member that it waits for or may answer.
+//! that such a rank has left and that nothing more can arrive from that rank. A *knot* is a set of
+//! ranks, each in one wait, with two properties. Each rank that a member waits for is a member too,
+//! or has left. And each member has seen the wait of each other member that it waits for or may
+//! answer.
 //!
 //! The argument is the same. An event is now that a rank of the knot finds what it waits for, or
 //! sends something to a rank of the knot, in that wait and after the last of the polls by which it
 //! has seen others. In the first event, a poll of `r` found something that was sent by a rank `p`
-//! of the knot which `r` waits for or may answer. Other senders do not matter: `r` does not look
-//! for what the rest of the knot sends, or only keeps it, and it answers a rank outside the knot by
-//! sending to that rank alone. The poll by which `r` had seen `p` did not find this, so `p` sent
-//! this after the beginning of its own wait. By the same argument `p` had sent nothing before the
-//! last of its own polls, so it sent this after that poll. But then `p`'s sending is an event
-//! before the first one.
+//! of the knot which `r` waits for or may answer. Other senders do not matter. If another rank of
+//! the knot sends something, `r` does not look for it, or only keeps it. If `r` answers a rank
+//! outside the knot, it sends to that rank alone. The poll by which `r` had seen `p` did not find
+//! what `p` sent, so `p` sent it after `p` had begun its wait. As above, `p` sent nothing in that
+//! wait before the last poll by which `p` has seen others, so `p` sent it after that poll. But then
+//! this send of `p` is an event before the first one.
 //!
-//! A rank looks for its knot without help: it takes the ranks that its wait leads to, in any number
-//! of steps, and checks whether these statements are known of all of them.
+//! A rank looks for its knot without help: it takes all ranks to which its wait leads, in any
+//! number of steps, and checks whether it knows the two properties of all of them.
 //!
-//! A list may therefore be old when it is passed on: each of its statements about a rank was true
-//! once, and that is enough. Each rank adds only what it knows of itself, or of the ranks whose
-//! entries it reads.
+//! The arguments do not depend on when an entry was read. So a list may be old when it is passed
+//! on: each of its statements about a rank was true once, and that is enough. Each rank adds only
+//! what it knows of itself, or of the ranks whose entries it reads.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -68,8 +70,8 @@ use crate::sync::{Arc, AtomicU64, Line, Ordering, fence};
 /// The longest text, in words of eight bytes. A longer one is cut.
 const TEXT: usize = 48;
 
-/// The most ranks, other than the awaited one, that a wait may be about. A wait about more ranks is
-/// not written down.
+/// The maximum number of ranks, other than the awaited rank, that a wait may be about. A wait about
+/// more ranks is not written down.
 pub const OTHERS: usize = 63;
 
 /// The number used for the wait of a rank that sends nothing more, because it has left.
@@ -92,9 +94,9 @@ pub struct Entry {
     text: [AtomicU64; TEXT],
     /// The number of other ranks that the wait is about.
     count: AtomicU64,
-    /// The other ranks, two words each. The first word is twice the other's rank in the job, plus
-    /// one if something that the other rank sends ends the wait. The second is the number of the
-    /// other's wait that was seen.
+    /// The other ranks, two words each. The first word is twice the number of the other rank in the
+    /// job, plus one if something that the other rank sends ends the wait. The second word is the
+    /// number of the wait of the other rank that this rank has seen.
     others: [[AtomicU64; 2]; OTHERS],
 }
 
@@ -125,7 +127,7 @@ pub(crate) struct Table {
     slots: Arc<[Option<u32>]>,
 }
 
-/// Asks and notifies ranks whose entries are not here. All ranks are named as ranks of the job.
+/// Asks and notifies ranks whose entries are not here. Ranks are numbered as in the job.
 pub(crate) trait RemoteWaits: Send + Sync {
     /// Returns the wait that `rank` last reported to be in. Everything that it had sent before that
     /// wait has arrived here. With `ask`, asks the rank again, unless it was asked just before.
@@ -137,15 +139,15 @@ pub(crate) trait RemoteWaits: Send + Sync {
     /// Returns the list that has returned to this rank in its wait of this number.
     fn cycle(&self, number: u64) -> Option<Vec<Waiting>>;
 
-    /// Notifies `rank`, once, that this rank knows that its own wait of this number is in a cycle.
+    /// Notifies `rank`, once, that this rank's own wait of this number is in a cycle.
     fn agree(&self, rank: usize, number: u64);
 
     /// Returns the number of the last wait of `rank` that `rank` has reported to be in a cycle.
     fn agreed(&self, rank: usize) -> u64;
 }
 
-/// A list of waits: each has seen the next. The list continues with the wait of a rank that must be
-/// asked.
+/// A list of waits. The rank of each wait has seen the next wait. The list continues with the wait
+/// of a rank that must be asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Probe {
     /// The rank that the last of `waits` waits for.
@@ -155,7 +157,7 @@ pub(crate) struct Probe {
     pub waits: Vec<Waiting>,
 }
 
-/// Where a list of waits leads. Each wait of the list has seen the next.
+/// Where a list of waits leads. The rank of each wait of the list has seen the next wait.
 pub(crate) enum Walk {
     /// Nothing is known yet. A rank of the list has not seen the next wait, or the next wait is
     /// over, or a wait is about several ranks and may be part of a knot.
@@ -183,7 +185,8 @@ pub struct About {
     /// Whether something that `rank` sends ends the wait. Otherwise the waiting rank may answer
     /// `rank`.
     pub ends: bool,
-    /// Which wait of that rank was seen, or 0 for none, or [`GONE`] if nothing of it can arrive.
+    /// Which wait of that rank was seen, or 0 for none, or [`GONE`] if nothing more can arrive from
+    /// it.
     pub seen: u64,
 }
 
@@ -270,7 +273,7 @@ impl Table {
             About { rank: of as usize / 2, ends: of % 2 == 1, seen: seen.load(Ordering::Acquire) }
         };
         let others = entry.others[..count].iter().map(other).collect();
-        fence(Ordering::Acquire); // pairs with the one in `begin`
+        fence(Ordering::Acquire); // pairs with the one in `begin_about`
         if entry.wait.load(Ordering::Relaxed) != number {
             return None; // the rank has continued meanwhile
         }
@@ -279,7 +282,8 @@ impl Table {
         Some(Waiting { rank, awaited, text, number, seen, others })
     }
 
-    /// Continues this list of waits, which is not empty. Each wait has seen the next.
+    /// Continues this list of waits, which is not empty. The rank of each wait has seen the next
+    /// wait.
     pub(crate) fn walk(&self, mut waits: Vec<Waiting>) -> Walk {
         loop {
             let [first, ..] = &waits[..] else { return Walk::Open };
@@ -360,8 +364,8 @@ impl Waits {
         self.begin_about(rank, awaited, &[], text)
     }
 
-    /// Records a wait that is also about other ranks, at most [`OTHERS`]. Each is a rank of this
-    /// world, with whether something that it sends ends the wait.
+    /// Records a wait that is also about other ranks, at most [`OTHERS`]. Each has a rank of this
+    /// world, and a flag that is true if something that the rank sends ends the wait.
     pub fn begin_about(&self, rank: usize, awaited: usize, others: &[(usize, bool)], text: &str) -> u64 {
         let entry = self.own(rank);
         self.end(rank);

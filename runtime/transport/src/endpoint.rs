@@ -1,4 +1,5 @@
-//! [`Endpoint`]: an end of a world of any transport, distinguished by a tag instead of a type.
+//! [`Endpoint`]: an end of a world of any transport. A tag, instead of a type, distinguishes the
+//! transports.
 
 use crate::record::FrameLog;
 use crate::{

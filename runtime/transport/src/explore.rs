@@ -1,5 +1,5 @@
-//! How models are executed in every order of steps, here and in packages that are built on this
-//! one.
+//! Functions that execute models in every order of steps, for this package and packages that use
+//! it.
 
 use std::sync::Once;
 

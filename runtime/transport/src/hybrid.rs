@@ -1,22 +1,23 @@
 //! Ranks of several hosts: ranks of one host share memory, and exchange bytes with all other ranks
 //! over a fabric.
 //!
-//! An end consists of two ends. One belongs to a world of the ranks of its host in their segment.
-//! The other belongs to the whole world over the fabric, and sends nothing to ranks of the same
-//! node. Each peer is reached through only one of the two ends, which keeps the order that the
+//! A [`HybridEnd`] consists of two ends. One belongs to a world of the ranks of its host in their
+//! segment. The other belongs to the whole world over the fabric, and sends nothing to ranks of the
+//! same node. Each peer is reached through only one of the two ends, which keeps the order that the
 //! contract requires for each pair of ranks and port. This file does the rest:
 //!
-//! - The intra-node world numbers its ranks itself, so a rank that is lost there is renamed.
-//! - The whole world ends at once: when one side finds out about the end, the other is notified.
-//!   All ranks of a host see the first cause that reaches the host.
+//! - The intra-node world numbers its ranks itself, so the rank in a loss of that world is replaced
+//!   by its rank in the whole world.
+//! - The whole world ends as one: when one of the two ends finds out that its world was ended, the
+//!   other end is ended as well. All ranks of a host see the first cause that reaches the host.
 //! - A waiting rank sleeps on the futex on which the ranks of its node wake it. Meanwhile the
 //!   fabric's thread serves the sockets, and wakes the rank on the same futex.
 //! - Requests come from other hosts only, because a rank of the same host reaches this rank's
-//!   memory. To nudge this rank's attendant, it uses a connection, since this rank may be
-//!   computing; the fabric's thread reads the connection.
+//!   memory. Such a rank nudges this rank's attendant over a connection, since this rank may be
+//!   computing. The fabric's thread reads the connection.
 //! - A rank reads the waits of the ranks of its node, and asks other ranks for theirs. A list of
-//!   waits may return over a connection between two ranks of one node. Such a connection is opened
-//!   for nothing else.
+//!   waits may return over a connection between two ranks of one node. Apart from nudges, such a
+//!   connection is opened for nothing else.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -39,7 +40,7 @@ use crate::{
 /// One rank's end of a world of several hosts.
 pub struct HybridEnd<C: Carrier> {
     rank: usize,
-    /// The end of the world of this host's ranks, which numbers them itself.
+    /// The end of the world of this host's ranks. That world numbers these ranks itself.
     intra_node: ShmEnd,
     /// The end of the world of all ranks.
     inter_node: FabricEnd<C>,
@@ -138,8 +139,8 @@ impl<C: Carrier> HybridEnd<C> {
         Self { rank, intra_node: intra_node.called(rank), inter_node, host_map, counts: Counts::default() }
     }
 
-    /// Renames a loss of the intra-node world. If that world was ended, ends the whole world as
-    /// well.
+    /// Replaces the rank in a loss of the intra-node world by its rank in the whole world. If the
+    /// intra-node world was ended, ends the whole world as well.
     #[cold]
     fn intra_node_lost(host_map: &HostMap, inter_node: &mut FabricEnd<C>, lost: Lost) -> Lost {
         let lost = host_map.named(lost);
@@ -150,7 +151,7 @@ impl<C: Carrier> HybridEnd<C> {
     }
 
     /// Handles a loss between nodes. If the whole world was ended, ends the intra-node world as
-    /// well, unless that already has a cause.
+    /// well, unless that world has a cause already.
     #[cold]
     fn inter_node_lost(host_map: &HostMap, intra_node: &mut ShmEnd, lost: Lost) -> Lost {
         if let Loss::Ended(what) = &lost.how
@@ -163,7 +164,7 @@ impl<C: Carrier> HybridEnd<C> {
         Self::over(host_map, intra_node).unwrap_or(lost)
     }
 
-    /// Returns why the world is over, if the intra-node world knows that it is.
+    /// Returns why the world is over, if the intra-node world was ended.
     #[inline]
     fn over(host_map: &HostMap, intra_node: &mut ShmEnd) -> Option<Lost> {
         if !intra_node.ended() {
@@ -284,7 +285,7 @@ impl<C: Carrier> Channels for HybridEnd<C> {
                 .map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))?,
             None => {
                 Self::over(host_map, intra_node).map_or(Ok(()), Err)?;
-                // SAFETY: as above; it is copied.
+                // SAFETY: as above; the payload is copied.
                 unsafe { inter_node.post(to, port, frame) }
                     .map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost))?;
                 self.counts.meter.copied = inter_node.meter().copied;
@@ -512,7 +513,7 @@ impl<C: Carrier> Liveness for HybridEnd<C> {
     }
 
     fn end(&mut self, cause: Cause) {
-        // Either side may know of an earlier cause, which both keep.
+        // One of the two ends may know of an earlier cause. Then both ends keep that cause.
         let cause = self.inter_node.serve().unwrap_or(cause);
         self.intra_node.end(cause);
         let Self { intra_node, inter_node, host_map, .. } = self;
@@ -567,7 +568,7 @@ where
             (Created::Number(intra_node), Created::Number(inter_node)) => {
                 Ok(Created::Number(Number { world: inter_node.world, part: intra_node.part }))
             }
-            _ => Err(io::ErrorKind::Unsupported.into()), // neither end is one of threads
+            _ => Err(io::ErrorKind::Unsupported.into()), // neither call returns `Created::Ends`
         }
     }
 

@@ -1,5 +1,5 @@
-//! What moves between ranks: the contract that every protocol of the runtime is written against,
-//! and the transports that implement it.
+//! The communication between ranks: the contract that every protocol of the runtime uses, and the
+//! transports that implement this contract.
 //!
 //! Ranks communicate in two ways. *Notifications* are an all-to-all exchange, one for each fence of
 //! the whole world: a rank drafts a notification to every rank (itself included), publishes them
@@ -7,11 +7,11 @@
 //! each ordered pair of ranks and each [`Port`]. Posting, polling and waiting are separate: only
 //! [`Liveness::idle`] ever waits, so the waiting caller decides what it polls meanwhile. Frames of
 //! [`Port::SERVICE`] are requests, which an [`Attendant`] serves whatever its rank is doing. Two
-//! ranks that reach each other's memory may also have [lines](PairLines). One of the two writes
-//! into them what would otherwise be a short frame.
+//! ranks that reach each other's memory may also have [lines](PairLines). One of the two ranks
+//! writes into these lines instead of posting a short frame.
 //!
-//! The contract is one trait for each of its parts: [`Topology`], [`Notify`], [`Channels`],
-//! [`Liveness`], [`CreateJoin`] and [`Attendant`], each with its rules at its top.
+//! Each part of the contract is a trait: [`Topology`], [`Notify`], [`Channels`], [`Liveness`],
+//! [`CreateJoin`] and [`Attendant`]. The rules of each part are at the top of its file.
 
 #![cfg_attr(
     loom,
@@ -116,8 +116,8 @@ pub struct Record {
     pub value: u64,
 }
 
-/// The report of one rank to another at a fence of the whole world: one cache line with the
-/// exchange's number.
+/// The report of one rank to another at a fence of the whole world. Together with the exchange's
+/// number, it fills one cache line.
 #[repr(C)]
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Notification {
@@ -134,7 +134,7 @@ pub struct Notification {
     pub inline: [Record; 2],
 }
 
-/// The payload of a frame that was [taken](Channels::take) out of it.
+/// A payload that was [taken](Channels::take) out of its frame.
 #[derive(Debug)]
 pub struct Payload(pub(crate) stream::Body);
 
@@ -169,7 +169,7 @@ impl Port {
     /// The port of elements of messages that their receivers have requested.
     pub const ELEMENTS: Self = Self(3);
 
-    /// The port of what ranks have recorded of a run, before it and after it.
+    /// The port of the records of a run, which ranks exchange before and after the run.
     pub const RECORDS: Self = Self(4);
 }
 
@@ -178,7 +178,7 @@ impl Port {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Header {
     /// The epoch's number (high half) and half of a hash of superstep, schedule and windows. Every
-    /// waiting rank compares it (W1).
+    /// waiting rank compares this word (W1).
     pub word: u64,
     /// The frame's kind. Transports use it for counting only.
     pub kind: u32,
@@ -235,8 +235,8 @@ impl Frame {
 pub struct Number {
     /// The world's number, assigned by its first member.
     pub world: u64,
-    /// The number of the part of the world whose ranks have one [`host`](Topology::host), assigned
-    /// by the first member there.
+    /// The number of the part of the world on one [`host`](Topology::host), assigned by the first
+    /// member on that host.
     pub part: u64,
 }
 
@@ -254,16 +254,16 @@ pub enum Leave {
 /// Why the world ends, and which rank caused it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cause {
-    /// The rank that caused it.
+    /// The rank that caused the end.
     pub rank: usize,
     /// What happened, as a sentence that names that rank.
     pub what: String,
 }
 
-/// Why nothing more arrives from a rank, and which rank caused it.
+/// Why nothing more arrives from a rank, and which rank caused this.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lost {
-    /// The rank that caused it.
+    /// The rank that caused the loss.
     pub rank: usize,
     /// What became of that rank.
     pub how: Loss,
@@ -299,7 +299,7 @@ impl fmt::Display for Lost {
 
 impl std::error::Error for Lost {}
 
-/// Returns the way in which an end leaves if it is dropped before it has left.
+/// Returns how an end leaves its world if it is dropped before it has left.
 fn dropped() -> Leave {
     if std::thread::panicking() {
         Leave::Panicked("its thread was unwound".into())

@@ -20,12 +20,12 @@ pub struct Threads {
     left: Arc<Mutex<Vec<(Done, KeepAlive)>>>,
 }
 
-/// Returns a world of `size` threads, as one end for each.
+/// Returns the ends of a world of `size` threads, one end for each thread.
 pub fn local(size: usize) -> Vec<LocalEnd> {
     world(&Wakers::new(size), size)
 }
 
-/// Returns a world of `size` threads that have these wakers.
+/// Returns the ends of a world of `size` threads. `wakers` has the wakers of these threads.
 fn world(wakers: &Wakers, size: usize) -> Vec<LocalEnd> {
     let tables = WorldTables::place(size, None, &mut Heap).expect("a heap has room");
     let left = Arc::default();

@@ -14,7 +14,8 @@ use std::ptr::NonNull;
 #[cfg(not(loom))]
 use crate::shm::{Allocation, Arena};
 
-/// An allocator. Other ranks reach the memory of a rank if its transport's allocator returned it.
+/// An allocator. Other ranks reach the memory that the allocator of a rank's transport has
+/// returned.
 #[derive(Clone)]
 pub struct Memory(Backing);
 
@@ -53,25 +54,26 @@ pub type Done = Box<dyn Fn() -> bool + Send>;
 pub enum Until {
     /// Once this function returns `true`.
     Done(Done),
-    /// Once [`released(to, port)`](crate::Channels::released) counts the frame of this number,
-    /// counted from 0. No later frame to that rank on that port has its payload in this memory.
+    /// Once [`released(to, port)`](crate::Channels::released) counts the frame of this number. No
+    /// later frame to that rank on that port has its payload in this memory.
     Released {
         /// The rank that reads the payload.
         to: usize,
         /// The port.
         port: Port,
-        /// The number of the frame among all frames posted to it on the port.
+        /// The number of the frame among all frames posted to the rank on the port, counted from 0.
         frame: u64,
     },
 }
 
 /// The alignment of memory: a cache line.
 const ALIGN: usize = 64;
-/// The alignment of the elements of a vector that is [adopted](Memory::adopt). Elements of 1, 2, 4
-/// and 8 bytes are aligned to their size then.
+/// The alignment that the elements of a vector must have to be [adopted](Memory::adopt). With it,
+/// elements of 1, 2, 4 and 8 bytes are aligned to their size.
 const ADOPTED_ALIGN: usize = 16;
 
-// SAFETY: plain memory is bound to no thread; its owner argues which thread accesses it when.
+// SAFETY: plain memory is bound to no thread. The code that owns it argues which thread accesses it
+// when.
 unsafe impl Send for Bytes {}
 // SAFETY: as above.
 unsafe impl Sync for Bytes {}
@@ -92,8 +94,8 @@ impl Memory {
     ///
     /// # Errors
     /// Fails if there is not enough memory. The error names the available amount, if it is known.
-    /// From 2 MiB on, this applies to the heap as well: the system would grant the memory, but end
-    /// the process when the memory is touched.
+    /// From 2 MiB on, requests of the heap fail in this way as well. Otherwise the system would
+    /// grant the memory, and end the process when the memory is touched.
     pub fn zeroed(&self, len: usize) -> io::Result<Bytes> {
         self.bytes(len, true)
     }
@@ -199,13 +201,13 @@ impl Memory {
 struct Nothing;
 
 impl Bytes {
-    /// Returns the first byte.
+    /// Returns the address of the first byte.
     #[inline]
     pub fn base(&self) -> *mut u8 {
         self.first.as_ptr()
     }
 
-    /// Returns the first of the `len` bytes that start at `from`.
+    /// Returns the address of the first of the `len` bytes that start at `from`.
     ///
     /// # Panics
     /// Panics if the range exceeds the allocation.
@@ -216,8 +218,8 @@ impl Bytes {
         unsafe { self.first.as_ptr().add(from) }
     }
 
-    /// Returns whether ranks that share no values of Rust types with the owner may reach these
-    /// bytes.
+    /// Returns whether these bytes may be reached even by ranks that
+    /// [share](crate::Topology::shares) no values of Rust types with the owner.
     pub fn are_reached(&self) -> bool {
         match self.storage {
             #[cfg(not(loom))]

@@ -1,4 +1,4 @@
-//! [`Meter`]: what a rank has sent, counted when it is posted.
+//! [`Meter`]: counts what a rank has sent. A frame is counted when it is posted.
 
 use crate::Frame;
 
@@ -24,8 +24,8 @@ pub struct Meter {
     /// The number of frames of other ranks that this rank released.
     #[doc(hidden)]
     pub releases: u64,
-    /// The number of bytes of payloads that a fabric of this rank copied: because it gathered them
-    /// or could not send them at once, or because they came before their receive buffer.
+    /// The number of bytes of payloads that a fabric of this rank copied. A fabric copies bytes
+    /// that it gathers, that it cannot send at once, or that arrive before their receive buffer.
     #[doc(hidden)]
     pub copied: u64,
 }

@@ -1,11 +1,11 @@
-//! [`Ring`]: the last events of a rank, and the frames among them.
+//! [`Ring`]: the last events of a rank. The posts and releases of frames may be among these events.
 
 use crate::{Frame, Port, clock};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The words of an event.
+/// The number of words of an event.
 const WORDS: usize = 4;
 
 /// The last events of one rank. Each event is four words, whose meaning the writer decides. Only
@@ -54,7 +54,7 @@ impl Ring {
 /// How the frames of an end are recorded: the ring, the kinds of their events, and the number of
 /// the world.
 pub struct FrameLog {
-    /// Where the events go.
+    /// The ring to which the events are written.
     pub ring: Arc<Ring>,
     /// The kinds of events of frames that were posted, and of frames that were released.
     pub kinds: [u8; 2],
@@ -103,7 +103,7 @@ impl FrameRecorder {
     }
 }
 
-/// What an end counts and, on request, records.
+/// The counts of an end and, on request, the recorder of its frames.
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(crate) meter: crate::Meter,
@@ -141,7 +141,7 @@ impl Counts {
     #[inline]
     pub(crate) fn released(&mut self, from: usize, port: Port) {
         self.meter.releases += 1;
-        // Attendants post some of the frames of these ports, which are not recorded.
+        // Some frames of these ports are posted by attendants, and these posts are not recorded.
         let is_answered = matches!(port, Port::SERVICE | Port::ELEMENTS);
         if let Some(recorder) = self.recorder.as_mut().filter(|_| !is_answered) {
             recorder.record(1, clock::ticks(), (from, port), 0);

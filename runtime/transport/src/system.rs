@@ -1,4 +1,4 @@
-//! Calls of the system that Fencepost runs on.
+//! Errors of system calls, and the call `munmap`.
 
 #[cfg(not(loom))]
 use rustix::io::Errno;
@@ -20,8 +20,8 @@ pub fn call_failed(call: &str, errno: Errno) -> io::Error {
     })
 }
 
-/// Unmaps these bytes with the function of libc. Libraries of MPI replace that function to find out
-/// about memory that their networks must no longer use. If it fails, the memory stays mapped.
+/// Unmaps these bytes with the function of libc. MPI libraries replace that function to notice
+/// memory that their networks must no longer use. If the call fails, the memory stays mapped.
 ///
 /// # Safety
 /// The bytes are whole pages of a mapping, and nobody uses them any more.

@@ -1,4 +1,4 @@
-//! [`Zeros`]: zeroed memory that takes none of the machine's memory until it is touched.
+//! [`Zeros`]: zeroed memory whose pages take no memory of the machine until they are touched.
 
 use crate::budget::Promise;
 use crate::system::unmap;
@@ -7,7 +7,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::io;
 use std::ptr::NonNull;
 
-/// Anonymous pages, unmapped when dropped.
+/// Anonymous pages, which are unmapped when this is dropped.
 pub(crate) struct Zeros {
     first: NonNull<u8>,
     len: usize,
@@ -15,10 +15,10 @@ pub(crate) struct Zeros {
 }
 
 impl Zeros {
-    /// Maps `len` bytes of zeros at a multiple of `align`, which is a multiple of a page.
+    /// Maps `len` bytes of zeros at a multiple of `align`. `align` is a multiple of the page size.
     ///
     /// # Errors
-    /// Fails if there is not enough memory to touch all of it.
+    /// Fails if the machine does not have enough memory to touch all pages.
     pub(crate) fn new(len: usize, align: usize) -> io::Result<Self> {
         let promise = Promise::new(len as u64)?;
         let page = rustix::param::page_size();
@@ -31,8 +31,7 @@ impl Zeros {
         let before = from.as_ptr().align_offset(align);
         for (offset, len) in [(0, before), (before + len, mapped - before - len)] {
             if len > 0 {
-                // SAFETY: a part of the mapping that nobody knows, and that the value does not
-                // contain.
+                // SAFETY: this part of the mapping is not used, and is not in the returned pages.
                 unsafe { unmap(from.as_ptr().add(offset).cast(), len) };
             }
         }
@@ -47,7 +46,8 @@ impl Zeros {
 
 impl Drop for Zeros {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new`; everything that has a pointer into the pages keeps them.
+        // SAFETY: the pages were mapped in `new`, and every value with a pointer into the pages
+        // keeps them.
         unsafe { unmap(self.first.as_ptr().cast(), self.len) };
     }
 }

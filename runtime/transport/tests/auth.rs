@@ -1,6 +1,6 @@
-//! Authentication: which peers are accepted, and what happens to strangers, replays, reflections,
-//! and bytes that no rank would send. No input causes a panic, or an allocation whose size the
-//! input only claims. Honest ranks continue.
+//! Authentication: which peers are accepted, and how ranks handle strangers, replays, reflections,
+//! and bytes that no rank would send. No input causes a panic. No input causes an allocation of a
+//! size that it only claims. Ranks of the job continue.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::print_stdout, reason = "says how much was tried")]
@@ -30,15 +30,15 @@ use waits::poll;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Returns the largest number of bytes that `work` had allocated at any time.
+/// Returns the peak number of bytes that `work` allocates.
 fn most(work: impl FnOnce()) -> isize {
     peak(work).1
 }
 
-/// More bytes than any input here justifies: two steps of a payload.
+/// A limit on allocations that is higher than any input here justifies: two steps of a payload.
 const WORTH: isize = 5 << 20;
 
-/// Changes some of the bytes: flips, sets, cuts, repeats, inserts.
+/// Changes the bytes at random: flips a bit, sets, inserts or repeats bytes, or truncates them.
 fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..=random.below(4) {
         let at = random.below(bytes.len());
@@ -71,7 +71,7 @@ fn say(taken: Result<Taking, HandshakeError>) -> Vec<u8> {
     }
 }
 
-/// Runs a handshake. Returns both sessions, and the messages.
+/// Runs a handshake. Returns the sessions of both sides, and all messages.
 fn shake(
     opener: Identity,
     taker: Identity,
@@ -129,7 +129,7 @@ fn ranks_that_can_not_work_together_say_why_once_they_know_one_another() {
     let mut taker = Taker::new(identity(5, 1), [2; 32]);
     say(taker.take(&hello));
     assert!(taker.mismatch().unwrap().contains("9 ranks"), "{:?}", taker.mismatch());
-    // A hello of another byte order, pointer size and version: bytes 12, 13 and 9.
+    // Change the byte of a hello for the byte order (12), the pointer size (13) or the version (9).
     for (at, what) in [(12, "byte order"), (13, "pointer size"), (9, "version")] {
         let mut hello = Opener::new(identity(5, 3), 1, [1; 32]).1;
         hello[at] ^= 3;
@@ -144,14 +144,14 @@ fn ranks_that_can_not_work_together_say_why_once_they_know_one_another() {
 fn what_was_said_before_proves_nothing_later() {
     let (_, [hello, answer, proof, verdict]) =
         shake(identity(5, 3), identity(5, 1), Verdict::Welcome).unwrap();
-    // The opener's messages are sent again, to a taker with a fresh nonce.
+    // The opener's messages are replayed to a taker with a fresh nonce.
     let mut taker = Taker::new(identity(5, 1), [4; 32]);
     say(taker.take(&hello));
     assert_eq!(taker.take(&proof).unwrap_err(), HandshakeError::Unproven);
-    // The taker's messages are sent again, to an opener with a fresh nonce.
+    // The taker's messages are replayed to an opener with a fresh nonce.
     let (mut opener, _) = Opener::new(identity(5, 3), 1, [3; 32]);
     assert_eq!(opener.take(&answer).unwrap_err(), HandshakeError::Unproven);
-    // One message takes the place of another.
+    // A message is sent in place of another one.
     let mut taker = Taker::new(identity(5, 1), [2; 32]);
     say(taker.take(&hello));
     assert_eq!(taker.take(&verdict[4..]).unwrap_err(), HandshakeError::Unproven);
@@ -172,7 +172,7 @@ fn a_mirror_proves_nothing() {
     let mut taker = Taker::new(identity(5, 3), [2; 32]);
     let answer = say(taker.take(&forged));
     assert_eq!(opener.take(&answer).unwrap_err(), HandshakeError::Unproven);
-    // The same with rank 3's own hello, in the opposite direction.
+    // The mirror sends rank 3's own hello to rank 3, with the two ranks exchanged.
     let mut turned = hello.clone();
     turned[40..44].copy_from_slice(&1u32.to_le_bytes());
     turned[44..48].copy_from_slice(&3u32.to_le_bytes());
@@ -231,7 +231,7 @@ fn mutated_handshakes_and_frames_are_refused_or_read_and_allocate_nothing_for_wh
         if n % 4 == 0 {
             let mut bytes = spoken[n / 4 % 2].clone();
             mutate(&mut bytes, &mut random);
-            // The first byte is the nonce. Bytes after the last message do not belong to the
+            // The first byte selects the nonce. Bytes after the last message do not belong to the
             // handshake.
             let whole = &spoken[n / 4 % 2];
             let changed = bytes.len() < whole.len() || bytes[..whole.len()] != whole[..];
@@ -283,7 +283,7 @@ fn post(end: &mut TcpEnd, to: usize, word: u64, payload: &[u8]) -> Result<(), Lo
     unsafe { end.post(to, Port::FENCE, Frame::of(header(word), payload)) }
 }
 
-/// Sends `frames` frames to each of `peers`, and receives the same number from each.
+/// Sends `frames` frames to each of `peers`, and receives as many from each.
 fn talk(end: &mut TcpEnd, peers: &[usize], frames: u64) -> Result<(), Lost> {
     for word in 0..frames {
         for &to in peers {
@@ -297,8 +297,8 @@ fn talk(end: &mut TcpEnd, peers: &[usize], frames: u64) -> Result<(), Lost> {
     Ok(())
 }
 
-/// Returns the fabrics of `ranks` ranks of a job of `size` ranks. The other ranks are reached at
-/// `others`.
+/// Returns the secret of a job of `size` ranks, the ends of its first ranks, and all addresses.
+/// `others` are the addresses of the other ranks.
 fn ends(size: usize, others: &[SocketAddr], settings: Settings) -> (Secret, Vec<TcpEnd>, Vec<SocketAddr>) {
     let secret = Secret::new().unwrap();
     let mut fabrics: Vec<TcpFabric> = (0..size - others.len())
@@ -312,8 +312,8 @@ fn ends(size: usize, others: &[SocketAddr], settings: Settings) -> (Secret, Vec<
     (secret, ends.collect(), table)
 }
 
-/// Opens a connection as rank `rank` of a job of `size` ranks. Returns it once both sides are
-/// authenticated.
+/// Opens a connection as rank `rank` of a job of `size` ranks. Returns the connection when both
+/// sides are authenticated.
 fn open(at: SocketAddr, secret: &Secret, rank: u32, size: u32, to: u32) -> Option<TcpStream> {
     let me = Identity { secret: secret.clone(), job: [3; 16], rank, size, sealed: false };
     let (mut opener, hello) = Opener::new(me, to, [rank as u8; 32]);
@@ -343,7 +343,7 @@ fn strangers_of_all_kinds_neither_get_in_nor_get_in_the_way() {
                 scope.spawn(move || {
                     let (mut random, mut held, mut let_in) = (Random::new(kind as u64), Vec::new(), 0);
                     let other = Secret::from_bytes([1; 32]);
-                    // There are at least some, however soon the honest ranks finish.
+                    // Make at least 20 attempts, even if the ranks of the job finish before.
                     for round in 0..500 {
                         if round > 20 && over.load(Ordering::Relaxed) {
                             break;
@@ -413,7 +413,7 @@ fn a_recorded_connection_played_again_does_nothing() {
         TcpEnd::of_job(&Arc::new(fabric), 0, rank, 2).unwrap()
     };
     let (mut zero, mut one) = (next(), next());
-    // If rank 1 waited for rank 0 before that, rank 1 would open the connection.
+    // Rank 1 waits until rank 0 has connected. Otherwise rank 1 would open the connection.
     let connected = Barrier::new(2);
     thread::scope(|scope| {
         let connected = &connected;
@@ -428,7 +428,7 @@ fn a_recorded_connection_played_again_does_nothing() {
                 all.extend_from_slice(&bytes[..n]);
                 to.write_all(&bytes[..n]).unwrap();
             }
-            // The same bytes are sent again, while the connection exists.
+            // Send the same bytes again while the first connection still exists.
             let mut again = TcpStream::connect(real[1]).unwrap();
             let _ = again.write_all(&all);
             let mut answer = Vec::new();
@@ -469,7 +469,7 @@ fn a_rank_that_sends_garbled_items_is_named_by_each_that_gets_them() {
                         let peer = 1 - end.rank();
                         talk(&mut end, &[peer], 20).unwrap();
                         talked.wait();
-                        // Some of the frames may be complete.
+                        // Some frames of the changed items may be valid.
                         let lost = loop {
                             match poll(&mut end, 2) {
                                 Ok(_) => end.release(2, Port::FENCE),
@@ -481,15 +481,15 @@ fn a_rank_that_sends_garbled_items_is_named_by_each_that_gets_them() {
                     })
                 })
                 .collect();
-            // The streams are opened before the ranks poll for each other, and so before they
-            // connect themselves.
+            // These streams are opened before the ranks poll for rank 2, since a rank that polls
+            // would open a connection itself.
             let mut streams: Vec<TcpStream> = (0..2)
                 .map(|to| open(table[to], &secret, 2, 3, to as u32).expect("it has the secret"))
                 .collect();
             talked.wait();
             for stream in &mut streams {
                 let mut bytes = Vec::new();
-                // The items are for the current world, not for the recorded one.
+                // Set the channel of the items to that of this world.
                 for item in &items[..1 + random.below(8)] {
                     let at = bytes.len() + 16;
                     bytes.extend_from_slice(item);
@@ -566,7 +566,7 @@ fn a_rank_that_failed_and_did_not_come_says_of_what_whatever_it_exited_with() {
         matches!(&lost, Lost { rank: 1, how: Loss::Left(Leave::Failed(why)) } if why.ends_with(": of what another did")),
         "{lost}"
     );
-    // If the first rank to fail is known, the error names that rank.
+    // If it is known which rank failed first, the error names that rank.
     stays.mark_failed(2, "was killed");
     assert_eq!(poll(&mut next, 1).unwrap_err(), Lost { rank: 2, how: Loss::Died("was killed".into()) });
 }
@@ -622,7 +622,7 @@ fn a_second_goodbye_is_refused() {
     let mut goodbyes = [0; 96];
     (goodbyes[0], goodbyes[48]) = (10, 10);
     stream.write_all(&goodbyes).unwrap();
-    // The connection stays open, so nothing else would end the wait.
+    // The connection stays open, so only these items can end the wait.
     let Lost { rank: 1, how: Loss::Ended(why) } = poll(&mut end, 1).unwrap_err() else {
         panic!("rank 1 is not named")
     };
@@ -656,7 +656,7 @@ fn who_claims_to_have_posted_more_than_it_did_when_it_leaves_is_named_at_once() 
         let (mut left, mut goodbye) = ([0; 48], [0; 48]);
         (left[0], left[32], goodbye[0]) = (7, 5, 10); // after five frames
         stream.write_all(&[left, goodbye][..1 + usize::from(says_goodbye)].concat()).unwrap();
-        // The connection stays open, so nothing else would end the wait.
+        // The connection stays open, so only these items can end the wait.
         let Lost { rank: 1, how: Loss::Ended(why) } = poll(&mut end, 1).unwrap_err() else {
             panic!("rank 1 is not named")
         };
@@ -750,8 +750,8 @@ fn records_with_tags_carry_all_that_others_do_and_a_changed_one_ends_the_world()
         end.release(1, Port::FENCE);
         end.leave(Leave::Finished);
     });
-    // A peer that has the secret changes a record. It counts as a rank that sends what no rank
-    // would.
+    // A peer that has the secret changes a record. It is treated as a rank that sends invalid
+    // bytes.
     let changed = TcpListener::bind("127.0.0.1:0").unwrap();
     let (secret, mut two, table) = self::ends(2, &[changed.local_addr().unwrap()], settings);
     let me = Identity { secret, job: [3; 16], rank: 1, size: 2, sealed: true };

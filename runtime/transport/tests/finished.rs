@@ -1,7 +1,6 @@
-//! Ranks that have never communicated, and then finish, or end because of a death that their
-//! launcher reports. They open no connection to announce their end. A rank that waits for one of
-//! them is notified nevertheless. The test is alone in its file, since it counts the descriptors of
-//! the process.
+//! Ranks that have never communicated finish, or end because their launcher reports the death of a
+//! rank. They open no connections to announce their end. Even so, a rank that waits for one of them
+//! is notified. The test is alone in its file, since it counts the descriptors of the process.
 
 mod fabrics;
 
@@ -24,7 +23,7 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Waits until nothing more can arrive from `from`, and returns why.
+/// Waits until nothing more can arrive from `from`, and returns the reason.
 fn loss(end: &mut TcpEnd, from: usize) -> Lost {
     let mut pause = Pause::new();
     loop {
@@ -40,7 +39,7 @@ fn finished(rank: usize) -> Lost {
     Lost { rank, how: Loss::Left(Leave::Finished) }
 }
 
-/// Returns the number of descriptors that leaving takes.
+/// Returns how many descriptors the ranks open when they leave.
 fn taken(obituary: Duration) -> usize {
     let mut ranks = job(obituary);
     let before = descriptors();
@@ -48,8 +47,8 @@ fn taken(obituary: Duration) -> usize {
     descriptors() - before
 }
 
-/// Returns the number of descriptors that the death of rank 5 takes. Four other ranks are notified
-/// of the death. Each of them ends the world because of it, and leaves.
+/// Returns how many descriptors the ranks open when rank 5 dies. Four other ranks are notified of
+/// the death. Each of them then ends the world and leaves.
 fn taken_by_a_death(obituary: Duration) -> usize {
     let mut ranks = job(obituary);
     let before = descriptors();
@@ -61,8 +60,8 @@ fn taken_by_a_death(obituary: Duration) -> usize {
         end.leave(Leave::Failed(lost.to_string()));
     }
     let taken = descriptors() - before;
-    // This rank was not notified of the death, and waits for one of the others. It is notified of
-    // the reason for the end of the world.
+    // Rank 4 was not notified of the death, and waits for rank 3. It receives the reason for the
+    // end of the world.
     let lost = loss(&mut ranks[4].1, 3);
     assert!(lost.rank == 5 && matches!(&lost.how, Loss::Ended(what) if what.contains("killed")), "{lost}");
     taken
@@ -78,7 +77,8 @@ fn ranks_that_never_spoke_finish_without_connections_and_are_known_to_have_finis
 
     let mut ranks = job(long);
     let mut waiting = ranks.pop().unwrap();
-    // Rank 0 has left, but its process still exists. When it is asked, it answers that it has left.
+    // Rank 0 has left, but its process still exists. When the waiting rank asks, it answers that it
+    // has left.
     ranks[0].1.leave(Leave::Finished);
     assert_eq!(loss(&mut waiting.1, 0), finished(0));
     // Rank 1 has ended, which the launcher reports. Rank 1 waits for no rank.
@@ -88,8 +88,7 @@ fn ranks_that_never_spoke_finish_without_connections_and_are_known_to_have_finis
     waiting.0.mark_finished(1);
     assert_eq!(loss(&mut waiting.1, 1), finished(1));
     assert!(waiting.1.lost(2).is_none());
-    // Of the ranks that end later, one has failed. The error names that rank, and not the one that
-    // has finished.
+    // Ranks 3 and 4 fail later. The errors name these ranks, and not a rank that has finished.
     let (_, mut third) = ranks.remove(2);
     assert_eq!(third.rank(), 3);
     third.leave(Leave::Failed("no luck".into()));

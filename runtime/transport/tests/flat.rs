@@ -1,6 +1,6 @@
-//! If the reader keeps up, long traffic needs no more memory than short traffic. Between threads it
-//! makes no allocations at all. The test is alone in its file, since it counts the allocations of
-//! the whole process.
+//! If the reader keeps up, long traffic needs no more memory than short traffic. Between threads,
+//! long traffic makes no allocations at all. The test is alone in its file, since it counts the
+//! allocations of the whole process.
 
 mod waits;
 
@@ -44,8 +44,8 @@ fn exchange(end: &mut Endpoint) {
     }
 }
 
-/// Returns the allocations, and the growth in bytes, over 100,000 frames in each direction, after a
-/// start of 1,000 frames.
+/// Sends 1,000 frames in each direction and then 100,000 more. Returns the number of allocations
+/// that these make, and how many bytes the memory grows meanwhile.
 fn measure(ends: Vec<Endpoint>) -> (u64, i64) {
     let rank = |mut end: Endpoint| {
         traffic(&mut end, 1_000);

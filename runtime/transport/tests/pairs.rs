@@ -1,6 +1,6 @@
 //! The shared memory that ranks take: a constant amount for each rank, and a little for each rank
-//! with which it communicates. A table of all pairs of ranks would show, since the amount is
-//! counted for several numbers of ranks.
+//! with which it communicates. The amount is measured for several numbers of ranks, so that a table
+//! of all pairs of ranks would be noticed.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use fencepost_transport::{Channels, Frame, Header, Leave, Liveness, Notify, Port, Segment, ShmEnd};
 
-/// Returns the number of bytes of the segment that the machine has granted.
+/// Returns how many bytes of the segment are allocated.
 fn granted(segment: &Segment) -> u64 {
     let file = File::from(segment.fd().try_clone_to_owned().unwrap());
     file.metadata().unwrap().blocks() * 512
 }
 
-/// Makes a world of `ranks` ranks. Each rank sends a frame to each of the `peers` ranks that follow
-/// it, and receives the frames of the ranks before it.
+/// Creates a world of `ranks` ranks. Each rank sends a frame to each of the `peers` ranks that
+/// follow it, and receives the frames of the `peers` ranks before it.
 fn world(ranks: usize, peers: usize) -> (Arc<Segment>, Vec<ShmEnd>) {
     let segment = Arc::new(Segment::create(ranks).unwrap());
     let end = |rank| ShmEnd::of_job(&segment, 0, rank, ranks).unwrap();
@@ -36,8 +36,7 @@ fn world(ranks: usize, peers: usize) -> (Arc<Segment>, Vec<ShmEnd>) {
     (segment, ends)
 }
 
-/// Returns the number of bytes that each of `ranks` ranks takes in addition to the bytes that the
-/// job takes once.
+/// Returns the number of allocated bytes for each of `ranks` ranks.
 fn each(ranks: usize, peers: usize) -> u64 {
     let (segment, mut ends) = world(ranks, peers);
     let bytes = granted(&segment) / ranks as u64;

@@ -1,6 +1,6 @@
-//! The segment between real processes. The test starts itself again, once for each rank, and passes
-//! the memory file on. The environment of a process names its role and its rank. A failed check
-//! ends the process with a panic.
+//! The segment between real processes. The test program starts itself once for each rank, and
+//! passes the memory file to these processes. An environment variable gives each process its role
+//! and its rank. A failed check ends the process with a panic.
 
 #![cfg(target_os = "linux")]
 
@@ -25,7 +25,8 @@ fn a_rank_plays_its_part() {
     let mut words = part.split(' ');
     let mut number = || words.next().and_then(|word| word.parse::<usize>().ok()).unwrap();
     let (which, fd, rank, size) = (number(), number(), number(), number());
-    // SAFETY: the parent has passed the descriptor on, and no other code here knows it.
+    // SAFETY: the parent has passed this descriptor to this process, and no other code here uses
+    // it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
     let segment = Segment::join(fd).unwrap();
     let mut end = Endpoint::Shm(ShmEnd::of_job(&segment, 0, rank, size).unwrap());
@@ -51,8 +52,8 @@ fn start(segment: &Segment, part: usize) -> Vec<Child> {
         .collect()
 }
 
-/// Sends notifications and frames between all pairs. Payloads are on the heap, with every length,
-/// and in the segment.
+/// Sends notifications and frames between all pairs. Each rank sends payloads of many lengths from
+/// the heap, and payloads in the segment.
 fn talk(end: &mut Endpoint) {
     let (me, size) = (end.rank(), end.size());
     let memory = end.memory().zeroed(4096).unwrap();
@@ -96,7 +97,7 @@ fn talk(end: &mut Endpoint) {
     }
 }
 
-/// All other ranks wait for the last rank, which kills itself.
+/// The last rank sends a frame and kills itself. All other ranks wait for it.
 fn lose_the_last(end: &mut Endpoint) {
     let last = end.size() - 1;
     if end.rank() == last {

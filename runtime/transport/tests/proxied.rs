@@ -1,13 +1,13 @@
-//! Real sockets with a proxy between them that does one harm at one byte, and the reports of every
-//! rank.
+//! Real sockets with a proxy between them. The proxy does one harm at one byte, and the results of
+//! all ranks are checked.
 //!
-//! - If a connection breaks, or one of its directions is silent, waiting ranks get an error that
-//!   names a rank.
-//! - If a byte is changed or bytes arrive twice, and the connection has a seal, the ranks get the
-//!   same error. No wrong bytes are delivered.
+//! - If a connection breaks, or if one of its directions falls silent, waiting ranks get an error
+//!   that names a rank.
+//! - If a byte is changed or bytes arrive twice on a sealed connection, the ranks get such an error
+//!   as well. No wrong bytes are delivered.
 //! - If bytes are late, the ranks wait for them.
-//! - If a byte is changed without a seal, the only guarantee is that no rank panics and all ranks
-//!   end with the connection.
+//! - If a byte is changed on a connection without a seal, the only guarantees are that no rank
+//!   panics, and that all ranks end when the connection ends.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::print_stdout, reason = "says how much was tried")]
@@ -51,8 +51,8 @@ fn is(frame: &Frame, header: Header, payload: &[u8]) -> bool {
     frame.header == header && frame.len == payload.len() && bytes() == payload
 }
 
-/// Runs rounds of frames and notifications among all ranks. Returns the number of them that were
-/// wrong.
+/// Runs rounds of frames and notifications among all ranks. Returns how many frames and
+/// notifications were wrong.
 fn program(end: &mut TcpEnd) -> Result<u32, Lost> {
     let (me, mut wrong) = (end.rank(), 0);
     for round in 1..=ROUNDS {
@@ -118,7 +118,7 @@ fn settings(sealed: bool) -> Settings {
     Settings { sealed, ..Settings::default() }
 }
 
-/// Returns the number of bytes of each direction between ranks 0 and 1.
+/// Returns how many bytes are sent in each direction between ranks 0 and 1.
 fn bytes(settings: Settings) -> [u64; 2] {
     let plan = Plan::new([0, 1], u64::MAX, Harm::Break);
     let ended = world(settings, &plan);
@@ -155,11 +155,11 @@ fn count(counts: &mut Counts, settings: Settings, plan: &Arc<Plan>) {
     }
 }
 
-/// The number of worlds that run at the same time, since they mostly wait.
+/// The number of worlds that run at the same time. Worlds mostly wait.
 const AT_ONCE: usize = 8;
 
-/// Does the harm at every `step`th byte of both directions, or at a third of these bytes for a
-/// sample.
+/// Does the harm at every `step`th byte of both directions. Unless every case is tested, does it at
+/// a third of these bytes.
 fn everywhere(harm: Harm, settings: Settings, step: usize) -> Counts {
     let step = if every_case() { step } else { 3 * step };
     let lengths = bytes(settings);

@@ -1,6 +1,6 @@
-//! Ranks that may have fewer connections than there are other ranks. Unused connections are closed
-//! and opened again, and nothing is lost. The tests are alone in their file, since they count the
-//! descriptors of the process.
+//! Ranks that are allowed fewer connections than there are other ranks. Unused connections are
+//! closed and later opened again, and no data is lost. These tests have a file of their own, since
+//! they count the descriptors of the process.
 
 mod fabrics;
 mod waits;
@@ -16,7 +16,7 @@ use fencepost_transport::{
 };
 use waits::{bytes, poll};
 
-/// Runs one test at a time, since each counts descriptors.
+/// Held by each test, so that only one runs at a time: they count descriptors.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn descriptors() -> usize {
@@ -29,15 +29,15 @@ fn post(end: &mut TcpEnd, to: usize, word: u64, payload: &[u8]) {
     unsafe { end.post(to, Port::FENCE, Frame::of(header, payload)) }.unwrap();
 }
 
-/// Returns the bytes that `from` sends to `to` in a round. Sometimes they are more than a socket
-/// takes at once.
+/// Returns the bytes that `from` sends to `to` in a round. Some of these payloads are larger than a
+/// socket takes at once.
 fn payload(from: usize, to: usize, round: u64) -> Vec<u8> {
     let long = (from + 3 * to + round as usize).is_multiple_of(17);
     vec![(from * 31 + to * 7 + round as usize) as u8; if long { 3 << 20 } else { 40 * from + to }]
 }
 
-/// In each round, sends something to every other rank that `talks` permits, and takes everything
-/// that arrives.
+/// In each round, sends a frame to every other rank for which `talks` returns `true`, and takes all
+/// frames that arrive.
 fn rounds(end: &mut TcpEnd, rounds: std::ops::Range<u64>, talks: impl Fn(usize, usize, u64) -> bool) {
     let (me, size) = (end.rank(), end.size());
     for round in rounds {
@@ -53,8 +53,8 @@ fn rounds(end: &mut TcpEnd, rounds: std::ops::Range<u64>, talks: impl Fn(usize, 
     }
 }
 
-/// Runs `each` on a thread for each rank. Returns the largest number of descriptors that were open
-/// meanwhile.
+/// Runs `each` on a thread for each rank. Returns the largest number of descriptors that are open
+/// at a time.
 fn run(ranks: Vec<(Arc<TcpFabric>, TcpEnd)>, each: impl Fn(&mut TcpEnd) + Sync) -> usize {
     let (most, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -89,7 +89,7 @@ fn ranks_that_all_talk_to_all_have_no_more_connections_than_they_may() {
         let ranks = job(size, settings);
         let before = descriptors();
         let most = run(ranks, |end| rounds(end, 0..4, |_, _, _| true)) - before;
-        // Each rank may be accepting one more connection, for which it then has no room.
+        // Each rank may just be accepting one more connection for which it has no room.
         assert!(most <= size * (connections + 1), "{most} of {}", size * connections);
         assert!(most > size * connections / 2, "{most}: there was room for more");
     }
@@ -99,8 +99,8 @@ fn ranks_that_all_talk_to_all_have_no_more_connections_than_they_may() {
 fn connections_that_are_not_used_are_closed_and_opened_again() {
     let _alone = ALONE.lock();
     let size = 5;
-    // The thread looks ten times a second. It closes each connection that was not used between two
-    // looks.
+    // The fabric's thread checks connections ten times a second. It closes each connection that was
+    // not used between two checks.
     let settings = Settings {
         connections: 2,
         idle: Duration::ZERO,
@@ -115,14 +115,14 @@ fn connections_that_are_not_used_are_closed_and_opened_again() {
         rounds(end, 0..2, |_, _, _| true);
         quiet.wait();
         let (_sender, nothing) = mpsc::channel::<()>();
-        // Each rank keeps one connection: a third of the most.
+        // Each rank keeps one connection, a third of the largest allowed number.
         while descriptors() > before + 2 * size {
             let _ = nothing.recv_timeout(Duration::from_millis(20));
         }
         quiet.wait();
         rounds(end, 2..4, |_, _, _| true);
-        // Some ranks wait for long, and some do not. So connections are closed while others begin
-        // to use them.
+        // Ranks pause for different times. So a rank closes a connection while the other rank
+        // begins to use it.
         for round in 4..40 {
             all = all.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
             let _ = nothing.recv_timeout(Duration::from_millis(all >> 58));
@@ -131,9 +131,9 @@ fn connections_that_are_not_used_are_closed_and_opened_again() {
     });
 }
 
-/// Rank 1 reads two frames, and then their sender ends. Rank 1 releases one frame, and finds that
-/// the sender no longer listens. It releases the other frame, leaves and ends. No launcher reports
-/// anything.
+/// Rank 1 reads two frames, and then rank 0, their sender, ends. Rank 1 releases one frame, and
+/// finds that rank 0 no longer listens. It releases the other frame, leaves and ends. There are no
+/// reports of a launcher.
 #[test]
 fn a_rank_ends_though_it_has_written_something_for_one_that_has_ended() {
     let _alone = ALONE.lock();
@@ -151,7 +151,7 @@ fn a_rank_ends_though_it_has_written_something_for_one_that_has_ended() {
     (1..=2).for_each(|word| post(&mut ranks[0].1, 1, word, &long));
     let (_sender, nothing) = mpsc::channel::<()>();
     let mut has_come = false;
-    // Both sides agree to close the connection. For that, each reads everything.
+    // Wait until both sides have agreed to close the connection. Each has then read everything.
     while !has_come || descriptors() > before {
         has_come |= ranks[1].1.poll(0, Port::FENCE).unwrap().is_some();
         let _ = nothing.recv_timeout(Duration::from_millis(5));
@@ -194,7 +194,7 @@ fn a_rank_that_fails_without_connections_is_named() {
     assert_eq!(bytes(&poll(&mut ranks[0].1, 1).unwrap()), b"first");
     ranks[0].1.release(1, Port::FENCE);
     ranks[0].1.flush();
-    // The rank keeps one connection, so a second one is needed.
+    // The rank may keep one connection, so only a second one makes it close one.
     post(&mut ranks[2].1, 0, 1, b"second");
     assert_eq!(bytes(&poll(&mut ranks[0].1, 2).unwrap()), b"second");
     ranks[0].1.release(2, Port::FENCE);

@@ -1,5 +1,5 @@
-//! The work of a fabric's thread while its rank computes. The tests are alone in their file, since
-//! they measure the time of the process.
+//! The work of a fabric's thread while its rank computes. These tests have a file of their own,
+//! since they measure the processor time of the process.
 
 mod fabrics;
 mod waits;
@@ -18,7 +18,7 @@ use fencepost_transport::{
 use rustix::time::{ClockId, clock_gettime};
 use waits::poll;
 
-/// Runs one test at a time, since each measures.
+/// Held by each test, so that only one runs at a time: they measure times.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn post(end: &mut TcpEnd, to: usize, payload: &[u8]) {
@@ -31,7 +31,7 @@ fn take(end: &mut TcpEnd, from: usize) {
     end.release(from, Port::FENCE);
 }
 
-/// Returns the time that the cores have given to this process.
+/// Returns the processor time that this process has used.
 fn used() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -54,8 +54,8 @@ fn a_report_on_another_rank_keeps_no_thread_busy() {
     ranks.into_iter().for_each(|(_, mut end)| end.leave(Leave::Finished));
 }
 
-/// A rank posts more bytes than the socket takes at once, and then computes. It shares its core
-/// with fifteen other ranks.
+/// A rank posts more bytes than the socket takes at once, and then computes. There are sixteen
+/// ranks for each core.
 #[test]
 fn what_a_socket_did_not_take_is_sent_while_its_rank_computes() {
     let _alone = ALONE.lock();
@@ -76,14 +76,14 @@ fn what_a_socket_did_not_take_is_sent_while_its_rank_computes() {
             receiver.leave(Leave::Finished);
         });
         for _ in 0..40 {
-            // The rank waits, so the thread leaves the sockets to it.
+            // The rank waits, so the thread does not serve the sockets.
             post(sender, 1, b"short");
             begin.send(1).unwrap();
             take(sender, 1);
             ends.recv().unwrap();
-            // The rank posts until the kernel takes no more, which may be after 36 MiB. Meanwhile
-            // the receiver's thread reads. If it keeps up with the sender, nothing is left over,
-            // and the round shows nothing.
+            // The rank posts until the kernel takes no more, which may be after 36 MiB. The
+            // receiver's thread reads at the same time. If that thread keeps up with the sender, no
+            // bytes are left unsent, and the round tests nothing.
             let mut messages = 0;
             while !sender.holds_back() && messages < 64 {
                 post(sender, 1, &long);
@@ -119,7 +119,7 @@ impl Attendant for Replies {
     }
 }
 
-/// Sends a request to `to`, and waits for the answer. Returns the time.
+/// Sends a request to `to`, and waits for the answer. Returns how long this takes.
 fn ask(end: &mut TcpEnd, to: usize) -> Duration {
     let begun = Instant::now();
     // SAFETY: the payload is copied.
@@ -132,7 +132,7 @@ fn ask(end: &mut TcpEnd, to: usize) -> Duration {
     begun.elapsed()
 }
 
-/// The thread answers in place of its rank. The rank either computes for long, or calls its end all
+/// The thread answers in place of its rank. The rank either computes for a long time, or polls all
 /// the time and never waits.
 #[test]
 fn requests_are_answered_whatever_their_rank_does() {
@@ -147,8 +147,8 @@ fn requests_are_answered_whatever_their_rank_does() {
                 while !done.load(Ordering::Acquire) {
                     rounds.fetch_add(1, Ordering::Relaxed);
                     if polls {
-                        // Rank 2 never sends anything, so this poll does not look for the requests
-                        // of rank 1.
+                        // Rank 2 never sends anything. This poll does not look for the requests of
+                        // rank 1.
                         assert!(busy.poll(2, ANSWERS).unwrap().is_none());
                         (0..1000).for_each(|_| spin_loop());
                     }

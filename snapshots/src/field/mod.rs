@@ -1,4 +1,5 @@
-//! [`Field`]: the array of a block in a `.npy` file, which all ranks read and write in place.
+//! [`Field`]: an array in a `.npy` file. Each rank reads and writes the cells of its block in the
+//! file.
 
 mod read;
 mod write;
@@ -14,13 +15,13 @@ use std::path::{Path, PathBuf};
 
 const _: () = assert!(cfg!(target_endian = "little"), "the elements of memory are written as they are");
 
-/// The memory that a rank uses to read or write, in bytes.
+/// The size in bytes of the buffer with which a rank reads or writes.
 const BUFFER: usize = 4 << 20;
 /// Runs of consecutive elements of this many bytes or more are read or written without the buffer.
 const DIRECT: usize = 16 << 10;
 
-/// An array in a `.npy` file of NumPy: the field of a [`Block`], read and written by all ranks at
-/// once.
+/// An array in a `.npy` file of NumPy. All ranks read and write the file at the same time, each the
+/// cells of its [`Block`].
 ///
 /// ```
 /// # mod fencepost {
@@ -56,9 +57,9 @@ const DIRECT: usize = 16 << 10;
 /// # }
 /// ```
 ///
-/// The shape of the array is that of the block's [`global`](Block::global) cells. The numbers of
-/// Rust are numbers of NumPy of the same size, and any other element is a void of its size (`V24`),
-/// which NumPy shows as bytes; `numpy.load(path).view(dtype)` makes it a structure.
+/// The shape of the array is that of the block's [`global`](Block::global) cells. Rust's numbers
+/// become NumPy's numbers of the same size. Any other element becomes a void of its size (`V24`),
+/// which NumPy shows as bytes. `numpy.load(path).view(dtype)` turns voids into structures.
 #[derive(Debug)]
 pub struct Field {
     path: PathBuf,
@@ -131,22 +132,23 @@ impl Field {
     /// The call is not collective, and needs no world. Each rank reads the cells that it stores,
     /// and several threads may use one field.
     ///
-    /// The file may be in C or Fortran order and have any byte order. If the file's type is not the
-    /// type of the cells, numbers are converted, provided that the type of the cells can hold every
-    /// number of the file's type exactly: i16 to f64 or u8 to i32, but neither i64 nor u64 to f64,
-    /// nor f64 to f32. An element that is not a number is read from voids of its size.
+    /// The file may be in C or Fortran order and have any byte order. If the file has numbers of
+    /// another type than the cells, they are converted, provided that the type of the cells has
+    /// every number of the file's type. For example, i16 is converted to f64 and u8 to i32, but i64
+    /// and u64 are not converted to f64, nor f64 to f32. Cells that are not numbers are read from
+    /// voids of the same size.
     ///
     /// # Errors
     /// SIZE if the shape of the array is not that of the block's global cells, or `cells` does not
     /// have the length of the block; TYPE if numbers of the file's type can't be converted exactly;
-    /// IO if the file can't be read; FILE if it was truncated since it was opened. The cells are
-    /// unchanged after SIZE or TYPE. After other errors, some cells may have been read.
+    /// IO if the file can't be read; FILE if the file was truncated after it was opened. The cells
+    /// are unchanged after SIZE or TYPE. After other errors, some cells may have been read.
     ///
     /// # Cost
-    /// Reads about the bytes of the block once, in the order of the file, through at most 4 MiB of
-    /// memory. Rows of 16 KiB or more of the same type and in C order are read directly into
-    /// `cells`. Short rows are read together with the bytes between them, if these are at most 4
-    /// KiB.
+    /// Reads the bytes of the block about once, in the order of the file, through a buffer of at
+    /// most 4 MiB. Rows of 16 KiB or more are read directly into `cells`, if the file is in C order
+    /// and has the type of the cells. Short rows are read together with the bytes between them, if
+    /// these are at most 4 KiB.
     #[track_caller]
     pub fn load<T: Element, const D: usize>(&self, block: &Block<D>, cells: &mut [T]) -> Result<()> {
         const { assert!(size_of::<T>() > 0, "an element of a field has at least one byte") };
@@ -182,22 +184,23 @@ impl Field {
         })
     }
 
-    /// Writes the own cells of each rank's `block` to one file at `path`, which then has the whole
-    /// array in C order. `cells` is the block's local storage. All ranks of `world` call it.
+    /// Writes the cells that each rank's `block` owns to one file at `path`. The file then has the
+    /// whole array in C order. `cells` is the block's local storage. All ranks of `world` call
+    /// this.
     ///
-    /// A file that exists at `path` is replaced when all of the new one is on the disk. Other
-    /// programs, and this program after a crash, find either the old file or the complete new one.
+    /// An existing file at `path` is replaced when the whole new file is on the disk. Other
+    /// programs, and this program after a crash, find either the old file or the complete new file.
     ///
     /// # Errors
     /// ARG if the block is not this rank's block of `world`, `path` names no file, or ranks give
     /// different arrays, element types or names; SIZE if `cells` does not have the length of the
-    /// block; IO if a rank can't write its part, such as on a full disk, or if it does not see the
-    /// file that rank 0 has created. If one rank returns an error, all ranks do, and the old file
-    /// is unchanged. Otherwise as [`World::broadcast`].
+    /// block; IO if a rank can't write its part, such as on a full disk, or if a rank does not see
+    /// the file that rank 0 has created. If one rank returns an error, all ranks do, and the old
+    /// file is unchanged. Otherwise as [`World::broadcast`].
     ///
     /// # Cost
-    /// Each rank writes its cells once, and waits until they are on the disk. Rows that follow each
-    /// other in the file are packed together, through at most 4 MiB of memory. In addition, the
+    /// Each rank writes its cells once, and waits until they are on the disk. Rows that are
+    /// adjacent in the file are written together, from a buffer of at most 4 MiB. In addition, the
     /// ranks agree three times on a few bytes.
     #[track_caller]
     pub fn save<T: Element, const D: usize>(
@@ -211,7 +214,7 @@ impl Field {
     }
 }
 
-/// Returns an error if `cells` is not the local storage of a block.
+/// Returns an error if `cells` does not have the length of the block's local storage.
 fn check_len<T, const D: usize>(block: &Block<D>, cells: &[T]) -> Result<()> {
     let (given, stored) = (cells.len(), block.len());
     if given == stored {
@@ -228,8 +231,8 @@ fn failed(path: &Path, what: &str, error: io::Error) -> Error {
     Error::new(ErrorClass::Io, format!("{}: {what}: {error}", path.display())).because(error)
 }
 
-/// Returns the name of a file's element type, for errors. Types of numbers have their names in
-/// Rust.
+/// Returns the name of a file's element type, for errors. Types of numbers have Rust's names, such
+/// as f64.
 fn named(descr: &str) -> String {
     let (order, kind) = descr.split_at(1);
     let (kind, size) = kind.split_at(1);

@@ -8,26 +8,29 @@ use fencepost_runtime::Element;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The most bytes between two runs that are read together. Reading this many bytes takes as long as
-/// a system call.
+/// The largest gap in bytes between two runs that are read by one call. Reading this many bytes
+/// takes as long as a system call.
 const GAP_MAX: u64 = 4 << 10;
-/// The most runs in the buffer.
+/// The largest number of runs in the buffer.
 const RUNS_MAX: usize = 1 << 15;
-/// The number of cells of a column that are stored before the next column. Each of these cells is
-/// in a cache line of its own, so this many lines are written in turn.
+/// When cells of a column are stored, this number of them is stored before those of the next
+/// column. Each of these cells is in another cache line, so this number of lines is written in
+/// turn.
 const SCATTERED: usize = 16;
 
-/// How the elements of a file become cells.
+/// The conversion of a file's elements to cells.
 pub(super) struct Conversion<T> {
-    /// Converts elements to every `stride`-th cell, from the first one on.
+    /// Converts elements, and stores them in every `stride`-th cell, beginning with the first.
     convert: fn(elements: &[u8], cells: &mut [T], stride: usize),
-    /// Whether an element has the same bytes as its cell, after swapping them if `swaps` is set.
+    /// Whether an element has the same bytes as its cell, once they are swapped if `swaps` is set.
     is_same: bool,
-    /// Whether the high byte of an element comes first in the file.
+    /// Whether the high byte of an element is first in the file, so that the bytes have to be
+    /// swapped.
     swaps: bool,
 }
 
-/// Returns the conversion of a file's elements to cells, if it is exact for every value.
+/// Returns the conversion of a file's elements to cells, or `None` if it is not exact for every
+/// value.
 pub(super) fn conversion<T: Element>(header: &Header) -> Option<Conversion<T>> {
     let (from, to) = (header.descr.replace('>', "<"), header::descr::<T>());
     let swaps = header.descr.starts_with('>');
@@ -67,8 +70,7 @@ fn copy<T: Element>(elements: &[u8], cells: &mut [T], stride: usize) {
     }
 }
 
-/// Converts elements of type `F` to cells of type `T`. The caller passes the same type as `T` and
-/// `U`.
+/// Converts elements of type `F` to cells of type `T`. `T` and `U` are the same type.
 fn widen<F: Element, U: Element + From<F>, T: Element>(elements: &[u8], cells: &mut [T], stride: usize) {
     let cells: &mut [U] = bytemuck::cast_slice_mut(cells);
     let elements = elements.chunks_exact(size_of::<F>());
@@ -93,7 +95,7 @@ pub(super) fn read<T: Element, const D: usize>(
 ) -> io::Result<()> {
     let (local, global) = (block.strides(), block.global());
     let is_fortran = field.header.fortran && D > 1;
-    // The dimensions, from the one that varies fastest in the file on.
+    // The dimensions, in the order of the file: the one that varies fastest is first.
     let order: [usize; D] = std::array::from_fn(|d| if is_fortran { d } else { D - 1 - d });
     let mut strides = [1; D];
     for d in 1..D {
@@ -121,9 +123,9 @@ pub(super) fn read<T: Element, const D: usize>(
 }
 
 /// Returns the extent of the tiles in which a box is read from a file in Fortran order. The last
-/// dimension is the fastest in memory and the slowest in the file. So a tile has few cells along
-/// the last dimension, which share cache lines. The tile is long along the first dimension, which
-/// is read in one piece.
+/// dimension is the fastest in memory and the slowest in the file. So a tile has only a few cells
+/// along the last dimension, which share cache lines. It is long along the first dimension, since
+/// cells along this dimension are read in one piece.
 fn tile<const D: usize>(size: usize, extent: [usize; D]) -> [usize; D] {
     let mut tile = extent;
     let cells = BUFFER / size;
@@ -167,7 +169,8 @@ struct Span {
     offset: usize,
 }
 
-/// Reads runs of elements: long runs at once, and short runs together when the buffer is full.
+/// A reader of runs of elements. It reads a long run at once. Short runs are read together when the
+/// buffer is full.
 struct Reader<'a, T> {
     field: &'a Field,
     conversion: Conversion<T>,
@@ -175,15 +178,15 @@ struct Reader<'a, T> {
     /// The distance in `cells` of elements that are consecutive in the file.
     stride: usize,
     buffer: Vec<u8>,
-    /// The bytes of the buffer that belong to `spans`.
+    /// The number of bytes of the buffer that belong to `spans`.
     filled: usize,
     spans: Vec<Span>,
     runs: Vec<Run>,
 }
 
 impl<T: Element> Reader<'_, T> {
-    /// Adds a run of `len` elements that begins with element `first` of the file, for cells from
-    /// `cell` on.
+    /// Adds a run of `len` elements that begins with element `first` of the file. The first of them
+    /// is read to `cells[cell]`.
     fn add(&mut self, first: u64, cell: usize, len: usize) -> io::Result<()> {
         let Header { data, size, .. } = self.field.header;
         let start = data + first * size as u64;
@@ -204,7 +207,7 @@ impl<T: Element> Reader<'_, T> {
         Ok(())
     }
 
-    /// Adds a run that fits the buffer.
+    /// Adds a run that fits into the buffer.
     fn put(&mut self, start: u64, cell: usize, len: usize) -> io::Result<()> {
         let bytes = len * self.field.header.size;
         let gap = self.spans.last().and_then(|span| {

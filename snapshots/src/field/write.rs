@@ -1,4 +1,4 @@
-//! Writes the cells of all ranks to one file, which then replaces an older file.
+//! Writes the cells of all ranks to a temporary file, which then replaces an older file.
 
 use super::{BUFFER, DIRECT, check_len, failed};
 use crate::cells::file_runs;
@@ -105,8 +105,8 @@ fn check<T: Element, const D: usize>(
     Ok(Whole { len, description })
 }
 
-/// If any rank has an error, returns an error on all ranks. A rank that has an error returns its
-/// own; the others return the error of the lowest rank that has one.
+/// If any rank has an error, returns an error on all ranks. A rank that has an error returns that
+/// error; the others return the error of the lowest rank that has an error.
 #[track_caller]
 fn agree<R>(world: &World, own: Result<R>, site: &'static Location<'static>) -> Result<R> {
     let rank = world.rank();
@@ -114,7 +114,7 @@ fn agree<R>(world: &World, own: Result<R>, site: &'static Location<'static>) -> 
     if failed == world.size() {
         return own;
     }
-    // The class, then the message.
+    // The report is a byte for the class, followed by the message.
     let mut report = own.as_ref().err().map_or(Vec::new(), |error| {
         let class = ErrorClass::ALL.into_iter().position(|class| class == error.class());
         [&[class.unwrap_or_default() as u8], error.message().as_bytes()].concat()
@@ -134,8 +134,8 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A file that is not yet complete, in the folder of the final file. It is removed unless it is
-/// published.
+/// A file that is not complete yet, in the folder of the final file. It is removed when this is
+/// dropped, unless it was published.
 struct Temporary {
     name: String,
     path: PathBuf,
@@ -143,7 +143,7 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// Creates the file that later replaces the file at `path`, with its header and its length.
+    /// Creates the file that later replaces the file at `path`, and sets its header and its length.
     fn create(path: &Path, header: &[u8], len: u64) -> Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
@@ -172,7 +172,7 @@ impl Temporary {
 /// Removes the file, unless it was renamed.
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // If the folder has become unwritable there is nothing to be done.
+        // If the file cannot be removed, it is left behind.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -195,7 +195,8 @@ fn open(path: &Path, len: u64, rank: usize) -> Result<File> {
     if found == len { Ok(file) } else { Err(hidden()) }
 }
 
-/// Writes a block's own cells to the file of the whole array, whose elements begin at `data`.
+/// Writes a block's own cells to the file of the whole array. The elements of the file begin at
+/// offset `data`.
 fn write<T: Element, const D: usize>(
     file: &File,
     data: u64,
@@ -216,7 +217,7 @@ fn write<T: Element, const D: usize>(
     let mut packed = Packed { file, at: 0, bytes: Vec::new() };
     for (first, len) in file_runs(&block.global(), &block.origin(), &extent) {
         packed.at = data + first * size_of::<T>() as u64;
-        // The range of rows that are consecutive in memory, too.
+        // The range of `cells` of rows that are also consecutive in memory.
         let mut joined = 0..0;
         for cell in rows.by_ref().take(len / row) {
             if cell != joined.end {
@@ -236,7 +237,7 @@ fn write<T: Element, const D: usize>(
     Ok(())
 }
 
-/// Bytes that follow each other in the file.
+/// A buffer of bytes that are consecutive in the file.
 struct Packed<'a> {
     file: &'a File,
     /// The offset in the file at which `bytes` begin.

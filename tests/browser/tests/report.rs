@@ -1,8 +1,9 @@
-//! Reports of 4, 10,000 and 1,000,000 ranks in a browser: each view is clicked, sorted, and reached
-//! by keys. The page requests nothing and reports no error, and pictures and tables have names.
+//! Reports of 4, 10,000 and 1,000,000 ranks in a browser. The test clicks each view, sorts each
+//! column, and reaches links and buttons by keys. The page requests nothing and reports no error,
+//! and pictures and tables have names.
 //!
-//! `.ci/run report` runs this where there is a browser. `FENCEPOST_TEST_SCREENSHOTS=FOLDER` writes
-//! pictures of the pages, light and dark.
+//! `.ci/run report` runs this test if there is a browser. `FENCEPOST_TEST_SCREENSHOTS=FOLDER`
+//! writes pictures of the pages, light and dark.
 
 use fencepost::Compiled;
 use fencepost::prelude::*;
@@ -30,7 +31,8 @@ fn plan<const D: usize>(grid: [usize; D]) -> Compiled {
         .unwrap()
 }
 
-/// Requests the accessibility tree. The library's own type does not know all that browsers return.
+/// Requests the accessibility tree. The library's own type lacks some of the values that browsers
+/// return.
 #[derive(serde::Serialize, Debug)]
 struct FullTree {}
 
@@ -81,7 +83,7 @@ fn watch(tab: &Arc<Tab>) -> Arc<Mutex<Seen>> {
     seen
 }
 
-/// Sets the colour scheme that the browser reports to the page as preferred.
+/// Sets the preferred colour scheme that the browser reports to the page.
 fn prefer(tab: &Tab, colours: &str) {
     let feature = Emulation::MediaFeature { name: "prefers-color-scheme".into(), value: colours.into() };
     tab.call_method(Emulation::SetEmulatedMedia { media: None, features: Some(vec![feature]) }).unwrap();
@@ -96,7 +98,7 @@ fn screenshots(tab: &Tab, name: &str) {
     }
 }
 
-/// Looks at the page of a plan.
+/// Tests the page of a plan.
 fn look(browser: &Browser, name: &str, plan: Compiled) {
     let page = Report::new(&[plan], &[]).unwrap().to_html().unwrap();
     assert!(page.len() < 2_000_000, "{name}: {} bytes", page.len());
@@ -148,7 +150,7 @@ fn look(browser: &Browser, name: &str, plan: Compiled) {
           return count; })()",
     );
     assert!(sorted.as_i64().unwrap() > 20, "{name}: {sorted}");
-    // Links, summaries and buttons are reached by the tab key alone, and Enter sorts.
+    // Links, summaries and buttons are reached with the tab key only, and Enter sorts.
     tab.find_element("h1").unwrap().click().unwrap();
     let mut kinds = std::collections::BTreeSet::new();
     for _ in 0..60 {

@@ -1,4 +1,4 @@
-//! Accumulates, and operations that name an element more than once.
+//! Cases with accumulates, and with operations that name an element more than once.
 
 use super::Case;
 use fencepost::prelude::*;

@@ -1,4 +1,4 @@
-//! Two operations of one epoch on the same element.
+//! Cases with two operations of one epoch on the same element.
 
 use super::Case;
 use fencepost::prelude::*;

@@ -1,5 +1,4 @@
-//! Conflicts in other calls: in scoped epochs, in supersteps, with datatypes, and in operations
-//! without a target.
+//! Cases with other calls: scoped epochs, supersteps, datatypes, and operations without a target.
 
 use super::Case;
 use fencepost::Order;

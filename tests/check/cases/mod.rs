@@ -1,11 +1,12 @@
 //! Small programs, each with its verdict in its name: `yes` if two operations of one epoch
 //! conflict, `no` if none do. In a `yes`, `// CONFLICT` marks the lines that the report has to
-//! name. If the call in the last marked line is refused, its mark states that.
+//! name. If the call in the last marked line returns the error itself, the mark of this line ends
+//! with `at the call`.
 //!
-//! The programs of the first files follow the descriptions of RMARaceBench's MPI cases of these
-//! kinds, as far as Rust can express them. Most local conflicts of RMARaceBench borrow a buffer
-//! twice in Rust, so they do not compile. The programs of `similar` are ours, and only look as if
-//! something conflicted.
+//! The programs of `similar` are our own, and resemble programs with conflicts. The programs of the
+//! other files follow the descriptions of RMARaceBench's MPI cases of these kinds, as far as Rust
+//! can express them. Most local conflicts of RMARaceBench would borrow a buffer twice in Rust, so
+//! they do not compile.
 
 mod atomic;
 mod conflict;
@@ -48,7 +49,8 @@ fn said(text: &str, line: usize) -> &str {
     text.lines().nth(line - 1).unwrap_or_default()
 }
 
-/// Checks that a case ended as its name states. If it did not, returns a description of the fault.
+/// Checks that a case ended as its name states, and otherwise returns a description of the
+/// difference.
 fn judge(name: &str, file: &str, lines: &[usize], ends: &[End]) -> std::result::Result<(), String> {
     if name.ends_with("-no") {
         return match ends.iter().find_map(|end| end.as_ref().err()) {
@@ -95,7 +97,7 @@ pub(crate) fn judged(transports: &[TransportKind]) -> String {
             assert!(name.ends_with("-no") == lines.is_empty() && lines.len() <= 2, "{name}: {lines:?}");
             for transport in transports {
                 let ends = ends(transport, Check::Conflicts, program).expect("the world goes on");
-                // The call is refused on the rank that makes it, and no other rank is notified.
+                // Only the rank that makes the call gets the error.
                 let judged = if at_the_call {
                     let found = ends.iter().flatten_err().all(|(class, text)| {
                         let named = |line: &usize| text.contains(&format!("{file}:{line}"));
@@ -124,7 +126,8 @@ pub(crate) fn judged(transports: &[TransportKind]) -> String {
     format!("{table}{all} cases of ours, {races} of them with a conflict\n")
 }
 
-/// Without a check each program runs to its end, since conflicting operations have a meaning (10).
+/// Without a check each program runs to its end, since conflicting operations have a defined
+/// meaning (10).
 #[test]
 fn no_case_fails_where_nothing_is_checked() {
     for (name, program) in SUITES.iter().flat_map(|suite| suite.2) {

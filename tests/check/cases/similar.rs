@@ -1,4 +1,4 @@
-//! Programs that look as if something conflicted.
+//! Cases that resemble programs with conflicts. Some of them have one.
 
 use super::Case;
 use fencepost::prelude::*;
@@ -9,7 +9,8 @@ fn cell(row: usize, column: usize) -> usize {
     6 * row + column
 }
 
-/// Returns the rank that is this number of rows and columns away on a torus of two by two ranks.
+/// Returns the rank that is `rows` rows and `columns` columns from rank `me` on a torus of two by
+/// two ranks.
 fn rank_at(me: usize, rows: usize, columns: usize) -> usize {
     (me / 2 + rows) % 2 * 2 + (me + columns) % 2
 }
@@ -123,7 +124,7 @@ pub(crate) const CASES: &[Case] = &[
         u.fence()
     }),
     ("411-a-put-of-a-section-over-itself-no", |world| {
-        // One operation reads the elements that it writes. It reads their values in M (4).
+        // The operation reads elements that it also writes. It reads their values in M (4).
         let mut u = world.window::<u64>(16)?;
         u.put(0..8).to(world.rank(), 4)?;
         u.fence()

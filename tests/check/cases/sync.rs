@@ -1,4 +1,4 @@
-//! Which calls separate two operations, and which do not.
+//! Cases with a call between two operations, which separates them or does not.
 
 use super::Case;
 use fencepost::prelude::*;

@@ -1,4 +1,4 @@
-//! Ranks of several threads: one thread communicates, and the others compute.
+//! Ranks with several threads: one thread communicates, and the others compute.
 
 use super::Case;
 use super::How::{Refused, Runs};

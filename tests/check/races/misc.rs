@@ -1,5 +1,5 @@
-//! The same accesses through functions, pointers and copies. Tools that only look at the text lose
-//! sight of such accesses.
+//! The same accesses as in the other suites, but through functions, pointers and copies. Tools that
+//! only look at the text lose sight of such accesses.
 
 use super::How::{Refused, Runs, Told};
 use super::{Case, loaded, over, under};

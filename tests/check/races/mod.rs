@@ -1,6 +1,6 @@
 //! The 92 MPI-2 cases of RMARaceBench (Schwitanski, Jenke, Klotz, Müller: Correctness 2023),
-//! rewritten from their descriptions. Each has its original name and verdict; [`How`] has its
-//! result here. As in the original, rank 1 owns the elements, and ranks 0 and 2 access them. In a
+//! rewritten from their descriptions. Each case has its original name and verdict. Its result here
+//! is in [`How`]. As in the original, rank 1 owns the elements, and ranks 0 and 2 access them. In a
 //! conflict that is found, `// CONFLICT` marks both lines.
 
 mod atomic;
@@ -19,8 +19,8 @@ use std::fmt::Write;
 pub(crate) enum How {
     /// The program runs. Its name states whether a conflict is found.
     Runs(fn(&World) -> Result<()>),
-    /// The program is a race in RMARaceBench, but has a meaning here, for this reason. It runs, and
-    /// no conflict is reported.
+    /// The program is a race in RMARaceBench. Here it has a defined meaning, for this reason. It
+    /// runs, and no conflict is reported.
     Defined(&'static str, fn(&World) -> Result<()>),
     /// The call in the marked line is an error of this class, on one rank.
     Told(ErrorClass, fn(&World) -> Result<()>),
@@ -31,7 +31,7 @@ pub(crate) enum How {
 /// A case: its name, which ends in its original verdict, and its result here.
 pub(crate) type Case = (&'static str, How);
 
-/// A suite: its file, the text of the file, its cases, and their number.
+/// A suite: its file, the text of the file, its cases, and the number of cases.
 type Suite = (&'static str, &'static str, &'static [Case], usize);
 
 const SUITES: [Suite; 5] = [
@@ -53,8 +53,8 @@ pub(crate) fn under(
     lock.unlock()
 }
 
-/// Changes a window back, whatever has happened. All ranks are then notified of the conflicts that
-/// were found.
+/// Changes a window back to one for fences, even if an epoch has failed. All ranks are then
+/// notified of the conflicts that were found.
 pub(crate) fn over(u: LockWindow<u64>, ended: Result<()>) -> Result<()> {
     let changed = u.into_window();
     ended.and(changed.map(drop).map_err(Into::into))
@@ -100,7 +100,7 @@ fn marked(text: &str, name: &str) -> Vec<usize> {
 
 /// Returns whether a conflict was found in these lines and reported to all ranks. Both the rank
 /// that owns the elements and another rank of the conflict must have reported it. If both accesses
-/// are of rank 1, only that rank may report it, at its call.
+/// are of rank 1, only that rank may report the conflict, at its call.
 fn is_found(file: &str, lines: &[usize], is_remote: bool, ends: &[End]) -> bool {
     let named = |text: &str| lines.iter().all(|line| text.contains(&format!("races/{file}:{line}")));
     let told = |class: &ErrorClass| matches!(class, ErrorClass::RmaConflict | ErrorClass::RmaSync);
@@ -119,7 +119,7 @@ fn is_found(file: &str, lines: &[usize], is_remote: bool, ends: &[End]) -> bool 
 /// Runs all cases on these transports. Returns the table of their results.
 ///
 /// # Panics
-/// Panics if a case has another result than its entry.
+/// Panics if the result of a case differs from its entry.
 pub(crate) fn judged(transports: &[TransportKind]) -> String {
     let (mut table, mut wrong) = (String::new(), String::new());
     let (mut all, mut races) = (0, 0);

@@ -222,7 +222,7 @@ pub(crate) const CASES: &[Case] = &[
             2 => under(&u, LockType::Shared, |lock| lock.get(3).map(drop)), // CONFLICT
             _ => Ok(()),
         };
-        // Rank 1 must receive the message also if rank 0 has found the conflict.
+        // Rank 1 must receive the message even if rank 0 has found the conflict.
         if world.rank() == 0 && ended.is_err() {
             world.message(1, 0).send([1_u8])?;
         }

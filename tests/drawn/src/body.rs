@@ -28,8 +28,8 @@ impl Draw {
         self.number
     }
 
-    /// Returns an expression for a number below 250. `all` and `u` decide whether it may use the
-    /// list and the window.
+    /// Returns an expression for a number below 250. `all` and `u` decide whether the expression
+    /// may use the list and the window.
     fn value(&mut self, deep: usize, all: bool, u: bool) -> String {
         let most = if deep == 0 { 9 } else { 17 };
         match self.below(most) {

@@ -2,10 +2,11 @@
 //! binary interface of MPICH. A [`Server`] in the test takes the place of the launcher. So the
 //! tests need no MPI, and may put ranks on imaginary hosts.
 //!
-//! A rank connects to the server by a socket whose path is in [`SERVER`], and sends its number from
-//! the variable `PMI_RANK`. The server answers with the number of ranks. From then on, each call
-//! that gathers is a request, which the server answers once all ranks of the group have made it.
-//! Messages wait at the server until their receiver polls for them.
+//! A rank connects to the server by a socket whose path is in the variable [`SERVER`]. It sends the
+//! server its rank, which is in the variable `PMI_RANK`. The server answers with the number of
+//! ranks. From then on, each call that gathers is a request, which the server answers once all
+//! ranks of the group have made it. Messages wait at the server until their receiver polls for
+//! them.
 
 mod library;
 
@@ -41,12 +42,12 @@ enum Call {
 struct Sent {
     from: usize,
     bytes: Vec<u8>,
-    /// If it is a long message, its number among the long messages of its sender, from 1.
+    /// For a long message, its number among the long messages of its sender, counted from 1.
     number: usize,
 }
 
-/// The messages to one rank, and the numbers of its own long messages that their receivers have
-/// taken.
+/// The messages to one rank, and the numbers of the long messages from this rank that their
+/// receivers have taken.
 #[derive(Default)]
 struct Messages {
     inbox: Mutex<VecDeque<Sent>>,
@@ -59,7 +60,7 @@ struct Messages {
 /// the calling test.
 ///
 /// # Errors
-/// The path of this program is not known.
+/// If the path of this program is not known.
 pub fn library() -> io::Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name("libfencepost_tests_mpi.so"))
 }
@@ -93,11 +94,11 @@ impl Group {
 }
 
 impl Server {
-    /// Starts a server, which waits for as many ranks as there are `hosts`. Ranks with equal
-    /// numbers are on one host. `path` is a new file.
+    /// Starts a server that waits for one rank for each entry of `hosts`. Ranks with equal entries
+    /// are on one host. The socket is created at `path`.
     ///
     /// # Errors
-    /// The socket can't be created.
+    /// If the socket cannot be created.
     pub fn start(path: &Path, hosts: &[u32]) -> io::Result<Self> {
         let listener = UnixListener::bind(path)?;
         let hosts: Arc<[u32]> = hosts.into();
@@ -116,7 +117,7 @@ impl Server {
         let messages: Arc<[Messages]> = hosts.iter().map(|_| Messages::default()).collect();
         let all_messages = Arc::clone(&messages);
         std::thread::spawn(move || {
-            // The thread ends with the test: every rank has been accepted, or no other rank comes.
+            // The thread ends when every rank has been accepted, or else with the test.
             for stream in listener.incoming().take(hosts.len()) {
                 let (all, groups, hosts) = (Arc::clone(&all), groups.clone(), Arc::clone(&hosts));
                 let messages = Arc::clone(&messages);
@@ -196,7 +197,7 @@ fn serve(
     }
 }
 
-/// Reads a number of bytes, and then these bytes.
+/// Reads the length of a part, and then its bytes.
 fn part(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     let mut part = vec![0; number(stream)?];
     stream.read_exact(&mut part)?;

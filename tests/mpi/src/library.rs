@@ -21,7 +21,7 @@ const REQUEST: c_int = 3;
 /// The request for the first long message that a rank sends. The requests for later long messages
 /// follow.
 const LONG_REQUEST: c_int = 16;
-/// The length in bytes from which a message is complete only when it is being received.
+/// From this length in bytes on, a send is complete only when its message is being received.
 const LONG: usize = 4 << 10;
 
 struct Rank {
@@ -88,7 +88,7 @@ unsafe fn write(text: &str, to: *mut c_char, len: *mut c_int) -> c_int {
 
 macro_rules! functions {
     ($($name:ident($($argument:ident: $type:ty),*) $body:block)*) => {$(
-        /// The function of MPI of this name.
+        /// The MPI function of this name.
         ///
         /// # Safety
         /// The arguments are as MPI requires.

@@ -6,8 +6,8 @@ use fencepost_planner::ids::{Rank, WindowId};
 use fencepost_planner::ir::pattern::Operation;
 use std::collections::BTreeSet;
 
-/// One call of one rank. Calls identify an access by the position, from 0, of its start in the
-/// program of the rank.
+/// One call of one rank. Calls identify an access by the position of its start in the rank's
+/// program, counted from 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Call {
     /// Stores into elements of the rank's own part of a window.
@@ -52,9 +52,11 @@ pub enum Call {
     Access {
         /// The start of the access.
         access: usize,
-        /// The operation. A section of the origin is packed at the call; a get has a ticket.
+        /// The operation. A section of the origin is packed when the call is made. A get has a
+        /// ticket.
         operation: Operation,
-        /// The bytes of the slice that a put or an accumulate has, if it has one.
+        /// The bytes of the slice from which a put or an accumulate reads, if it reads from a
+        /// slice.
         source: Vec<u8>,
     },
     /// Completes an access.
@@ -71,7 +73,8 @@ pub enum Call {
     Collect {
         /// The operation.
         operation: Operation,
-        /// The bytes of the slice that a put or an accumulate has, if it has one.
+        /// The bytes of the slice from which a put or an accumulate reads, if it reads from a
+        /// slice.
         source: Vec<u8>,
     },
     /// Fences some windows, together with all other ranks.
@@ -81,7 +84,7 @@ pub enum Call {
     },
 }
 
-/// The elements that a post exposes, and to which operations.
+/// The elements that a post exposes, and the operations that may access them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Lent {
     /// The whole window.
@@ -97,7 +100,8 @@ pub enum Lent {
 pub enum Outcome {
     /// The call returned.
     Done,
-    /// The call returned; these are the elements of a load, or of the ticket of a get.
+    /// The call returned. These are the elements that a load returned, or that the ticket of a get
+    /// holds.
     Got(Vec<u8>),
     /// The call returned an error. For a get, its ticket holds the error.
     Failed {
@@ -108,8 +112,8 @@ pub enum Outcome {
         /// The call of that rank that the error names.
         call: usize,
     },
-    /// The call waits for calls of these ranks that they do not make. It never returns, unless its
-    /// own rank is among them: then it fails with RMA_SYNC, and the world ends.
+    /// The call waits for calls that these ranks do not make, and never returns. If its own rank is
+    /// one of these ranks, it fails with RMA_SYNC instead, and the world ends.
     Stalled(BTreeSet<Rank>),
     /// An earlier call of the rank did not return.
     NotReached,

@@ -1,4 +1,4 @@
-//! Finds the conflicts that a check finds in an epoch between two fences (28), one element at a
+//! Finds the conflicts in an epoch between two fences that a check must find (28), one element at a
 //! time.
 
 use super::epoch::Epoch;
@@ -27,7 +27,8 @@ pub struct Conflicting {
     pub rank: Rank,
     /// The window.
     pub window: WindowId,
-    /// The two operations. The lower rank comes first, and for one rank the earlier operation.
+    /// The two operations. The operation of the lower rank comes first. Of two operations of one
+    /// rank, the earlier one comes first.
     pub between: [(Rank, OperationId); 2],
     /// The elements on which they conflict, or that an operation writes twice, ascending.
     pub elements: Vec<i64>,
@@ -40,8 +41,8 @@ fn overwriting((part, kind, elements): (Part, Kind, &Datatype)) -> Option<(Part,
     (kind == Kind::Put && !twice.is_empty()).then(|| (part, twice.into_iter().collect()))
 }
 
-/// Returns the accesses of an operation to parts of windows, if it has a target: to that target,
-/// and to its section.
+/// Returns the accesses of an operation to parts of windows: to its target and to its section.
+/// Without a target there are no accesses.
 fn accesses(operation: &Operation, rank: usize) -> Vec<(Part, Kind, &Datatype)> {
     let Some(target) = target(operation, rank) else { return Vec::new() };
     let mut all = vec![((target, operation.window), operation.kind, &operation.remote)];

@@ -1,5 +1,5 @@
-//! Searches the small steps of programs of messages (24 to 27) for the results that the programs
-//! can have, and for the calls in which they can stop.
+//! Tries all orders of the small steps of programs of messages (24 to 27). Finds the results that
+//! the programs can have, and the calls in which they can stop.
 //!
 //! A step is a call of a rank, the arrival of a message, or the arrival of the notification that a
 //! buffered message was received. The steps may happen in every order that keeps the order of each
@@ -13,14 +13,15 @@ use fencepost_planner::ids::{Id, Rank};
 use fencepost_planner::ir::calls::SendMode;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A rank, and the position in its program of the call that began a request or a message.
+/// The call that began a request or a message: its rank, and its position in the rank's program.
 type Position = (usize, usize);
 
-/// Looks for an order of steps that gives all results of `programs`, by rank.
+/// Looks for an order of steps that gives all results in `programs`, which has one program for each
+/// rank.
 ///
-/// Returns `None` if there is such an order, and otherwise the first result, by rank and program
-/// order, that no order gives together with the results before it. Each rank has `buffer` bytes for
-/// the messages of its buffered sends.
+/// Returns `None` if there is such an order. Otherwise returns the first result, by rank and
+/// program order, that no order gives together with the results before it. Each rank has `buffer`
+/// bytes for the messages of its buffered sends.
 ///
 /// # Errors
 /// `ErrorClass::Rank` for a send to a rank that does not exist. `ErrorClass::Arg` for a request
@@ -43,7 +44,8 @@ pub fn explains_messages(programs: &[Vec<MessageCall>], buffer: usize) -> Result
     if model(results.len()).ends()? {
         return Ok(None);
     }
-    // Some order gives the first `right` results together, and no order gives the first `wrong`.
+    // Some order gives the first `right` results together, and no order gives the first `wrong`
+    // results.
     let (mut right, mut wrong) = (0, results.len());
     while wrong - right > 1 {
         let middle = right.midpoint(wrong);
@@ -62,7 +64,7 @@ pub fn explains_messages(programs: &[Vec<MessageCall>], buffer: usize) -> Result
 /// is empty if all ranks have ended.
 ///
 /// # Errors
-/// As [`explains_messages`].
+/// Those of [`explains_messages`].
 pub fn stops(
     programs: &[Vec<MessageCall>],
     buffer: usize,
@@ -143,9 +145,9 @@ struct Model<'a> {
 struct State {
     /// The next call of each rank.
     at: Vec<usize>,
-    /// Messages that were sent and have not arrived, by sender and receiver, in order. A message
-    /// whose own sender is the receiver of the pair represents the notification that the message
-    /// was received.
+    /// Messages that were sent and have not arrived, by sender and receiver, in order. If the
+    /// sender of a message is the receiver of the pair, the entry represents the notification that
+    /// this message was received.
     flying: BTreeMap<(usize, usize), Vec<Position>>,
     /// By rank, messages that have arrived and that no receive has taken, in order of arrival.
     kept: Vec<Vec<Position>>,
@@ -154,7 +156,7 @@ struct State {
     /// The message that each receive has taken.
     taken: BTreeMap<Position, Position>,
     /// For each message that was taken, the number of messages that its receiver had sent to its
-    /// sender by then.
+    /// sender when it took the message.
     answered: BTreeMap<Position, usize>,
     /// Messages of ready sends for which no receive waited.
     early: BTreeSet<Position>,
@@ -177,8 +179,8 @@ impl Model<'_> {
         self.search(ended)
     }
 
-    /// Searches the states that the programs can be in. Returns whether a state in which nothing
-    /// more happens is `wanted`.
+    /// Searches the states that the programs can be in. Returns whether `wanted` accepts a state in
+    /// which nothing more happens.
     fn search(&self, mut wanted: impl FnMut(&State) -> bool) -> Result<bool> {
         const STATES: usize = 1 << 17;
         let ranks = self.programs.len();
@@ -227,7 +229,7 @@ impl Model<'_> {
         }
     }
 
-    /// Returns the states that can follow. States that follow by calls come last.
+    /// Returns the states that can follow. States to which a call leads come last.
     fn steps(&self, state: &State) -> Vec<State> {
         let ranks = 0..self.programs.len();
         // A message that is sent early may arrive late, so nothing is lost by handling sends first.
@@ -284,8 +286,8 @@ impl Model<'_> {
         (0..state.at[from]).filter(is_sent).count()
     }
 
-    /// Returns whether the sender of a message knows that it was taken, because a message that the
-    /// receiver sent afterwards has arrived.
+    /// Returns whether the sender of a message knows that the message was taken, because a message
+    /// that the receiver sent afterwards has arrived.
     fn is_told(&self, state: &State, message: Position) -> bool {
         let MessageCall::Send { to, .. } = &self.programs[message.0][message.1] else { return false };
         let (from, to) = (message.0, to.index());
@@ -387,8 +389,8 @@ impl Model<'_> {
         }
     }
 
-    /// Returns the bytes that may count against the buffer of a rank: the bytes of its buffered
-    /// messages that were not received, or whose receipt has not been notified to the rank.
+    /// Returns how many bytes of a rank's buffer may be in use. A buffered message uses its bytes
+    /// until the rank is notified that the message was received.
     fn buffered(&self, state: &State, rank: usize) -> usize {
         let flying = state.flying.values().flatten();
         let kept = state.kept.iter().flatten();
@@ -406,8 +408,8 @@ impl Model<'_> {
         !state.complete.contains(&place) && (receives || !state.void.contains(&place))
     }
 
-    /// Returns whether a request can be complete, and whether its rank must already know that it is
-    /// complete.
+    /// Returns whether a request can be complete, and whether its rank must already know that the
+    /// request is complete.
     fn is_complete(&self, state: &State, place: Position) -> (bool, bool) {
         let both = |is| (is, is);
         match &self.programs[place.0][place.1] {

@@ -58,7 +58,8 @@ pub fn world(dice: &mut Random, windows: &[ElementType], ranks: usize, len: usiz
     World { element: windows.iter().copied().collect(), memory }
 }
 
-/// A program of posts, starts and fences for each of a few ranks, and the world before them.
+/// A program of posts, starts and fences for each of a few ranks, and the world before these
+/// programs.
 #[derive(Debug)]
 pub struct Exchange {
     /// The two windows.
@@ -68,9 +69,9 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Draws programs whose windows have `len` elements in each part. Programs that are `wild` may
-    /// also leave accesses open, and get into sections. In some of these programs a call is left
-    /// out, repeated, or exchanged with the next call.
+    /// Draws programs whose windows have `len` elements in each part. If `wild`, programs may also
+    /// leave accesses open, and get into sections. In some of the wild programs a call is left out,
+    /// repeated, or exchanged with the next call.
     pub fn draw(dice: &mut Random, len: usize, wild: bool) -> Self {
         let types = [Scalar::I32, Scalar::F64, Scalar::U8, Scalar::F32].map(ElementType::scalar);
         let windows: Vec<ElementType> = (0..2).map(|_| dice.one_of(&types)).collect();
@@ -180,7 +181,8 @@ impl Draw<'_> {
         calls
     }
 
-    /// Draws posts and accesses along random edges, which overlap in any order.
+    /// Draws posts and accesses between random pairs of ranks. The posts and accesses overlap in
+    /// any order.
     fn round(&mut self, programs: &mut [Vec<Call>], window: WindowId) {
         let mut edges = BTreeSet::new();
         for edge in (0..self.ranks).flat_map(|from| (0..self.ranks).map(move |to| (from, to))) {
@@ -220,7 +222,7 @@ impl Draw<'_> {
         }
     }
 
-    /// Appends these lists of calls in a random interleaving that keeps the order of each.
+    /// Appends these lists of calls in a random interleaving that keeps the order of each list.
     fn merge(&mut self, program: &mut Vec<Call>, lists: Vec<Vec<Call>>) {
         let mut lists: Vec<_> = lists.into_iter().map(|list| (usize::MAX, list.into_iter())).collect();
         while !lists.is_empty() {

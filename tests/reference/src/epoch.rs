@@ -46,7 +46,7 @@ pub enum Difference {
     },
 }
 
-/// One application to one element: an operator (`None` moves bits) and its operand.
+/// One application to one element: an operator, or `None` to copy bits, and the operand.
 type Application = (Option<Op>, Vec<u8>);
 
 /// The effects of an epoch on memory, before the order of the applications is fixed.
@@ -63,7 +63,7 @@ struct Effects {
 ///
 /// # Errors
 /// The first operation that does not fit, identified by its rank and its position in program order.
-/// `world` is unchanged then.
+/// Then `world` is unchanged.
 pub fn run(world: &mut World, epoch: &Epoch) -> Result<Vec<Buffers>> {
     let effects = effects(world, epoch)?;
     world.memory = effects.after_gets;
@@ -80,17 +80,17 @@ pub fn run(world: &mut World, epoch: &Epoch) -> Result<Vec<Buffers>> {
 /// Compares `after` and `landed` with the results that a relaxed `epoch` may have if it begins with
 /// `before`.
 ///
-/// Gets must land as in any epoch, and each element must have taken each of its puts and
-/// accumulates exactly once, in some order. Returns `None` if that is so, and otherwise the first
+/// Gets must land as in any epoch. Each element must be the result of applying each of its puts and
+/// accumulates exactly once, in some order. Returns `None` if this holds, and otherwise the first
 /// difference.
 ///
 /// # Errors
-/// As [`run`]. Also `ErrorClass::Arg` if the different operations on an element have too many
+/// Those of [`run`]. Also `ErrorClass::Arg` if the different operations on an element have too many
 /// orders to try.
 ///
 /// # Cost
-/// For each element, the number of distinct sub-multisets of its operations times the values that
-/// they can leave.
+/// For each element, the number of distinct sub-multisets of its operations times the number of
+/// values that they can leave.
 pub fn allows(
     before: &World,
     epoch: &Epoch,

@@ -1,8 +1,8 @@
-//! Programs of posts, starts and fences (12 to 17).
+//! Runs programs of posts, starts and fences (12 to 17).
 //!
 //! Each rank makes its calls one after another until a call has to wait, while the other ranks
-//! continue. Once the condition for which a call waits is met, it stays met, and the effect of the
-//! call depends on nothing else. So the order in which ranks take turns does not affect the
+//! continue. Once the condition for which a call waits is met, it stays met. The effect of the call
+//! does not depend on anything else. So the order in which ranks take turns does not affect the
 //! results.
 
 use super::calls::{Call, Lent, Outcome};
@@ -20,8 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// and position.
 ///
 /// # Errors
-/// Fails if the world does not fit the programs, and leaves it unchanged then. Wrong calls are
-/// outcomes, not errors.
+/// If the world does not fit the programs; the world is unchanged then. A wrong call is an outcome,
+/// not an error.
 pub fn exchange(world: &mut World, programs: &[Vec<Call>]) -> Result<Vec<Vec<Outcome>>> {
     if world.memory.len() != programs.len() {
         let why = format!("{} programs for windows of {} ranks", programs.len(), world.memory.len());
@@ -57,7 +57,7 @@ struct Exchange<'a> {
     exposed: Vec<BTreeMap<WindowId, Exposure>>,
     /// The accesses by rank and start.
     accesses: Vec<BTreeMap<usize, Access>>,
-    /// By rank, the calls that await a fence, and the windows of each.
+    /// By rank, the calls that await a fence, each with its windows.
     collected: Vec<Vec<(usize, BTreeSet<WindowId>)>>,
     pairs: BTreeMap<Pair, Matched>,
 }
@@ -264,8 +264,8 @@ impl Exchange<'_> {
         inside.then_some(()).ok_or(ErrorClass::Rank)
     }
 
-    /// Checks that a rank has these elements of its own part for itself, to write them or to read
-    /// them (12).
+    /// Checks that a rank may access these elements of its own part: write them if `writes`, and
+    /// read them otherwise (12).
     fn own(
         &self,
         rank: usize,
@@ -306,7 +306,8 @@ impl Exchange<'_> {
         posted.or(started)
     }
 
-    /// Returns an operation of an access, or `None` if it does nothing.
+    /// Checks an operation of an access, and reads its source. Returns `None` if the operation does
+    /// nothing.
     fn asked(
         &self,
         rank: usize,
@@ -371,8 +372,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// Applies the puts and accumulates of the sources of an exposure, origins ascending, or
-    /// nothing if one of these sources has failed (15).
+    /// Applies the puts and accumulates of the sources of an exposure, in ascending order of
+    /// sources. Applies nothing if one of the sources has failed (15).
     fn close(&mut self, rank: usize, window: WindowId, exposure: &Exposure) -> Result<(), Failure> {
         let mut visits: Vec<Asked> = Vec::new();
         for (&source, &number) in &exposure.sources {
@@ -420,7 +421,7 @@ impl Exchange<'_> {
                 _ => unreachable!("every rank is at a fence"),
             })
             .collect();
-        // Calls that await one of these windows belong to this epoch, even if it fails.
+        // Calls that await one of these windows belong to this epoch, even if the epoch fails.
         let mut calls = vec![Vec::new(); ranks];
         for rank in 0..ranks {
             let all = std::mem::take(&mut self.collected[rank]);

@@ -1,9 +1,9 @@
-//! Searches all orders of epochs of locks for one that gives their results (20, 21).
+//! Searches the orders of lock epochs for one that gives the results of these epochs (20, 21).
 //!
-//! A state consists of the steps that are done and the values that they left, and each state is
-//! visited once. Of the steps that could come next, only those of a *stubborn set* are tried. For
-//! each step of the set that could happen now, the set contains all steps that do not commute with
-//! that step. For each other step of the set, the set contains a step that must happen before.
+//! A state consists of the steps that are done and the values that these steps left. Each state is
+//! visited once. From a state, only the steps of a *stubborn set* are tried. For each step of the
+//! set that could happen now, the set contains all steps that do not commute with that step. For
+//! each step of the set that cannot happen yet, the set contains a step that must happen before it.
 //! Steps outside the set can be postponed without losing a result. So epochs on different elements
 //! are not interleaved with each other.
 //!
@@ -19,12 +19,12 @@ use std::collections::BTreeSet;
 
 /// A result that no order of the epochs gives together with the results before it.
 ///
-/// Results of calls come first, by rank and program order, then elements.
+/// Results of calls come first, by rank and program order. The final values of elements follow.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unexplained {
     /// The values that a get or another operation found.
     Found {
-        /// The rank that called it.
+        /// The rank that called the operation.
         rank: Rank,
         /// The call of that rank.
         call: usize,
@@ -40,8 +40,8 @@ pub enum Unexplained {
     },
 }
 
-/// Looks for an order of the steps of `programs`, by rank, that finds the values that the programs
-/// found and turns `before` into `after`.
+/// Looks for an order of the steps of `programs`, which has one program for each rank. In this
+/// order the steps must find the values that the programs found, and turn `before` into `after`.
 ///
 /// Returns `None` if such an order exists, and otherwise the first result that no order gives
 /// together with the results before it.
@@ -51,8 +51,8 @@ pub enum Unexplained {
 /// world does not fit. `ErrorClass::Arg` if there are too many orders to try.
 ///
 /// # Cost
-/// A search over the sets of steps that can be done at some time, times the values that they can
-/// leave.
+/// The number of sets of steps that can be done at some time, times the number of values that these
+/// steps can leave.
 pub fn explains(before: &World, programs: &[Vec<LockCall>], after: &World) -> Result<Option<Unexplained>> {
     check_world(before)?;
     check_world(after)?;
@@ -67,7 +67,8 @@ pub fn explains(before: &World, programs: &[Vec<LockCall>], after: &World) -> Re
     let search = Search { before, after, steps: steps(before, programs)? };
     let found = search.steps.results.len();
     let elements = search.elements();
-    // Some order gives the first `known` results together, and no order gives the first `wrong`.
+    // Some order gives the first `known` results together, and no order gives the first `wrong`
+    // results.
     let (mut known, mut wrong) = (0, found + elements.len());
     if search.finds(wrong)? {
         return Ok(None);
@@ -173,8 +174,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns whether each element that no pending step changes has the value that must finally be
-    /// found in it.
+    /// Returns whether each element that no pending step changes has its required final value.
     fn may_end(&self, state: &State, known: usize, last: &[Option<&[u8]>]) -> bool {
         let mut settled = vec![true; state.cells.len()];
         let pending = || self.pending(state).flat_map(|(_, step)| &step.visits);
@@ -239,8 +239,9 @@ impl Search<'_> {
             } else if let Some(other) = half_done(step, state) {
                 vec![other]
             } else {
-                // The steps that do not commute with this one. If this step does not find its
-                // values yet, the steps that could change that are among the returned steps.
+                // The steps that do not commute with this step. While this step does not find its
+                // values, these are all steps on its elements, since any of them could change the
+                // values.
                 let others = self.pending(state).filter(|(other, _)| *other != at);
                 let enabled = enabled.contains(&at);
                 others
@@ -259,16 +260,16 @@ fn ready(step: &Step, state: &State) -> bool {
     step.after.iter().all(|before| state.done[*before])
 }
 
-/// Returns a step for which an exclusive epoch must wait, because other steps of the same shared
-/// epoch are done.
+/// Returns a pending step of a shared epoch that is partly done, if there is one. The exclusive
+/// epoch `step` must wait for it.
 fn half_done(step: &Step, state: &State) -> Option<usize> {
     let half = |side: &&Vec<usize>| side.iter().any(|at| state.done[*at]);
     let waits = |side: &Vec<usize>| side.iter().copied().find(|at| !state.done[*at]);
     step.sides.iter().filter(half).find_map(waits)
 }
 
-/// Returns whether two steps have visits to one element that are `apart`. Also returns true if they
-/// visit one element, and one of them is an exclusive epoch on the elements of a shared epoch.
+/// Returns whether two steps visit one element with visits that are `apart`. If only one of the
+/// steps is an exclusive epoch on elements of a shared epoch, any visits to one element count.
 fn touch(a: &Step, b: &Step, apart: impl Fn(&Visit, &Visit) -> bool) -> bool {
     let sided = a.sides.is_empty() != b.sides.is_empty();
     let pairs = a.visits.iter().flat_map(|a| b.visits.iter().map(move |b| (a, b)));

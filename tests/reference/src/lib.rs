@@ -1,22 +1,22 @@
 //! The simplest possible interpreter, which defines the meaning of an epoch. Everything else is
 //! tested against this interpreter.
 //!
-//! The interpreter follows the numbered paragraphs of `planner/README.md`, one element at a time,
-//! and shares nothing with the passes except the types of a
-//! [`Pattern`](fencepost_planner::ir::pattern::Pattern). Nothing here makes the interpreter fast,
-//! and nothing should be added to make it faster, except in [`explains`] and [`explains_messages`],
-//! which are searches. Each file holds one idea:
+//! The interpreter follows the numbered paragraphs of `planner/README.md`, one element at a time.
+//! Numbers in parentheses are these paragraphs. The interpreter shares nothing with the passes
+//! except the types of a [`Pattern`](fencepost_planner::ir::pattern::Pattern). Nothing here makes
+//! the interpreter fast, and nothing should be added to make it faster, except in [`explains`] and
+//! [`explains_messages`], which are searches. Each file holds one idea:
 //!
 //! - `world`: the windows, and whether operations fit them. `values`: one operator on one element.
-//! - `epoch`: the epoch between two fences. `conflicts`: the conflicts in it. `calls`, `exchange`:
-//!   programs of posts and starts.
-//! - `locks`: programs of locks. `steps`: the order that these programs determine. `explains`:
-//!   whether some order gives their results.
+//! - `epoch`: the epoch between two fences. `conflicts`: the conflicts in such an epoch. `calls`,
+//!   `exchange`: programs of posts and starts.
+//! - `locks`: programs of locks. `steps`: the steps of these programs and the order that they must
+//!   keep. `explains`: whether some order of the steps gives the results of the programs.
 //! - `stores`: the stores and loads that MPI does not define in an epoch between two fences.
 //! - `unfenced`: conflicts in programs of posts and starts, and in programs of locks.
 //! - `draw`: random values, worlds, and programs of posts and starts.
-//! - `messages`: programs of messages and requests. `delivery`: the results that they can have, and
-//!   where they can stop.
+//! - `messages`: programs of messages and requests. `delivery`: the results that these programs can
+//!   have, and the calls in which they can stop.
 
 mod calls;
 mod conflicts;

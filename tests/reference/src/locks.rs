@@ -6,8 +6,8 @@ use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ids::{Rank, WindowId};
 use fencepost_planner::ir::calls::LockType;
 
-/// One call of one rank, with its results. Calls identify a lock by the position, from 0, of its
-/// `Lock` in the program of the rank.
+/// One call of one rank, with its results. Calls identify a lock by the position of its `Lock` call
+/// in the rank's program, counted from 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LockCall {
     /// Locks the window of a rank.
@@ -27,12 +27,12 @@ pub enum LockCall {
         elements: Datatype,
         /// The action on each element.
         action: Action,
-        /// The operands, one element each. Empty if the action has none.
+        /// The operands, one for each element. Empty if the action has no operands.
         bytes: Vec<u8>,
         /// The values that were found, one for each element. Empty if the action returns nothing.
         found: Vec<u8>,
     },
-    /// Waits until all operations of a lock so far are done.
+    /// Waits until all earlier operations of a lock are done.
     Flush {
         /// The lock.
         lock: usize,
@@ -46,7 +46,7 @@ pub enum LockCall {
     Meet,
 }
 
-/// The action of an operation on each of its elements, which is atomic.
+/// The action of an operation on one of its elements. Each such action is atomic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Replaces the element.
@@ -80,7 +80,7 @@ pub(super) struct Visit {
     /// The index of the element among all visited elements.
     pub cell: usize,
     pub element: ElementType,
-    /// The action, with one element of its operands.
+    /// The action. The list of a compare-and-swap is reduced to the one element for this visit.
     pub action: Action,
     pub operand: Vec<u8>,
     /// The index of the result among all results, and the value that was found.
@@ -101,8 +101,8 @@ impl Visit {
         }
     }
 
-    /// Returns whether this visit and `other`, of one element, may be exchanged without a visible
-    /// difference (8).
+    /// Returns whether the order of this visit and `other` makes no visible difference (8). Both
+    /// visits are of one element.
     pub fn commutes(&self, other: &Visit) -> bool {
         match (&self.action, &other.action) {
             (Action::Get | Action::Fetch(Op::NoOp), Action::Get | Action::Fetch(Op::NoOp)) => true,

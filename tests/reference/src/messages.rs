@@ -5,11 +5,11 @@ use fencepost_planner::error::ErrorClass;
 use fencepost_planner::ids::Rank;
 use fencepost_planner::ir::calls::SendMode;
 
-/// One call of one rank, with its results, which are `None` if they are not known.
+/// One call of one rank, with its results. A result that is not known is `None`.
 ///
-/// Calls identify a request by the position, from 0, of the call that began it in the program of
-/// the rank. A blocking call is represented by a call that begins the request and a call that waits
-/// for it.
+/// Calls identify a request by the call that began it: by the position of that call in the rank's
+/// program, counted from 0. A blocking call is represented by a call that begins the request and a
+/// call that waits for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MessageCall {
     /// Begins to send.
@@ -33,7 +33,7 @@ pub enum MessageCall {
         from: Envelope,
         /// The type of the elements for which there is room.
         element: ElementType,
-        /// The number of bytes of the room.
+        /// The number of bytes for which there is room.
         room: usize,
     },
     /// Tries to cancel a receive.
@@ -80,7 +80,7 @@ pub enum Completion {
     All,
     /// One that can be completed.
     Any,
-    /// All that can be completed, one at least.
+    /// All that can be completed, but at least one.
     Some,
 }
 
@@ -112,8 +112,8 @@ pub enum Completed {
     Cancelled,
 }
 
-/// The time at which the standard sends of a program are complete. A program that ends in either
-/// case needs no buffers.
+/// The time at which the standard sends of a program are complete. A program that ends in both
+/// cases needs no buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standard {
     /// At once: there is room for all messages.

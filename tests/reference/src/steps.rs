@@ -1,4 +1,5 @@
-//! Determines which steps the calls of locks order, and which steps they leave unordered (19, 20).
+//! Determines the steps of programs of locks, and which steps must come before which others (19,
+//! 20).
 
 use super::locks::{Action, LockCall, Visit};
 use super::world::{World, check_section};
@@ -7,15 +8,15 @@ use fencepost_planner::ids::{Id, WindowId};
 use fencepost_planner::ir::calls::LockType;
 use std::collections::BTreeMap;
 
-/// Something that happens in one step.
+/// A step, which happens at one moment.
 pub(super) struct Step {
     /// The steps that are over before this step.
     pub after: Vec<usize>,
     /// One visit of a shared epoch, or all visits of an exclusive one. Empty if the step only
     /// represents the steps before it.
     pub visits: Vec<Visit>,
-    /// For an exclusive epoch, the steps of each shared epoch on its elements. All steps of one
-    /// shared epoch come on the same side of the exclusive epoch.
+    /// For an exclusive epoch, the steps of each shared epoch on its elements. The steps of one
+    /// shared epoch all come before the exclusive epoch, or all come after it.
     pub sides: Vec<Vec<usize>>,
 }
 
@@ -24,7 +25,7 @@ pub(super) struct Steps {
     pub steps: Vec<Step>,
     /// For each element that is visited, the rank, the window and the element.
     pub cells: Vec<(usize, WindowId, usize)>,
-    /// For each result, the rank and its call.
+    /// For each result, the rank and the position of its call.
     pub results: Vec<(usize, usize)>,
 }
 
@@ -225,8 +226,8 @@ impl Reading<'_> {
         open.since.push(step);
     }
 
-    /// Records that the steps of the epoch so far are over. An exclusive epoch has no steps before
-    /// it is unlocked.
+    /// Records that the steps of the epoch since its last flush are over. An exclusive epoch has no
+    /// steps before it is unlocked.
     fn flush(&mut self, rank: usize, which: usize) {
         let mut after = std::mem::take(&mut self.epochs[rank][which].since);
         if !after.is_empty() {

@@ -1,11 +1,13 @@
-//! Finds undefined stores and loads in an epoch with accesses (37), one element at a time.
+//! Finds stores and loads that MPI does not define because of accesses in the same epoch (37), one
+//! element at a time.
 
 use super::epoch::Epoch;
 use super::world::target;
 use fencepost_planner::ids::{Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::Kind;
 
-/// An operation of an epoch on a part into which its owner has stored, or from which it has loaded.
+/// An operation of an epoch on a part into which the owner of the part has stored, or from which
+/// the owner has loaded.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Undefined {
     /// The rank that has stored or loaded.
@@ -14,8 +16,9 @@ pub struct Undefined {
     pub window: WindowId,
     /// The operation: the rank that calls it, and its position among the operations of that rank.
     pub by: (Rank, OperationId),
-    /// For a get, the stored elements that it reads. For a put or an accumulate, all stored
-    /// elements, or the loaded elements that it touches.
+    /// If stores are checked: for a put or an accumulate all stored elements, and for a get the
+    /// stored elements that it reads. If loads are checked: the loaded elements that the operation
+    /// touches.
     pub elements: Vec<i64>,
 }
 
@@ -34,7 +37,8 @@ pub fn undefined_loads(epoch: &Epoch, loaded: &[(Rank, WindowId, i64)]) -> Vec<U
 }
 
 /// Returns the operations of other ranks that conflict with `local` accesses of the owner.
-/// `conflicts` decides this by the kind of an operation and whether it touches the element.
+/// `conflicts` decides this by the kind of the operation, and by whether the operation touches the
+/// element.
 fn undefined(
     epoch: &Epoch,
     local: &[(Rank, WindowId, i64)],

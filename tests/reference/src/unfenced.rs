@@ -1,5 +1,5 @@
-//! Conflicts in epochs that no fence ends, namely exposures (31) and epochs of locks (32), one pair
-//! of operations at a time.
+//! Finds conflicts, one pair of operations at a time, in the epochs that no fence ends: exposures
+//! (31) and epochs of locks (32).
 
 use super::calls::Call;
 use super::locks::{Action, LockCall};
@@ -17,10 +17,10 @@ pub struct Unfenced {
     pub rank: Rank,
     /// The window.
     pub window: WindowId,
-    /// The two calls: the rank, and the position of the call in its program. The lower rank comes
-    /// first, and for one rank the earlier call.
+    /// The two calls, each by its rank and its position in the rank's program. The call of the
+    /// lower rank comes first. Of two calls of one rank, the earlier one comes first.
     pub between: [(Rank, usize); 2],
-    /// The elements on which they conflict, ascending.
+    /// The elements on which the calls conflict, ascending.
     pub elements: Vec<i64>,
 }
 
@@ -31,7 +31,7 @@ struct Touch<'a> {
     elements: &'a Datatype,
 }
 
-/// Returns the elements that both calls touch, ascending, if the two calls conflict.
+/// If two calls conflict, returns the elements that both touch, ascending.
 fn both(a: &Touch<'_>, b: &Touch<'_>) -> Vec<i64> {
     if !conflict(a.kind, b.kind) {
         return Vec::new();
@@ -113,11 +113,11 @@ pub fn exposure_conflicts(programs: &[Vec<Call>]) -> Vec<Unfenced> {
     all
 }
 
-/// Returns the conflicts between epochs of locks that remain whatever exclusive epochs and fetches
-/// order. For programs in which neither orders anything, these are all conflicts.
+/// Returns the conflicts between epochs of locks that exist whatever order exclusive epochs and
+/// fetches impose. If neither imposes an order in the programs, these are all conflicts.
 pub fn lock_conflicts(programs: &[Vec<LockCall>]) -> Vec<Unfenced> {
-    /// An operation of a shared epoch, with the number of meetings before its call and before it is
-    /// over.
+    /// An operation of a shared epoch, with the number of meetings before its call and before its
+    /// end.
     struct Shared<'a> {
         place: (WindowId, Rank),
         called: usize,

@@ -2,8 +2,8 @@
 
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 
-/// Applies an operator to floats as in IEEE 754-2019: NaN wins and becomes the canonical NaN, and
-/// -0 is less than +0.
+/// Applies an operator to floats as in IEEE 754-2019: if an operand is a NaN, the result is the
+/// canonical NaN, and -0 is less than +0.
 macro_rules! float {
     ($float:ty, $nan:literal, $op:expr, $target:expr, $value:expr) => {{
         let (a, b) = (<$float>::from_ne_bytes(array($target)), <$float>::from_ne_bytes(array($value)));
@@ -21,8 +21,8 @@ macro_rules! float {
     }};
 }
 
-/// Applies `value` to `target` by the operator `op`, or as a move of bits if `op` is `None`. Both
-/// are one element of type `element`, for which `op` must be defined.
+/// Applies `value` to `target` by the operator `op`, or copies its bits if `op` is `None`. Both are
+/// one element of type `element`, and `op` must be defined for this type.
 ///
 /// # Panics
 /// Panics if `op` is not defined for `element`, or if a slice does not have the length of an
@@ -37,8 +37,8 @@ pub fn apply(op: Option<Op>, element: ElementType, target: &mut [u8], value: &[u
         (Some(op), ElementKind::Scalar(Scalar::F32)) => float!(f32, 0x7fc0_0000, op, target, value),
         (Some(op), ElementKind::Scalar(Scalar::F64)) => float!(f64, 0x7ff8_0000_0000_0000, op, target, value),
         (Some(op), ElementKind::Scalar(scalar)) => {
-            // These integers are so wide that only PROD can overflow. Even then its low bits are
-            // correct.
+            // These integers are so wide that only PROD can overflow. Even then the low bits of the
+            // product are correct.
             let (a, b) = (integer(scalar, target), integer(scalar, value));
             let c = match op {
                 Op::Sum => a + b,
@@ -67,7 +67,7 @@ pub fn apply(op: Option<Op>, element: ElementType, target: &mut [u8], value: &[u
 }
 
 /// Applies MINLOC or MAXLOC: leaves the value that MIN or MAX would leave, with the smallest index
-/// that comes with it.
+/// of an operand that has this value.
 fn locate(op: Op, what: Scalar, at: Scalar, target: &mut [u8], value: &[u8]) {
     let split = what.size() as usize;
     let extreme = if op == Op::MinLoc { Op::Min } else { Op::Max };
@@ -89,7 +89,7 @@ fn locate(op: Op, what: Scalar, at: Scalar, target: &mut [u8], value: &[u8]) {
     target[split..].copy_from_slice(&index);
 }
 
-/// Returns the same value, with the canonical quiet NaN for any NaN.
+/// Returns the value itself, or the canonical quiet NaN if the value is a NaN.
 fn canonical(scalar: Scalar, bytes: &[u8]) -> Vec<u8> {
     match scalar {
         Scalar::F32 if f32::from_ne_bytes(array(bytes)).is_nan() => 0x7fc0_0000_u32.to_ne_bytes().to_vec(),

@@ -16,13 +16,13 @@ pub struct World {
     pub memory: Vec<Table<WindowId, Vec<u8>>>,
 }
 
-/// Returns the number of the target, if there is a target and an element to touch.
+/// Returns the rank of the target, if there is a target and an element to touch.
 pub(super) fn target(operation: &Operation, rank: usize) -> Option<usize> {
     let target = operation.target?;
     (operation.remote.size() > 0).then(|| (rank as i64 + target.0) as usize)
 }
 
-/// Returns the elements that `datatype` visits, in its order.
+/// Returns the elements that `datatype` visits, in the order of the datatype.
 pub(super) fn read(window: &[u8], datatype: &Datatype, size: usize) -> Vec<u8> {
     datatype.element_iter().flat_map(|at| window[at as usize * size..][..size].iter().copied()).collect()
 }
@@ -32,7 +32,7 @@ pub(super) fn cell(window: &mut [u8], element: usize, kind: ElementType) -> &mut
     &mut window[element * kind.size as usize..][..kind.size as usize]
 }
 
-/// Checks that each window is a whole number of elements.
+/// Checks that each window has a whole number of elements.
 pub(super) fn check_world(world: &World) -> Result<()> {
     for (rank, windows) in world.memory.iter().enumerate() {
         for (window, kind) in world.element.iter() {
@@ -49,7 +49,8 @@ pub(super) fn check_world(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Checks that `operation` of `rank` fits the windows, if its own buffer has `source` bytes.
+/// Checks that `operation` of `rank` fits the windows. `source` is the number of bytes in the
+/// operation's own buffer.
 pub(super) fn check_operation(
     world: &World,
     rank: usize,

@@ -1,15 +1,15 @@
-//! An allocator that counts for each thread and for the whole process. It refuses requests beyond
-//! the limit of a thread.
+//! An allocator that counts allocations for each thread and for the whole process. It refuses
+//! requests beyond the limit of a thread.
 //!
-//! A test program that uses it declares it:
-//! `#[global_allocator] static ALLOCATOR: Counting = Counting;`
+//! A test program declares the allocator by `#[global_allocator] static ALLOCATOR: Counting =
+//! Counting;`
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// The system's allocator, counted.
+/// The system's allocator, with counts.
 #[derive(Debug)]
 pub struct Counting;
 
@@ -48,8 +48,8 @@ pub fn live_of_process() -> i64 {
     LIVE.load(Ordering::Relaxed)
 }
 
-/// Returns the result of `act`, and the largest number of bytes that this thread held meanwhile in
-/// addition to those before.
+/// Calls `act`. Returns its result, and the largest number of bytes that this thread held during
+/// the call in addition to those that it held before.
 pub fn peak<R>(act: impl FnOnce() -> R) -> (R, isize) {
     let before = OF_THREAD.with(|thread| {
         thread.peak.set(thread.live.get());
@@ -59,7 +59,8 @@ pub fn peak<R>(act: impl FnOnce() -> R) -> (R, isize) {
     (result, OF_THREAD.with(|thread| thread.peak.get()) - before)
 }
 
-/// Returns the result of `act`. Meanwhile this thread gets no allocation of more than `most` bytes.
+/// Calls `act` and returns its result. During the call, this thread gets no allocation of more than
+/// `most` bytes.
 pub fn with_at_most<R>(most: usize, act: impl FnOnce() -> R) -> R {
     OF_THREAD.with(|thread| thread.most.set(most));
     let result = act();

@@ -1,5 +1,5 @@
-//! The common parts of tests that need no other crate of Fencepost. The tests of every layer use
-//! them.
+//! Common parts of tests. These parts need no other crate of Fencepost, so the tests of every layer
+//! use them.
 
 pub mod cases;
 pub mod counting;

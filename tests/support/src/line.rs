@@ -1,5 +1,5 @@
-//! [`Line`]: a listener in front of a rank, through which other ranks reach it. The test controls
-//! both directions of each connection.
+//! [`Line`]: a listener in front of a rank, through which other ranks reach this rank. The test
+//! controls both directions of each connection.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -24,9 +24,9 @@ impl fmt::Debug for Line {
 }
 
 impl Line {
-    /// Returns a line. For each direction of a connection, `hands_on` runs in a thread, and carries
-    /// the bytes from its first socket to its second one until either ends. Its last argument is
-    /// whether the bytes go to the rank of this line.
+    /// Returns a line. For each direction of a connection, `hands_on` runs in a thread, and copies
+    /// the bytes from its first socket to its second socket until one of them ends. Its last
+    /// argument is true if the bytes go to the rank of this line.
     ///
     /// Panics if there is no loopback.
     pub fn new(hands_on: impl Fn(TcpStream, TcpStream, bool) + Send + Sync + 'static) -> Self {

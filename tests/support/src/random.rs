@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// A sequence of random numbers, the same for each seed on every machine.
+/// A sequence of random numbers. Each seed gives the same sequence on every machine.
 #[derive(Clone, Debug)]
 pub struct Random(fastrand::Rng);
 
@@ -17,7 +17,7 @@ impl Random {
         self.0.u64(..)
     }
 
-    /// Returns one of `0..bound`, or 0 if that is empty.
+    /// Returns a number in `0..bound`, or 0 if this range is empty.
     pub fn below(&mut self, bound: usize) -> usize {
         if bound == 0 { 0 } else { self.0.usize(..bound) }
     }

@@ -3,9 +3,9 @@
 use std::panic::resume_unwind;
 use std::thread::scope;
 
-/// Runs `one` on each case, up to `at_once` of them side by side. Returns the results in the order
-/// of the cases. If `one` panics, the panic continues when the other cases that are running have
-/// ended.
+/// Runs `one` on each case, up to `at_once` cases at the same time. Returns the results in the
+/// order of the cases. If `one` panics, the panic continues when the other cases that are running
+/// have ended.
 pub fn side_by_side<C: Send, R: Send>(
     at_once: usize,
     cases: impl IntoIterator<Item = C>,

@@ -21,7 +21,7 @@ type Item = (String, String);
 /// The descriptions of all crates, and the items that are already listed.
 struct Surface {
     crates: BTreeMap<String, Value>,
-    /// The items of other crates, which refer to them by path.
+    /// All items by path. A crate refers to items of other crates by path.
     by_path: BTreeMap<Vec<String>, Item>,
     listed: BTreeSet<Item>,
     /// The listed items with their members, by path.

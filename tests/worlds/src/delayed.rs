@@ -36,7 +36,7 @@ impl Route for Delayed {
     }
 }
 
-/// Writes the bytes of `source` to `sink`, each byte `latency` later, until either ends.
+/// Writes the bytes of `source` to `sink`, each byte `latency` later, until one of them ends.
 fn hand_on(mut source: TcpStream, mut sink: TcpStream, latency: Duration) {
     let (travels, arrives) = mpsc::channel::<(Instant, Vec<u8>)>();
     let delivers = thread::spawn(move || {

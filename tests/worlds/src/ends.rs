@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Runs `program` on every rank of `world`. Returns the error of each rank, by rank.
 ///
-/// Exactly the ranks of `panics` must panic. The error that comes from such a panic counts as no
-/// error.
+/// Exactly the ranks of `panics` must panic. The entry of a rank that panics is `None`.
 #[track_caller]
 pub fn ends(
     world: &Ranks,

@@ -1,10 +1,11 @@
-//! Ends a prepared epoch in two halves. Between them it accesses the elements that its rank keeps.
+//! Runs a prepared epoch in two halves. Between the halves, the rank accesses the elements that it
+//! keeps.
 
 use crate::play::Any;
 use fencepost::__private::Prepared;
 use fencepost::{Element, Lent, Result, Running, Taken, Window};
 
-/// Ends the epoch of these one or two windows, whose body did not begin it.
+/// Runs the prepared epoch of the one or two windows that are `fenced`.
 pub fn end(prepared: &mut Prepared, windows: &mut Vec<Any>, fenced: &[usize]) -> Result<()> {
     match *fenced {
         [w] => {
@@ -22,7 +23,7 @@ pub fn end(prepared: &mut Prepared, windows: &mut Vec<Any>, fenced: &[usize]) ->
     Ok(())
 }
 
-/// Ends the epoch of one window.
+/// Runs the prepared epoch of one window.
 pub fn one<T: Element>(prepared: &mut Prepared, window: Window<T>) -> Result<Window<T>> {
     let before = window.to_vec();
     let mut running = prepared.begun((window,), ())?;
@@ -33,7 +34,7 @@ pub fn one<T: Element>(prepared: &mut Prepared, window: Window<T>) -> Result<Win
     Ok(window)
 }
 
-/// Ends the epoch of two windows.
+/// Runs the prepared epoch of two windows.
 pub fn two<T: Element, U: Element>(
     prepared: &mut Prepared,
     windows: (Window<T>, Window<U>),

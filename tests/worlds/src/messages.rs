@@ -1,5 +1,5 @@
-//! Programs of messages on every transport, and the results of receives in the form of the
-//! reference.
+//! Runs programs of messages on every transport, and returns the results of receives in the form of
+//! the reference.
 
 use fencepost::{Error, ErrorClass, Result, Status, TransportKind, World, ranks};
 use fencepost_planner::ids::{Id as _, Rank};
@@ -7,11 +7,11 @@ use fencepost_tests_reference::Completed;
 
 use crate::transports::transports;
 
-/// The largest number of bytes of a message that is sent with its elements: the default if memory
-/// is reached, the default if it is not, and none.
+/// The largest number of bytes of a message that is sent with its elements: the default if ranks
+/// reach each other's memory, the default if they do not, and 0.
 const EAGER: [usize; 3] = [16 << 10, 1 << 20, 0];
 
-/// The bytes that fill the room of a receive before it.
+/// The byte that fills the room of a receive before the receive.
 pub const BEFORE: u8 = 0xee;
 
 /// Returns every transport for this number of ranks. On transports with hosts, some ranks are on
@@ -54,7 +54,8 @@ pub fn as_before(room: &[u8]) -> bool {
 
 /// Returns the result of a receive into this room, in the form of the reference.
 ///
-/// The error of the receive, unless it is about the message that it has matched.
+/// If the receive failed, and its error is not about the message that it matched, returns this
+/// error.
 pub fn received(room: &[u8], result: Result<Status>) -> Result<Completed> {
     match result {
         Ok(Status { source, tag, len, .. }) => {

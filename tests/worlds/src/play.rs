@@ -16,23 +16,23 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// One variant of playing a program.
+/// A way to play a program.
 #[derive(Default)]
 pub struct Variant {
-    /// The name in failures.
+    /// The name to print if a test fails.
     pub name: String,
     /// The schedule of each prepared epoch. The list is empty if no epoch is prepared.
     pub prepared: Vec<Option<Arc<Verified<Schedule>>>>,
-    /// Every epoch is called twice in a row. If ranks only exchange messages, the second call is
-    /// replayed.
+    /// Whether the second of two equal epochs must be replayed. This is so if every epoch is called
+    /// twice in a row and ranks only exchange messages.
     pub replays: bool,
-    /// The mode that windows prefer, while operations have the modes with which they were drawn.
-    /// Puts into a window that the next fences leave out are then called before these fences. If
-    /// `asks` is `None`, no mode is requested, and no put is called early.
+    /// The mode that windows prefer. Operations then have the modes with which they were drawn.
+    /// Puts into a window are then called before any fences that leave out this window. If `asks`
+    /// is `None`, no mode is requested, and no put is called early.
     pub asks: Option<Mode>,
     /// Whether the epochs keep the canonical order.
     pub order: Order,
-    /// Epochs of one window are scoped epochs, and gets land in buffers that they borrow.
+    /// Whether epochs of one window are scoped epochs, in which gets land in borrowed buffers.
     pub scoped: bool,
     /// One bit for each rank and prepared epoch of one or two windows: whether the epoch ends in
     /// two halves.
@@ -102,12 +102,12 @@ impl Any {
         each!(self, w => w)
     }
 
-    /// Ends the epoch of this window, whose body did not begin it.
+    /// Runs the prepared epoch of this window in two halves.
     pub(crate) fn one(self, prepared: &mut Prepared) -> fencepost::Result<Self> {
         each!(self, w => halves::one(prepared, w).map(Into::into))
     }
 
-    /// Ends the epoch of these two windows, whose body did not begin it.
+    /// Runs the prepared epoch of these two windows in two halves.
     pub(crate) fn two(self, other: Self, prepared: &mut Prepared) -> fencepost::Result<(Self, Self)> {
         each!(self, w => each!(other, v => {
             halves::two(prepared, (w, v)).map(|(w, v)| (w.into(), v.into()))
@@ -140,7 +140,7 @@ fn bytes<T: Element>(elements: &[T]) -> Vec<u8> {
     bytemuck::cast_slice(elements).to_vec()
 }
 
-/// Makes one call. Returns the ticket of a get that has one.
+/// Makes one call. Returns the ticket if the call is a get with a ticket.
 pub fn issue<T: Element>(
     window: &Window<T>,
     other: Option<fencepost::WindowSection<T>>,
@@ -149,7 +149,7 @@ pub fn issue<T: Element>(
     slice: &[u8],
 ) -> fencepost::Result<Option<Ticket<T>>> {
     let remote: &Datatype = &operation.remote;
-    // A single element also takes the fast path: as an array and a displacement.
+    // A single element is passed as an array and a displacement, which take the fast path.
     let one = remote.as_run().filter(|run| run.end - run.start == 1).map(|run| run.start as usize);
     match (operation.kind, other) {
         (Kind::Put, None) => match one {
@@ -190,8 +190,8 @@ macro_rules! issue_any {
     }};
 }
 
-/// Returns a world in which all elements of operations on more than one element follow the census,
-/// if `follows` and if ranks do not reach each other's memory.
+/// Returns a world. If `follows`, and if ranks do not reach each other's memory, the elements of
+/// operations on more than one element are sent after the census.
 pub fn world(ranks: usize, transport: &TransportKind, census: Census, follows: bool) -> Ranks {
     let mut machine = Machine::default();
     if follows {
@@ -315,7 +315,7 @@ fn fenced<'w>(windows: &'w mut [Any], epoch: &Epoch) -> Vec<&'w mut dyn AnyWindo
     windows.map(|(_, window)| window.erased()).collect()
 }
 
-/// A call: the operation of its epoch, and the source of that operation.
+/// A call: the index of its operation in the epoch, the operation, its target, and its source.
 struct Call<'p> {
     index: u32,
     operation: Cow<'p, Operation>,
@@ -324,7 +324,7 @@ struct Call<'p> {
 }
 
 impl Call<'_> {
-    /// Returns whether the call writes elements that the reference also reports.
+    /// Returns whether the call gets elements that the reference also reports.
     fn brings(&self) -> bool {
         self.operation.kind == Kind::Get
             && self.operation.local == Local::Buffer
@@ -333,7 +333,8 @@ impl Call<'_> {
     }
 }
 
-/// Returns this rank's calls of epoch `e`, and later calls that may be made before its fence.
+/// Returns this rank's calls of epoch `e`, and calls of later epochs that may be made before the
+/// fence of epoch `e`.
 fn calls<'p>(
     program: &'p Program,
     e: usize,
@@ -379,13 +380,13 @@ fn make(windows: &[Any], calls: &[Call]) -> fencepost::Result<Vec<(u32, AnyTicke
     Ok(tickets)
 }
 
-/// Makes these calls in a scoped epoch of this window, and ends it. Returns the elements that the
-/// gets brought.
+/// Makes these calls in a scoped epoch of this window, and ends the epoch. Returns the elements
+/// that the gets brought.
 fn scoped<T: Element>(window: &mut Window<T>, calls: &[Call]) -> fencepost::Result<Vec<(u32, Vec<u8>)>> {
     let empty = |call: &Call| elements::<T>(&vec![0; 2 * call.operation.remote.size() * size_of::<T>()]);
     let mut buffers: Vec<Vec<T>> = calls.iter().map(empty).collect();
-    // Gets land alternately in the first half of their buffer, and in every other element in
-    // descending order.
+    // Every second get lands in the first half of its buffer. The others land in every other
+    // element of their buffers, in descending order.
     let part = |call: &Call| match (call.operation.remote.size(), call.index % 2) {
         (count, 1) if count > 0 => Datatype::nest(2 * count as i64 - 1, &[(count, -2)], 1).unwrap(),
         (count, _) => Datatype::run(0..count),

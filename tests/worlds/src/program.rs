@@ -1,4 +1,4 @@
-//! Random programs of epochs, and their results by the reference.
+//! Random programs of epochs, and their results according to the reference.
 
 use fencepost::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
@@ -78,7 +78,7 @@ pub struct Program {
 pub struct Epoch {
     /// The windows that are fenced.
     pub fenced: Vec<usize>,
-    /// The operations, `[rank]`, in program order. Their windows are the program's.
+    /// The operations, `[rank]`, in program order. They number windows as the program does.
     pub operations: Vec<Vec<Operation>>,
 }
 
@@ -91,8 +91,8 @@ impl Program {
 }
 
 impl Epoch {
-    /// Returns the patterns of all ranks, whose windows are the fenced ones. Equal patterns are
-    /// kept once.
+    /// Returns the patterns of all ranks. The patterns number only the fenced windows. Equal
+    /// patterns are kept once.
     pub fn patterns(&self, windows: &[ElementType]) -> Patterns {
         let place = |window: WindowId| {
             let place = self.fenced.iter().position(|&fenced| fenced == window.index());
@@ -129,9 +129,9 @@ impl Epoch {
 /// The results of a program: all windows, and the elements of each ticket by epoch and rank.
 #[derive(PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
-    /// `[rank][window]`.
+    /// The bytes of each window, `[rank][window]`.
     pub memory: Vec<Vec<Vec<u8>>>,
-    /// `[rank]`, by epoch and operation.
+    /// The elements of each ticket, `[rank]`, by epoch and operation.
     pub tickets: Vec<BTreeMap<(usize, u32), Vec<u8>>>,
 }
 
@@ -297,7 +297,7 @@ impl Program {
         law
     }
 
-    /// Returns the outcome that the law demands.
+    /// Returns the outcome according to the reference.
     pub fn reference(&self) -> Outcome {
         let mut world = self.first();
         let mut tickets = vec![BTreeMap::new(); self.ranks];

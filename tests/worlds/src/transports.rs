@@ -1,5 +1,5 @@
 //! The transports on which whole programs are tested. `FENCEPOST_TEST_TRANSPORTS=tcp,mixed`
-//! restricts tests to the transports that it names.
+//! restricts tests to the named transports.
 
 use fencepost::TransportKind;
 use fencepost::transport::SimConfig;
@@ -18,12 +18,13 @@ pub fn transports(seeds: impl IntoIterator<Item = u64>) -> Vec<TransportKind> {
     requested(all)
 }
 
-/// Returns the transports among `all` that `FENCEPOST_TEST_TRANSPORTS` names, or all of them if it
-/// is not set.
+/// Returns the transports among `all` that `FENCEPOST_TEST_TRANSPORTS` names, or all of them if the
+/// variable is not set.
 ///
 /// # Panics
 ///
-/// Panics if the variable names none of them, since a test of no transport would always pass.
+/// Panics if the variable names none of these transports, since a test of no transport would always
+/// pass.
 pub fn requested(mut all: Vec<TransportKind>) -> Vec<TransportKind> {
     let Ok(names) = std::env::var("FENCEPOST_TEST_TRANSPORTS") else { return all };
     all.retain(|kind| names == "all" || names.split(',').any(|asked| asked == name(kind)));

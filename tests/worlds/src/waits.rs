@@ -1,7 +1,9 @@
-//! [`WAITS`]: each call that waits, made while rank 1 of four ranks computes and rank 2 fails.
+//! [`WAITS`] has each call that waits. The call is made while rank 1 of four ranks computes and
+//! rank 2 fails.
 //!
-//! All four ranks prepare a wait together, and then call [`Meet`]. There rank 1 begins to compute
-//! and rank 2 fails. So only ranks 0 and 3 make the call, which needs something from rank 1.
+//! All four ranks prepare a wait together, and then call [`Meet`]. In [`Meet`], rank 1 begins to
+//! compute and rank 2 fails. So only ranks 0 and 3 make the call, which needs something from rank
+//! 1.
 
 use fencepost::prelude::*;
 use fencepost::{Any, Outcome, Refused, Tested};
@@ -15,10 +17,11 @@ pub const COMPUTES: usize = 1;
 /// The rank that fails.
 pub const FAILS: usize = 2;
 
-/// The point where all ranks have prepared the wait. Returns an error on ranks 1 and 2.
+/// Each rank calls this function when it has prepared the wait. The function returns an error on
+/// ranks 1 and 2.
 pub type Meet<'a> = &'a dyn Fn() -> Result<()>;
 
-/// A wait: its preparation, which all ranks make, and its call.
+/// A function that prepares a wait on all ranks, and then makes the call that waits.
 pub type Wait = fn(&World, Meet<'_>) -> Result<()>;
 
 #[superstep]
@@ -35,10 +38,10 @@ fn posted_to_all(u: &mut Window<u64>) -> Result<()> {
     u.put(0..1).to((u.rank() + 3) % u.size(), 3)
 }
 
-/// More elements than can be sent with a message.
+/// A number of elements that is too large to be sent together with the message.
 const LONG: usize = 1 << 18;
 
-/// Returns a window once all ranks have it and meet.
+/// Makes a window, and returns it once all ranks have met.
 fn window(world: &World, meet: Meet<'_>) -> Result<Window<u64>> {
     let u = world.window::<u64>(RANKS)?;
     meet()?;

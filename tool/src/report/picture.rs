@@ -5,11 +5,11 @@ use std::fmt::Write;
 /// A bar of parts.
 #[derive(Clone, Debug)]
 pub(super) struct Bar {
-    /// What the bar shows.
+    /// The name of the bar.
     pub(super) name: String,
     /// The lengths of its parts.
     pub(super) parts: Vec<f64>,
-    /// The whole in words.
+    /// The value of the whole bar, as text.
     pub(super) label: String,
 }
 
@@ -23,7 +23,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Returns the end of a name that is too long for its place.
+/// Returns a name, or only its end if the name is too long for its place.
 fn shortened(name: &str) -> String {
     let count = name.chars().count();
     if count <= 28 {
@@ -33,7 +33,7 @@ fn shortened(name: &str) -> String {
     }
 }
 
-/// Draws bars, with a key if their parts are several.
+/// Draws bars, with a key if the bars have several parts.
 pub(super) fn bars(bars: &[Bar], key: &[&str], name: &str) -> String {
     let longest = bars.iter().map(|bar| bar.parts.iter().sum::<f64>()).fold(0.0, f64::max);
     let top = if key.len() > 1 { ROW } else { 0 };
@@ -42,7 +42,7 @@ pub(super) fn bars(bars: &[Bar], key: &[&str], name: &str) -> String {
         "<svg role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\">",
         escaped(name)
     );
-    // A `String` takes every text.
+    // Writing to a `String` cannot fail.
     let mut add = |arguments: std::fmt::Arguments<'_>| {
         let _: std::fmt::Result = svg.write_fmt(arguments);
     };
@@ -92,7 +92,7 @@ pub(super) fn matrix(cells: &[u64], side: usize, name: &str) -> String {
     for (at, bytes) in cells.iter().enumerate().filter(|(_, bytes)| **bytes > 0) {
         let (row, column) = (at / side, at % side);
         let dark = 1 + (7.0 * (1.0 + *bytes as f64).ln() / (1.0 + most).ln()).round() as usize;
-        // A `String` takes every text.
+        // Writing to a `String` cannot fail.
         let _: std::fmt::Result = write!(
             svg,
             "<rect class=\"dark{dark}\" x=\"{}\" y=\"{}\" width=\"{cell}\" height=\"{cell}\"/>",

@@ -1,5 +1,5 @@
-//! The common parts of the programs: the clock, the loop and the record of `../common.h` and
-//! `../stats.h`, step by step.
+//! The common parts of the programs. The clock, the loop and the record follow `../common.h` and
+//! `../stats.h` step by step.
 
 pub mod pattern;
 pub mod stencil;
@@ -8,7 +8,7 @@ use fencepost::prelude::*;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// The seconds that an operation takes, over the repetitions.
+/// The seconds that an operation takes: the median, the least and the most of the repetitions.
 #[derive(Clone, Copy, Debug)]
 pub struct Stat {
     pub med: f64,
@@ -16,8 +16,8 @@ pub struct Stat {
     pub max: f64,
     pub reps: usize,
     pub iters: u64,
-    /// The time of a cache line from rank 0 to rank 1 and back, just before and just after the
-    /// repetitions.
+    /// The time that a cache line takes from rank 0 to rank 1 and back, just before and just after
+    /// the repetitions.
     pub line: [f64; 2],
 }
 
@@ -29,7 +29,7 @@ impl Stat {
         Self { med, min: v[0], max: v[n - 1], reps: n, iters, line }
     }
 
-    /// Returns the figure of one of `n` operations.
+    /// Divides the times by `n`, the number of operations in a repetition.
     #[must_use]
     pub fn per(mut self, n: usize) -> Self {
         let n = n as f64;
@@ -105,7 +105,7 @@ pub fn bench(world: &World, mut f: impl FnMut() -> Result<()>) -> Result<Stat> {
     Ok(Stat::of(&mut v, iters, [before, after]))
 }
 
-/// Prints one figure in one line, from rank 0. `more` is further `"key":value` pairs.
+/// Prints one figure in one line, on rank 0. `more` has further `"key":value` pairs.
 pub fn emit(world: &World, bench: &str, case: &str, variant: &str, s: Stat, unit: &str, more: &str) {
     if world.rank() != 0 {
         return;
@@ -135,7 +135,7 @@ pub fn emit(world: &World, bench: &str, case: &str, variant: &str, s: Stat, unit
     );
 }
 
-/// Writes new values into a buffer that is sent, into one word of each cache line. So the lines
+/// Writes a new value into one word of each cache line of a buffer that is sent. So the lines
 /// change their owner as in a real program.
 pub fn renew(part: &mut [u64], turn: u64) {
     part.iter_mut().step_by(8).for_each(|word| *word = turn);
@@ -164,7 +164,8 @@ pub fn rng_next(s: &mut u64) -> u64 {
     s.wrapping_mul(2_685_821_657_736_338_717)
 }
 
-/// Returns the nanoseconds of one step of a chain of multiply-adds: the present speed of this core.
+/// Returns how long one step of a chain of multiply-adds takes, in nanoseconds. It shows the
+/// present speed of this core.
 fn alu_ns() -> f64 {
     let mut best = 1e9_f64;
     for _ in 0..5 {
@@ -199,7 +200,7 @@ fn line_pulse(me: usize, steer: bool) -> f64 {
             std::fs::File::options().read(true).write(true).open(std::env::var_os("BASE_PULSE")?).ok()?;
         // SAFETY: this is a new mapping of an existing page, which is never unmapped.
         let page = unsafe { mmap(std::ptr::null_mut(), 4096, 3, 1, file.as_raw_fd(), 0) };
-        // SAFETY: as above; words in the page are accessed only atomically.
+        // SAFETY: as above. Words in the page are accessed only atomically.
         let word = |at| unsafe { &*page.add(at).cast::<AtomicI64>() };
         (page as isize != -1).then(|| [word(0), word(256), word(512)])
     });
@@ -261,7 +262,7 @@ fn pin(rank: usize) {
     }
 }
 
-/// Runs a program on all ranks. Its last figure is the core speed of the slowest rank.
+/// Runs a program on all ranks. The last figure is the core speed of the slowest rank.
 pub fn main(program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
     fencepost::run(|world| {
         pin(world.rank());

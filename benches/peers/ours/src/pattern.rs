@@ -1,7 +1,8 @@
 //! Random patterns without conflicts, and their text for `../../mpi_patterns.c`.
 //!
-//! An epoch visits an element of a window by one put, by gets, or by accumulates with one operator.
-//! No two gets of a rank land on one element. MPI defines the result of such an epoch.
+//! In an epoch, an element of a window is accessed by one put, by gets, or by accumulates with one
+//! operator. No two gets of a rank store to the same element. MPI defines the result of such an
+//! epoch.
 
 use crate::rng_next;
 use fencepost::bytemuck::Pod;
@@ -11,8 +12,8 @@ use std::fmt::Write;
 
 /// The constructors of MPI that describe one side of an operation.
 const CONSTRUCTORS: [&str; 4] = ["contiguous", "vector", "indexed_block", "indexed"];
-/// The numbers of elements of a window, by pattern. There are three patterns of each length, one
-/// for each element type.
+/// The numbers of elements of a window. Three successive patterns, one for each element type, have
+/// the same length.
 const LENGTHS: [usize; 3] = [128, 1024, 8192];
 const EPOCHS: usize = 3;
 
@@ -37,9 +38,9 @@ impl Value for f64 {
 impl Value for u64 {
     const NAME: &str = "u64";
     // Some libraries accumulate words of 8 bytes wrongly. MPICH 4.0.2 compares unsigned words as
-    // signed ones for `Min` and `Max`; so do Open MPI 4.1.4 and 5.0.11 in created windows. In these
-    // windows, Open MPI 5.0.11 leaves `a & a`, `a | a` and `a ^ a` of a target's `a` for bitwise
-    // operators.
+    // signed ones for `Min` and `Max`. Open MPI 4.1.4 and 5.0.11 do the same in created windows. In
+    // these windows, Open MPI 5.0.11 leaves `a & a`, `a | a` and `a ^ a` of a target's `a` for
+    // bitwise operators.
     const OPERATORS: &[(&str, Op)] = &[("sum", Op::Sum)];
 
     fn from_bits(bits: u64) -> Self {
@@ -63,7 +64,8 @@ impl Value for i32 {
     }
 }
 
-/// Returns the first elements of a rank's window (`turn` 0), or its source in epoch `turn - 1`.
+/// Returns the initial elements of a rank's window if `turn` is 0. Otherwise, returns the elements
+/// of the rank's source in epoch `turn - 1`.
 pub fn values<T: Value>(number: usize, turn: usize, rank: usize, len: usize) -> Vec<T> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul((number * 4096 + turn * 64 + rank + 1) as u64);
     (0..len).map(|_| T::from_bits(rng_next(&mut state))).collect()
@@ -106,7 +108,8 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Draws the pattern of this number: the first complete one from its seed.
+    /// Draws the pattern of this number. Its seed follows from the number, and patterns are drawn
+    /// until one is complete.
     pub fn draw<T: Value>(number: usize, ranks: usize) -> Self {
         let len = LENGTHS[number / 3 % LENGTHS.len()];
         let mut random = Random(0xD1B5_4A32_D192_ED03_u64.wrapping_mul((number * 64 + ranks) as u64));
@@ -148,11 +151,12 @@ impl Pattern {
     }
 }
 
-/// The action of an epoch on each element of a memory.
+/// For each element of a memory, the action of an epoch on it.
 struct Uses(Vec<Option<Action>>);
 
 impl Uses {
-    /// Adds an action on these elements. Returns false if it conflicts with an earlier one.
+    /// Adds an action on these elements. Returns false if the action conflicts with an earlier
+    /// action.
     fn add(&mut self, action: Action, elements: &Datatype) -> bool {
         let fits = |at: i64| match self.0[at as usize] {
             None => true,
@@ -212,7 +216,7 @@ impl Random {
         let mut local = self.side(count, len);
         let remote = self.side(count, len);
         if action == Action::Get {
-            // Landing overwrites, as a put does.
+            // A get overwrites the elements in which it stores, as a put does.
             if !landing.add(Action::Put, &local.datatype) {
                 return None;
             }
@@ -227,7 +231,7 @@ impl Random {
         Some(Operation { action, name, target, local, remote })
     }
 
-    /// Draws `count` different elements of `len`, which must be at least four times `count`.
+    /// Draws `count` different elements out of `len`. `len` must be at least four times `count`.
     fn side(&mut self, count: usize, len: usize) -> Side {
         let constructor = self.below(CONSTRUCTORS.len());
         let (start, arguments, datatype) = match CONSTRUCTORS[constructor] {
@@ -286,7 +290,7 @@ impl Random {
     }
 
     /// Places runs of these lengths with small gaps between them, and shuffles them. Also returns
-    /// the end of the last one.
+    /// the end of the run with the highest position.
     fn scatter(&mut self, lengths: &[usize]) -> (Vec<(i64, usize)>, usize) {
         let (mut runs, mut reach) = (Vec::new(), 0);
         for &length in lengths {

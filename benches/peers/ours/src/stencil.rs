@@ -8,7 +8,7 @@ use fencepost::Nanos;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// A sweep over the own cells, from `u` to `v`.
+/// A sweep over the own cells, which reads `u` and writes `v`.
 pub type Sweep<const D: usize> = fn(u: &[f64], v: &mut [f64], block: &Block<D>);
 
 /// Runs a case: takes the checksum after 10 steps, then times full steps, exchanges alone and
@@ -57,12 +57,13 @@ pub fn case<const D: usize>(
     Ok(())
 }
 
-/// The steps of a group, which begins with `u`. The steps use `u` and `v` in turn.
+/// Computes the steps of a group. The first step reads `u` and writes `v`, the next reads `v` and
+/// writes `u`, and so on.
 pub type Group<const D: usize> = fn(u: &mut [f64], v: &mut [f64], tiles: &Tiles<D>);
 
-/// Times the same steps in groups, visited band by band. The number of steps and the bands are
-/// those that cost least with the links and the memory of this machine. `block` has the halo of one
-/// step.
+/// Times the same steps in groups, each computed band by band. The number of steps of a group and
+/// the bands are chosen so that they cost least with the links and the memory of this machine.
+/// `block` has the halo of one step.
 pub fn tiled<const D: usize>(
     world: &World,
     (bench_name, split): (&str, &str),
@@ -109,7 +110,7 @@ pub fn tiled<const D: usize>(
     Ok(())
 }
 
-/// Returns the time of a cell whose fields are in cache, on the slowest rank.
+/// Returns the time that a cell takes on the slowest rank if the fields are in its cache.
 fn cell_in_cache<const D: usize>(world: &World, group: Group<D>) -> Result<Nanos> {
     const PASSES: usize = 200;
     let rows: [usize; D] = std::array::from_fn(|d| if d + 1 == D { 512 } else { 4 });

@@ -68,7 +68,8 @@ fn two_ranks_and_two_operations_in_all_shapes_do_what_small_steps_do() {
         for b in shapes() {
             // The pairs of lists that have at most two operations together.
             for (mine, theirs) in operations.iter().flat_map(|a| operations.iter().map(move |b| (a, b))) {
-                // Every pair of shapes is combined with an eighth of the operations, in turn.
+                // Each pair of shapes runs only an eighth of these pairs of lists, which the shapes
+                // determine.
                 let number = all;
                 if mine.len() + theirs.len() > 2 {
                     continue;

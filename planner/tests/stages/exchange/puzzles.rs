@@ -132,7 +132,7 @@ fn mpi_2_2_example_11_14_a_store_into_a_posted_window_is_refused_and_a_put_to_on
     assert_eq!((&all[0][load], &all[1][ticket]), (&got(&[7]), &got(&[0, 8])));
 }
 
-/// MPI-2.2, example 11.15, from its post on. The elements that were put before are there.
+/// MPI-2.2, example 11.15, from its post on. The window already holds the elements that were put.
 #[test]
 fn mpi_2_2_example_11_15_a_load_from_a_posted_window_is_refused_unless_it_is_lent_to_gets_only() {
     for (lent, seen) in [(Lent::Whole, None), (Lent::Read, Some(got(&[100])))] {
@@ -148,8 +148,8 @@ fn mpi_2_2_example_11_15_a_load_from_a_posted_window_is_refused_unless_it_is_len
     }
 }
 
-/// Returns the first puzzle of MPICH2's design notes, by either reading of its table. All ranks
-/// that put to rank 3 name element 0.
+/// Returns the first puzzle of MPICH2's design notes. The table of the puzzle may be read by
+/// columns or by rows. All ranks that put to rank 3 name element 0.
 fn first_puzzle(by_columns: bool) -> [Program; 4] {
     let mut ranks = programs::<4>();
     for rank in &mut ranks {

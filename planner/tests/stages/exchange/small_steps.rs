@@ -227,7 +227,8 @@ impl All<'_> {
         self.ranks[rank].posts.get(&(access.window, target))?.get(number)
     }
 
-    /// Reports operations that do not fit to their origin, as soon as the posts are known.
+    /// Records an error at the origin for operations that do not fit a post, once the post is
+    /// known.
     fn tell(&mut self, rank: usize) {
         let mut told = Vec::new();
         for access in &self.ranks[rank].accesses {

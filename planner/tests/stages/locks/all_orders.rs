@@ -14,10 +14,10 @@ struct Moment {
     rank: usize,
     lock: usize,
     exclusive: bool,
-    /// The calls from the first to the last one.
+    /// The first and the last call.
     from: usize,
     until: usize,
-    /// The calls and the element of each, in order, with its index in the datatype.
+    /// The visits in order: the call, the index in its datatype, and the element.
     visits: Vec<(usize, usize, (usize, i64))>,
 }
 

@@ -1,5 +1,5 @@
 //! Random programs, which the ranks run with real locks. There is one lock for each element, held
-//! until the epoch ends. The reference explains their results, but not if one value is altered.
+//! until the epoch ends. The reference explains the results, but not if one value is altered.
 
 use crate::support::random::{value, world};
 use fencepost_planner::datatype::Datatype;

@@ -1,6 +1,6 @@
-//! The examples of locks in the texts on which Fencepost is based. A window has one copy, so MPI's
-//! rules about private and public copies reduce to the order of what is over. Element 0 is X, and
-//! element 1 is Y.
+//! The examples of locks in the texts on which Fencepost is based. A window has one copy. MPI's
+//! rules about private and public copies therefore only say which operations are over before others
+//! begin. Element 0 is X, and element 1 is Y.
 
 use super::*;
 

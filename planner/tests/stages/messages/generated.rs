@@ -1,5 +1,5 @@
-//! Random programs, which are run through plain mailboxes. The reference explains their results,
-//! but not if one value is altered.
+//! Random programs, which are run through plain mailboxes. The reference explains the results, but
+//! not if one value is altered.
 
 use super::*;
 use fencepost_tests_support::random::Random;
@@ -15,7 +15,8 @@ struct Mail {
     ready: bool,
 }
 
-/// A receive that was called: the messages that it takes, and the message that it has taken.
+/// A receive that was called. It has the messages that it may take, and the message that it has
+/// taken.
 struct Slot {
     call: usize,
     from: Envelope,
@@ -40,7 +41,7 @@ fn names(from: &Envelope, mail: &Mail) -> bool {
 }
 
 impl Mailbox {
-    /// Gives mail to slots, the oldest of both first.
+    /// Gives mail to slots, oldest mail and oldest slots first.
     fn sort(&mut self, arriving: bool) {
         for at in 0..self.kept.len() {
             let free = |slot: &&mut Slot| slot.taken.is_none() && !slot.cancelled;
@@ -163,7 +164,7 @@ fn run(dice: &mut Random, programs: &mut [Vec<MessageCall>]) {
                         MessageCall::Send { mode: Synchronous, .. } => {
                             taken(rank, request).then_some(Completed::Sent)
                         }
-                        // Sometimes this happens as late as possible.
+                        // Some sends complete only when their message is taken.
                         MessageCall::Send { .. } => {
                             (taken(rank, request) || dice.once_in(2)).then_some(Completed::Sent)
                         }

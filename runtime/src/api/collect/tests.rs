@@ -15,7 +15,7 @@ fn collected(u: &Window<u64>, target: usize) -> (usize, usize) {
 #[test]
 fn elements_next_to_each_other_are_a_run_where_the_target_reads_records_in_place() {
     use TransportKind::{Local, ShmThreads, TcpThreads};
-    // The machine reads the memory of others at such a speed that few elements are worth copying.
+    // The machine reads the memory of other ranks so fast that only few elements are worth copying.
     let mut near = Machine::default();
     near.moving.remote = 0.03;
     for (transport, reached) in [(Local, true), (ShmThreads, true), (TcpThreads, false)] {
@@ -92,7 +92,8 @@ fn sections_of_one_other_window_are_records_that_are_read_at_the_fence() {
             u.put(v.section(10..13)).to(other, 51)?;
             u.accumulate(v.section(7..8), Op::Sum).to(other, 50)?;
             collects(&u, 1 + 3 + 1, 0);
-            // If an epoch has sections of two other windows, those of the second are described.
+            // If an epoch has sections of two other windows, the sections of the second window are
+            // described.
             u.put(w.section(20..21)).to(other, 60)?;
             u.put(3..4).to(other, 61)?;
             collects(&u, 7, 2);
@@ -107,7 +108,7 @@ fn sections_of_one_other_window_are_records_that_are_read_at_the_fence() {
             let from = |of: usize, i: usize| (1000 * (10 * other + of) + i) as u64;
             assert_eq!(u[50..54], [from(2, 5) + from(2, 7), from(2, 10), from(2, 11) + 7, from(2, 12)]);
             assert_eq!(u[60..62], [from(3, 20), from(1, 3) + 7]);
-            // The next epoch may use sections of another window, and its own.
+            // The next epoch may use sections of `u` itself, and of another window than before.
             u.put(4..5).to(other, 70)?;
             u.put(w.section(8..9)).to(other, 71)?;
             collects(&u, 2, 1);
@@ -186,8 +187,8 @@ fn a_run_before_an_exposed_section_is_described_before_it() {
     }
 }
 
-/// Bits choose which of two windows gets, and in which of three elements each get lands. Now and
-/// then one window is fenced alone.
+/// Random bits choose the window of each get out of two, and its destination out of three elements.
+/// In every third epoch, one window is first fenced alone.
 #[test]
 fn gets_of_several_windows_land_in_program_order() {
     let run = |world: &World| -> Result<()> {
@@ -201,8 +202,8 @@ fn gets_of_several_windows_land_in_program_order() {
             u[..3].fill(0);
             bits = bits.rotate_left(7).wrapping_mul(0xd134_2543_de82_ef95) + 1;
             if epoch % 3 == 0 {
-                // This get waits while the other window is fenced, and comes before that window's
-                // later gets.
+                // The get of `v` stays collected while `u` is fenced, and happens before the later
+                // gets of `u`.
                 v.get(u.section(0..1)).from(me, 7)?;
                 u.get(1..2).from((me + 1) % size, 7)?;
                 u.fence()?;

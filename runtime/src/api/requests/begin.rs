@@ -16,8 +16,9 @@ use std::ptr::NonNull;
 impl Message<'_> {
     /// Begins to [send](Self::send) all elements of a list, and never waits.
     ///
-    /// The request owns the list until it is complete. With [`Check::Mpi`](crate::Check::Mpi), even
-    /// the request of a short message is complete only when a receive has taken the message.
+    /// The request owns the list until the send is complete. With
+    /// [`Check::Mpi`](crate::Check::Mpi), even the request of a short message is complete only when
+    /// a receive has taken the message.
     ///
     /// ```
     /// # fencepost_runtime::ranks(2).run(|world| {
@@ -73,8 +74,8 @@ impl World {
     /// Begins to [receive](Self::recv) a message of any length, and never waits.
     ///
     /// # Errors
-    /// `RANK` for a rank that the world does not have; `PROC_FAILED` if the world has ended. An
-    /// error of the message, or of its sender, is the error of the request.
+    /// `RANK` for a rank that the world does not have; `PROC_FAILED` if the world has ended. Errors
+    /// of the message and of its sender are returned by the request.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.2 (MPI_IRECV).
@@ -105,8 +106,8 @@ impl World {
     /// The message may fill only a part of the list. The list keeps its length.
     ///
     /// # Errors
-    /// As [`irecv`](Self::irecv); the error returns the list. `TRUNCATE` is the error of the
-    /// request.
+    /// As [`irecv`](Self::irecv); the error returns the list. If the message is longer than the
+    /// list, the request returns `TRUNCATE`.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.2 (MPI_IRECV).

@@ -13,14 +13,15 @@ use fencepost_planner::Result;
 use fencepost_transport::Endpoint;
 
 impl<T: Element> Access<T> {
-    /// Turns [`complete`](Self::complete) into a request, which is complete when the posts that it
-    /// waits for have arrived.
+    /// Turns [`complete`](Self::complete) into a request. The request is complete when the posts
+    /// that `complete` waits for have arrived.
     ///
     /// The access is carried out by the call that completes the request, or by an earlier call of
-    /// its set that waits or tests for all requests. Its tickets hold their elements from then on.
+    /// the request's set that waits or tests for all requests. From then on, the tickets of the
+    /// access hold their elements.
     ///
-    /// Dropping the request completes the access; dropping it while its thread panics drops the
-    /// access.
+    /// Dropping the request completes the access. If the thread panics, dropping the request drops
+    /// the access instead.
     ///
     /// ```
     /// # fencepost_runtime::ranks(2).run(|world| {
@@ -43,11 +44,11 @@ impl<T: Element> Access<T> {
 }
 
 impl<T: Element, L: 'static> Exposed<T, L> {
-    /// Turns [`wait`](Self::wait) into a request, which is complete when all sources have ended
-    /// their accesses.
+    /// Turns [`wait`](Self::wait) into a request. The request is complete when all sources have
+    /// ended their accesses.
     ///
     /// The puts and accumulates of the sources are applied by the call that completes the request,
-    /// or by an earlier call of its set that waits or tests for all requests.
+    /// or by an earlier call of the request's set that waits or tests for all requests.
     pub fn iwait(self) -> Request<Window<T>> {
         let world = self.window().core().world.clone();
         Request::other(&world, Box::new(Waiting { exposed: self, ended: None }))

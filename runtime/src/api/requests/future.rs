@@ -7,8 +7,8 @@ use crate::state::call::Call;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A request is a future of the result of [`wait`](Request::wait), for any executor, on the thread
-/// of its world (feature `async`).
+/// A request is a future that returns the result of [`wait`](Request::wait) (feature `async`). Any
+/// executor may run it, on the thread of its world.
 ///
 /// Each poll makes progress with all operations that the rank has begun. Between calls of the rank
 /// there is no progress. So a request that is not complete wakes its task at once, and the executor

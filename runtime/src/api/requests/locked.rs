@@ -56,8 +56,8 @@ impl<T: Element> Locked<'_, T> {
     /// Gets as [`get`](Self::get) does, through a request that returns the elements.
     ///
     /// The call that completes the request flushes the epoch, unless the epoch was flushed or has
-    /// ended since. So that call may wait for the lock. A set may complete the request at any time,
-    /// so a call of the set may wait for the lock as well.
+    /// ended since the get. So that call may wait for the lock. A set may complete the request at
+    /// any time, so a call of the set may wait for the lock as well.
     ///
     /// ```
     /// # use fencepost_planner::{element::Op, ir::calls::LockType};

@@ -1,4 +1,4 @@
-//! [`Request`]: an operation that one call begins and another one completes.
+//! [`Request`]: an operation that one call begins and another call completes.
 
 pub(crate) mod begin;
 mod epochs;
@@ -22,17 +22,18 @@ use std::rc::Rc;
 
 /// An operation that was begun, and that [`wait`](Self::wait) completes.
 ///
-/// The request owns the buffer until then, and returns it.
+/// Until then, the request owns the buffer. `wait` returns the buffer.
 ///
-/// The actions of the rank between the two calls have no effect on when the operation happens and
-/// is complete; `planner/README.md`, paragraph 27, defines these times. A rank makes progress with
-/// its operations in each call in which it waits, and in calls that test or complete requests.
+/// The time at which the operation happens, and the time at which it is complete, do not depend on
+/// the actions of the rank between the two calls. Paragraph 27 of `planner/README.md` defines both
+/// times. A rank makes progress with its operations in each call in which it waits, and in calls
+/// that test or complete requests.
 ///
-/// A request that is dropped is completed first, so the drop of a receive waits for its message:
-/// [cancel](Self::cancel) a receive whose message may never arrive. An error in this case is
-/// reported only to the world's error handler. If the thread panics, the request is given up
-/// instead, with its buffer. A request that is leaked stays open: its buffer is never returned or
-/// freed, and when its rank leaves, the world fails for the others.
+/// The drop of a request first completes the operation, so the drop of a receive waits for its
+/// message. [Cancel](Self::cancel) a receive whose message may never arrive. An error during the
+/// drop is reported only to the world's error handler. If the thread panics, the request and its
+/// buffer are given up instead. A request that is leaked stays open: its buffer is never returned
+/// or freed, and the world fails for the other ranks when this rank leaves.
 ///
 /// ```
 /// # fencepost_runtime::ranks(2).run(|world| {
@@ -63,7 +64,7 @@ pub struct Request<B> {
     world: Rc<WorldCore>,
     /// `None` only while the request is completed or given up.
     operation: Option<Operation<B>>,
-    /// Whether a scope completes the request, if nothing else does.
+    /// Whether the request belongs to a scope, which completes the request if no call does.
     is_scoped: bool,
 }
 
@@ -73,19 +74,19 @@ enum Operation<B> {
     Message(Option<Begun>, Held<B>),
     /// An operation of another kind.
     Other(Box<dyn Other<B>>),
-    /// The result of an operation that a call of the request's set completed before the call
-    /// unwound.
+    /// The result of a completed operation. The call of the request's set that completed the
+    /// operation has unwound.
     Over(Completion<B>),
 }
 
 /// An operation that is completed in the call that waits for it.
 pub(crate) trait Other<B> {
     /// Returns a rank that [`carry_out`](Self::carry_out) would wait for, and the name of the
-    /// awaited things, in the plural. Returns `None` if it would not wait.
+    /// awaited things, in the plural. Returns `None` if `carry_out` would not wait.
     fn awaits(&mut self, endpoint: &mut Endpoint) -> Option<(usize, &'static str)>;
 
-    /// Carries out the operation, if other ranks may wait for it. [`finish`](Self::finish) carries
-    /// out an operation that was not carried out before.
+    /// Carries out the operation, if other ranks may wait for it. If this call does not carry it
+    /// out, [`finish`](Self::finish) does.
     fn carry_out(&mut self, call: &Call);
 
     /// Completes the operation. A function of [`Request::map`] runs last.
@@ -102,15 +103,16 @@ type Completion<B> = Result<(B, Status), Refused<B>>;
 enum Held<B> {
     /// The value itself.
     Here(B),
-    /// The value in this box, which others write into until the request is complete.
+    /// The box that holds the value. Other code writes into the value until the request is
+    /// complete.
     Boxed(NonNull<B>),
-    /// The result of a function of the program on another value.
+    /// Another value, and the function of the program that turns it into the value.
     Mapped(Box<dyn Taken<B>>),
 }
 
-/// A value that is held for a function of the program.
+/// A value, and the function of the program to apply to it.
 trait Taken<B> {
-    /// Returns the result of the function on the value.
+    /// Applies the function to the value, and returns the result.
     ///
     /// # Safety
     /// As [`Held::take`].
@@ -169,7 +171,7 @@ impl<B> Request<B> {
         Self { world: world.clone(), operation: Some(Operation::Message(begun, held)), is_scoped: false }
     }
 
-    /// Makes this a request that a scope completes if nothing else does.
+    /// Makes this a request of a scope, which completes the request if no call does.
     fn scoped(mut self) -> Self {
         self.is_scoped = true;
         self
@@ -190,7 +192,7 @@ impl<B> Request<B> {
     /// The status of a receive describes the message that it received.
     ///
     /// # Errors
-    /// The errors of the call that does the same at once, such as
+    /// The errors of the call that begins and completes the same operation, such as
     /// [`World::recv`](crate::World::recv) or [`Message::send`](crate::Message::send). The error
     /// returns the buffer. After `PROC_FAILED` the world has ended.
     ///
@@ -231,10 +233,11 @@ impl<B> Request<B> {
 
     /// Cancels a receive that has not taken a message.
     ///
-    /// The receive never takes a message, and its buffer is returned unchanged.
+    /// The receive will never take a message. Its buffer is returned unchanged.
     ///
     /// # Errors
-    /// The request, unchanged, if the receive has taken a message, or if it is not a receive.
+    /// Returns the request, unchanged, if the receive has taken a message, or if the request is not
+    /// a receive.
     ///
     /// # Source
     /// MPI 4.1, section 3.8.4 (MPI_CANCEL).
@@ -250,14 +253,15 @@ impl<B> Request<B> {
         Err(self)
     }
 
-    /// Returns a request that returns the result of `map` on the buffer.
+    /// Returns a request that applies `map` to the buffer, and returns the result in place of the
+    /// buffer.
     ///
     /// With `map`, requests of several kinds can have one type, for a
     /// [`RequestSet`](crate::RequestSet).
     ///
-    /// The call that completes the request calls `map`, after the operation. If `map` panics, that
-    /// call unwinds and the buffer is lost; all other requests stay as they are. `map` is not
-    /// called while the thread panics.
+    /// The call that completes the request calls `map` after it has completed the operation. If
+    /// `map` panics, that call unwinds and the buffer is lost; all other requests stay as they are.
+    /// `map` is not called while the thread panics.
     pub fn map<C>(mut self, map: impl FnOnce(B) -> C + 'static) -> Request<C>
     where
         B: 'static,
@@ -272,7 +276,7 @@ impl<B> Request<B> {
         Request { world, operation, is_scoped: self.is_scoped }
     }
 
-    /// Returns whether the request is known to be complete without a look at the transport.
+    /// Returns whether the request is known to be complete. Does not poll the transport.
     fn is_complete(&self) -> bool {
         match &self.operation {
             Some(Operation::Message(Some(begun), _)) => begun.completion().is_complete(),
@@ -306,12 +310,12 @@ impl<B> Request<B> {
         }
     }
 
-    /// Returns whether its set has to check whether the request is ready.
+    /// Returns whether the set of the request has to check whether the request is ready.
     fn is_looked_at(&self) -> bool {
         matches!(self.operation, Some(Operation::Other(_)))
     }
 
-    /// Adds the request to this queue when it is complete, if it is a message.
+    /// If the request is a message, adds `place` to this queue when the message is complete.
     fn tell(&self, queue: &Rc<Queue>, place: usize) {
         match &self.operation {
             Some(Operation::Message(Some(begun), _)) => begun.completion().tell(queue, place),
@@ -369,12 +373,12 @@ impl<B> Request<B> {
         self.finished(lost, call)
     }
 
-    /// Returns the result of the request, once it is complete or the world has ended. `lost` is the
-    /// reason for the end of the world, if the call knows it.
+    /// Returns the result of the request. The request must be complete, or the world must have
+    /// ended. `lost` is the reason for the end of the world, if the call knows it.
     fn finished(mut self, lost: Option<Lost>, call: &Call) -> Completion<B> {
         let outcome = match &self.operation {
-            // This panics inside a function of the program that a protocol calls. In that case the
-            // request still has its buffer.
+            // `outcome` panics inside a function of the program that a protocol calls. In that case
+            // the request still has its buffer.
             Some(Operation::Message(Some(begun), _)) => messages::outcome(&self.world, begun, lost, call),
             _ => Ok(Status::default()),
         };
@@ -460,7 +464,7 @@ impl<B> fmt::Debug for Request<B> {
     }
 }
 
-/// Returns the error of a request of another world than its set.
+/// Returns the error for a request that belongs to another world than its set.
 #[cold]
 fn foreign(world: &WorldCore, call: &Call) -> fencepost_planner::Error {
     let message = "a request of another world cannot be in this set: make one set for each world".to_owned();

@@ -37,28 +37,28 @@ const CANCELLED: &str =
 trait Kept {}
 
 /// The source of a send and the bytes that were packed from it. The source is in a separate
-/// allocation, which others may read.
+/// allocation, which other ranks may read.
 struct Source<S>(NonNull<S>, Vec<u8>);
 
 impl<S> Kept for Source<S> {}
 
 impl<S> Drop for Source<S> {
     fn drop(&mut self) {
-        // SAFETY: the pointer was made of a box, and no other code reads the value any more: the
-        // scope keeps it until then.
+        // SAFETY: the pointer was made of a box. The scope keeps the value until no other code
+        // reads it any more.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 
 impl World {
-    /// Opens a scope in which requests borrow their buffers: slices, and parts of them that a range
-    /// or a datatype names.
+    /// Opens a scope in which requests borrow their buffers. A buffer is a slice, or the elements
+    /// of a slice that a range or a datatype names.
     ///
     /// When the call returns, all requests of the scope are complete, even those that were leaked
     /// or dropped, and the buffers are free. The drop of a request does not wait in a scope. A
     /// request of a scope returns only its status. A value that was passed to a send is dropped
     /// after the send is complete, at the end of a later call of the scope. If that drop panics,
-    /// the call unwinds after it has begun its own request.
+    /// the later call unwinds after it has begun its own request.
     ///
     /// ```
     /// # use fencepost_planner::datatype::Datatype;
@@ -74,7 +74,7 @@ impl World {
     /// # Ok(()) }).unwrap();
     /// ```
     ///
-    /// A buffer that a receive lands in cannot be read before the scope is over:
+    /// The buffer of a receive cannot be read before the scope is over:
     ///
     /// ```compile_fail,E0502
     /// # fencepost_runtime::ranks(1).run(|world| {
@@ -88,8 +88,8 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// The error that the closure returns. In that case receives that have taken nothing are
-    /// cancelled, and waiting for their requests returns `OTHER`; the other requests are completed.
+    /// The error that the closure returns. In that case receives that have taken no message are
+    /// cancelled, and waiting for their requests returns `OTHER`. The other requests are completed.
     /// If the closure succeeds, the first error of a request that was not waited for. If the
     /// closure panics, the world ends.
     #[track_caller]
@@ -109,8 +109,8 @@ impl World {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Begins a message as [`World::message`] does; [`isend`](Message::isend) begins to send
-    /// borrowed elements in it.
+    /// Begins a message as [`World::message`] does. [`isend`](Message::isend) begins to send the
+    /// message with borrowed elements.
     pub fn message(&'scope self, to: impl Into<Option<usize>>, tag: u32) -> Message<'scope, Self> {
         Message::new(self, to.into(), tag)
     }
@@ -150,13 +150,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             }
             all.push(Part { begun: begun.clone(), _source: source });
         }
-        // Dropping a source runs the program's code, which may panic or call this library, so it
-        // comes last.
+        // Dropping a source runs the program's code, which may panic or call this library, so this
+        // drop comes last.
         drop(over);
     }
 
-    /// Completes all requests that were begun. If `cancels`, receives that have taken nothing are
-    /// cancelled instead. Returns the first error that no request has returned.
+    /// Completes all requests that were begun. If `cancels`, receives that have taken no message
+    /// are cancelled instead. Returns the first error that no request has returned.
     fn complete(&self, cancels: bool, call: &Call) -> Result<()> {
         let core = self.world.core();
         let mut result = Ok(());
@@ -206,8 +206,8 @@ impl<'scope, 'env> Message<'scope, Scope<'scope, 'env>> {
             scope.world.bytes(elements.data().bytes(), size_of::<T>(), packed, &call).and_then(|bytes| {
                 let Some(to) = to else { return core.alive().map(|()| None) };
                 let outgoing = Outgoing { to, tag, element: element_type::<T>(), bytes, mode };
-                // SAFETY: the elements are borrowed for longer than this scope is open, or kept
-                // with it. The scope completes the send or takes it back.
+                // SAFETY: the elements are borrowed for longer than this scope is open, or the
+                // scope keeps them. The scope completes the send or takes the send back.
                 unsafe { messages::begin_send(core, &outgoing, &call) }
             });
         let begun = core.handler.report(begun)?;

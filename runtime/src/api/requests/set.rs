@@ -14,14 +14,15 @@ use std::fmt;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Requests of one world that are completed in any order: any, all, or all that are complete.
+/// Requests of one world that are completed in any order. A call completes one request that is
+/// complete, all that are complete, or all requests of the set.
 ///
-/// Each request has a place in the set, from 0, which [`push`](Self::push) returns. After it was
-/// completed, another request may get its place. Requests are completed in the order in which they
-/// became complete, so no request is passed over.
+/// Each request has a place in the set, a number from 0 that [`push`](Self::push) returns. When a
+/// request has been completed, its place may be given to another request. Requests are completed in
+/// the order in which they became complete, so no request is passed over.
 ///
 /// A server that adds each client's next request to the set and calls
-/// [`wait_some`](Self::wait_some) starves no client, since that call completes all requests that
+/// [`wait_some`](Self::wait_some) starves no client, since `wait_some` completes all requests that
 /// are complete:
 ///
 /// ```
@@ -67,11 +68,11 @@ pub struct RequestSet<B> {
     /// Places without a request.
     free: Vec<usize>,
     queue: Rc<Queue>,
-    /// The places of requests that no other code adds to the queue: the set checks whether they are
-    /// ready.
+    /// The places of requests that no other code adds to the queue. The set checks whether these
+    /// requests are ready.
     looked_at: Vec<usize>,
-    /// The places, formerly in `looked_at`, of requests that are in the queue but may not have been
-    /// carried out.
+    /// The places that were moved from `looked_at` to the queue, and whose requests may not have
+    /// been carried out yet.
     ready: Vec<usize>,
 }
 
@@ -169,7 +170,7 @@ impl<B> RequestSet<B> {
     /// Adds a request, and returns its place.
     ///
     /// # Errors
-    /// `ARG` for a request of another world, which the error returns.
+    /// `ARG` for a request of another world. The error returns the request.
     #[track_caller]
     pub fn push(&mut self, request: Request<B>) -> Result<usize, Refused<Request<B>>> {
         if !Rc::ptr_eq(&self.world, &request.world) {
@@ -220,9 +221,9 @@ impl<B> RequestSet<B> {
     /// no request is complete, and the call returns `Pending`.
     ///
     /// Returns `Ready(None)` if the set is empty. A get under a lock
-    /// ([`Locked::rget`](crate::Locked::rget)) counts as complete in all tests of a set. The set
-    /// first carries out accesses and exposures that are ready, and then completes such a get,
-    /// which may wait for its lock.
+    /// ([`Locked::rget`](crate::Locked::rget)) counts as complete in all tests of a set. The
+    /// completion of such a get may wait for its lock. Before it completes the get, the set carries
+    /// out the accesses and exposures that are ready.
     ///
     /// ```
     /// # use std::task::Poll;
@@ -300,7 +301,7 @@ impl<B> RequestSet<B> {
     /// Waits until all requests are complete, completes them, and returns them in the order of
     /// their places.
     ///
-    /// Accesses and exposures are carried out as soon as possible, in any order of their places.
+    /// Accesses and exposures are carried out as soon as possible, in any order.
     ///
     /// # Errors
     /// `IN_STATUS` if some requests have failed, with the [outcome](Outcome) of each, in the order
@@ -343,7 +344,7 @@ impl<B> RequestSet<B> {
     }
 
     /// Cancels the request at a place, as [`Request::cancel`] does, and returns its buffer. Returns
-    /// `None` if it cannot be cancelled, or if there is no request at that place.
+    /// `None` if the request cannot be cancelled, or if there is no request at that place.
     pub fn cancel(&mut self, place: usize) -> Option<B> {
         let request = self.places.get_mut(place)?.take()?;
         // The place is freed before the cancellation, since a function of the program may unwind.
@@ -384,8 +385,8 @@ impl<B> RequestSet<B> {
     }
 
     /// Queues one of the accesses and exposures if none of them is ready and all of them wait for
-    /// calls of this rank. This rank makes no such call meanwhile (16), so the queued request is
-    /// refused when it is carried out. Returns whether a request was queued.
+    /// calls of this rank. This rank makes no such call while it waits (planner/README.md, 16), so
+    /// the queued request is refused when it is carried out. Returns whether a request was queued.
     fn look_for_own(&mut self, endpoint: &mut Endpoint) -> bool {
         let Self { places, queue, looked_at, ready, .. } = self;
         let mut awaits_itself =
@@ -399,9 +400,9 @@ impl<B> RequestSet<B> {
         true
     }
 
-    /// Carries out accesses and exposures that are ready, but completes none of their requests.
-    /// Calls do this first, since a get may wait for a lock that another rank releases only after
-    /// these accesses and exposures.
+    /// Carries out accesses and exposures that are ready, but completes none of their requests. A
+    /// call of the set carries them out first, since a get may wait for a lock that another rank
+    /// releases only after these accesses and exposures.
     fn carry_out(&mut self, call: &Call) {
         for place in std::mem::take(&mut self.ready) {
             if let Some(request) = &mut self.places[place] {
@@ -462,7 +463,8 @@ impl<B> RequestSet<B> {
         if let (1, Some(only)) =
             (self.len(), self.places.iter().flatten().next().filter(|one| !one.is_looked_at()))
         {
-            // The rank that the only request waits for is known, so a cycle of waits is found.
+            // The rank that the only request waits for is known, so a cycle of waits can be
+            // detected.
             drop(only.wait_until(&mut |_| false, call));
             return;
         }
@@ -545,7 +547,8 @@ impl<B> RequestSet<B> {
         batch.returned(call)
     }
 
-    /// Completes the request at a place, which is complete.
+    /// Takes the request at `place` out of the set, and returns its outcome. The request must be
+    /// complete.
     fn finished(&mut self, place: usize, lost: Option<Lost>, call: &Call) -> Outcome<B> {
         let Some(request) = self.places[place].take() else { return Outcome::Pending { place } };
         self.free.push(place);
@@ -644,7 +647,8 @@ impl<B> Drop for RequestSet<B> {
             call.site = begun.site();
         }
         drop(self.wait_for_all(&call));
-        // Requests of lost ranks come first. After that, the others fail without waiting.
+        // Requests that wait for lost ranks fail first. After that, the other requests fail without
+        // waiting.
         while let Some(place) = self.queue.pop() {
             drop(self.places[place].take());
         }

@@ -1,7 +1,8 @@
 //! [`Aside`]: frames of operations that arrive before the census has counted them.
 //!
-//! They are frames of the present exchange, taken by sender, and an exchange that fails drops them
-//! all. [`Staged`](super::staged::Staged) has operations of later fences, taken by window.
+//! These frames belong to the present exchange, and are taken by sender. An exchange that fails
+//! drops all of them. [`Staged`](super::staged::Staged) has operations of later fences instead,
+//! which are taken by window.
 
 use fencepost_transport::{Frame, Header};
 use std::collections::VecDeque;
@@ -11,7 +12,7 @@ use std::collections::VecDeque;
 pub(crate) struct Aside(VecDeque<(usize, Kept)>);
 
 enum Kept {
-    /// A frame that this rank takes in when all agree.
+    /// A frame that this rank takes in when all ranks agree.
     Copied(Header, Vec<u8>),
     /// A frame whose payload is read in place.
     InPlace(Frame),
@@ -30,7 +31,8 @@ impl Aside {
         self.0.iter().filter(|(sender, _)| *sender == from).count()
     }
 
-    /// Sorts the frames that are set aside by their senders, each sender's in the order of arrival.
+    /// Sorts the frames that are set aside by their senders. The frames of one sender stay in the
+    /// order of arrival.
     pub(crate) fn order(&mut self) {
         self.0.make_contiguous().sort_by_key(|(sender, _)| *sender);
     }

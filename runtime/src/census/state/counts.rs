@@ -1,17 +1,17 @@
 //! [`Counts`]: the sums of a reduced [census](fencepost_planner::census); and [`Halving`]: the
-//! positions of its ranks.
+//! positions of the ranks in such a census.
 //!
-//! A rank that has something for another sends it a note directly. For each rank, the ranks of the
-//! world add up how many notes it is to expect, and the numbers of the ranks that send these notes.
-//! So a rank that lacks only one of its notes knows which rank sends the note.
+//! A rank that has something for another rank sends a note directly to that rank. For each rank,
+//! the census adds up how many notes the rank is to expect, and the numbers of the ranks that send
+//! these notes. So a rank that lacks only one of its notes knows which rank sends that note.
 //!
-//! In a message a count is two words of four bytes: the number of notes, and the sum of their
-//! senders. The ranks of a group have neighbouring positions, and groups are in the order of their
-//! numbers. So each half is one run of counts.
+//! In a message a count is two words of four bytes: the number of notes, and the sum of the ranks
+//! that send them. The ranks of a group have neighbouring positions, and groups are in the order of
+//! their numbers. So the counts for one half of the groups are adjacent.
 //!
-//! What ranks have for all others follows the counts, in the order of the ranks' positions. Each
-//! rank passes on everything that has reached it. A message has one contribution for each of its
-//! counts, and none that its receiver already has.
+//! The bytes that ranks have for all others follow the counts, in the order of the ranks'
+//! positions. Each rank passes on everything that has reached it. A message contains the
+//! contribution of a rank once, and only contributions that its receiver does not have yet.
 //!
 //! Received counts are checked as far as possible. A message has a count for each rank that it is
 //! about. A count is at most the number of ranks whose contributions the message can contain. A
@@ -24,7 +24,7 @@ use fencepost_transport::bytes::{Reader, Writer};
 use std::ops::Range;
 
 /// The positions of the ranks in a reduced census. The ranks are in groups, and the number of
-/// groups is a power of two. Groups beyond that number are merged into the first groups.
+/// groups is a power of two. Further groups are merged into the first groups.
 pub(crate) struct Halving {
     pub(crate) roles: Roles,
     /// The position of the count of each rank.
@@ -53,7 +53,7 @@ impl Halving {
         Self { roles: roles.merged(groups), position, ranks, begins }
     }
 
-    /// Returns the position of this rank.
+    /// Returns the position of `rank`.
     pub(super) fn position(&self, rank: u32) -> u32 {
         self.position[rank as usize]
     }
@@ -84,16 +84,15 @@ impl Halving {
         self.groups() >> (round + 1)
     }
 
-    /// Returns the positions of the ranks in the half of this round's groups that contains this
-    /// group.
+    /// Returns the positions of the ranks in one half of the groups of this round: the half that
+    /// contains `group`.
     fn block(&self, group: u32, round: u32) -> Range<usize> {
         let first = group & !(self.half(round) - 1);
         let at = |group: u32| self.begins[group as usize] as usize;
         at(first)..at(first + self.half(round))
     }
 
-    /// Returns whether a message of the partner in a round can contain the contribution of this
-    /// rank.
+    /// Returns whether a message of the partner in a round can contain the contribution of `rank`.
     pub(super) fn is_heard_of(&self, round: u32, rank: u32) -> bool {
         let partner = self.me() ^ self.half(round);
         (self.roles.place(rank as usize) ^ partner) & (2 * self.half(round) - 1) == 0
@@ -113,13 +112,12 @@ impl Halving {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Pod, Zeroable)]
 pub(crate) struct Count {
     pub(crate) notes: u32,
-    /// The sum of the ranks that send them, modulo 2^32.
+    /// The sum of the numbers of the ranks that send these notes, modulo 2^32.
     pub(crate) from: u32,
 }
 
 impl Count {
-    /// Returns the count without the note of `rank`, or `None` if it cannot contain a note of that
-    /// rank.
+    /// Returns the count without the note of `rank`, or `None` if no note is counted.
     pub(crate) fn without(self, rank: usize) -> Option<Self> {
         let notes = self.notes.checked_sub(1)?;
         Some(Self { notes, from: self.from.wrapping_sub(rank as u32) })
@@ -212,8 +210,8 @@ mod tests {
         Halving::new(&Roles::new(me, hosts.to_vec(), hosts))
     }
 
-    /// Returns what each of the ranks on these hosts holds, if each rank has a note for the ranks
-    /// at the distances that `notes` accepts, and a byte for all.
+    /// Runs a census of ranks on these hosts, and returns the items of each rank. Each rank has a
+    /// note for the ranks at the distances that `notes` accepts, and a byte for all ranks.
     fn run(hosts: &[usize], notes: impl Fn(usize) -> bool) -> Vec<Items> {
         let ranks = hosts.len();
         let each: Vec<Halving> = (0..ranks).map(|me| halving(hosts, me)).collect();
@@ -295,8 +293,8 @@ mod tests {
             assert!(!good || !(0..bytes.len()).any(cut), "cut short");
             good
         };
-        // In the first round, rank 2 of 4 sends rank 0 its own contribution only; in the second
-        // round, rank 1 also sends the contribution of rank 3.
+        // In the first round, rank 2 of 4 sends only its own contribution to rank 0. In the second
+        // round, rank 1 sends rank 0 its own contribution and that of rank 3.
         let (first, second) = (Leg::Round(0), Leg::Round(1));
         for (count, good) in
             [([0, 0], true), ([0, 1], false), ([1, 2], true), ([1, 1], false), ([1, 9], false)]

@@ -1,16 +1,16 @@
-//! [`Items`]: what travels in a [census](fencepost_planner::census) in addition to the call that
-//! each rank is in.
+//! [`Items`]: the data that travel in a [census](fencepost_planner::census) in addition to the call
+//! that each rank is in.
 //!
-//! An item is the data that one rank has for one other rank, or for all others: a notification, if
-//! windows are fenced, or bytes of a call that fences none. In a message each item consists of its
-//! origin and its target, its length, and its bytes.
+//! An item is the data that one rank has for one other rank, or for all others. It is a
+//! notification if windows are fenced. In a call that fences no window, it is bytes of the call. In
+//! a message each item consists of its origin and its target, its length, and its bytes.
 //!
 //! A rank holds its own items first, then the items of round 0, and so on. The items of one message
 //! keep the order in which their sender held them. Received items are checked as far as possible.
-//! An item must be on the only path from its origin to its target, and after the item before it. A
-//! path passes each rank once. So the first rank that receives an item off its path, or twice,
-//! finds that its sender is wrong. Items between ranks of one host are accepted from ranks of that
-//! host only.
+//! An item must be on the only path from its origin to its target, and the items of a message must
+//! be in order. A path passes each rank once. So the first rank that receives an item off its path,
+//! or twice, notices the error of the sender. Items between ranks of one host are accepted from
+//! ranks of that host only.
 
 use crate::census::state::aside::Aside;
 use crate::census::state::counts::{Counts, Halving};
@@ -22,7 +22,7 @@ use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{Frame, Notification, Record};
 use std::ops::Range;
 
-/// The target of an item for all.
+/// The target of an item for all other ranks.
 const ALL: u32 = u32::MAX;
 
 /// The address of a notification that contains its records. If there are more than two records, the
@@ -52,7 +52,7 @@ struct Notified {
 /// The items of a census that a rank holds, and the items that came for it.
 #[derive(Default)]
 pub(crate) struct Items {
-    /// How many censuses this rank has begun, which is the same on all ranks of a census.
+    /// The number of censuses that this rank has begun. It is the same on all ranks of a census.
     number: u64,
     items: Vec<Item>,
     bytes: Vec<u8>,
@@ -94,7 +94,8 @@ impl Items {
         self.items.push(Item { origin: me as u32, target, bytes: from..self.bytes.len() });
     }
 
-    /// Adds this rank's notification for `to`, with the frames that are sent to that rank with it.
+    /// Adds this rank's notification for `to`, with the frames for `to` that are sent in the same
+    /// item.
     pub(crate) fn notify(&mut self, me: usize, to: usize, notification: &Notification) {
         let Notification { flags, count, address, inline, .. } = *notification;
         let from = self.bytes.len();
@@ -160,7 +161,7 @@ impl Items {
     }
 
     /// Takes in the message that came from rank `from` on this leg. Returns `None` if no correct
-    /// rank sends it on this leg.
+    /// rank sends this message on this leg.
     pub(crate) fn take(
         &mut self,
         roles: &Roles,
@@ -190,8 +191,8 @@ impl Items {
                 }
                 Leg::Round(round) => {
                     let (step, far) = (1u64 << round, u64::from(far));
-                    // An item for one rank has taken the steps of its path up to this round, and
-                    // this one.
+                    // An item for one rank has made all steps of its path up to this round, and the
+                    // step of this round.
                     let way = || u64::from(roles.distance(origin, target)) % (2 * step);
                     (step..2 * step).contains(&far) && (all || way() == far)
                 }
@@ -218,8 +219,8 @@ impl Items {
     /// windows are fenced.
     ///
     /// # Errors
-    /// Returns the rank that did not send exactly one notification, or that sent bytes with it that
-    /// are not frames.
+    /// Returns the rank that did not send exactly one notification, or whose notification is
+    /// followed by bytes that are not frames.
     pub(crate) fn read_notifications(&mut self, me: usize) -> Result<(), usize> {
         if let Some(twice) = self.items.windows(2).find(|two| two[0].origin == two[1].origin) {
             return Err(twice[0].origin as usize);
@@ -276,8 +277,9 @@ impl Items {
     }
 }
 
-/// Reads these bytes of an item as a notification. Returns it with the frames that came with it, or
-/// `None` if it contains records of its own.
+/// Reads the bytes of an item as a notification, and returns it with the bytes of the frames that
+/// came with it. Returns `None` if the bytes are too short, or if bytes follow a notification that
+/// contains its records.
 fn notification(bytes: &[u8]) -> Option<(Notification, &[u8])> {
     let mut bytes = Reader(bytes);
     let Notified { flags, count, address } = bytes.take()?;
@@ -287,8 +289,8 @@ fn notification(bytes: &[u8]) -> Option<(Notification, &[u8])> {
     (!is_inline || bytes.is_empty()).then_some((notification, bytes.0))
 }
 
-/// Returns a digest of a message of census `number`: of its word, its flags, and the bytes of its
-/// items. It detects accidents, not ranks with bad intent.
+/// Returns a digest of a message of census `number`. The digest covers the number, the word, the
+/// flags and the bytes of the items. It detects accidents, not ranks with bad intent.
 pub(crate) fn digest(number: u64, word: u64, flags: u32, bytes: &[u8]) -> u64 {
     let mix = |digest: u64, part: u64| {
         let mixed = (digest ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -312,14 +314,14 @@ mod tests {
         Roles::new(me, hosts.to_vec(), hosts)
     }
 
-    /// Returns the [`Roles`] of ranks that are each on a host of its own.
+    /// Returns the [`Roles`] for rank `me` of ranks that are all on different hosts.
     fn apart(ranks: usize, me: usize) -> Roles {
         roles(&(0..ranks).collect::<Vec<_>>(), me)
     }
 
-    /// Returns what each of the ranks on these hosts holds after a census in which rank `r` gives
-    /// two bytes to the ranks at the distances that `gives` accepts, and one byte to all; and how
-    /// often a message went from one rank to another.
+    /// Runs a census of ranks on these hosts. Each rank gives two bytes to the ranks at the
+    /// distances that `gives` accepts, and one byte to all. Returns the items that each rank holds
+    /// afterwards, and how many messages went from each rank to each other rank.
     fn run(hosts: &[usize], gives: impl Fn(usize) -> bool) -> (Vec<Items>, BTreeMap<(usize, usize), u32>) {
         let ranks = hosts.len();
         let each: Vec<Roles> = (0..ranks).map(|me| roles(hosts, me)).collect();
@@ -415,8 +417,8 @@ mod tests {
         };
         let to_speaker = [0, 2, 3, 4, 5, ALL].map(|target| (1, target));
         assert_eq!(taken(0, Leg::ToLeader, 1), to_speaker);
-        // From the third host: its items for the first host and for all. The items that go on to
-        // the second host have come in this round.
+        // The third host sends its items for the first host and for all. Its items for the second
+        // host do not pass through rank 0 in this round.
         assert_eq!(
             taken(0, Leg::Round(0), 5),
             [(5, 0), (5, 1), (5, 2), (5, 3), (5, 4), (5, ALL)]
@@ -472,8 +474,8 @@ mod tests {
         assert_eq!(to.read_notifications(1), Err(0), "three bytes are no notification");
     }
 
-    /// In round 1, items from the ranks two or three below come to rank 5 of 7 through rank 3. The
-    /// rank takes exactly the items whose path has these steps, each once.
+    /// In round 1, rank 5 of 7 receives items of ranks 3 and 2 from rank 3. Rank 5 takes exactly
+    /// the items whose path has these steps, each once.
     #[test]
     fn what_is_not_on_its_way_is_not_taken() {
         let item = |origin: u32, target: u32| {

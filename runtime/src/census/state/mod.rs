@@ -1,4 +1,4 @@
-//! What a rank keeps for the census of an exchange: data, no protocol.
+//! The data that a rank keeps for the census of an exchange, without the protocol.
 
 pub(crate) mod aside;
 pub(crate) mod counts;
@@ -14,10 +14,11 @@ use fencepost_planner::census::{Census, choose, dense, short};
 use fencepost_planner::machine::Machine;
 use std::cell::{Cell, OnceCell, RefCell};
 
-/// How the ranks of a world find out which ranks have entered an exchange, and which rank has
-/// something for which other.
+/// The state of the censuses of one rank. In a census, the ranks of a world find out which ranks
+/// have entered an exchange, and which rank has something for which other rank.
 pub(crate) struct CensusState {
-    /// The census that the program has chosen, for this world and those split from it.
+    /// The census that the program has chosen, for this world and the worlds that are split from
+    /// it.
     pub(crate) chosen: Option<Census>,
     /// The chosen census, or the census of the machine model.
     pub(crate) usual: Census,
@@ -28,7 +29,7 @@ pub(crate) struct CensusState {
     pub(crate) dense: u32,
     /// Whether each rank had at least `dense` targets in the last fence.
     pub(crate) was_dense: Cell<bool>,
-    /// The most bytes of a frame of operations that is piggybacked on a census.
+    /// The maximum length in bytes of a frame of operations that is piggybacked on a census.
     pub(crate) short: usize,
     /// The hosts of the ranks, and their leaders in a sparse census.
     pub(crate) roles: Roles,
@@ -54,8 +55,8 @@ impl CensusState {
         }
     }
 
-    /// Begins an exchange. Returns its census, which is the same on all ranks: they received the
-    /// same flags in the last fence in which all agreed.
+    /// Begins an exchange, and returns its census. The census is the same on all ranks, since they
+    /// received the same flags in the last fence in which all agreed.
     #[inline]
     pub(crate) fn take(&self) -> Census {
         let taken = if self.was_dense.get() { Census::Reduced } else { self.usual };
@@ -63,8 +64,7 @@ impl CensusState {
         taken
     }
 
-    /// Returns whether the next exchange may take another census than this one, since the machine
-    /// model chooses.
+    /// Returns whether the machine model may choose another census for the next exchange.
     pub(crate) fn may_switch(&self) -> bool {
         self.chosen.is_none() && self.usual == Census::Sparse
     }

@@ -1,18 +1,18 @@
 //! [`Rides`]: short frames of operations that travel in a census, in the item for their target.
 //!
-//! Messages of a census travel to that rank in any case, through ranks in between. Sending a frame
-//! by itself costs more than copying a few bytes on that path. So short frames are piggybacked, up
-//! to the length that the machine model gives ([`short`](fencepost_planner::census::short)). The
-//! number of bytes from each rank is limited too, which bounds the bytes that a rank in between
+//! Messages of a census travel to the target in any case, through other ranks. Sending a frame by
+//! itself costs more than copying a few bytes on that path. So short frames are piggybacked, up to
+//! the length that the machine model gives ([`short`](fencepost_planner::census::short)). The
+//! number of bytes from each rank is limited too, which bounds the bytes that a rank on a path
 //! copies. Piggybacked frames are checked on arrival like any other frame. A frame is not
-//! piggybacked if operations of its epoch were sent early to that rank. Such a frame counts those
+//! piggybacked if operations of its epoch were sent early to its target. Such a frame counts those
 //! operations, and could arrive before them if it travelled through other ranks.
 
 use bytemuck::{Pod, Zeroable};
 use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{Frame, Header};
 
-/// The most bytes of all frames of a rank that are piggybacked on one census.
+/// The maximum number of bytes of all frames that a rank piggybacks on one census.
 const ALL: usize = 4096;
 
 /// The fields before each frame's own bytes: its word, its window and its length.
@@ -39,8 +39,9 @@ impl Rides {
         self.ends.clear();
     }
 
-    /// Adds this frame for `to`, unless it is longer than `most` or there are too many bytes.
-    /// Returns whether it was added. Called in ascending order of `to`.
+    /// Adds a frame for `to`, unless the frame is longer than `most` or all frames would be too
+    /// long together. Returns whether the frame was added. Callers add frames in ascending order of
+    /// `to`.
     pub(crate) fn add(&mut self, to: usize, header: Header, frame: &[u8], most: usize) -> bool {
         if frame.len() > most || self.bytes.len() + size_of::<Head>() + frame.len() > ALL {
             return false;
@@ -62,8 +63,8 @@ impl Rides {
     }
 }
 
-/// Returns the frames of this kind in `came`; their payloads are in `came`. Ends with `None` if the
-/// rest is something that no correct rank sends.
+/// Returns the frames in `came`, as frames of this kind. Their payloads stay in `came`. The last
+/// item is `None` if no correct rank sends the rest of `came`.
 pub(crate) fn frames(kind: u32, came: &[u8]) -> impl Iterator<Item = Option<Frame>> {
     let mut came = Reader(came);
     std::iter::from_fn(move || {

@@ -5,7 +5,7 @@ use fencepost_planner::census::{Places, groups, partners};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The roles of the ranks of a world in a census. Each rank is for itself, or the ranks are in
-/// [groups](fencepost_planner::census::Places), and the first rank of a group leads it.
+/// [groups](fencepost_planner::census::Places), and the first rank of a group leads the group.
 #[derive(Clone)]
 pub(crate) struct Roles {
     pub(super) me: usize,
@@ -87,14 +87,15 @@ impl Roles {
     }
 
     /// Returns the roles of the same ranks in this number of groups. Each further group is merged
-    /// into one of these.
+    /// into one of the first groups.
     pub(super) fn merged(&self, groups: u32) -> Self {
         let group = (0..self.ranks).map(|rank| self.place(rank) % groups).collect();
         let firsts = (0..groups).map(|group| self.leader_of(group)).collect();
         Self { groups: Some((group, firsts)), ..self.clone() }
     }
 
-    /// Returns the number of the group of a rank, or of a rank that is for itself.
+    /// Returns the number of the group of a rank, or the number of the rank if each rank is for
+    /// itself.
     pub(super) fn place(&self, rank: usize) -> u32 {
         self.groups.as_ref().map_or(rank as u32, |(groups, _)| groups[rank])
     }

@@ -12,11 +12,11 @@ pub(crate) struct Staged {
 }
 
 /// The frames that a rank sent early for one window between two of its supersteps. Each frame
-/// follows its length. They share one allocation, since a rank may send a frame for every element
-/// that it puts.
+/// follows its length. All frames share one allocation, since a rank may send a frame for every
+/// element that it puts.
 struct Early {
     window: u32,
-    /// The number of supersteps that the sender had entered when it sent them.
+    /// The number of supersteps that the sender had entered when it sent the frames.
     number: u32,
     /// The epoch of the window at the sender.
     generation: u32,
@@ -41,7 +41,7 @@ impl Staged {
         Self { from: (0..ranks).map(|_| Vec::new()).collect() }
     }
 
-    /// Keeps what `from` sent early, in a frame with this header.
+    /// Keeps the operations that `from` sent early, in a frame with this header.
     ///
     /// # Errors
     /// There is no memory for the frame.
@@ -63,8 +63,8 @@ impl Staged {
             Some(behind) => all.len() - 1 - behind,
             None => {
                 // The sender is in a later epoch of the window. Frames of an earlier epoch that are
-                // still here were discarded by the sender: the frame of a fence that took them
-                // would have come first.
+                // still here were discarded by the sender. Otherwise the frame of the fence that
+                // takes them would have come first.
                 all.retain(|early| early.window != window || early.generation == generation);
                 all.push(Early { window, number, generation, frames: Vec::new() });
                 all.len() - 1
@@ -77,7 +77,7 @@ impl Staged {
     }
 
     /// Takes the frames that `from` sent for this window before the fence of this word, in the
-    /// order sent; see [`frames`].
+    /// order sent. [`frames`] reads the result.
     pub(crate) fn take(&mut self, from: usize, window: u32, word: u64) -> Vec<Vec<u8>> {
         let taken = self.from[from].extract_if(.., |early| early.window == window && early.before(word));
         taken.map(|early| early.frames).collect()
@@ -102,7 +102,7 @@ mod tests {
             bytemuck::bytes_of(&head).to_vec()
         };
         for epoch in 0..100 {
-            // There are two windows; the epochs of the second window continue.
+            // Window 7 is in a new epoch each time, and window 8 stays in one epoch.
             staged.keep(0, header(epoch, 7), &payload(epoch, 1)).expect("there is memory");
             staged.keep(0, header(epoch, 7), &payload(epoch, 2)).expect("there is memory");
             staged.keep(0, header(epoch, 8), &payload(0, 3)).expect("there is memory");

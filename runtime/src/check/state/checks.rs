@@ -1,5 +1,5 @@
-//! [`Check`]: the extent of a world's search for mistakes while it runs, and the mistakes that its
-//! ranks have reported to each other.
+//! [`Check`]: the mistakes that a world looks for at run time, and the mistakes that its ranks have
+//! reported to each other.
 
 use crate::check::state::clock::Clock;
 use fencepost_planner::conflicts::Conflict;
@@ -14,28 +14,30 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The extent of a world's search for mistakes of its program while it runs; see
+/// The mistakes of a program that its world looks for at run time; see
 /// [`Ranks::check`](crate::Ranks::check).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Check {
     /// Nothing is checked.
     #[default]
     Off,
-    /// The calls of each superstep are compared with its pattern each time, and not only the first
-    /// time on each rank.
+    /// The calls of each superstep are compared with the pattern of the superstep each time, and
+    /// not only the first time on each rank.
     Calls,
-    /// As `Calls`. In addition, conflicts of operations end in an error that names both lines.
+    /// As `Calls`. In addition, conflicts of operations cause an error that names both source
+    /// lines.
     Conflicts,
-    /// As `Conflicts`. In addition, stores that are defined here and not in MPI end in the same
-    /// error. These are stores of a rank into its part in the epoch of a fence in which other ranks
-    /// access the part, stores into elements that a post of a window does not expose, and stores
-    /// before a run of a prepared superstep in which other ranks access the part. Each call that
-    /// gives the program a window, and each post of a part of a window, copies this rank's part.
-    /// Stores into the section of an operation between its call and its fence end in the same
-    /// error, too. Each call with such a section copies the section. Between epochs of locks, a
-    /// collective with a root, or a scan, orders only the calls that it orders in MPI, and has one
-    /// more exchange. A standard send waits until its message is taken, as a synchronous send does,
-    /// so the checker finds ranks that would wait for each other without a buffer.
+    /// As `Conflicts`. In addition, stores whose result is defined in Fencepost, but not in MPI,
+    /// cause the same error. There are three kinds of such stores. A rank stores into its part in
+    /// an epoch of a fence in which other ranks access the part. A rank stores into elements that a
+    /// post of its window does not expose. A rank stores into its part before a run of a prepared
+    /// superstep in which other ranks access the part. Each call that returns a window to the
+    /// program, and each post of a part of a window, copies this rank's part. Stores into the
+    /// section of an operation between its call and its fence also cause the error. Each call with
+    /// such a section copies the section. Collectives with a root, and scans, have one more
+    /// exchange. Between epochs of locks, they order only the calls that they order in MPI. A
+    /// standard send waits until its message is taken, as a synchronous send does. So the checker
+    /// finds ranks that would wait for each other if sends had no buffer.
     Mpi,
 }
 
@@ -58,7 +60,7 @@ impl Check {
         cfg!(feature = "check") && self >= Check::Conflicts
     }
 
-    /// Returns whether standard sends are complete only when their messages were taken.
+    /// Returns whether standard sends are complete only after their messages were taken.
     pub(crate) fn lets_sends_wait(self) -> bool {
         cfg!(feature = "check") && self == Check::Mpi
     }
@@ -124,8 +126,7 @@ impl Checking {
     }
 }
 
-/// The number of bytes in which operations under locks are kept for each part of a window, unless
-/// set.
+/// The default of [`Checking::memory`].
 const MEMORY: usize = 1 << 20;
 
 impl Default for Checking {
@@ -151,9 +152,9 @@ pub(crate) struct Checks {
     /// The conflicts that this rank has found in such epochs and has not yet reported to other
     /// ranks, each with the kind of synchronisation of its operations.
     pub(crate) unannounced: RefCell<Vec<(Conflict, Under)>>,
-    /// Lines of this rank, in the form that is sent to other ranks.
+    /// Source lines of this rank, in the form that is sent to other ranks.
     sites: RefCell<Vec<(&'static Location<'static>, Site)>>,
-    /// The causes, by their [bits](Blind::bit), for which this rank has reported that it may miss
+    /// The [bits](Blind::bit) of the causes for which this rank has reported that it may miss
     /// conflicts.
     pub(crate) blind: Cell<u8>,
 }
@@ -205,7 +206,7 @@ impl Checks {
         self.operations.replace(self.operations.get() + 1)
     }
 
-    /// Returns a line of this rank, in the form that is sent to other ranks.
+    /// Returns a source line of this rank, in the form that is sent to other ranks.
     pub(crate) fn site(&self, site: &'static Location<'static>) -> Site {
         /// The maximum number of lines that are kept for later calls.
         const LINES: usize = 64;
@@ -221,7 +222,7 @@ impl Checks {
         kept
     }
 
-    /// Begins the end of an epoch in which this rank has `found` these conflicts.
+    /// Prepares for the end of an epoch in which this rank has `found` these conflicts.
     pub(crate) fn begin(&self, found: Vec<u8>) {
         *self.found.borrow_mut() = found;
         self.heard.borrow_mut().clear();

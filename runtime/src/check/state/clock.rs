@@ -1,12 +1,13 @@
 //! [`Clock`]: the times that a rank knows to be over before its next calls. The clock serves the
 //! search for conflicts between epochs that no fence ends (planner/README.md, 32).
 //!
-//! It is a vector clock (Fidge, Mattern) of the job, shortened by exchanges of all ranks of the
-//! job. A *time* of a rank has the number of the last such exchange in its high bits. Its low bits
-//! count the operations or epochs that the rank has ended since. After an exchange every rank
-//! knows, without further data, that all times with smaller exchange numbers are over. Exchanges of
-//! a world that was split off carry the times of all ranks of the job, and so do messages, posts
-//! and accesses. The locks of a part keep the times of the ranks of its world.
+//! The clock is a vector clock (Fidge, Mattern) of all ranks of the job. Exchanges of all ranks of
+//! the job reduce the data that ranks send for the clock. A *time* of a rank has the number of the
+//! last such exchange in its high bits. Its low bits count the operations or epochs that the rank
+//! has ended since. After an exchange every rank knows, without further data, that all times with
+//! smaller exchange numbers are over. The times of all ranks of the job are sent in exchanges of a
+//! world that was split off, and with messages, posts and accesses. The locks of a part keep the
+//! times of the ranks of the part's world.
 
 use fencepost_transport::bytes::{Reader, Writer};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -19,8 +20,8 @@ struct Times {
     exchange: Cell<u32>,
     /// The number of operations or epochs that this rank has ended since that exchange.
     ended: Cell<u32>,
-    /// The times of other ranks that have reached this rank, by rank of the job; empty if none have
-    /// reached it yet.
+    /// The times of other ranks that this rank has received, by rank of the job. Empty if it has
+    /// received none yet.
     heard: RefCell<Vec<u64>>,
     /// A number that changes whenever this rank receives a later time.
     version: Cell<u64>,
@@ -28,7 +29,7 @@ struct Times {
 
 /// A world that was split off.
 struct Part {
-    /// The rank in the job of each of its ranks.
+    /// The rank in the job of each rank of the split-off world.
     ranks: Vec<usize>,
     /// The number of ranks of the job.
     job: usize,
@@ -47,12 +48,12 @@ pub(crate) struct Clock {
     ignores_exchanges: Cell<bool>,
 }
 
-/// Returns the first time after an exchange of this number.
+/// Returns the first time after the exchange with this number.
 pub(crate) fn after_exchange(number: u32) -> u64 {
     u64::from(number) << 32
 }
 
-/// Sets each time of `into` to the later of the two times of its rank.
+/// Raises each time of `into` to the time that `more` has for the same rank, if that time is later.
 pub(crate) fn merge(into: &mut [u64], more: &[u64]) {
     into.iter_mut().zip(more).for_each(|(time, more)| *time = (*time).max(*more));
 }
@@ -89,9 +90,9 @@ impl Clock {
         self.times.get_or_init(Rc::default)
     }
 
-    /// Becomes the clock of a world that was split off from the world of `from`, which has `ranks`
-    /// ranks. The `members` are ranks of the world of `from`. Called once, before this clock is
-    /// used.
+    /// Makes this the clock of a world that was split off, before the clock is used. `from` is the
+    /// clock of the world before the split, which has `ranks` ranks. `members` are the ranks of the
+    /// new world, as numbered in the world before the split.
     pub(crate) fn split_off(&self, from: &Clock, ranks: usize, members: &[usize]) {
         from.times();
         let part = match from.part.get() {
@@ -125,8 +126,8 @@ impl Clock {
         self.met.set(times.time());
     }
 
-    /// Runs a call of all ranks that does not order everything that the ranks have ended. The
-    /// exchanges of the call are not counted.
+    /// Runs `call`, a call of all ranks that does not order everything that the ranks have ended.
+    /// The exchanges of the call are not counted.
     pub(crate) fn ignoring_exchanges<R>(&self, call: impl FnOnce() -> R) -> R {
         let before = self.ignores_exchanges.replace(true);
         let result = call();
@@ -149,8 +150,9 @@ impl Clock {
         time
     }
 
-    /// Returns the times of the `ranks` of this world that this rank, `me`, knows. Everything with
-    /// an earlier time than the known time of its rank is over.
+    /// Returns the times of all `ranks` ranks of this world that this rank, `me`, knows. An
+    /// operation or epoch of a rank is over if its time is earlier than the returned time of that
+    /// rank.
     pub(crate) fn now(&self, me: usize, ranks: usize) -> Vec<u64> {
         let Some(part) = self.part.get() else { return self.times().now(me, ranks) };
         let all = self.times().now(part.ranks[me], part.job);
@@ -172,8 +174,8 @@ impl Clock {
         }
     }
 
-    /// Appends the times of all ranks of the job that are known to this rank, which is `me` of
-    /// `ranks` of this world.
+    /// Appends the times of all ranks of the job, as far as this rank knows them. This rank is `me`
+    /// in this world, which has `ranks` ranks.
     pub(crate) fn write_all(&self, me: usize, ranks: usize, out: &mut Vec<u8>) {
         let (me, ranks) = self.part.get().map_or((me, ranks), |part| (part.ranks[me], part.job));
         write(&self.times().now(me, ranks), out);
@@ -245,7 +247,7 @@ mod tests {
 
     #[test]
     fn what_is_heard_in_a_world_that_was_split_off_is_known_in_all_worlds() {
-        // Ranks 3 and 1 of four, in this order, and the first of these alone.
+        // A world of ranks 3 and 1 of four, in this order, and a world of rank 3 alone.
         let [job, other] = [(); 2].map(|()| Clock::default());
         [&job, &other].iter().for_each(|clock| clock.met(7));
         let [part, of_other, alone] = [(); 3].map(|()| Clock::default());

@@ -9,8 +9,9 @@ use std::sync::Arc;
 /// The maximum number of conflicts that are reported at a time for the elements of one rank.
 pub(crate) const MOST: usize = 20;
 
-/// The operation number of an access that is not an operation: a store (as a put) or a load (as a
-/// get) at some time after the call whose line it has.
+/// The operation number of a store or a load, which is not an operation. A store is kept as a put,
+/// and a load as a get. The access happened at some time after the call whose source line is kept
+/// with it.
 pub(crate) const LOCAL: usize = usize::MAX;
 
 pub(crate) fn write_site(out: &mut Vec<u8>, file: &str, line: u32, column: u32) {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(crate) struct Entering {
     /// The time at which the operations end.
     pub(crate) time: u64,
-    /// The time of the origin when all ranks of the world met last. Usually everything that the
+    /// The time of the origin when all ranks of the world last met. Usually everything that the
     /// origin ended before that time is over for all ranks.
     pub(crate) met: u64,
     /// The times that the origin knows when the operations have ended.
@@ -64,7 +64,7 @@ impl<K> Places<K> {
     }
 }
 
-/// All values are equal, since the places are not sent.
+/// All values count as equal, since the places are not sent.
 impl<K> PartialEq for Places<K> {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -79,21 +79,21 @@ pub(crate) struct Called {
     pub(crate) kind: Kind,
     pub(crate) elements: Datatype,
     pub(crate) site: Site,
-    /// Its number among those of its origin.
+    /// The number of the operation among the operations of its origin.
     pub(crate) number: usize,
     /// The row of [`Entering::known`] with the times that were known when the operation was called.
     pub(crate) known: usize,
-    /// Whether the operation returns the elements that it finds, and is not a get.
+    /// Whether the operation returns the elements that it finds. `false` for a get.
     pub(crate) fetches: bool,
 }
 
-/// An operation on one element that finds nothing.
+/// An operation on one element that returns no elements.
 #[derive(Clone, Copy)]
 pub(crate) struct ShortCall {
     pub(crate) kind: Kind,
     pub(crate) at: usize,
     pub(crate) site: &'static Location<'static>,
-    /// Its number among those of its origin.
+    /// The number of the operation among the operations of its origin.
     pub(crate) number: usize,
 }
 
@@ -133,8 +133,8 @@ impl Entering {
         let bytes = &mut Reader(bytes);
         let [time, met] = bytes.take()?;
         let knows = clock::read(ranks, bytes)?;
-        // Each item takes some bytes, so the read fails for a number that is too large before it
-        // allocates memory.
+        // Each item takes some bytes. So for a number that is too large, the read fails before
+        // memory is allocated.
         let count = |bytes: &mut Reader<'_>| {
             let count: u64 = bytes.take()?;
             usize::try_from(count).ok().filter(|&count| count <= bytes.0.len())

@@ -1,4 +1,4 @@
-//! The numbers by which kinds of accesses are sent to other ranks, and kept.
+//! The numbers that represent kinds of accesses, in memory and in messages.
 
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::Kind;

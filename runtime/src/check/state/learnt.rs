@@ -10,15 +10,15 @@ use fencepost_transport::bytes::{Reader, Writer};
 
 /// The times that an origin knows after a check at a part, and the findings of the check.
 pub(crate) struct Learnt {
-    /// The times that the origin knew, and the times that other ranks knew when they left their
-    /// locks before.
+    /// The times that the origin knew, and the times that other ranks knew when they released their
+    /// locks earlier.
     pub(crate) knows: Vec<u64>,
     pub(crate) findings: Findings,
 }
 
 impl Learnt {
-    /// Enters these operations of the rank `from` on the part of `target` in a window, while the
-    /// locks of the part are held for the operations.
+    /// Enters in `logs` these operations of the rank `from` on the part of `target` in a window,
+    /// while the locks of the part are held for the operations.
     pub(crate) fn of(
         logs: &Logs,
         hold: Hold,

@@ -1,7 +1,7 @@
 //! [`List`]: the calls of a rank for one target since the last fence, each with its line, for a
 //! search for conflicts.
 //!
-//! Lists are kept only while epochs are checked. An access is an entry of one word, or of two:
+//! Lists are kept only while epochs are checked. An access is an entry of one or two words:
 //!
 //! ```text
 //! bits  0..40  displacement of the first element, where the datatype begins among the bytes, or
@@ -13,11 +13,12 @@
 //! bits 48..64  the line, by its place in the list's
 //! ```
 //!
-//! If the target reads the records in place, an operation whose [record](crate::collect::outbox)
-//! contains everything but the line has no separate entry: one entry represents all such records
-//! that were written since the previous entry. For other ranks these entries are [spelt
-//! out](List::spell), and the list is sent in that form. A record contains some bits of its line,
-//! which identify the line, so each line of records is kept only once.
+//! Suppose that the target reads the records in place, and that the
+//! [record](crate::collect::outbox) of an operation contains everything but the source line. Then
+//! the operation has no entry of its own. One entry represents all such records that were written
+//! since the previous entry. For other ranks these entries are [spelt out](List::spell), and the
+//! list is sent in that form. A record contains some bits of its source line. These bits identify
+//! the line, so each line of records is kept only once.
 
 use crate::check::state::kinds::{code, kind};
 use crate::check::state::marks::Marks;
@@ -35,7 +36,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::Location;
 
-/// A line of this rank.
+/// A source line of this rank's program.
 pub(crate) type Line = &'static Location<'static>;
 
 const RUN: u64 = 1 << 45;
@@ -51,12 +52,12 @@ const SITES: usize = 1 << (64 - SITE);
 pub(crate) struct List {
     entries: Vec<u64>,
     sites: Vec<Line>,
-    /// The place of the line that was added last, since the next call usually has the same line.
+    /// The place of the source line that was added last. The next call usually has the same line.
     last: usize,
     /// The wire forms of datatypes.
     types: Vec<u8>,
-    /// The number of records, from the first on, that entries represent, or that belong to
-    /// operations with entries.
+    /// The number of the first records that need no further entry, because entries represent them
+    /// or because their operations have entries.
     records: usize,
 }
 
@@ -69,9 +70,9 @@ impl List {
         }
     }
 
-    /// Replaces each entry that represents some of these `records`, of elements of `size` bytes, by
-    /// one entry for each operation that is kept only as a record. `lines` are the lines of the
-    /// records.
+    /// Replaces each entry that represents records by one entry for each operation that is kept
+    /// only as a record. `records` are all records, of elements of `size` bytes, and `lines` are
+    /// their source lines.
     pub(crate) fn spell(&mut self, records: &[Record], size: usize, lines: &[(u64, Line)]) {
         let before = std::mem::take(&mut self.entries);
         let mut left = &before[..];
@@ -94,7 +95,8 @@ impl List {
         }
     }
 
-    /// Adds an access. `same` is whether it belongs to the operation of the access before.
+    /// Adds an access. `same` is whether the access belongs to the same operation as the previous
+    /// access.
     #[inline]
     pub(crate) fn add(&mut self, kind: Kind, touched: Touched<'_>, same: bool, site: Line) {
         if !self.sites.get(self.last).is_some_and(|last| std::ptr::eq(*last, site)) {
@@ -138,7 +140,7 @@ impl List {
         self.entries.is_empty()
     }
 
-    /// Returns the lines of its entries.
+    /// Returns the source lines of the entries.
     pub(crate) fn sites(&self) -> &[Line] {
         &self.sites
     }
@@ -173,8 +175,8 @@ pub(crate) struct Checked {
     pub(crate) stores: Cell<bool>,
     /// A digest of this rank's part at the time when the program got the window back.
     pub(crate) before: Cell<Option<[u8; 32]>>,
-    /// The line of the call since which the stores of this rank are found by a comparison with
-    /// `part`.
+    /// The source line of a call. The stores of this rank since that call are found by a comparison
+    /// with `part`.
     pub(crate) since: Cell<Option<&'static Location<'static>>>,
     /// The bytes of this rank's part after that call.
     pub(crate) part: RefCell<Vec<u8>>,
@@ -191,22 +193,22 @@ pub(crate) struct Checked {
 pub(crate) struct Lists {
     /// The lists that were made, by target.
     targets: Vec<List>,
-    /// This rank's accesses to its own part of other windows, as sections, by the numbers of these
+    /// This rank's accesses to sections in its own parts of other windows, by the numbers of these
     /// windows.
     sections: BTreeMap<u32, List>,
-    /// The lines of records, each with the bits of the line that records contain.
+    /// The source lines of records, each with the bits of the line that records contain.
     lines: Vec<(u64, Line)>,
 }
 
 impl Checked {
-    /// Begins to look for conflicts of the window, which has parts on this number of ranks.
+    /// Begins to look for conflicts of the window, which has parts on `ranks` ranks.
     pub(crate) fn begin(&self, ranks: usize) {
         self.on.set(true);
         self.marks.get_or_init(|| (0..ranks).map(|_| OnceCell::new()).collect());
     }
 
-    /// Returns the marks of this rank in this epoch on the part of `target`, if this rank has
-    /// called an operation on the part in any epoch.
+    /// Returns the marks of this rank in this epoch on the part of `target`. Returns `None` if this
+    /// rank has called no operation on the part, in this epoch or before.
     #[inline(always)]
     pub(crate) fn marks(&self, target: usize) -> Option<&Marks> {
         if !cfg!(feature = "check") {
@@ -215,14 +217,15 @@ impl Checked {
         self.marks.get()?.get(target)?.get()
     }
 
-    /// Returns the same marks, and makes them if needed. The part has `len` elements.
+    /// Returns the marks of this rank on the part of `target`, and makes them if needed. The part
+    /// has `len` elements.
     pub(crate) fn marks_on(&self, target: usize, len: usize) -> Option<&Marks> {
         let marks = self.marks.get()?.get(target)?;
         Some(marks.get_or_init(|| Marks::new(len.min(DISPLACEMENTS as usize))))
     }
 
-    /// Calls `act` with all calls for `target` and with the lines of its records. `records` is the
-    /// number of records for `target`, if these records stay unchanged.
+    /// Calls `act` with all calls for `target` and with the source lines of the records for
+    /// `target`. `records` is the number of records for `target`, if these records stay unchanged.
     pub(crate) fn with_list<R>(
         &self,
         target: usize,
@@ -237,9 +240,9 @@ impl Checked {
         act(&lists.targets[target], &lists.lines)
     }
 
-    /// Calls `act` with each target that has calls, with these calls and with the lines of their
-    /// records. `records` returns the number of records for one of the `targets`, if these records
-    /// stay unchanged. No call may follow in this epoch.
+    /// Calls `act` for each target that has calls, with the target, its calls, and the source lines
+    /// of records. `records` returns the number of records for one of the `targets`, if these
+    /// records stay unchanged. No call may follow in this epoch.
     pub(crate) fn with_lists(
         &self,
         targets: usize,
@@ -263,8 +266,8 @@ impl Checked {
         self.lists.borrow().sections.get(&window).map(act);
     }
 
-    /// Calls `act` with the accesses to sections of each other window, and the number of the
-    /// window.
+    /// Calls `act` for each other window that has sections, with the number of the window and the
+    /// accesses to its sections.
     pub(crate) fn each_section(&self, mut act: impl FnMut(u32, &List)) {
         self.lists.borrow().sections.iter().for_each(|(window, list)| act(*window, list));
     }
@@ -275,12 +278,13 @@ impl Checked {
         cfg!(feature = "check") && self.on.get()
     }
 
-    /// Adds the access of an operation to `target` and, if the operation has a section, its access
-    /// to the section.
+    /// Adds an operation's access to `target` and, if the operation has a section, its access to
+    /// the section.
     ///
     /// The section is in the window itself, on rank `me`, or in another window with the given
     /// number. The operation has `own` records, which are still to be written. `records` returns
-    /// the number of records before them, for a target whose records stay.
+    /// the number of records that precede the `own` records, for a target whose records stay
+    /// unchanged.
     pub(crate) fn add(
         &self,
         (kind, target, touched): (Kind, usize, Touched<'_>),
@@ -314,7 +318,7 @@ impl Checked {
         }
     }
 
-    /// Keeps the line of an operation whose record represents the rest of it.
+    /// Keeps the source line of an operation whose record contains everything else.
     pub(crate) fn add_line(&self, head: Head, site: Line) {
         let lines = &mut self.lists.borrow_mut().lines;
         if lines.iter().all(|(bits, _)| *bits != line_of(head)) {
@@ -322,8 +326,7 @@ impl Checked {
         }
     }
 
-    /// Forgets the kept elements of this rank, so later stores are not compared with these
-    /// elements.
+    /// Forgets the copy of this rank's elements. Without the copy, later stores are not found.
     #[inline]
     pub(crate) fn forget_part(&self) {
         self.before.set(None);
@@ -380,11 +383,11 @@ pub(crate) struct Sent<'b> {
 
 /// An entry of a list that was sent.
 pub(crate) struct Entry<'b> {
-    /// How the entry touches its elements; for records this has no meaning.
+    /// The kind of the access. Has no meaning for records.
     pub(crate) kind: Kind,
     /// Whether the entry belongs to the same operation as the previous entry.
     pub(crate) same: bool,
-    /// The place of its line.
+    /// The index of the entry's source line.
     pub(crate) site: usize,
     pub(crate) what: What<'b>,
 }

@@ -1,24 +1,24 @@
 //! [`Logs`]: the operations of ranks on one part under shared locks, kept if conflicts are checked
 //! (planner/README.md, 32).
 //!
-//! The logs follow the words of the part's locks, in memory of its owner. Each rank has a log
-//! there, which only that rank writes, so the log needs no lock. (For a rank that does not reach
+//! The logs follow the words of the part's locks in memory of the part's owner. Each rank has a log
+//! there. Only that rank writes the log, so the log needs no lock. (For a rank that does not reach
 //! the part, the attendant of the part writes the log.) A rank first writes the operations that it
 //! is about to carry out, then reads the other logs. Of two ranks that do so at the same time, at
 //! least one finds the operations of the other. If both find each other, they find the same
 //! conflict. An entry may be reused while another rank reads it. The reading rank detects the reuse
 //! afterwards, and does not use the entry.
 //!
-//! Exclusive epochs are in no log: two clocks order them with all other epochs of the part. A rank
-//! that acquires a lock takes over the times that earlier exclusive epochs knew when they left the
-//! lock. An exclusive epoch also takes over the times that shared epochs knew.
+//! Exclusive epochs are not logged, because two clocks order them with all other epochs of the
+//! part. A rank that acquires a lock takes over the times that earlier exclusive epochs knew when
+//! they left the lock. An exclusive epoch also takes over the times that shared epochs knew.
 //!
-//! A fetch finds in the logs the accumulates into its elements that other ranks are carrying out or
-//! have carried out. Everything that was over when these accumulates were called is over for calls
-//! after the fetch. An accumulate is logged before it is carried out, and the logs are read after
-//! the fetch was carried out, so no order is missed. A log may name an accumulate that the fetch
-//! did not find in its element; in that case a conflict can be missed. One clock of the part keeps
-//! the times of third ranks that the origins of accumulates knew.
+//! In the logs, a fetch finds the accumulates of other ranks into its elements, whether they are
+//! over or still being carried out. Everything that was over when these accumulates were called is
+//! over for calls after the fetch. An accumulate is logged before it is carried out, and the logs
+//! are read after the fetch was carried out, so no order is missed. A log may name an accumulate
+//! whose effect the fetch did not find in its element. In that case a conflict can be missed. The
+//! origins of accumulates also know times of third ranks. One clock of the part keeps these times.
 //!
 //! ```text
 //! the clocks of exclusive epochs, of shared ones, and of what origins of accumulates knew: a word
@@ -47,13 +47,13 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The number of words in a cache line, and in an entry.
 const LINE: usize = 8;
-/// The number of file names in a log. `NAME` is the number of words of each: its length and its
-/// last bytes.
+/// The number of file names in a log. `NAME` is the number of words of each name: its length and
+/// its last bytes.
 const NAMES: usize = 8;
 const NAME: usize = 16;
 /// The number of words of a log before its entries.
 const HEAD: usize = LINE + NAMES * NAME;
-/// The words of the first line of a log, by index.
+/// The indices of the words in the first cache line of a log.
 const COUNT: usize = 0;
 const FIRST: usize = 1;
 const FORGOTTEN: usize = 2;
@@ -126,19 +126,19 @@ impl Runs {
         Self { low: run.start, run: run.end - run.start, count: 1, step: 0 }
     }
 
-    /// Returns the run of this number.
+    /// Returns the run with this number.
     fn nth(&self, number: u64) -> Range<u64> {
         let first = self.low + number * self.step;
         first..first + self.run
     }
 
-    /// Returns the elements of `range` that are among the elements of these runs, as a range from
-    /// the lowest to past the highest.
+    /// Returns the elements that both `range` and these runs contain, as a range from the lowest of
+    /// them to past the highest.
     fn within(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let (first, last) = match self.step {
             0 => (0, 0),
-            // The first run that ends after the start of the range, and the last that begins before
-            // its end.
+            // The first run that ends after the start of `range`, and the last run that begins
+            // before the end of `range`.
             step => (
                 (range.start + 1).saturating_sub(self.low + self.run).div_ceil(step),
                 (range.end - 1).checked_sub(self.low)? / step,
@@ -160,7 +160,7 @@ impl Runs {
         self.run > 0 && small && span.is_some_and(|span| span < MOST)
     }
 
-    /// Returns the elements of runs that ascend and do not meet, in this form.
+    /// Converts runs to this form. The runs ascend and do not meet.
     fn of(elements: &[Range<u64>]) -> Vec<Runs> {
         let mut all: Vec<Runs> = Vec::new();
         for Range { start: low, end } in elements.iter().cloned() {
@@ -177,8 +177,8 @@ impl Runs {
     }
 }
 
-/// Returns the elements of a datatype without negative elements, in runs that ascend and do not
-/// meet.
+/// Returns the elements of a datatype as ascending runs that do not meet. No element may be
+/// negative.
 fn ascending(elements: &Datatype) -> Vec<Range<u64>> {
     if let Some(run) = elements.as_run() {
         return std::iter::once(run.start as u64..run.end as u64).collect();
@@ -217,13 +217,13 @@ impl Index {
         all
     }
 
-    /// Calls `hit` with each operation that touches some of these elements, and with a range from
-    /// the lowest to past the highest of the elements that both touch. It may call `hit` several
-    /// times for an operation, with some of these elements each time.
+    /// Calls `hit` for each operation that touches some elements of `theirs`, with the number of
+    /// the operation and a range from the lowest to past the highest element that both touch. May
+    /// call `hit` several times for one operation, each time with some of these elements.
     ///
     /// # Cost
-    /// Proportional to the number of hits, and to the number of runs on the side with fewer runs
-    /// times the logarithm of the number on the other side.
+    /// Proportional to the number of hits, plus `n * log(m)`. Here `n` is the number of runs on the
+    /// side with fewer runs, and `m` the number on the other side.
     fn meets(&self, theirs: &Runs, mut hit: impl FnMut(usize, Range<u64>)) {
         if theirs.count > self.runs.len() as u64 {
             for (run, number, _) in &self.runs {
@@ -246,14 +246,14 @@ impl Index {
 }
 
 impl Logs {
-    /// Returns the number of entries of each log in this number of words.
+    /// Returns the number of entries of each log, if all clocks and logs have `words` words.
     pub(crate) fn entries(ranks: usize, words: usize) -> usize {
         let log = words.saturating_sub(CLOCKS * ranks.next_multiple_of(LINE)) / ranks;
         log.saturating_sub(HEAD) / LINE
     }
 
-    /// Returns the number of words that logs need at least: the words of the clocks and of the
-    /// heads of the logs.
+    /// Returns the minimum number of words of logs: the words of the clocks and of the heads of the
+    /// logs.
     pub(crate) fn least(ranks: usize) -> usize {
         CLOCKS * ranks.next_multiple_of(LINE) + ranks * HEAD
     }
@@ -267,8 +267,8 @@ impl Logs {
         Self { first, ranks, entries, is_disjoint: false }
     }
 
-    /// Returns the same logs, with this promise of the program: whether shared epochs of the window
-    /// visit different elements.
+    /// Returns the same logs. `is_disjoint` is whether the program promises that shared epochs of
+    /// the window visit different elements.
     pub(crate) fn promised(self, is_disjoint: bool) -> Self {
         Self { is_disjoint, ..self }
     }
@@ -310,9 +310,9 @@ impl Logs {
     }
 
     /// [Enters](Self::enter) these operations, of the rank `from` on the part of `target` in a
-    /// window, while the locks of the part are held for the operations. From here on, the origin
-    /// knows the times that the locks show to be over. Returns the findings, and whether the origin
-    /// knows more than before.
+    /// window, while the locks of the part are held for the operations. Adds the times that the
+    /// locks show to be over to the times that the origin knows. Returns the findings, and whether
+    /// the origin knows more than before.
     pub(crate) fn meet(
         &self,
         hold: Hold,
@@ -409,7 +409,7 @@ impl Logs {
         }
     }
 
-    /// Raises a word of a clock to this time, unless it is higher.
+    /// Raises a word of a clock to this time, unless the word is already higher.
     #[inline]
     fn raise(&self, word: usize, time: u64) {
         // If other ranks have raised the word to this time or further, reading that value makes
@@ -424,8 +424,8 @@ impl Logs {
     /// that are not known to be over.
     ///
     /// # Cost
-    /// A look at each entry of each log that is not known to be over. For each entry whose bounds
-    /// overlap the entered operations, a search in these operations.
+    /// Reads each entry of each log that is not known to be over. For each entry whose bounds
+    /// overlap the entered operations, searches these operations.
     pub(crate) fn enter(&self, rank: usize, entering: &Entering, (window, target): (u32, usize)) -> Findings {
         let mut found = Findings::default();
         let mut count = self.of(rank, COUNT).load(Ordering::Relaxed);
@@ -452,12 +452,12 @@ impl Logs {
             }
         }
         // The entries are published all at once, since a rank that found only some runs of an
-        // operation would report another conflict than a rank that finds all runs. Pairs with the
-        // load in `since`.
+        // operation would report a different conflict than a rank that finds all runs. This store
+        // pairs with the load in `since`.
         self.of(rank, COUNT).store(count, Ordering::Release);
-        // Of this rank and another rank that reads logs, at least one sees the other's entries: the
-        // other rank sees the entries written above, or its own entries are visible to the reads
-        // below.
+        // If this rank and another rank enter operations at the same time, at least one of them
+        // sees the entries of the other. Either the other rank sees the entries written above, or
+        // the reads below see the entries of the other rank.
         fence(Ordering::SeqCst);
         let low = entering.calls.iter().map(|call| call.elements.low() as u64).min().unwrap_or(0);
         let high = entering.calls.iter().map(|call| call.elements.high() as u64).max().unwrap_or(0);
@@ -521,7 +521,8 @@ impl Logs {
         let indices = Index::of(&calls, &elements);
         for other in (0..self.ranks).filter(|&other| other != rank) {
             let known = entering.known_first(other);
-            // These times cover operations on any elements that are not in the log.
+            // These times cover the operations that are not in the log, whichever elements they
+            // touch.
             let unlogged = [UNLOGGED, FORGOTTEN].map(|word| self.of(other, word).load(Ordering::Acquire));
             over[other] = unlogged[0].max(unlogged[1]);
             for number in self.since(other, known) {
@@ -546,8 +547,8 @@ impl Logs {
         over
     }
 
-    /// Returns the numbers of the entries of a rank that are not over: the entries whose times are
-    /// not before `over`.
+    /// Returns the numbers of the entries of a rank that are not known to be over: the entries
+    /// whose times are not before `over`.
     fn since(&self, rank: usize, over: u64) -> Range<u64> {
         if self.entries == 0 {
             return 0..0;
@@ -730,7 +731,8 @@ mod tests {
         Site { file: "src/main.rs".into(), line, column: 5 }
     }
 
-    /// Returns a call that ends at this time, and whose rank knows this.
+    /// Returns the announcement of a call that ends at `time`. The rank of the call knows the times
+    /// `known`.
     fn one(kind: Kind, elements: Datatype, line: u32, time: u64, known: [u64; 3]) -> Entering {
         let fetches = matches!(kind, Kind::Accumulate(_));
         let call = Called { kind, elements, site: site(line), number: line as usize, known: 0, fetches };
@@ -815,7 +817,7 @@ mod tests {
         assert_eq!((a.origin, &a.site, b.origin, &b.site), (0, &site(7), 2, &site(9)));
         assert_eq!((found[0].elements.clone(), found[0].window, found[0].rank), (5..6, 3, 1));
         assert_eq!(found[1].elements, 4..5);
-        // A rank that knows that the first operation is over finds the other operation.
+        // A rank that knows that the first operation is over finds only the other operation.
         let later = logs.enter(2, &one(Kind::Get, Datatype::run(4..6), 9, 0, [5, 0, 0]), (3, 1)).conflicts;
         assert_eq!(later.len(), 1);
         assert_eq!(later[0].between[0].origin, 1);

@@ -1,5 +1,5 @@
-//! [`Marks`]: the elements of a part that the operations of an epoch have touched. They show at
-//! each access whether it conflicts with an earlier access.
+//! [`Marks`]: the elements of a part that the operations of an epoch have touched. At each access,
+//! the marks show whether the access conflicts with an earlier one.
 //!
 //! Each kind of access has a plane of marks, with one bit for each element. An access conflicts if
 //! one of its elements has a mark of a kind that conflicts with the kind of the access. Planes
@@ -22,11 +22,11 @@ const KINDS: usize = 32;
 const PER_WORD: usize = u64::BITS as usize;
 /// The number of words of a page.
 const WORDS: usize = 32;
-/// The value of [`Marks::last`] without an operation. The number of every operation differs from it
-/// by more than a displacement.
+/// The value of [`Marks::last`] if there is no last operation. The number of every operation
+/// differs from it in bits above the displacement.
 const NONE: u64 = u64::MAX;
 
-/// The maximum number of runs with which the first access of an epoch is marked.
+/// The first access of an epoch is marked only if it has at most this number of runs.
 const FEW_RUNS: usize = 32;
 /// The bit of puts among the bits of all kinds.
 const PUTS: u32 = 1 << PUT;
@@ -64,8 +64,8 @@ enum Accesses {
     Marked,
 }
 
-/// The marks on a part: for each kind of access an eighth of a byte for each element, in pages of
-/// 2,048 elements.
+/// The marks on a part. Each kind of access has one bit for each element, in pages of 2,048
+/// elements.
 pub(crate) struct Marks {
     len: usize,
     planes: [OnceCell<Plane>; KINDS],
@@ -77,12 +77,12 @@ pub(crate) struct Marks {
     /// Whether there was an access that is not marked, and that may conflict.
     partial: Cell<bool>,
     /// The number that an operation on element 0 would have if it were like the
-    /// [last](Self::keep_last) one.
+    /// [last](Self::keep_last) operation.
     last: Cell<u64>,
 }
 
 impl Marks {
-    /// Creates the marks of a part of `len` elements, none of which is touched.
+    /// Creates the marks of a part of `len` elements that are not touched yet.
     pub(crate) fn new(len: usize) -> Self {
         Self {
             len,
@@ -103,7 +103,7 @@ impl Marks {
         self.forget_last();
     }
 
-    /// Removes all marks, so that all accesses of this epoch can be marked.
+    /// Removes all marks. From here on, all accesses of this epoch can be marked.
     pub(crate) fn renew(&self) {
         self.epoch.set(self.epoch.get() + 1);
         self.used.set(0);
@@ -112,8 +112,8 @@ impl Marks {
 
     /// Records that the operation on the element `at` was collected.
     ///
-    /// The caller identifies the operation by a number: the element in the low bits, and above them
-    /// one value for each kind and line.
+    /// The caller identifies the operation by a number. The low bits of the number are the element,
+    /// and the bits above have one value for each kind and line.
     #[inline]
     pub(crate) fn keep_last(&self, number: u64, at: usize) {
         self.last.set(number ^ at as u64);
@@ -125,7 +125,7 @@ impl Marks {
     }
 
     /// Returns whether this is the number of an operation on the element `at` that differs from the
-    /// last one only in its element.
+    /// last operation only in its element.
     #[inline(always)]
     pub(crate) fn is_like_last(&self, number: u64, at: usize) -> bool {
         at < self.len && number ^ self.last.get() == at as u64
@@ -136,8 +136,8 @@ impl Marks {
         self.partial.set(true);
     }
 
-    /// Returns whether each operation of this epoch was compared at its call with all earlier ones,
-    /// so that no two operations conflict.
+    /// Returns whether each operation of this epoch was compared at its call with all earlier ones.
+    /// If so, no two operations conflict.
     pub(crate) fn has_compared(&self) -> bool {
         !self.partial.get()
     }
@@ -167,9 +167,9 @@ impl Marks {
         puts
     }
 
-    /// Marks one element as touched in this way and returns `true`, if the access fits and
-    /// `is_kept` returns `true`. `is_kept`, which keeps the operation, is called last. Otherwise
-    /// returns `false` without any effect.
+    /// Marks one element as touched by an access of this kind and returns `true`, if the access
+    /// fits and `is_kept` returns `true`. `is_kept`, which keeps the operation, is called last.
+    /// Otherwise returns `false` without any effect.
     #[inline(always)]
     pub(crate) fn touch_one(&self, at: usize, kind: Kind, is_kept: impl FnOnce() -> bool) -> bool {
         if self.needs_no_mark(kind) {
@@ -186,8 +186,9 @@ impl Marks {
         touches
     }
 
-    /// Marks these elements as touched in this way. Returns whether the access fits, which means
-    /// that all earlier accesses are marked and none of them conflicts with this access.
+    /// Marks these elements as touched by an access of this kind. Returns whether the access fits,
+    /// which means that all earlier accesses are marked and none of them conflicts with this
+    /// access.
     ///
     /// # Cost
     /// A step for each 64 elements of a run, for each kind of access in the epoch.
@@ -363,7 +364,7 @@ mod tests {
         marks.keep_last(number(3, 2), 3);
         assert!([0, 3, 7, 99].iter().all(|at| marks.is_like_last(number(*at, 2), *at)));
         assert!(!marks.is_like_last(number(7, 1), 7) && !marks.is_like_last(number(7, 3), 7));
-        // Invalid displacements, whose bits reach into those of the kind.
+        // Invalid displacements, whose bits reach into the bits of the kind.
         let none = [100, usize::MAX, usize::MAX - 3, 2 << 40 | 5, 1 << 40];
         assert!(none.iter().all(|at| !marks.is_like_last(number(*at, 2), *at)));
         marks.forget_last();

@@ -1,12 +1,12 @@
 //! The operations that are kept only as records, if conflicts are checked. A record contains
-//! everything about its operation except the line. It contains only some bits of the line's
-//! address.
+//! everything about its operation except the source line. Of the line's address, a record contains
+//! only some bits.
 
 use crate::collect::outbox::{DATATYPE, ELEMENT, Head, PUT, RUN, Run, op_of};
 use fencepost_planner::ir::pattern::Kind;
 use fencepost_transport::Record;
 
-/// The number of bits of a record's head below those of its line.
+/// The number of bits of a record's head below the bits of the source line.
 const LINE: u32 = 46;
 
 /// Returns the kind of an operation whose record has this code.

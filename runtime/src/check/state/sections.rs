@@ -1,6 +1,6 @@
-//! [`Sections`]: the sections that operations of an epoch read or land in, with their contents at
-//! the calls. The sections are kept if stores into them and loads of them after the calls are
-//! checked (planner/README.md, 37).
+//! [`Sections`]: the sections of the operations of an epoch, with their contents at the calls. The
+//! sections are kept if stores into them and loads of them after the calls are checked
+//! (planner/README.md, 37).
 
 use fencepost_planner::ir::pattern::Kind;
 use std::ops::Range;
@@ -12,7 +12,7 @@ pub(crate) struct Section {
     /// The kind of the operation's access to these elements.
     pub(crate) kind: Kind,
     pub(crate) site: &'static Location<'static>,
-    /// The number of runs of elements that are known to be loaded before the call.
+    /// The number of runs of elements that were known to be loaded before the call.
     pub(crate) loads: usize,
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct Section {
 #[derive(Default)]
 pub(crate) struct Sections {
     all: Vec<Section>,
-    /// Their elements at the calls, one after the other.
+    /// The elements of all sections at the calls, one section after the other.
     bytes: Vec<u8>,
 }
 

@@ -13,7 +13,8 @@ pub(crate) enum Touched<'d> {
 }
 
 impl Touched<'_> {
-    /// Calls `act` with each run of elements until it returns false, and returns its last result.
+    /// Calls `act` with each run of elements until `act` returns false. Returns the last result of
+    /// `act`.
     pub(crate) fn all_runs(self, mut act: impl FnMut(Range<usize>) -> bool) -> bool {
         match self {
             Touched::Run(at, count) => act(at..at + count),

@@ -95,7 +95,7 @@ impl Frames<'_> {
 }
 
 /// Checks a frame and keeps it until it is applied. Returns `None` if it is not valid. Sections
-/// that the frame exposes are of windows in `reached`.
+/// that the frame exposes must be of windows in `reached`.
 pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, payload: &[u8]) -> Option<()> {
     let remembered = &mut *window.fence.remembered.borrow_mut();
     if !remembered.arrived[from].is_empty() {
@@ -190,8 +190,8 @@ fn of_epoch(frames: &[u8], epoch: u32) -> impl Iterator<Item = Parts<'_>> {
 
 pub(crate) use crate::collect::limits::{MOST_TIMES, most_answered};
 
-/// Checks that all described operations are within this rank's window, and that their number is
-/// that of the records. Returns the number of bytes that they use in addition to the records.
+/// Checks that all described operations are within this rank's window, and that there are `records`
+/// of them. Returns the number of bytes that they use in addition to the records.
 pub(crate) fn check(window: &WindowCore, description: &Description, records: usize) -> Option<usize> {
     let len = window.peers[window.world.rank].len;
     let size = window.element.size as usize;
@@ -230,8 +230,8 @@ pub(crate) fn check(window: &WindowCore, description: &Description, records: usi
 /// parts of `from`. Together they must not exceed the limit on the bytes that a rank exposes to
 /// another rank.
 ///
-/// If there are any, each operation must come once, in the order of the descriptions, because a
-/// copy of the sections is read in that order.
+/// If there are such sections, each operation must come once, in the order of the descriptions,
+/// because a copy of the sections is read in that order.
 fn check_exposed(
     window: &WindowCore,
     reached: &[&WindowCore],
@@ -293,8 +293,8 @@ pub(crate) fn each_arrived(window: &WindowCore, origin: usize, mut act: impl FnM
     }
 }
 
-/// Applies the operations that came from `origin`. Its exposed sections are at the addresses that
-/// `exposed` gives.
+/// Applies the operations that came from `origin`. The exposed sections of `origin` are at the
+/// addresses that `exposed` gives.
 pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usize, exposed: Exposed<'_>) {
     let remembered = &mut *window.fence.remembered.borrow_mut();
     let Remembered { got, arrived, spare, early, applied, .. } = remembered;
@@ -302,7 +302,7 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
         let (values, bytes) = values.split_at(records * 8);
         let bytes = match lent {
             None => bytes,
-            // SAFETY: the origin does not write what is `lent` before its fence after the next,
+            // SAFETY: the origin does not write these elements before its fence after the next,
             // even if the frame was released. That fence waits for this rank's next notification.
             Some(Elements::InPlace(first, len)) => unsafe { std::slice::from_raw_parts(*first, *len) },
             Some(Elements::Payload(payload)) => payload.bytes(),

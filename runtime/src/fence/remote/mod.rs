@@ -2,9 +2,10 @@
 //! checked before they are used.
 //!
 //! A frame describes its operations (displacements, operators, datatypes) and carries their
-//! elements. Of an exposed section, it contains only the description: the target reads the elements
-//! in place. Both sides remember the description of the last epoch that each line ended, in one
-//! slot for each line. A description that has not changed is not sent again.
+//! elements. For an exposed section, the frame contains only the description, and the target reads
+//! the elements in place. Both sides have a slot for each source line at which epochs end, and
+//! remember there the description of the last epoch that ended at the line. A description that has
+//! not changed is not sent again.
 
 mod arrive;
 mod gets;
@@ -39,16 +40,17 @@ use fencepost_transport::{Channels, Endpoint, Frame, Header, Port, Topology};
 const IN_PLACE: usize = 2048;
 
 /// Elements for a rank that is not reached travel in a separate frame if they have at least this
-/// number of bytes. They are sent from their source, and applied from the frame or read to their
-/// place. If they are long, they [follow](crate::fence::follow) the census.
+/// number of bytes. Such elements are sent from their source. The receiver applies them from the
+/// frame, or reads them directly into its window. Long elements [follow](crate::fence::follow) the
+/// census.
 pub(crate) const ALONE: usize = 16 << 10;
 
 /// The result of [`send`].
 pub(crate) struct Sent {
-    /// How many frames were sent. The census carries those that were not `posted`.
+    /// The number of frames that were sent. The census carries the frames that were not `posted`.
     pub(crate) frames: u32,
     pub(crate) posted: u32,
-    /// Whether the frames differ from those of the last epoch that this line ended.
+    /// Whether the frames differ from those of the last epoch that ended at this source line.
     pub(crate) changed: bool,
 }
 
@@ -66,7 +68,7 @@ pub(crate) fn send(
     // SAFETY: only its owner touches the set being filled.
     let outbox: &Outbox = unsafe { &*window.region.outbox(window.filling.set.get(), to) };
     let pending = window.filling.pending.borrow();
-    let asks = listed || !endpoint.reaches(to); // else this rank reads by itself
+    let asks = listed || !endpoint.reaches(to); // otherwise this rank reads by itself
     let gets = || pending.gets.iter().filter(|get| asks && get.target() == to);
     let remembered = &mut *window.fence.remembered.borrow_mut();
     let key = std::ptr::from_ref(call.site) as usize;
@@ -85,7 +87,7 @@ pub(crate) fn send(
         return Ok(Sent { frames: 1, posted: 1, changed: false }); // nothing was described
     }
     if endpoint.reaches(to) {
-        // SAFETY: as above, and no other reference to it is alive.
+        // SAFETY: as above, and no other reference to the outbox is alive.
         unsafe {
             (*window.region.make_outbox(window.filling.set.get(), to))
                 .describe_runs(window.element.size as usize)
@@ -99,13 +101,13 @@ pub(crate) fn send(
         frame.put(if get.wide().is_none() { get.at() as u64 } else { FAR });
     }
     gets().filter(|get| get.wide().is_some()).for_each(|get| pending.remote(get).encode(frame));
-    // The description is omitted if the line that ends the epoch sent the same description last.
+    // The description is omitted if it is the description that was last sent for this source line.
     let (slot, same, changed) = remembered.sent[to].sends(key, &frame[HEAD..], left.frames > 0);
     if same {
         frame.truncate(HEAD);
     }
-    // SAFETY: a section is of this rank's part of a window of this fence, in which nothing is
-    // written before all frames are posted.
+    // SAFETY: a section is in this rank's part of a window of this fence. Nothing is written to the
+    // part before all frames are posted.
     let elements = unsafe { outbox.elements() };
     let may_follow = !endpoint.reaches(to) && !endpoint.lends_to(to);
     let follows = may_follow && follows_census(elements.len() as u64, &world.machine);
@@ -127,8 +129,8 @@ pub(crate) fn send(
         world.reports.count_sent(elements.len(), 0);
     }
     world.reports.count_sent(frame.len(), described);
-    // A frame that counts early frames must arrive after them, but the census may arrive before
-    // them.
+    // A frame that counts early frames must arrive after those frames. The census may arrive before
+    // them, so it must not carry such a frame.
     let may_ride =
         !before && !left.open && world.census.taken.get() != Census::Direct && !endpoint.reaches(to);
     if may_ride && world.census.items.borrow_mut().rides.add(to, head(kind::DATA), frame, world.census.short)
@@ -199,7 +201,7 @@ pub(crate) fn send_early(
 
 impl WindowCore {
     /// Sends an operation that was collected for `target`, and all operations before it, if the
-    /// operation's mode requests that and all sections of earlier operations were read.
+    /// mode of the operation requests this and all sections of earlier operations were read.
     pub(crate) fn send_eagerly(&self, target: usize, mode: Mode) {
         let world = &self.world;
         if !self.peers.far || target == world.rank {

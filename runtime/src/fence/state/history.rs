@@ -19,7 +19,7 @@ pub(crate) struct History {
     next: usize,
     /// The line at which this epoch began.
     now: usize,
-    /// When operations of mode auto are sent in this epoch.
+    /// The point of this epoch at which operations of mode auto are sent.
     predicted: Departure,
 }
 
@@ -40,15 +40,16 @@ impl History {
         self.predicted = predict(&self.lines[self.now].1, machine);
     }
 
-    /// Ends the epoch. `most` counts bytes of operations on more than one element, for the target
-    /// with the most such bytes. `changed` is whether the epoch differed from the epoch before.
+    /// Ends the epoch. `most` is the number of bytes in operations on more than one element, for
+    /// the target with the most such bytes. `changed` is whether the epoch differed from the epoch
+    /// before.
     pub(crate) fn ended(&mut self, most: u64, changed: bool) {
         if let Some((_, observed)) = self.lines.get_mut(self.now) {
             *observed = Observed { epochs: observed.epochs.saturating_add(1), most, changed };
         }
     }
 
-    /// Returns when operations of mode auto are sent in this epoch.
+    /// Returns the point of this epoch at which operations of mode auto are sent.
     pub(crate) fn predicted(&self) -> Departure {
         self.predicted
     }

@@ -1,4 +1,4 @@
-//! What a rank and its windows keep for fences: data, no protocol.
+//! The data that a rank and its windows keep for fences, without any protocol.
 
 pub(crate) mod history;
 pub(crate) mod remembered;
@@ -9,7 +9,7 @@ use crate::fence::state::remembered::Remembered;
 use fencepost_planner::ir::pattern::Mode;
 use std::cell::{Cell, RefCell};
 
-/// What a rank of a world keeps for its fences.
+/// The data that a rank of a world keeps for its fences.
 pub(crate) struct FenceState {
     /// Operations that came before their fence.
     pub(crate) staged: RefCell<Staged>,
@@ -52,14 +52,14 @@ impl FenceState {
     }
 }
 
-/// What a window keeps for its fences.
+/// The data that a window keeps for its fences.
 pub(crate) struct FenceOfWindow {
     /// The preferred mode of operations that have no mode of their own.
     pub(crate) mode: Cell<Mode>,
     /// Descriptions and frames of the ranks whose outboxes are not read in place.
     pub(crate) remembered: RefCell<Remembered>,
-    /// The history of the operations that were sent to those ranks, by the line at which each epoch
-    /// began.
+    /// The history of the operations that were sent to the ranks whose outboxes are not read in
+    /// place, by the line at which each epoch began.
     pub(crate) history: RefCell<History>,
 }
 

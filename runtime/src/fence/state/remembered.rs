@@ -3,7 +3,7 @@
 use crate::collect::description::Description;
 use fencepost_transport::{Payload, Record};
 
-/// The number of descriptions that each pair remembers for a window.
+/// The number of descriptions that each pair of ranks remembers for a window.
 pub(crate) const SLOTS: usize = 8;
 
 /// The data that a window remembers of its frames to and from the ranks whose memory it does not
@@ -30,7 +30,7 @@ pub(crate) struct Remembered {
     /// The elements that operations in notifications of a fence touch. Each entry is an origin and
     /// a put on one element. Noted only if a check needs them.
     pub(crate) riders: Vec<(usize, Record)>,
-    /// The counts of what was sent early, for each rank.
+    /// The counts of early frames, for each rank.
     pub(crate) left: Vec<Left>,
     /// The number of epochs so far, including abandoned ones. The number distinguishes operations
     /// that were sent early in different epochs.
@@ -38,10 +38,10 @@ pub(crate) struct Remembered {
     pub(crate) frame: Vec<u8>,
 }
 
-/// The counts of what was sent early for a rank.
+/// The counts of the frames that were sent early to a rank.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Left {
-    /// The number of frames in this epoch.
+    /// The number of frames that were sent early in this epoch.
     pub(crate) frames: u32,
     /// The number of bytes in these frames.
     pub(crate) bytes: u64,
@@ -54,11 +54,11 @@ pub(crate) struct Left {
 
 #[derive(Default)]
 pub(crate) struct Sendings {
-    /// The last description.
+    /// The last description that was sent.
     pub(crate) description: Vec<u8>,
-    /// Whether the last of these epochs had any operations.
+    /// Whether the last epoch that ended at this line had any operations.
     pub(crate) any: bool,
-    /// Whether some operations of that epoch had been sent early.
+    /// Whether some operations of the last epoch that ended at this line had been sent early.
     pub(crate) early: bool,
 }
 
@@ -207,8 +207,8 @@ impl Remembered {
     }
 
     /// Forgets the descriptions that were sent, so that everything is described again in the same
-    /// epoch. Called after an exchange in which ranks were in different calls, because its frames
-    /// were dropped.
+    /// epoch. Called after an exchange in which ranks were in different calls, because the frames
+    /// of that exchange were dropped.
     pub(crate) fn forget_descriptions(&mut self) {
         self.sent.iter_mut().for_each(|memory| memory.slots.clear());
     }

@@ -1,13 +1,13 @@
-//! [`Hints`]: what a program promises about a window when it makes the window.
+//! [`Hints`]: the promises that a program makes about a window when it makes the window.
 
 use std::fmt;
 
 /// The promises of a program about a window that has locks:
 /// `world.lock_window_with(len, Hints::new().sole_origin())?`.
 ///
-/// A program makes only the promises that are stated by the methods that it calls. An untrue hint
-/// never costs memory safety. Each method states its gain in time or memory, and the consequence of
-/// an untrue hint. All ranks give the same [`sole_origin`](Self::sole_origin),
+/// A program makes only the promises of the methods that it calls. An untrue hint never costs
+/// memory safety. Each method states its gain in time or memory, and the consequence of an untrue
+/// hint. All ranks must give the same [`sole_origin`](Self::sole_origin),
 /// [`disjoint`](Self::disjoint) and [`regions`](Self::regions); otherwise the window is not made
 /// (`ARG`, on all ranks). The [`memory`](Self::memory) may differ between ranks.
 ///
@@ -28,7 +28,7 @@ use std::fmt;
 /// ```
 ///
 /// # Source
-/// MPI 4.1, section 12.2.1 (info keys of windows). Different here: some behaviour depends on each
+/// MPI 4.1, section 12.2.1 (info keys of windows). Unlike in MPI, some behaviour depends on each
 /// key.
 #[must_use = "hints are given to a call that makes a window"]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -51,15 +51,16 @@ impl Hints {
         Self { is_sole: false, is_disjoint: false, regions: 0, memory: None }
     }
 
-    /// Promises that, under locks, only one rank accesses each part, from the change of the window
-    /// over to locks until the change back.
+    /// Promises that only one rank accesses each part, from the time when the window is changed
+    /// over to locks until it is changed back.
     ///
     /// Different parts may have different origins. The owner's [`local`](crate::LockWindow::local)
     /// and [`local_mut`](crate::LockWindow::local_mut) count as accesses. With this promise, no
     /// lock is taken, no operation is atomic, and the words of locks take no memory.
     ///
     /// If the promise is broken, the first rank whose epoch is carried out keeps the part. Each
-    /// epoch of another rank on that part is `ASSERT` when it is carried out, and does nothing.
+    /// epoch of another rank on that part does nothing, and fails with `ASSERT` when it is carried
+    /// out.
     pub const fn sole_origin(self) -> Self {
         Self { is_sole: true, ..self }
     }
@@ -85,7 +86,7 @@ impl Hints {
     /// exclusive epochs in small parts wait less for each other. Without this hint, a part has a
     /// region for each 4 KiB, and at most 16.
     ///
-    /// 0, or more than 16, is `ARG` when the window is made.
+    /// If `most` is 0 or more than 16, the call that makes the window fails with `ARG`.
     pub const fn regions(self, most: usize) -> Self {
         // A number that does not fit is replaced by one above the maximum, which is refused.
         let regions = if most == 0 || most > Self::REGIONS_MAX { u32::MAX } else { most as u32 };
@@ -96,8 +97,8 @@ impl Hints {
     /// are carried out.
     ///
     /// Each operation takes 16 bytes. An operation on more than one element also takes its elements
-    /// and its description. An operation beyond the limit is `NO_MEM` at its call and is not part
-    /// of the epoch. The epoch goes on: flush it, or unlock.
+    /// and its description. A call beyond the limit fails with `NO_MEM`, and its operation is not
+    /// part of the epoch. The epoch goes on: flush it, or unlock.
     ///
     /// ```
     /// # use fencepost_planner::{ErrorClass, ir::calls::LockType};
@@ -133,7 +134,7 @@ impl Hints {
         }
     }
 
-    /// Returns whether that number of regions is possible.
+    /// Returns whether this number of regions is possible.
     pub(crate) fn are_possible(self) -> bool {
         self.regions as usize <= Self::REGIONS_MAX
     }

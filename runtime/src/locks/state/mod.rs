@@ -12,7 +12,7 @@ use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What a rank of a world keeps for its locks.
+/// The data that a rank of a world keeps for its locks.
 #[derive(Default)]
 pub(crate) struct LocksState {
     /// The number of parts of windows that this rank holds. It is set when the rank first holds a
@@ -22,6 +22,6 @@ pub(crate) struct LocksState {
     pub(crate) service: OnceCell<Arc<Service>>,
 }
 
-/// The number of parts of windows that a rank holds by locks which were flushed.
+/// The number of parts of windows that a rank holds because it has flushed epochs of locks.
 #[derive(Default)]
 pub(crate) struct HeldParts(pub(crate) Cell<usize>);

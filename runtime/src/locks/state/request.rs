@@ -33,7 +33,7 @@ const CHECKED: u8 = 16;
 #[derive(Clone, Copy, Default, PartialEq, Pod, Zeroable)]
 struct Head {
     flags: u8,
-    /// The length of the line.
+    /// The number of bytes of [`Request::site`].
     site: u8,
     zero: u16,
     regions: u32,
@@ -72,7 +72,7 @@ pub(crate) struct Request {
     pub(crate) wide: Vec<u8>,
     /// The length of each wide operation's datatype, at the origin.
     pub(crate) forms: Vec<usize>,
-    /// The line since which the lock is held.
+    /// The source line that opened the epoch.
     pub(crate) site: String,
     /// An [`Entering`](crate::check::state::entering::Entering), as bytes; empty if nothing is
     /// checked.
@@ -125,8 +125,8 @@ impl Request {
         out.extend_from_slice(&self.entering);
     }
 
-    /// Replaces the numbers of datatypes, of elements of `size` bytes, by the datatypes that these
-    /// numbers of the origin represent.
+    /// Replaces the numbers of datatypes by the datatypes that `numbered` has for the origin. The
+    /// elements of datatypes have `size` bytes.
     ///
     /// # Errors
     /// A number is not known, or no correct origin writes this request. After an error, no part of

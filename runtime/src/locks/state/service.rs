@@ -1,9 +1,9 @@
-//! [`Service`]: the parts of a rank that its attendant serves for ranks that lock them without
-//! reaching them.
+//! [`Service`]: the parts of a rank that other ranks lock without reaching them. The attendant of
+//! the rank serves these parts.
 //!
-//! The attendant takes the same locks as ranks that reach the part, on behalf of the origin of a
-//! request. It never waits. The service keeps a request that has to wait, at most one for each
-//! origin and window. The request continues when a lock of the part is left. If the attendant
+//! On behalf of the origin of a request, the attendant takes the same locks as ranks that reach the
+//! part. The attendant never waits. The service keeps a request that has to wait, at most one for
+//! each origin and window. The request continues when a lock of the part is left. If the attendant
 //! leaves the lock, it continues the request itself. If this rank leaves the lock, this rank
 //! advances the request. If another rank of this host leaves the lock, that rank wakes the
 //! attendant. An origin that waits for long asks which rank is in its way. That question does not
@@ -73,9 +73,9 @@ pub(crate) struct Served {
 /// The state of an origin.
 #[derive(Default)]
 struct Origin {
-    /// The number of its last request.
+    /// The number of the origin's last request.
     asked: u64,
-    /// Its datatypes.
+    /// The datatypes of the origin that have a number.
     numbered: Numbered,
 }
 
@@ -95,14 +95,14 @@ struct Job {
     found: usize,
     /// Whether the job now takes second locks.
     second: bool,
-    /// The regions whose locks the job still has to take. `position` is its position in the queue
-    /// of the first such region.
+    /// The regions whose locks the job still has to take. `position` is the position of the job in
+    /// the queue of the first such region.
     left: u32,
     position: Option<Position>,
 }
 
-/// The effects of a request that was examined: the answers to send, and the ranks to wake, which
-/// reach the part.
+/// The effects of a request that was examined: the answers to send, and the ranks to wake. All of
+/// these ranks reach the part.
 #[derive(Default)]
 pub(crate) struct Effects {
     /// Whether the request is refused because no correct rank sends it. In that case this rank does
@@ -135,8 +135,8 @@ impl Service {
         self.lock().served.insert(window, served);
     }
 
-    /// Stops serving the part: when this returns, the attendant does not access the part. Returns
-    /// the answers to waiting requests.
+    /// Stops serving the part. After this call, the attendant does not access the part. Returns the
+    /// answers to waiting requests.
     pub(crate) fn forget(&self, window: u32, is_over: bool) -> Effects {
         let mut effects = Effects::default();
         let mut parts = self.lock();
@@ -191,7 +191,7 @@ impl Service {
         effects
     }
 
-    /// Carries on requests that wait, after a rank that reaches the parts has left a lock.
+    /// Continues waiting requests after a rank that reaches the parts has left a lock.
     pub(crate) fn advance(&self) -> Effects {
         let mut effects = Effects::default();
         self.lock().served.iter_mut().for_each(|(window, served)| served.advance(*window, &mut effects));
@@ -248,7 +248,7 @@ impl Served {
         Some(Job { from, number, request, entering, found, second: false, left, position: None })
     }
 
-    /// If the request of `from` waits, answers so, with the rank that is in its way.
+    /// If the request of `from` waits, answers with the rank that is in its way.
     fn report(&self, (from, number): (usize, u64), window: u32, effects: &mut Effects) {
         let waits = self.jobs.iter().find(|job| job.from == from);
         let reply = match waits {
@@ -370,7 +370,8 @@ impl Served {
         let held = self.held.contains_key(&from);
         let all = self.words.layout.all();
         if self.words.layout.is_sole {
-            // There are no locks here. `held` only follows what the requests of the origin state.
+            // There are no locks here. `held` only keeps the state that the requests of the origin
+            // give.
             if keeps {
                 self.held.insert(from, request.hold);
             } else if request.ends {
@@ -416,7 +417,7 @@ impl Served {
     }
 
     /// Returns the times that are over for a rank because its operations were carried out, beyond
-    /// those that its answer already contains.
+    /// the times that the answer already contains.
     fn observed(&self, from: usize, hold: Hold, done: &Entering) -> Vec<u64> {
         let logs = self.words.logs().filter(|_| hold == Hold::Shared);
         let mut over = logs.map_or_else(Vec::new, |logs| logs.observed(from, done));
@@ -442,8 +443,8 @@ mod tests {
     const LEN: usize = 2000;
     const I64: ElementType = ElementType::scalar(Scalar::I64);
 
-    /// The service of rank 1 of four, with a window of number 5, whose memory is followed by
-    /// elements that are not in it.
+    /// The service of rank 1 of four, for window 5. The memory of the window is followed by
+    /// elements that are not in the window.
     struct Fixture {
         service: Service,
         words: Words,

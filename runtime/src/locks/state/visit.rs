@@ -1,5 +1,5 @@
-//! Carries out the operations collected under a lock, on memory that is reached: at their origin,
-//! or by the attendant of their target.
+//! Carries out the operations that were collected under a lock, directly in memory. Either their
+//! origin or the attendant of their target carries them out.
 
 use crate::collect::visits::{Action, Code, place};
 use crate::kernel::{self, Task, Values, atomic, with_values};
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 /// The elements of one rank.
 #[derive(Clone, Copy)]
 pub(crate) struct Part {
-    /// The first element; null if the part is not reached.
+    /// The first element, or null if this rank does not reach the memory of the part.
     pub(crate) base: *mut u8,
     pub(crate) len: usize,
     pub(crate) element: ElementType,
@@ -25,13 +25,14 @@ pub(crate) enum Others {
     Nobody,
     /// Other ranks access the elements by atomic operations.
     Atomic,
-    /// Other ranks access other elements, as the program promises. If the promise is broken, they
-    /// access these elements in the same way as this rank.
+    /// Other ranks access other elements, as the program promises. If the program breaks the
+    /// promise, other ranks access these elements in the same way as this rank.
     Elsewhere,
 }
 
 impl Others {
-    /// Returns the accesses of others during an epoch that holds all its locks with this `hold`.
+    /// Returns how other ranks access the elements during an epoch that takes all its locks with
+    /// `hold`.
     #[inline]
     pub(crate) fn of(layout: &Layout, hold: Hold) -> Self {
         match hold {
@@ -57,7 +58,7 @@ pub(crate) struct Wide<'a> {
     pub(crate) operands: &'a [u8],
 }
 
-/// Carries out an operation on one atomic element that returns nothing.
+/// Carries out an operation that accesses one atomic element and returns nothing.
 ///
 /// # Safety
 /// As [`List::carry_out`].
@@ -67,13 +68,13 @@ pub(crate) unsafe fn visit_one(part: &Part, record: &Record, others: Others) {
     #[inline(never)]
     unsafe fn combine(part: &Part, record: &Record, others: Others) {
         let list = List { records: std::slice::from_ref(record), wide: &[] };
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         unsafe { list.carry_out(part, others, &mut Vec::new()) };
     }
     let (at, size) = (place(record), part.element.size as usize);
     debug_assert!(at < part.len && atomic::is_atomic(part.element), "its call was checked");
-    // SAFETY: the caller's, for an element of the part; an atomic store is also correct if no other
-    // rank accesses the element.
+    // SAFETY: the caller guarantees it, for an element of the part. An atomic store is also correct
+    // if no other rank accesses the element.
     unsafe {
         if Code::of_head(record.head).is_put() {
             atomic::store_bytes(size, part.base.add(at * size), record.value);
@@ -96,7 +97,7 @@ impl<'a> List<'a> {
         Some(Wide { remote, expected, operands })
     }
 
-    /// Returns the regions of the operations on one element, one bit each.
+    /// Returns the regions that operations on single elements touch, one bit each.
     pub(crate) fn narrow_regions(&self, layout: &Layout) -> u32 {
         let region = |record: &Record| match Code::of_head(record.head).is_wide() {
             true => 0,
@@ -105,9 +106,9 @@ impl<'a> List<'a> {
         self.records.iter().fold(0, |regions, record| regions | region(record))
     }
 
-    /// Returns the number of bytes that the operations find on this part, or `None` if an operation
-    /// does not fit the part or leaves these regions. A list of this rank always fits. A list of
-    /// another rank may not fit.
+    /// Returns the number of bytes that the operations return from this part, or `None` if an
+    /// operation does not fit the part or touches a region that is not in `regions`. A list of this
+    /// rank always fits. A list of another rank may not fit.
     pub(crate) fn fits(&self, part: &Part, regions: u32, layout: &Layout) -> Option<usize> {
         let (mut found, mut records) = (0_usize, self.records.iter());
         let size = part.element.size as usize;
@@ -146,21 +147,21 @@ impl<'a> List<'a> {
         Some(found)
     }
 
-    /// Carries out the operations on a part that they [fit](Self::fits), and appends the elements
-    /// that they find.
+    /// Carries out the operations on a part that they [fit](Self::fits), and appends to `found` the
+    /// elements that the operations return.
     ///
     /// # Safety
-    /// The part's elements are memory of this type with the alignment of a window, and `others`
-    /// states how other ranks access them meanwhile. With `Atomic`, elements are
-    /// [atomic](atomic::is_atomic). With `Elsewhere`, other ranks access the elements in the same
-    /// way as this function.
+    /// The part's elements are memory of the part's element type with the alignment of a window.
+    /// `others` states how other ranks access the elements during the call. With `Atomic`, elements
+    /// are [atomic](atomic::is_atomic). With `Elsewhere`, other ranks access the elements in the
+    /// same way as this function.
     pub(crate) unsafe fn carry_out(&self, part: &Part, others: Others, found: &mut Vec<u8>) {
         struct CarryOut<'a>(&'a List<'a>, &'a Part, Others, &'a mut Vec<u8>);
         impl Task for CarryOut<'_> {
             type Out = ();
             fn with<V: Values>(self) {
                 let Self(list, part, others, found) = self;
-                // SAFETY: the caller's.
+                // SAFETY: the caller guarantees it.
                 unsafe {
                     match others {
                         Others::Nobody => list.visit::<V, Alone>(part, found),
@@ -191,7 +192,7 @@ impl<'a> List<'a> {
                 return;
             };
             if !code.is_wide() {
-                // SAFETY: the caller's: the list fits.
+                // SAFETY: the caller guarantees it, and that the list fits.
                 unsafe { narrow::<V, H>(part, action, these, found) };
                 continue;
             }
@@ -200,14 +201,14 @@ impl<'a> List<'a> {
                     debug_assert!(false, "a list that was not checked");
                     return;
                 };
-                // SAFETY: the caller's.
+                // SAFETY: the caller guarantees it.
                 unsafe { H::wide::<V>(part, action, &wide, found) };
             }
         }
     }
 }
 
-/// Carries out operations of this action on one element each.
+/// Carries out operations that each apply `action` to one element.
 ///
 /// # Safety
 /// As [`List::carry_out`], for records of this action.
@@ -219,7 +220,7 @@ unsafe fn narrow<V: Values, H: How>(part: &Part, action: Action, records: &[Reco
         part.base.wrapping_add(at * size_of::<V>())
     };
     let mut keep = |bits: u64| found.extend_from_slice(&bits.to_ne_bytes()[..size_of::<V>()]);
-    // SAFETY: each record is about an element of the part, since the list fits.
+    // SAFETY: each record names an element of the part, since the list fits.
     unsafe {
         match action {
             Action::Put | Action::Accumulate(Op::Replace) => {
@@ -243,7 +244,7 @@ unsafe fn narrow<V: Values, H: How>(part: &Part, action: Action, records: &[Reco
     }
 }
 
-/// A method of access to elements. Each value is in the first bytes of a word.
+/// A way to access elements. The first bytes of a word contain the value of an element.
 ///
 /// # Safety
 /// As for [`List::carry_out`], for one element of type `V`.
@@ -273,11 +274,11 @@ struct Apart;
 /// Returns the bytes of a value as a word.
 ///
 /// # Safety
-/// `size_of::<V>()` bytes may be read, and they are at most 8.
+/// `size_of::<V>()` is at most 8, and that many bytes may be read at `from`.
 #[inline(always)]
 unsafe fn word<V>(from: *const u8) -> u64 {
     let mut bits = 0_u64;
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe { from.copy_to_nonoverlapping((&raw mut bits).cast(), size_of::<V>()) };
     bits
 }
@@ -285,19 +286,19 @@ unsafe fn word<V>(from: *const u8) -> u64 {
 impl How for Alone {
     #[inline(always)]
     unsafe fn load<V: Values>(at: *mut u8) -> u64 {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         unsafe { word::<V>(at) }
     }
 
     #[inline(always)]
     unsafe fn store<V: Values>(at: *mut u8, bits: u64) {
-        // SAFETY: the caller's; the first bytes of the word are the value.
+        // SAFETY: the caller guarantees it, and the first bytes of the word are the value.
         unsafe { std::ptr::from_ref(&bits).cast::<u8>().copy_to_nonoverlapping(at, size_of::<V>()) };
     }
 
     #[inline(always)]
     unsafe fn combine<V: Values>(op: Op, _: ElementType, at: *mut u8, bits: u64) -> u64 {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         unsafe {
             let found = word::<V>(at);
             kernel::combine_one::<V>(op, at, bits);
@@ -307,7 +308,7 @@ impl How for Alone {
 
     #[inline(always)]
     unsafe fn compare_and_swap<V: Values>(at: *mut u8, expected: u64, bits: u64) -> u64 {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         unsafe {
             let found = word::<V>(at);
             if found == expected {
@@ -319,7 +320,7 @@ impl How for Alone {
 
     #[inline(always)]
     unsafe fn combine_each<V: Values>(op: Op, _: ElementType, values: impl Iterator<Item = (*mut u8, u64)>) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         unsafe { kernel::combine_each::<V>(op, values) };
     }
 
@@ -346,13 +347,14 @@ impl How for Alone {
                 // SAFETY: as above.
                 unsafe { kernel::combine(op, part.element, base, &wide.remote, operands) };
             }
-            // A repeated element returns the value that its last visit left.
+            // If an element is repeated, each visit returns the value that the previous visit has
+            // left.
             Action::Fetch(op) => {
                 for (place, element) in wide.remote.element_iter().enumerate() {
                     let one = Datatype::run(element as usize..element as usize + 1);
                     keep(found, &one);
                     let operand = &wide.operands[place * size..][..size];
-                    // SAFETY: as above, of one element.
+                    // SAFETY: as above, for one element.
                     unsafe { kernel::combine(op, part.element, base, &one, operand.as_ptr()) };
                 }
             }
@@ -376,7 +378,7 @@ impl How for Alone {
 impl How for Together {
     #[inline(always)]
     unsafe fn load<V: Values>(at: *mut u8) -> u64 {
-        // SAFETY: the caller's, here and below.
+        // SAFETY: the caller guarantees it, here and below.
         unsafe { atomic::load::<V>(at) }
     }
 
@@ -415,7 +417,7 @@ impl How for Together {
         for (place, element) in wide.remote.element_iter().enumerate() {
             let at = part.base.wrapping_add(element as usize * size);
             let operand = if action.takes() { nth(wide.operands, place) } else { 0 };
-            // SAFETY: an element of the part, as the list fits.
+            // SAFETY: this is an element of the part, since the list fits.
             let was = unsafe {
                 match action {
                     Action::Put => {
@@ -441,7 +443,7 @@ impl How for Together {
 impl How for Apart {
     #[inline(always)]
     unsafe fn load<V: Values>(at: *mut u8) -> u64 {
-        // SAFETY: the caller's, here and below.
+        // SAFETY: the caller guarantees it, here and below.
         unsafe { atomic::load::<V>(at) }
     }
 
@@ -453,7 +455,7 @@ impl How for Apart {
 
     #[inline(always)]
     unsafe fn combine<V: Values>(op: Op, _: ElementType, at: *mut u8, bits: u64) -> u64 {
-        // SAFETY: as above; the copy is this function's own.
+        // SAFETY: as above, and only this function accesses the copy.
         unsafe {
             let found = atomic::load::<V>(at);
             let mut combined = found;
@@ -509,8 +511,8 @@ impl How for Apart {
             let at = base.wrapping_add(element as usize * size);
             let [expected, operand] = [wide.expected, wide.operands]
                 .map(|values| values.get(place * size..(place + 1) * size).unwrap_or_default());
-            // SAFETY: this is an element of the part, since the list fits. The combined copy is
-            // this function's own.
+            // SAFETY: this is an element of the part, since the list fits. Only this function
+            // accesses the combined copy.
             unsafe {
                 atomic::load_bytes(at, was);
                 if action.returns() {

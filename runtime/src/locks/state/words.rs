@@ -2,14 +2,14 @@
 //!
 //! A part is divided into regions of equal length. Each region has a lock, which epochs hold. If
 //! elements are not atomic, each region has a second lock, and a shared epoch holds the second lock
-//! while it visits elements. A rank takes the locks of the regions that it needs in ascending
-//! order, and second locks after first ones, so ranks do not wait for each other in a circle.
+//! while it visits elements. A rank takes the locks of its regions in ascending order, and takes
+//! second locks after all first locks. This order prevents deadlocks.
 //!
-//! Each rank also has a *note* in each part, which only that rank writes (for a rank that does not
-//! reach the part, the attendant of the part writes the note). A note states whether the rank is
-//! about to take locks of the part, or holds all locks until it unlocks the part, and since which
-//! line. No protocol depends on notes. They show which rank keeps another rank waiting, and whether
-//! a rank that died held a lock.
+//! Each rank also has a *note* in each part. The rank writes the note itself if it reaches the
+//! part. Otherwise the attendant of the part writes it. The note contains the [`Presence`] of the
+//! rank in the part, and the source line at which the rank began to wait for a lock or took all
+//! locks. No protocol depends on notes. They show which rank keeps another rank waiting, and
+//! whether a rank that died held a lock.
 //!
 //! ```text
 //! line 0             whether the owner has opened the part to others, and whether it has dropped
@@ -29,15 +29,16 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The number of words in a cache line.
 const LINE: usize = 8;
-/// The minimum number of bytes of a region. Locking several small regions costs more than waiting.
+/// The minimum number of bytes of a region. Locking several smaller regions would cost more than
+/// waiting for one region.
 const REGION_MIN: usize = 4096;
-/// The number of bytes of a note that contain the name of a source line.
+/// The number of bytes of a note that contain a source line, as text.
 const SITE: usize = (LINE - 1) * 8;
-/// The owner has changed its window over to locks, so that other ranks may access the part. Before
-/// that the word is 0.
+/// The first word after the owner has changed its window over to locks, so that other ranks may
+/// access the part. Before that, the word is 0.
 const OPEN: u64 = 1;
-/// The owner has dropped the part. `OVER` means that the owner already knew that the world was
-/// over.
+/// The first word after the owner has dropped the part. `OVER` means that the owner already knew
+/// that the world was over.
 const CLOSED: u64 = 2;
 const OVER: u64 = 3;
 
@@ -46,12 +47,12 @@ const OVER: u64 = 3;
 pub(crate) struct Layout {
     ranks: usize,
     slots: usize,
-    /// The number of elements of a region, as a power of two.
+    /// The base-2 logarithm of the number of elements of a region.
     shift: u32,
     regions: usize,
     /// The number of words of a lock.
     lock_words: usize,
-    /// Whether elements are atomic, so that there are no second locks.
+    /// Whether elements are atomic. If they are, there are no second locks.
     pub(crate) is_atomic: bool,
     /// Whether only one rank accesses the part. In that case there are no locks.
     pub(crate) is_sole: bool,
@@ -88,7 +89,8 @@ impl Layout {
         }
     }
 
-    /// Returns the layout with logs in the rest of this number of words, if any are left.
+    /// Returns this layout for a part of `words` words. If words are left after the locks, they
+    /// contain logs.
     pub(crate) fn within(self, words: usize) -> Self {
         let log_words = words.saturating_sub(self.lock_end());
         Self { log_words, log_entries: Logs::entries(self.ranks, log_words), ..self }
@@ -166,8 +168,8 @@ impl Words {
     /// Returns the words at `first`.
     ///
     /// # Safety
-    /// The layout's number of words begins at `first`. The words are zero at first, and only this
-    /// module touches the words, as long as this value or a copy of it is used.
+    /// `first` points to as many words as the layout has, and they are zero at first. As long as
+    /// this value or a copy of it is used, only this module accesses the words.
     pub(crate) unsafe fn new(first: *const u64, layout: Layout) -> Self {
         Self { first, layout }
     }
@@ -194,7 +196,7 @@ impl Words {
         unsafe { AtomicU64::from_ptr(self.first.add(word).cast_mut()) }
     }
 
-    /// Returns the lock of a region that epochs hold, or the `second` lock of the region.
+    /// Returns the first lock of a region, or its second lock if `second` is set.
     #[cfg(not(loom))]
     #[inline]
     pub(crate) fn lock(&self, region: usize, second: bool) -> FairLock<'_> {
@@ -227,12 +229,13 @@ impl Words {
         self.at(0).load(Ordering::Acquire) >= CLOSED
     }
 
-    /// Returns whether the owner has dropped the part when it knew that the world was over.
+    /// Returns whether the owner has dropped the part and already knew that the world was over.
     pub(crate) fn is_over(&self) -> bool {
         self.at(0).load(Ordering::Acquire) == OVER
     }
 
-    /// Opens the part: from here on the owner accesses it under its locks only.
+    /// Opens the part to other ranks. From then on, the owner also accesses it only under its
+    /// locks.
     pub(crate) fn open(&self) {
         self.at(0).store(OPEN, Ordering::Release);
     }
@@ -318,13 +321,14 @@ impl Words {
         self.line(rank, Presence::Holding)
     }
 
-    /// Returns a description of the queue for rank `me`, which waits at this lock and position,
-    /// while `holder` holds all regions.
+    /// Describes the queue before rank `me`, which waits for `lock` at position `at` while `holder`
+    /// holds all regions.
     pub(crate) fn queue(&self, holder: usize, (me, lock, at): (usize, FairLock<'_>, Position)) -> String {
         let since = self.held_since(holder).unwrap_or_default();
         let mut text = format!("rank {holder} holds the lock since {since}");
         let waits = |rank: usize| (rank != me).then(|| self.line(rank, Presence::WaitingExclusive)).flatten();
-        // The attendant is in the queue for a rank that only the attendant knows.
+        // The attendant waits on behalf of a rank that the queue does not name, so any rank is
+        // possible.
         let stand = |number: usize| {
             if number < self.layout.ranks { number..number + 1 } else { 0..self.layout.ranks }
         };

@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The requests of a set that are complete and were not returned yet, by their places in the set,
-/// in the order of completion.
+/// The completed requests of a set that were not returned yet. Contains their places in the set, in
+/// the order of completion.
 #[derive(Default)]
 pub(crate) struct Queue {
     complete: RefCell<VecDeque<usize>>,
@@ -19,7 +19,7 @@ pub(crate) struct Queue {
 pub(crate) struct Completion {
     is_complete: Cell<bool>,
     is_lost: Cell<bool>,
-    /// Whether its error was returned, so that no rank accesses its elements any more.
+    /// Whether the error of the operation was returned. From then on no rank accesses its elements.
     is_returned: Cell<bool>,
     told: RefCell<Option<(Rc<Queue>, usize)>>,
 }
@@ -98,8 +98,7 @@ impl Completion {
         }
     }
 
-    /// Adds the operation to this queue, with this place, now if it is complete and otherwise when
-    /// it becomes complete.
+    /// Adds `place` to this queue as soon as the operation is complete, which may be immediately.
     pub(crate) fn tell(&self, queue: &Rc<Queue>, place: usize) {
         if self.is_complete() {
             queue.push(place);

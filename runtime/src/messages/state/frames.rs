@@ -7,20 +7,20 @@ use std::sync::atomic::AtomicU64;
 
 /// The kinds of these frames.
 pub(crate) mod kind {
-    /// A message: its envelope, with its elements or with the address where they are.
+    /// A message: its envelope, and either its elements or their address.
     pub(crate) const MESSAGE: u32 = 22;
     /// A message was taken.
     pub(crate) const TAKEN: u32 = 23;
-    /// Messages of this cost may be sent again.
+    /// The receiver of this frame may again send messages of this cost.
     pub(crate) const GRANT: u32 = 24;
     /// To an attendant: a request for elements of a message that was taken.
     pub(crate) const PULL: u32 = 25;
-    /// Elements of a message that were requested.
+    /// Requested elements of a message.
     pub(crate) const ELEMENTS: u32 = 26;
     /// Elements of a message that a sender sends without a request when it leaves.
     pub(crate) const LEFT: u32 = 27;
-    /// Sent before a message if conflicts are checked: the accesses that its sender knows to be
-    /// over.
+    /// The accesses that the sender of the next message knows to be over. Sent before each message
+    /// if conflicts are checked.
     pub(crate) const CLOCK: u32 = 28;
 }
 
@@ -29,29 +29,29 @@ pub(crate) mod kind {
 pub(crate) struct Envelope {
     pub(crate) tag: u32,
     pub(crate) element: ElementType,
-    /// The number of bytes of its elements.
+    /// The number of bytes of the elements.
     pub(crate) bytes: usize,
-    /// Whether the sender believes that a receive waits for it.
+    /// Whether the sender believes that a receive waits for the message.
     pub(crate) is_ready: bool,
     /// Whether the sender is to be notified when the message was taken.
     pub(crate) is_answered: bool,
-    /// Whether it comes without its elements.
+    /// Whether the message comes without its elements.
     pub(crate) is_apart: bool,
 }
 
-/// Elements in memory of their sender that the receiver reaches.
+/// Elements in memory of the sender. The receiver reaches this memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Near {
     pub(crate) first: *const u8,
-    /// The number of bytes that the sender has copied there so far; null if all were there from the
-    /// beginning.
+    /// The number of bytes that the sender has copied so far. Null if all elements were there from
+    /// the beginning.
     pub(crate) copied: *const AtomicU64,
 }
 
 impl Near {
     pub(crate) const NONE: Self = Self::all(std::ptr::null());
 
-    /// Returns elements that were all copied before.
+    /// Returns elements that are all there from the beginning.
     pub(crate) const fn all(first: *const u8) -> Self {
         Self { first, copied: std::ptr::null() }
     }
@@ -62,12 +62,12 @@ const ANSWERED: u64 = 2;
 const APART: u64 = 4;
 
 impl Envelope {
-    /// Returns the number of its elements.
+    /// Returns the number of elements of the message.
     pub(crate) fn len(&self) -> usize {
         self.bytes / self.element.size as usize
     }
 
-    /// Returns the header of its frame.
+    /// Returns the header of the frame of the message.
     pub(crate) fn header(&self) -> Header {
         let flags = [(self.is_ready, READY), (self.is_answered, ANSWERED), (self.is_apart, APART)];
         let flags: u64 = flags.iter().filter(|(is, _)| *is).map(|(_, flag)| flag).sum();
@@ -76,8 +76,8 @@ impl Envelope {
         Header { word, kind: kind::MESSAGE, extra: self.tag }
     }
 
-    /// Returns whether a frame with this header is a message that carries its elements, that is of
-    /// this type, and that is not answered.
+    /// Returns whether this is the header of a message that carries its elements, has elements of
+    /// this type, and is not answered.
     #[inline]
     pub(crate) fn is_plain(header: &Header, element: ElementType) -> bool {
         let (tag, bytes, is_ready, is_answered, is_apart) = (0, 0, false, false, false);
@@ -93,8 +93,9 @@ impl Envelope {
         bytemuck::cast([self.bytes, first.expose_provenance(), copied.expose_provenance()].map(|n| n as u64))
     }
 
-    /// Reads the envelope of a frame that carries its elements and has this number of bytes.
-    /// Returns `None` for a frame that no correct rank sends.
+    /// Reads the envelope of a message from the header of its frame, which carries `bytes` bytes of
+    /// elements. Returns `None` if the elements are not in the frame, or if no correct rank sends
+    /// it.
     pub(crate) fn of_head(header: &Header, bytes: usize) -> Option<Self> {
         Self::read(header, bytes).filter(|envelope| !envelope.is_apart && envelope.is_good())
     }
@@ -147,7 +148,7 @@ pub(crate) fn taken(number: u64) -> Header {
     Header { word: number, kind: kind::TAKEN, extra: 0 }
 }
 
-/// Returns the header of the frame that grants messages of this cost again.
+/// Returns the header of the frame that lets its receiver send messages of this cost again.
 pub(crate) fn grant(cost: usize) -> Header {
     Header { word: cost as u64, kind: kind::GRANT, extra: 0 }
 }
@@ -168,8 +169,8 @@ pub(crate) fn elements(number: u64, chunk: u32) -> Header {
     Header { word: number, kind: kind::ELEMENTS, extra: chunk }
 }
 
-/// Returns the header of a chunk of the elements of a message that was not requested, because its
-/// sender leaves.
+/// Returns the header of a chunk of elements that is sent without a request, because the sender of
+/// the message leaves.
 pub(crate) fn left(number: u64, chunk: u32) -> Header {
     Header { word: number, kind: kind::LEFT, extra: chunk }
 }

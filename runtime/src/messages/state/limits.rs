@@ -3,20 +3,20 @@
 /// The limits of a world for messages that no receive has taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Limits {
-    /// The number of bytes of the longest message whose elements are sent with it, if the program
-    /// has set one.
+    /// The maximum number of bytes of a message that carries its elements, if the program has set
+    /// it.
     pub(crate) eager: Option<usize>,
-    /// The bytes of messages that a rank keeps for later receives.
+    /// The maximum number of bytes of messages that a rank keeps for later receives.
     pub(crate) unexpected: usize,
 }
 
-/// The number of bytes of the longest message whose elements are sent with it, if the program has
-/// not set one. The first number is for receivers that read memory of the sender, the second for
-/// others.
+/// The maximum number of bytes of a message that carries its elements, if the program has not set
+/// it. The first number is for receivers that reach the sender's memory, the second for other
+/// receivers.
 ///
-/// A rank that does not read that memory would have to make a request. Long elements land in their
-/// destination if a receive waits for them, and otherwise they are copied once more. For even
-/// longer elements that copy takes more time than a request
+/// The second number is larger, because other receivers would have to request the elements. If a
+/// receive waits for the message, long elements land in their destination. Otherwise they are
+/// copied once more, and beyond this number of bytes the copy takes more time than a request
 /// (benches/log/messages_and_collectives.md).
 const EAGER: (usize, usize) = (16 << 10, 1 << 20);
 
@@ -33,8 +33,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the number of bytes of the longest message whose elements are sent with it.
-    /// `reached` is whether the receiver is reached.
+    /// Returns the maximum number of bytes of a message that carries its elements. `reached` is
+    /// whether the receiver reaches the sender's memory.
     #[inline]
     pub(crate) fn eager(&self, reached: bool) -> usize {
         self.eager.unwrap_or(if reached { EAGER.0 } else { EAGER.1 })

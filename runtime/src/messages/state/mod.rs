@@ -1,7 +1,8 @@
-//! [`Messages`]: what a rank has sent, received and kept in a world. Data, no protocol.
+//! [`Messages`]: the messages that a rank has sent, received and kept in a world. This module
+//! contains data and no protocol.
 //!
-//! Every message has a number, its index among the messages of its pair. Both ranks count the
-//! messages. Requests hold a [`Receive`] or a [`Sent`].
+//! Every message has a number: its index among the messages from its sender to its receiver. Both
+//! ranks count these messages. Requests hold a [`Receive`] or a [`Sent`].
 
 pub(crate) mod completion;
 pub(crate) mod frames;
@@ -27,7 +28,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What a rank of a world keeps for its messages.
+/// The state that a rank of a world keeps for its messages.
 #[derive(Default)]
 pub(crate) struct MessagesState {
     /// The limits of messages that no receive has taken.
@@ -39,7 +40,8 @@ pub(crate) struct MessagesState {
 /// The messages of one rank in one world.
 pub(crate) struct Messages {
     pub(crate) limits: Limits,
-    /// The cost of messages that each rank may send to another before they are received.
+    /// The total cost of the messages that a rank may send to another rank before they are
+    /// received.
     pub(crate) credit: usize,
     /// The state of the exchange with each rank, this one included.
     pub(crate) peers: Vec<Peer>,
@@ -95,7 +97,7 @@ pub(crate) struct Peer {
 
 /// A message that its receiver may not have read yet.
 pub(crate) struct Flying {
-    /// The number of its frame.
+    /// The number of the frame of the message.
     frame: u64,
     /// The payload of the frame, which the receiver reads in place.
     bytes: Bytes,
@@ -103,10 +105,10 @@ pub(crate) struct Flying {
 
 /// The buffer of buffered sends.
 pub(crate) struct Buffer {
-    /// The line that attached it.
+    /// The line that attached the buffer.
     pub(crate) site: Site,
     pub(crate) size: usize,
-    /// The number of messages in it. `used` is the number of their bytes.
+    /// The number of messages in the buffer. `used` is the number of their bytes.
     pub(crate) messages: usize,
     pub(crate) used: usize,
 }
@@ -121,12 +123,12 @@ pub(crate) struct Kept {
 
 /// The elements of a message that has arrived.
 pub(crate) enum Elements {
-    /// They arrived with the message.
+    /// The elements have arrived with the message.
     Here(Vec<u8>),
-    /// They are in memory of the sender that this rank reaches.
+    /// The elements are in memory of the sender, and this rank reaches that memory.
     Near(Near),
-    /// The sender has them, and this rank requests them. A sender that leaves sends all of them
-    /// without a request; the bytes here have arrived in this way.
+    /// The sender has the elements, and this rank requests them. If the sender leaves, it sends all
+    /// of them without a request. The bytes here have arrived in that way.
     Far(Vec<u8>),
 }
 
@@ -161,8 +163,8 @@ impl Messages {
 
     /// Takes back the memory of messages that `to` has read.
     pub(crate) fn reclaim(&mut self, to: usize, endpoint: &mut Endpoint) {
-        /// The number of pieces of memory that are kept for later messages, and the most bytes of
-        /// each.
+        /// The maximum number of pieces of memory that are kept for later messages, and the maximum
+        /// number of bytes of each piece.
         const SPARE: (usize, usize) = (16, 1 << 16);
         if self.peers[to].flying.is_empty() {
             return;
@@ -235,8 +237,8 @@ impl Messages {
         self.sending.take_unbuffered(to)
     }
 
-    /// Returns the line of a request of this rank that is not complete and that another rank waits
-    /// for, if there is one.
+    /// Returns the line of an incomplete request for which another rank waits, if there is such a
+    /// request.
     pub(crate) fn open_request(&self) -> Option<Site> {
         let sent = self.sending.values().find(|sent| sent.buffered.is_none()).map(|sent| sent.site);
         let asked = || self.landing.values().find(|receive| !receive.lands_early());
@@ -266,7 +268,7 @@ impl Messages {
                 // SAFETY: the receiver does not reach this rank, so the bytes are copied.
                 let posted = unsafe { endpoint.post(to, Port::ELEMENTS, Frame::of(header, part)) };
                 if posted.is_err() {
-                    break; // it receives nothing more
+                    break; // the receiver reads nothing more
                 }
             }
         }

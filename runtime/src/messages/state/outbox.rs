@@ -20,15 +20,15 @@ use std::sync::{
 /// The number of bytes that a rank requests at a time.
 const CHUNK: usize = 256 << 10;
 
-/// The elements of messages that were sent without them, by receiver and number of the message. The
-/// attendant of the rank reads them as well.
+/// The elements of messages that were sent without their elements, by receiver and message number.
+/// The attendant of the rank also reads these elements.
 #[derive(Default)]
 pub(crate) struct Outbox {
     all: Mutex<BTreeMap<(usize, u64), Waiting>>,
     /// Whether this rank has left. If so, all elements are sent without a request. Written under
     /// the lock.
     left: AtomicBool,
-    /// One more than the rank that has made an invalid request; 0 for none.
+    /// The rank that has made an invalid request, plus one. 0 if there is no such rank.
     wrong: AtomicUsize,
 }
 
@@ -53,9 +53,9 @@ pub(crate) struct Left {
 
 /// The elements of a message that was sent without them.
 enum Elements {
-    /// They are in memory of a call that waits.
+    /// The elements are in memory of a call that waits.
     Borrowed(*const u8, usize),
-    /// They were copied to the front of this memory.
+    /// The elements were copied to the front of this memory.
     Owned(Bytes, usize),
 }
 
@@ -68,7 +68,7 @@ impl Outbox {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds elements that stay where they are.
+    /// Adds elements without copying them.
     ///
     /// # Safety
     /// The bytes can be read, and no code writes or frees them before they are
@@ -91,13 +91,14 @@ impl Outbox {
         self.wrong.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Removes the elements of a message, if they are here. Afterwards no code reads them here.
+    /// Removes the elements of a message, if the outbox has them. Afterwards no code reads them
+    /// through the outbox.
     pub(crate) fn remove(&self, to: usize, number: u64) {
         self.all().remove(&(to, number));
     }
 
-    /// Removes all elements that were copied, since this rank leaves. Nothing is
-    /// [shown](Self::show) any more.
+    /// Removes all elements, because this rank leaves, and returns those that were copied. From
+    /// then on no elements are [shown](Self::show).
     pub(crate) fn take_owned(&self) -> Vec<Left> {
         let mut all = self.all();
         self.left.store(true, Ordering::Relaxed);
@@ -111,9 +112,10 @@ impl Outbox {
         owned.collect()
     }
 
-    /// Passes chunk `at` of the elements of a message, which rank `to` requests, to `told`. This
-    /// chunk must be the next chunk. For an invalid request, passes an empty slice and remembers
-    /// that `to` has made the request. After this rank has left, does not call `told`.
+    /// Passes chunk `at` of the elements of a message to `told`, because rank `to` requests it.
+    /// This chunk must be the next one of the message. For an invalid request, passes an empty
+    /// slice and remembers that `to` has made the request. After this rank has left, does not call
+    /// `told`.
     pub(crate) fn show(&self, to: usize, number: u64, at: u32, told: impl FnOnce(&[u8])) {
         let mut all = self.all();
         if self.left.load(Ordering::Relaxed) {
@@ -123,7 +125,7 @@ impl Outbox {
         let bytes = waiting.map_or(&[][..], |waiting| {
             waiting.asked += 1;
             match &waiting.elements {
-                // SAFETY: that of `expose`; the lock is held.
+                // SAFETY: the caller of `expose` guarantees it, and the lock is held.
                 Elements::Borrowed(first, len) => unsafe { std::slice::from_raw_parts(*first, *len) },
                 // SAFETY: the bytes were written before they were added.
                 Elements::Owned(bytes, len) => unsafe { std::slice::from_raw_parts(bytes.base(), *len) },
@@ -137,12 +139,13 @@ impl Outbox {
     }
 }
 
-/// Returns the number of chunks of this number of bytes.
+/// Returns the number of chunks of a message of this number of bytes.
 pub(crate) fn chunks(bytes: usize) -> usize {
     bytes.div_ceil(CHUNK)
 }
 
-/// Returns the range of a chunk among this number of bytes; empty if there is no such chunk.
+/// Returns the range of chunk `at` in a message of this number of bytes. The range is empty if
+/// there is no such chunk.
 pub(crate) fn chunk(at: usize, bytes: usize) -> Range<usize> {
     let first = at.saturating_mul(CHUNK).min(bytes);
     first..bytes.min(first + CHUNK)
@@ -153,7 +156,7 @@ mod tests {
     use super::*;
     use fencepost_transport::Memory;
 
-    /// Returns an outbox with a message to rank 1 of two chunks.
+    /// Returns an outbox with a message of two chunks to rank 1.
     fn outbox() -> Outbox {
         let outbox = Outbox::default();
         outbox.keep(1, 5, Memory::heap().zeroed(2 * CHUNK).expect("memory"), CHUNK + 7);

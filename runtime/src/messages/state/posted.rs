@@ -1,10 +1,10 @@
 //! [`Posted`]: the receives that have taken nothing, by the rank and tag that they name.
 //!
-//! A message is taken by the first receive that names it. The first few receives are in one list,
-//! which is searched. Any other receive that matches a message names its rank and its tag, its rank
-//! and any tag, any rank and its tag, or any rank and any tag. For these four cases there are four
-//! lists. Of the first receives of the four lists, the earliest takes the message. So the cost of a
-//! message does not grow with the number of receives.
+//! The first receive that matches a message takes it. The first few receives are in one list, which
+//! is searched. The other receives are in lists by the rank and the tag that they name. Only four
+//! of these lists can contain receives that match a message: those for its rank or any rank,
+//! combined with its tag or any tag. The earliest of the first receives of these four lists takes
+//! the message. So the cost of a message does not grow with the number of receives.
 
 use crate::messages::state::receive::Receive;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -19,8 +19,8 @@ type List = VecDeque<(u64, Rc<Receive>)>;
 pub(crate) struct Posted {
     /// The first receives, at most [`FEW`].
     few: List,
-    /// The other receives, by the rank and tag that they name. The map is used for lookups, or
-    /// searched in the order of the receives' numbers.
+    /// The other receives, by the rank and tag that they name. Code that iterates over the map
+    /// sorts the result, so the order of the map has no effect.
     lists: HashMap<Names, List, BuildHasherDefault<Mix>>,
     /// How many of the other receives name a rank and a tag, a rank and any tag, any rank and a
     /// tag, and any rank and any tag.
@@ -29,7 +29,7 @@ pub(crate) struct Posted {
     number: u64,
 }
 
-/// The number of receives that are in one list.
+/// The maximum number of receives in the first list.
 const FEW: usize = 8;
 
 /// A rank or any rank, and a tag or any tag, as one number. The rank begins at bit 33. Both are
@@ -87,7 +87,7 @@ impl Posted {
         self.few.iter().filter(|_| few).map(|(_, receive)| receive).find(|receive| receive.takes(from, tag))
     }
 
-    /// Adds a receive as the last of all.
+    /// Adds a receive after all others.
     pub(crate) fn push(&mut self, receive: Rc<Receive>) {
         let numbered = (self.number, receive);
         self.number += 1;
@@ -128,7 +128,7 @@ impl Posted {
         }
     }
 
-    /// Removes this receive. Returns whether it was here.
+    /// Removes this receive. Returns whether it was posted.
     pub(crate) fn remove(&mut self, receive: &Rc<Receive>) -> bool {
         let place = |list: &List| list.iter().position(|(_, posted)| Rc::ptr_eq(posted, receive));
         if let Some(at) = place(&self.few) {
@@ -143,7 +143,8 @@ impl Posted {
         true
     }
 
-    /// Takes all receives that name this rank, or any rank, in the order of their calls.
+    /// Takes all receives whose source is `source`, in the order of their calls. `None` selects the
+    /// receives that name any rank.
     pub(crate) fn take_of(&mut self, source: Option<usize>) -> Vec<Rc<Receive>> {
         let mut taken: Vec<(u64, Rc<Receive>)> = Vec::new();
         self.few.retain(|one| {

@@ -16,28 +16,28 @@ use std::sync::atomic::Ordering;
 
 /// A receive that was begun.
 pub(crate) struct Receive {
-    /// The rank whose messages it takes; `None` for any rank.
+    /// The rank whose messages the receive takes, or `None` for any rank.
     pub(crate) source: Option<usize>,
-    /// The tag of the messages that it takes; `None` for any tag.
+    /// The tag of the messages that the receive takes, or `None` for any tag.
     pub(crate) tag: Option<u32>,
     pub(crate) element: ElementType,
     room: Room,
-    /// The line that began it.
+    /// The line that began the receive.
     pub(crate) site: &'static Location<'static>,
     pub(crate) stage: RefCell<Stage>,
-    /// Whether it has taken a message that fits.
+    /// Whether the receive has taken a message that fits.
     has_begun: Cell<bool>,
-    /// Whether it is complete.
+    /// Whether the receive is complete.
     pub(crate) completion: Completion,
 }
 
 /// The progress of a receive.
 pub(crate) enum Stage {
-    /// It has taken nothing.
+    /// The receive has taken nothing.
     Posted,
-    /// It has taken a message, whose elements are in transit.
+    /// The receive has taken a message, and the elements of the message are in transit.
     Landing(Landing),
-    /// It is complete.
+    /// The receive is complete.
     Done(Outcome),
 }
 
@@ -47,9 +47,9 @@ pub(crate) type Outcome = Result<Status, Failure>;
 /// Why a receive has failed.
 #[derive(Clone)]
 pub(crate) enum Failure {
-    /// It has taken a message that it could not receive.
+    /// The receive has taken a message that it could not receive.
     Wrong(ErrorClass, String),
-    /// Nothing more can come.
+    /// Nothing more can come for the receive.
     Lost(Lost),
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum Failure {
 pub(crate) enum Room {
     /// These elements of a slice, in their order.
     Elements(*mut u8, Datatype),
-    /// A list, which gets all elements that come.
+    /// A list, which gets all elements of the message.
     List(*mut dyn List),
 }
 
@@ -74,7 +74,7 @@ impl Room {
                 let run = elements.as_run().filter(|run| len <= (run.end - run.start) as usize)?;
                 Some(base.wrapping_add(run.start as usize * size))
             }
-            // SAFETY: the caller's.
+            // SAFETY: the caller guarantees it.
             Self::List(list) => unsafe { (**list).reserve(len) },
         }
     }
@@ -86,7 +86,7 @@ impl Room {
     #[inline]
     pub(crate) unsafe fn filled(&self, len: usize) {
         if let Self::List(list) = self {
-            // SAFETY: the caller's.
+            // SAFETY: the caller guarantees it.
             unsafe { (**list).filled(len) };
         }
     }
@@ -168,13 +168,13 @@ impl Receive {
         Self { source, tag, element: element_type::<T>(), room, site, stage, has_begun, completion }
     }
 
-    /// Returns whether it takes such a message.
+    /// Returns whether the receive takes a message of rank `from` with this tag.
     #[inline]
     pub(crate) fn takes(&self, from: usize, tag: u32) -> bool {
         self.source.is_none_or(|source| source == from) && self.tag.is_none_or(|wanted| wanted == tag)
     }
 
-    /// Returns the outcome when the receive is complete.
+    /// Returns the outcome of the receive, if it is complete.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match &*self.stage.borrow() {
             Stage::Done(outcome) => Some(outcome.clone()),
@@ -182,28 +182,29 @@ impl Receive {
         }
     }
 
-    /// Returns whether it has taken a message whose elements are in transit.
+    /// Returns whether the receive has taken a message whose elements are in transit.
     pub(crate) fn is_landing(&self) -> bool {
         matches!(*self.stage.borrow(), Stage::Landing(_))
     }
 
-    /// Returns whether it has taken a message whose elements come without a request.
+    /// Returns whether the receive has taken a message whose elements come without a request.
     pub(crate) fn lands_early(&self) -> bool {
         matches!(&*self.stage.borrow(), Stage::Landing(landing) if landing.is_early)
     }
 
-    /// Returns whether it has taken nothing and can still take a message.
+    /// Returns whether the receive has taken nothing and can still take a message.
     pub(crate) fn is_posted(&self) -> bool {
         matches!(*self.stage.borrow(), Stage::Posted)
     }
 
-    /// Returns whether some of its elements may have landed although it has failed.
+    /// Returns whether the receive has taken a message that fits. If the receive fails afterwards,
+    /// some of the elements may have landed.
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun.get()
     }
 
-    /// Takes a message. Returns where its elements land. If the message does not fit, the receive
-    /// is done and this returns `None`.
+    /// Takes a message, and returns the place where its elements land. If the message does not fit,
+    /// ends the receive with an error and returns `None`.
     pub(crate) fn take(&self, from: usize, envelope: Envelope, is_early: bool) -> Option<Landing> {
         match self.area(from, &envelope, is_early) {
             Ok(area) => {
@@ -227,7 +228,7 @@ impl Receive {
     }
 
     /// Takes a message that has not arrived completely, if it fits and its elements land in one
-    /// piece. Returns where they land.
+    /// piece. Returns the place where they land.
     pub(crate) fn take_early(&self, from: usize, envelope: Envelope) -> Option<Landing> {
         let area = self.area(from, &envelope, false).ok().filter(|area| matches!(area, Area::Run(_)))?;
         self.has_begun.set(true);
@@ -275,7 +276,7 @@ impl Receive {
                     None => Area::Scattered(*base, part),
                 })
             }
-            // SAFETY: that of `new`.
+            // SAFETY: the caller of `new` guarantees it.
             Room::List(list) => match unsafe { (**list).reserve(len) } {
                 Some(first) => Ok(Area::Run(first)),
                 None => {
@@ -300,9 +301,9 @@ impl Receive {
         self.end(Err(Failure::Lost(lost.clone())));
     }
 
-    /// Cancels the receive, which takes nothing any more. With an error, its request fails with
-    /// this class and message. Without an error, the caller owns the request and does not ask for
-    /// its outcome.
+    /// Ends the receive before it takes a message. If `error` is given, the request of the receive
+    /// fails with this class and message. Otherwise the caller owns the request and does not ask
+    /// for its outcome.
     pub(crate) fn cancel(&self, error: Option<(ErrorClass, String)>) {
         match error {
             Some((class, message)) => self.end(Err(Failure::Wrong(class, message))),
@@ -322,7 +323,7 @@ impl Receive {
 }
 
 impl Landing {
-    /// Writes all elements, which are at `from`.
+    /// Copies all elements from `from` to the room.
     ///
     /// # Safety
     /// All bytes of the message are at `from`, outside of the room of the receive, and no code
@@ -340,9 +341,9 @@ impl Landing {
         }
     }
 
-    /// Writes all elements while their sender may still be copying them to this place: writes each
-    /// piece as it becomes available. Returns `false` if the sender has stopped before it has
-    /// copied all elements.
+    /// Copies all elements from `near` to the room, each piece as it becomes available. Meanwhile
+    /// the sender may still be copying elements to `near`. Returns `false` if the sender has
+    /// stopped before it has copied all elements.
     ///
     /// # Safety
     /// As for [`whole`](Self::whole), for the bytes that were copied.
@@ -360,30 +361,31 @@ impl Landing {
                 continue;
             }
             match &self.area {
-                // SAFETY: the caller's, as of `whole`.
+                // SAFETY: the caller guarantees it, as for `whole`.
                 Area::Run(to) => unsafe {
                     std::ptr::copy_nonoverlapping(near.first.add(done), to.add(done), there - done);
                 },
                 Area::Scattered(..) if there < bytes => {}
-                // SAFETY: the caller's.
+                // SAFETY: the caller guarantees it.
                 Area::Scattered(..) => unsafe { self.whole(near.first) },
             }
             done = there;
         }
         if near.copied.is_null() {
-            // SAFETY: the caller's.
+            // SAFETY: the caller guarantees it.
             unsafe { self.whole(near.first) };
         }
         true
     }
 
-    /// Writes all elements, which have come to `from`, unless `from` is their destination.
+    /// Copies all elements to the room from `from`, where they have come. Does nothing if `from` is
+    /// already their destination.
     ///
     /// # Safety
-    /// As for [`whole`](Self::whole), if `from` is not their destination.
+    /// As for [`whole`](Self::whole), if `from` is not the destination of the elements.
     pub(crate) unsafe fn arrived(&self, from: *const u8) {
         if !matches!(self.area, Area::Run(to) if std::ptr::eq(to, from)) {
-            // SAFETY: the caller's.
+            // SAFETY: the caller guarantees it.
             unsafe { self.whole(from) };
         }
     }
@@ -424,8 +426,8 @@ impl Landing {
     /// Takes in the next chunk. Returns whether the chunk has the expected length.
     ///
     /// # Safety
-    /// The room of the receive still exists. The bytes are not in the room, unless they are [in
-    /// place](Self::place).
+    /// The room of the receive still exists. The bytes are not in the room, unless they are already
+    /// at their [place](Self::place).
     pub(crate) unsafe fn chunk(&mut self, bytes: &[u8]) -> bool {
         let part = chunk(self.came, self.envelope.bytes);
         if part.len() != bytes.len() {
@@ -442,7 +444,7 @@ impl Landing {
             Area::Scattered(..) => {
                 self.gathered.extend_from_slice(bytes);
                 if self.is_whole() {
-                    // SAFETY: the caller's; all bytes of the message are gathered.
+                    // SAFETY: the caller guarantees it, and all bytes of the message are gathered.
                     unsafe { self.whole(self.gathered.as_ptr()) };
                 }
             }

@@ -1,4 +1,4 @@
-//! [`Sending`]: the sends of a rank that their receivers are to answer.
+//! [`Sending`]: the sends of a rank that the receivers of their messages have to answer.
 
 use crate::messages::state::completion::Completion;
 use fencepost_transport::Lost;
@@ -7,19 +7,19 @@ use std::collections::BTreeMap;
 use std::panic::Location;
 use std::rc::Rc;
 
-/// A send that its receiver is to answer.
+/// A send that the receiver of its message has to answer.
 pub(crate) struct Sent {
     pub(crate) to: usize,
     pub(crate) tag: u32,
     pub(crate) number: u64,
     /// The number of bytes that the message takes in the buffer of buffered sends.
     pub(crate) buffered: Option<usize>,
-    /// Whether only a buffer would let the send complete before its message is taken. The send must
-    /// not use a buffer.
+    /// Whether the send waits only because the check lets it use no buffer. With a buffer it would
+    /// be complete before its message is taken.
     pub(crate) needs_buffer: bool,
     /// The line that began the send.
     pub(crate) site: &'static Location<'static>,
-    /// Whether its message was taken, or the send has failed.
+    /// Whether the send is over, because its message was taken or because the send has failed.
     pub(crate) completion: Completion,
     /// The reason why the send has failed, if it has failed.
     pub(crate) lost: RefCell<Option<Lost>>,

@@ -1,5 +1,5 @@
-//! [`Status`]: the message that a receive or a probe has found; [`Sources`] and [`Tags`]: the
-//! messages that it takes.
+//! [`Status`] describes the message that a receive or a probe has found. [`Sources`] and [`Tags`]
+//! select the messages that a receive or a probe may find.
 
 /// Any rank as the source of a message, or any tag: `world.recv(Any, 7)?`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

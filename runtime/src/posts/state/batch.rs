@@ -17,11 +17,11 @@ pub(crate) type Batch = Box<Collected>;
 /// The operations that an access has collected for one target.
 pub(crate) struct Collected {
     pub(crate) target: usize,
-    /// The number of this access among those of this rank to the target, from 0.
+    /// The number of this access among the accesses of this rank to the target, counted from 0.
     pub(crate) number: u64,
     /// The puts and accumulates. Each has one record, on an element or a datatype.
     pub(crate) outbox: Outbox,
-    /// The source lines of the records. The number counts the successive records of the line.
+    /// The source lines of the records, each with the number of successive records from that line.
     pub(crate) lines: Vec<(u32, Site)>,
     pub(crate) gets: Vec<Get>,
     /// The marks of the elements of the target's part that the operations touch, if conflicts are
@@ -31,7 +31,7 @@ pub(crate) struct Collected {
 
 /// A get of an access.
 pub(crate) struct Get {
-    /// The number of records before it in program order.
+    /// The number of records before the get in program order.
     pub(crate) before: usize,
     pub(crate) remote: Datatype,
     pub(crate) slot: Slot,
@@ -39,7 +39,8 @@ pub(crate) struct Get {
 }
 
 impl Collected {
-    /// Returns an empty list. Its records and elements go to this memory while it has room.
+    /// Returns an empty list, which stores its records and elements in `memory` while there is
+    /// room.
     pub(crate) fn new(memory: &Memory) -> Box<Self> {
         let (lines, gets) = (Vec::new(), Vec::new());
         Box::new(Self {
@@ -56,7 +57,7 @@ impl Collected {
     pub(crate) fn renew(&mut self, target: usize, number: u64) {
         (self.target, self.number) = (target, number);
         self.outbox.clear();
-        self.outbox.bytes.clear(); // a description may be in it, without any datatype
+        self.outbox.bytes.clear(); // may contain a description even if there is no datatype
         self.lines.clear();
         self.gets.clear();
         self.marks.take();

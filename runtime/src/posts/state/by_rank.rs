@@ -1,7 +1,7 @@
 //! [`ByRank`]: the values that a rank keeps for some other ranks.
 
-/// A value for each of some ranks, made when its rank is first named. The rank that was requested
-/// last and the next rank are found at once.
+/// A value for each of some ranks. The value of a rank is made when it is first requested. The rank
+/// that was requested last and the rank after it are found without a search.
 #[derive(Default)]
 pub(crate) struct ByRank<T> {
     /// The values, by ascending rank.
@@ -11,7 +11,7 @@ pub(crate) struct ByRank<T> {
 }
 
 impl<T: Default> ByRank<T> {
-    /// Returns the index of a rank, or else the index where it belongs.
+    /// Returns the index of the value of a rank, or `Err` with the index at which to insert it.
     #[inline(always)]
     fn find(&self, rank: usize) -> Result<usize, usize> {
         let last = self.last.get();

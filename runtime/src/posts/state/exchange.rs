@@ -32,15 +32,15 @@ pub(crate) struct Exchange {
     /// Accesses that are over, to reuse for later ones.
     #[expect(clippy::vec_box, reason = "an access is moved by its pointer")]
     pub(crate) over: Vec<Box<Opened>>,
-    /// A buffer for the frames of a wait. The flag is whether the frame must be released. `scratch`
-    /// is a buffer for the bytes of a frame.
+    /// A buffer for the frames of a wait, each with a flag: whether the frame must be released.
+    /// `scratch` is a buffer for the bytes of a frame.
     pub(crate) frames: Vec<(Frame, bool)>,
     pub(crate) scratch: Vec<u8>,
 }
 
 /// An access that is open, with its collected operations by target.
 pub(crate) struct Opened {
-    /// The number of the access, among those of this rank to the window.
+    /// The number of the access among the accesses of this rank to the window.
     pub(crate) number: u64,
     pub(crate) site: Site,
     /// The batches, by ascending target.
@@ -71,7 +71,7 @@ pub(crate) struct Target {
     pub(crate) open: Option<Site>,
     /// The number of posts that have come.
     pub(crate) posts: u64,
-    /// The most recent of these posts: those whose accesses have not ended.
+    /// The posts that have come and whose accesses have not ended.
     pub(crate) come: VecDeque<Post>,
     /// The accesses that have ended and are still needed, the oldest first.
     pub(crate) sent: VecDeque<Sent>,

@@ -13,8 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// that gets more makes several requests.
 pub(crate) const ANSWER: usize = 1 << 20;
 
-/// The head of a request for elements. The datatypes of the elements follow it, and their elements
-/// are numbered consecutively across all datatypes.
+/// The head of a request for elements. The datatypes of the elements follow the head. The elements
+/// are numbered consecutively across all these datatypes.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 pub(crate) struct Asked {
@@ -34,7 +34,7 @@ pub(crate) struct Lendings(Mutex<All>);
 #[derive(Default)]
 struct All {
     exposures: BTreeMap<u32, Lending>,
-    /// The numbered datatypes of each source of each window. They are also kept between exposures.
+    /// The numbered datatypes, by window and source. They are also kept between exposures.
     numbered: BTreeMap<(u32, usize), Numbered>,
 }
 
@@ -45,11 +45,11 @@ pub(crate) struct Lending {
     size: usize,
     len: usize,
     lent: Lent,
-    /// The sources, each with the number of this post among the posts to it.
+    /// The sources, each with the number of this post among the posts to that source.
     sources: Vec<(usize, u64)>,
 }
 
-/// The memory that holds M.
+/// The memory that contains M, the content of the window when it was posted.
 enum M {
     /// In the window.
     InPlace(*const u8),
@@ -174,7 +174,7 @@ impl Lendings {
         self.lock().numbered.retain(|(of, _), _| *of != window);
     }
 
-    /// Returns the elements of these datatypes that a rank requests.
+    /// Returns the elements that rank `from` requests. `datatypes` contains their datatypes.
     ///
     /// # Errors
     /// The request is not valid, or a datatype has an unknown number.
@@ -189,7 +189,7 @@ impl Lendings {
         let lending = exposures.get(&window).filter(|lending| lending.is_for(from, number));
         let lending = lending.ok_or(Unread::Invalid)?;
         let first = usize::try_from(first).map_err(|_| Unread::Invalid)?;
-        // All datatypes are read, since the numbers that they assign are valid afterwards.
+        // All datatypes are read first, since later requests may use the numbers that they assign.
         let (numbered, mut all) = (numbered.entry((window, from)).or_default(), Vec::new());
         while !datatypes.is_empty() {
             all.push(numbered.datatype(&mut datatypes)?);

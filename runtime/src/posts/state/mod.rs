@@ -1,4 +1,4 @@
-//! What a rank and its windows keep for posts and accesses: data, no protocol.
+//! The state that a rank and its windows keep for posts and accesses. Contains no protocol.
 
 pub(crate) mod batch;
 pub(crate) mod by_rank;
@@ -10,7 +10,7 @@ pub(crate) mod ports;
 use crate::posts::state::exchange::{Exchange, Ports};
 use std::cell::{Cell, RefCell};
 
-/// What a window keeps for its posts and accesses.
+/// The state that a window keeps for its posts and accesses.
 pub(crate) struct PostsOfWindow {
     /// Whether the window is posted.
     pub(crate) posted: Cell<bool>,

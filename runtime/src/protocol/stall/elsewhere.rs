@@ -1,5 +1,5 @@
-//! [`elsewhere`]: finds the call that another rank is in, instead of this rank's call, for the
-//! error message.
+//! [`elsewhere`]: describes the call of another rank, for the error message if the two ranks are in
+//! different calls.
 
 use crate::state::call::Call;
 use crate::state::window_core::WindowCore;
@@ -7,18 +7,19 @@ use crate::state::world::WorldCore;
 use fencepost_transport::{Endpoint, Liveness, Pause};
 use std::time::{Duration, Instant};
 
-/// The time that a rank waits to find out the other rank's call.
+/// The maximum time for which a rank waits to find out the other rank's call.
 ///
 /// Each of the two ranks wakes at least once a second. The other rank writes down its call when its
-/// wait has lasted for a second. A write to memory does not wake a rank.
+/// wait has lasted for a second. A write to memory does not wake this rank, so it may read the call
+/// up to a second later.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Describes the call that `peer` is in, if it is not `call` on `windows`.
+/// Describes the call that `peer` is in. This rank is in another call: `call` on `windows`.
 ///
-/// The description comes from the call-site table of this process. If it is not there, it is the
-/// text that `peer` writes down when its own wait lasts. This rank writes down its call as well, so
-/// two ranks that find each other elsewhere both find out the other's call. A rank that computes
-/// meanwhile writes nothing, so its call is not known.
+/// If the call-site table of this process contains the call of `peer`, the description comes from
+/// that table. Otherwise it is the text that `peer` writes down when its own wait lasts. This rank
+/// writes down its call as well, so that `peer` finds it in the same way. A rank that computes and
+/// does not wait writes nothing, so its call is not known.
 #[cold]
 pub(crate) fn elsewhere(
     world: &WorldCore,
@@ -39,7 +40,8 @@ pub(crate) fn elsewhere(
     let (since, mut pause) = (Instant::now(), Pause::new());
     let theirs = loop {
         world.notice(endpoint, None);
-        // If the entry is not in this memory, this requests it from its rank.
+        // If the entry of `peer` is in the memory of another process, this requests the entry from
+        // `peer`.
         waits.number(peer);
         match waits.waiting(peer) {
             Some(waiting) => break Some(waiting.text),

@@ -20,23 +20,24 @@ pub(crate) const LEAVING: &str = "notes that it has finished with this rank's wi
 /// [`Stall::what`] of a wait for [`Awaited::Lock`].
 const TURNS: &str = "turns at a lock";
 
-/// The kind of a wait, and the number of notifications, frames or others that it expects.
+/// The kind of a wait.
 #[derive(Clone, Copy)]
 pub(crate) enum Awaited<'a> {
     /// The notifications of all other ranks.
     Notifications,
-    /// Something from one rank; the text names it in the plural.
+    /// Something from one rank. The text is a plural noun for it.
     One(&'static str),
-    /// Something from any other rank; the text names it in the plural.
+    /// Something from any other rank. The text is a plural noun for it.
     FromAny(&'static str),
-    /// Something from any of these ranks, if they are known; the text names it in the plural.
+    /// Something from any of several ranks. The text is a plural noun for it. The function returns
+    /// the ranks, if they are known.
     FromSome(&'static str, &'a dyn Fn() -> Option<Vec<usize>>),
     /// In a sparse census, the message that one rank sends to the leader of its group before it
     /// waits for anything.
     Led,
-    /// Frames of a program: the number that has come, and the number expected.
+    /// Frames of a program. The function returns the number that has come, and the number expected.
     Frames(&'a dyn Fn() -> (usize, usize)),
-    /// Answers of one rank's attendant, which do not depend on what the rank itself waits for.
+    /// Answers of one rank's attendant. The attendant answers even while the rank itself waits.
     Answers,
     /// The end of all accesses to this rank's windows, when the world has ended.
     Leaving,
@@ -44,24 +45,24 @@ pub(crate) enum Awaited<'a> {
     Lock(&'a dyn LockQueue),
 }
 
-/// The queue of a lock that this rank waits in.
+/// The queue in which this rank waits for a lock.
 pub(crate) trait LockQueue {
     /// Returns the rank that holds the lock that this rank waits for. Returns `None` if no rank is
-    /// known to hold it, or if the lock is only ever held for a moment.
+    /// known to hold it, or if the lock is always held for a moment only.
     fn holder(&self) -> Option<usize>;
 
     /// Describes a rank that holds the lock: the line at which it took the lock, and the ranks that
     /// are before this rank in the queue.
     fn since(&self, rank: usize) -> Option<String>;
 
-    /// Called while the wait lasts, with the holder's wait number when this rank last sampled it; 0
-    /// if that is not known.
+    /// Called while the wait lasts. `number` is the number of the holder's wait when this rank last
+    /// read it, or 0 if it is not known.
     fn lasts(&self, number: u64) {
         let _ = number;
     }
 
-    /// Returns whether [`holder`](Self::holder) was found after this rank had read this number of
-    /// the holder's wait. If so, the holder keeps the lock until that wait is over.
+    /// Returns whether this rank has found the [`holder`](Self::holder) after it had read this
+    /// number of the holder's wait. If so, the holder keeps the lock until that wait is over.
     fn is_found_since(&self, number: u64) -> bool {
         let _ = number;
         true // the holder is read from memory each time
@@ -83,7 +84,7 @@ pub(crate) struct Watch<'a> {
     /// Whether this rank can go on only after `peer` does something.
     is_mutual: bool,
     awaited: Awaited<'a>,
-    /// The number of the run, if the plan and not the world counts its runs.
+    /// The number of the run, if the plan counts its runs. `None` if the world numbers the call.
     run: Option<u32>,
     /// Whether the wait is in an exchange of all ranks.
     of_all: bool,
@@ -100,14 +101,14 @@ pub(crate) struct Watch<'a> {
 struct Lasting {
     stalls: Stalls,
     since: Instant,
-    /// The waited time at which the wait is next reported.
+    /// The duration of the wait at which it is next reported.
     next: Option<Duration>,
-    /// How much this rank had [`sent`] when the wait was entered into the table; `None` if the wait
-    /// is not in the table.
+    /// How much this rank had [`sent`] when the wait was entered into the table, or `None` if the
+    /// wait is not in the table.
     shown: Option<u64>,
     /// Whether the awaited rank had entered the same call before its wait was read.
     same_call: bool,
-    /// The number of the awaited rank's wait that was read before this look.
+    /// The number of the awaited rank's wait, as read before this look.
     read: u64,
     /// The other ranks of the wait in the table, each with a flag and a number. The flag is whether
     /// something that the rank sends ends the wait. The number is the number of the rank's own
@@ -128,7 +129,8 @@ impl<'a> Watch<'a> {
         let is_mutual = match awaited {
             Awaited::Leaving | Awaited::Answers | Awaited::Lock(_) => false,
             Awaited::FromAny(_) | Awaited::FromSome(..) => true,
-            // An access of a rank to its own window, which only that rank ends.
+            // Even if the peer is this rank: it may wait for an access to its own window, and only
+            // this rank can end that access.
             Awaited::One(_) => true,
             _ => peer != world.rank,
         };
@@ -232,8 +234,8 @@ impl<'a> Watch<'a> {
             return;
         };
         if matches!(self.awaited, Awaited::Notifications) {
-            // A report names the ranks whose notifications have come. Over a stream, notifications
-            // come only when this rank reads.
+            // A report names the ranks whose notifications have not come. Over a stream,
+            // notifications come only when this rank reads.
             (0..self.world.size).for_each(|from| drop(endpoint.read(from)));
             compare_census(self.world, endpoint);
         }
@@ -256,8 +258,8 @@ impl<'a> Watch<'a> {
             }
         }
         lasting.same_call = endpoint.announced(peer) == endpoint.announced(rank);
-        // First the other rank's entry is read. Only then this rank looks whether everything that
-        // the other sent before has come.
+        // This rank first reads the other rank's entry. Only then does it check whether everything
+        // that the other rank had sent before has come.
         lasting.read = if lasting.shown.is_some() { waits.number(peer) } else { 0 };
         if lasting.read != 0 && peer != rank && !endpoint.nothing_in_flight(peer) {
             lasting.read = 0;
@@ -273,8 +275,8 @@ impl<'a> Watch<'a> {
         }
         if lasting.next.is_some_and(|next| waited >= next) {
             lasting.next = settings.again(waited);
-            // The next look finds and reports a wait that no other rank ends. A wait that cannot
-            // end is reported once.
+            // If no other rank can end the wait, the next look finds and reports that. A wait that
+            // cannot end is reported once.
             if lasting.cycle.is_none() && (peer != rank || lasting.shown.is_none()) {
                 self.report(endpoint, waited);
             }
@@ -312,8 +314,8 @@ impl<'a> Watch<'a> {
             Awaited::Lock(queue) => queue.is_found_since(lasting.read),
             _ => true,
         };
-        // Nothing more comes from a rank that has left this world after everything that it had sent
-        // was found.
+        // If a rank has left this world, and everything that it had sent was found, nothing more
+        // comes from it.
         let mut is_gone = |other: usize| other != rank && endpoint.poll(other, Port::MESSAGES).is_err();
         if lasting.read != 0 && is_found {
             waits.see(rank, lasting.read);
@@ -344,8 +346,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Ends the world if the wait is for an exchange of all ranks and a rank has left before it
-    /// came to the exchange.
+    /// Ends the world if the wait is for an exchange of all ranks and another rank has left before
+    /// that rank came to the exchange.
     ///
     /// No rank can then complete the exchange, even if this rank waits for a rank that has not
     /// left. Called after [`woke`](Self::woke).
@@ -372,8 +374,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Ends the world because the wait can never end, and returns the reason. The reason is the
-    /// cycle if other ranks in it have found it sooner and left.
+    /// Ends the world because the wait can never end, and returns the reason. If this rank is in a
+    /// cycle, the reason is the cycle: other ranks of the cycle may have found it sooner and left.
     #[cold]
     pub(crate) fn blame(&self, endpoint: &mut Endpoint, lost: Lost) -> Lost {
         let ends = self.lasting.as_ref().filter(|lasting| lasting.stalls.settings.ends);
@@ -484,11 +486,12 @@ impl Drop for Watch<'_> {
     }
 }
 
-/// Returns the rank that the wait in the table is for, and the other ranks of the wait, each with
-/// whether the wait ends by what that rank sends.
+/// Returns the ranks for the entry of a wait in the table: the rank that the wait is for, and the
+/// other ranks. Each other rank has a flag: whether something that the rank sends ends the wait.
 ///
-/// The other ranks are those by which the wait may end, and those that this rank may answer since
-/// it has begun to receive from them. Returns `None` if they are not known or too many.
+/// The other ranks are those that may end the wait, and those that this rank may answer because it
+/// has begun to receive from them. Returns `None` if these ranks are not known, or are too many for
+/// an entry.
 fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usize, Vec<(usize, bool)>)> {
     let all = || (0..world.size).filter(|&other| other != world.rank);
     let mut ends = match awaited {
@@ -557,15 +560,16 @@ fn described(call: &Call, windows: &[&WindowCore], about: Option<&dyn Fn() -> St
     call.describe(windows) + &about
 }
 
-/// Returns how much this end has sent so far that another rank may wait for.
+/// Returns a count of everything that this endpoint has sent so far and for which another rank may
+/// wait.
 fn sent(endpoint: &Endpoint, awaited: Awaited<'_>) -> u64 {
     let meter = endpoint.meter();
     let asked = if let Awaited::Lock(queue) = awaited { queue.asked() } else { 0 };
     meter.total().frames + meter.exchanges + meter.settles + meter.releases - asked
 }
 
-/// Describes a cycle or a knot for the report of one of its ranks: the first rank's report names
-/// all waits.
+/// Describes a cycle or a knot for the report of rank `me`. Only the report of the lowest rank
+/// names all waits.
 fn told_once(cycle: &[Waiting], me: usize) -> String {
     let mut ranks: Vec<usize> = cycle.iter().map(|waiting| waiting.rank).collect();
     ranks.sort_unstable();

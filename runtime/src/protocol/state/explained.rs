@@ -11,7 +11,7 @@ use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The operations that a line has called on a window since its last fence.
+/// The operations that a line has called on a window since the window's last fence.
 pub(crate) struct Note {
     pub(crate) site: &'static Location<'static>,
     pub(crate) kind: Kind,
@@ -30,10 +30,10 @@ pub(crate) struct Explained {
     pub(crate) before: Traffic,
     /// The decisions about the sections of the epoch that is being ended.
     pub(crate) rendezvous: Rendezvous,
-    /// Whether it was reported how many ranks share a core.
+    /// Whether the number of ranks that share the cores was reported.
     pub(crate) cores: bool,
-    /// The epochs so far of all worlds of the run, by the texts of their calls, in the order of the
-    /// first epoch of each text.
+    /// The epochs so far of all worlds of the run, grouped by the text of their call. The groups
+    /// are in the order of their first epochs.
     pub(crate) calls: Rc<RefCell<Vec<(String, Epochs)>>>,
 }
 

@@ -1,4 +1,4 @@
-//! The data that a rank keeps about waits and epochs, to report them; no protocol.
+//! The data that a rank keeps about waits and epochs, to report them. Contains no protocol.
 
 pub(crate) mod explained;
 pub(crate) mod recorder;
@@ -18,9 +18,9 @@ pub(crate) struct Reports {
     /// Whether data about epochs is kept to explain them.
     pub(crate) explains: Cell<bool>,
     pub(crate) explained: RefCell<Explained>,
-    /// Where calls and waits are recorded, if they are.
+    /// The recorder of calls and waits, if they are recorded.
     pub(crate) recorder: OnceCell<Rc<Recorder>>,
-    /// The number of this world in the events of frames; 0 for the world of all ranks.
+    /// The number of this world in the events of frames, or 0 for the world of all ranks.
     pub(crate) traced_as: Cell<u32>,
 }
 
@@ -32,7 +32,7 @@ impl Reports {
         self.traffic.set(Traffic { epochs: traffic.epochs + 1, ..traffic });
     }
 
-    /// Counts a message of this many bytes, of which `described` describe operations.
+    /// Counts a message of this many bytes. `described` of these bytes describe operations.
     pub(crate) fn count_sent(&self, bytes: usize, described: usize) {
         let traffic = self.traffic.get();
         self.traffic.set(Traffic {

@@ -1,4 +1,4 @@
-//! [`Recorder`]: how long the calls of a rank take, for its profile, and its last events, for its
+//! [`Recorder`]: the times of a rank's calls, for its profile, and the rank's last events, for its
 //! trace. All worlds of a rank's run share one recorder.
 
 use fencepost_planner::share::Share;
@@ -15,13 +15,15 @@ pub(crate) const WAIT: u8 = 2;
 pub(crate) const SENT: u8 = 3;
 pub(crate) const RECEIVED: u8 = 4;
 
-/// The most events that a rank keeps, of 32 bytes each, and the most that all ranks keep together.
+/// The maximum number of events that a rank keeps, and the maximum for all ranks together. An event
+/// takes 32 bytes.
 const EVENTS: usize = 1 << 17;
 const EVENTS_OF_ALL: usize = 1 << 24;
 
 pub(crate) use fencepost_planner::profile::ANY;
 
-/// The number of schedules of a line that are kept, with their runs, to predict their time.
+/// The maximum number of schedules that are kept for a line, with the number of their runs, to
+/// predict their time.
 const SCHEDULES: usize = 64;
 
 /// The recorded calls and events of one rank's run.
@@ -29,10 +31,10 @@ pub(crate) struct Recorder {
     entries: RefCell<Vec<Entry>>,
     /// The place of the entry that was found last.
     last: Cell<usize>,
-    /// The place of the call that this rank is in, if there is one. Calls inside that call are part
-    /// of it.
+    /// The place of the entry for the call that this rank is in, if there is one. Calls inside that
+    /// call are recorded as part of it.
     current: Cell<Option<usize>>,
-    /// Whether that call has run a schedule.
+    /// Whether the current call has run a schedule.
     is_prepared: Cell<bool>,
     ring: Option<Arc<Ring>>,
     /// The frames and bytes that were posted in worlds that were split off and no longer exist.
@@ -70,8 +72,8 @@ pub(crate) struct Began {
 }
 
 impl Recorder {
-    /// Returns a recorder without events. If it `traces`, it has room for events. The more ranks
-    /// there are, the less room each of them has.
+    /// Returns a recorder without events. If `traces` is set, the recorder has room for events. The
+    /// more ranks there are, the less room the recorder of each rank has.
     pub(crate) fn new(traces: bool, ranks: usize) -> Self {
         let events = 1 << EVENTS.min(EVENTS_OF_ALL / ranks.max(1)).max(1).ilog2();
         Self {
@@ -84,8 +86,8 @@ impl Recorder {
         }
     }
 
-    /// Returns where frames of a world are recorded, if they are. `ranks` are the numbers of its
-    /// ranks among all.
+    /// Returns the log for the frames of a world, if they are recorded. `ranks` contains the number
+    /// of each rank of that world among all ranks.
     pub(crate) fn frames(&self, world: u32, ranks: Vec<u32>) -> Option<FrameLog> {
         let ring = self.ring.clone()?;
         Some(FrameLog { ring, kinds: [SENT, RECEIVED], world, ranks })
@@ -99,7 +101,8 @@ impl Recorder {
                 && entry.name.map(|name| (name.as_ptr(), name.len()))
                     == name.map(|name| (name.as_ptr(), name.len()))
         };
-        // Calls mostly follow each other in the order in which they came first.
+        // Calls mostly repeat in the order in which they first came, so the search begins after the
+        // last entry.
         let (count, next) = (entries.len(), self.last.get() + 1);
         let found = (next..next + count).map(|at| at % count).find(|at| is_same(&entries[*at]));
         let place = found.unwrap_or_else(|| {
@@ -176,7 +179,8 @@ impl Recorder {
         entry.prepared += u64::from(self.is_prepared.get());
     }
 
-    /// Records a wait of a call for a rank, by its number among all ranks, or for [`ANY`].
+    /// Records a wait of a call. `rank` is the number of the awaited rank among all ranks, or
+    /// [`ANY`].
     pub(crate) fn waited(
         &self,
         (name, site): (Option<&'static str>, &'static Location<'static>),

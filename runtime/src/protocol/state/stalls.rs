@@ -1,4 +1,4 @@
-//! [`Stall`]: the report of a wait that lasts, and how a world treats such waits.
+//! [`Stall`]: the report of a wait that lasts. Also the settings of a world for such waits.
 
 use fencepost_transport::deadlock::Waits;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A wait that lasts: which rank waits for which, and what is known of the reason. `Display` writes
-/// it as one line.
+/// The report of a wait that lasts: which rank waits for which rank, and the known facts about the
+/// reason. `Display` writes the report as one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Stall {
@@ -25,7 +25,7 @@ pub struct Stall {
     /// The waiting rank's number among all ranks that were started, if its world was split off.
     #[doc(hidden)]
     pub rank_of_all: Option<usize>,
-    /// The time that it has waited.
+    /// The time for which the rank has waited.
     pub waited: Duration,
     /// The name of the superstep, if it has one.
     #[doc(hidden)]
@@ -42,7 +42,7 @@ pub struct Stall {
     pub line: u32,
     /// A text that describes the call.
     pub call: String,
-    /// The kind of things that it waits for, in the plural.
+    /// A plural noun for the things that the rank waits for.
     #[doc(hidden)]
     pub what: &'static str,
     /// The number of expected things.
@@ -51,7 +51,7 @@ pub struct Stall {
     /// The number of things that have come.
     #[doc(hidden)]
     pub came: usize,
-    /// The ranks from which none has come, if that can be determined; at most 16 of them.
+    /// The ranks from which nothing has come, if they can be determined. Contains at most 16 ranks.
     pub missing: Vec<usize>,
     /// A text about the call that the awaited rank is in, as far as this rank knows it.
     #[doc(hidden)]
@@ -81,7 +81,7 @@ impl fmt::Display for Stall {
             write!(f, "; nothing from ranks {}", missing.join(", "))?;
         }
         match &self.deadlock {
-            // The cycle of a rank that waits for itself is its wait, which is described above.
+            // If a rank waits for itself, its cycle is only this wait, which is described above.
             Some(cycle) if rank != awaited => write!(f, "; {cycle}"),
             _ => write!(f, "; {peer}"),
         }
@@ -140,17 +140,19 @@ fn say(stall: &Stall) {
 }
 
 impl Settings {
-    /// Returns whether anything is to be done for a wait at all.
+    /// Returns whether waits that last are reported or ended.
     pub(crate) fn watches(&self) -> bool {
         self.after.is_some() || self.ends
     }
 
-    /// Returns the time after which a wait is written down, so that others may see it.
+    /// Returns the time after which a wait is written into the table of waits, where other ranks
+    /// can see it.
     pub(crate) fn shown_after(&self) -> Duration {
         self.after.map_or(TICK, |after| after.min(TICK))
     }
 
-    /// Returns when a wait is reported again, given how long it had lasted at its last report.
+    /// Returns the duration of a wait at which it is reported again. `waited` is its duration at
+    /// the last report.
     pub(crate) fn again(&self, waited: Duration) -> Option<Duration> {
         self.after.map(|_| waited.max(TICK) * 2)
     }

@@ -1,4 +1,4 @@
-//! Binding: resolves a program's words to this rank's peers, buffers and parts, once.
+//! Binding: resolves the names in a program to this rank's peers, buffers and parts, once.
 
 use crate::state::call::Call;
 use crate::state::window_core::WindowCore;
@@ -55,9 +55,9 @@ pub(crate) struct Executable {
     /// together.
     pub(super) gathers: bool,
     pub(super) runs: u64,
-    /// The port of its frames: the port of all fences, or a port of its own.
+    /// The port of the program's frames: the port of all fences, or a separate port.
     pub(super) port: Port,
-    /// The number of frames that this program has posted to each rank, if it has a port of its own.
+    /// The number of frames that this program has posted to each rank, if it has a separate port.
     pub(super) posts: Vec<u64>,
     /// The reason why the run cannot continue, if that was found while this rank waited for
     /// something else.
@@ -68,9 +68,10 @@ pub(crate) struct Executable {
     digest: Digest,
     /// The digest's word under the world's key.
     pub(super) keyed: u64,
-    /// For each operation, where its own elements begin in `locals`.
+    /// For each operation, the index in `locals` at which its elements begin.
     pub(super) starts: Vec<usize>,
-    /// The buffers of operations: slices that were passed in, and elements that gets fetched.
+    /// The buffers of operations. They contain copies of slices that were passed in, and elements
+    /// that were fetched by gets.
     pub(super) locals: Vec<u8>,
 }
 
@@ -82,14 +83,14 @@ pub(super) struct Progress {
     pub(super) rest: u32,
     /// The next step.
     pub(super) at: usize,
-    /// The number of places for payloads that were offered.
+    /// The number of places that were offered for payloads.
     pub(super) offered: usize,
 }
 
 /// A send buffer, with its copies one after another.
 ///
 /// If frames are copied when they are posted, one copy of the buffer is enough. The schedule's
-/// waits for the reader then only bound the [`lead`] of the sender (W5), as if the buffer had that
+/// waits for the reader then only limit the [`lead`] of the sender (W5), as if the buffer had that
 /// number of copies.
 pub(super) struct Bound {
     pub(super) peer: usize,
@@ -108,15 +109,14 @@ impl Bound {
         (run % self.copies as u64) as usize * self.bytes
     }
 
-    /// Returns `bytes` of the copy of this run, from byte `at` on.
+    /// Returns the address of `bytes` bytes of the copy of this run, beginning with byte `at`.
     #[inline(always)]
     pub(super) fn room(&self, run: u64, at: usize, bytes: usize) -> *mut u8 {
         self.memory.at(self.copy(run) + at, bytes)
     }
 
     /// Returns the last frame of this run, if there is one yet. Otherwise returns the last frame of
-    /// an earlier run. The number of runs in between is the number of runs that a sender may be
-    /// ahead.
+    /// the run that is earlier by the number of runs that a sender may be ahead.
     pub(super) fn last(&mut self, run: u64) -> &mut Option<u64> {
         let runs = self.last.len() as u64;
         &mut self.last[(run % runs) as usize]
@@ -249,7 +249,7 @@ impl Executable {
         self.digest
     }
 
-    /// Returns the own buffer of an operation.
+    /// Returns the buffer that belongs to an operation.
     pub(crate) fn local_mut(&mut self, operation: OperationId, bytes: usize) -> &mut [u8] {
         let start = self.starts[operation.index()];
         &mut self.locals[start..start + bytes]
@@ -321,8 +321,8 @@ impl Executable {
         Ok(())
     }
 
-    /// Returns memory that others may still read, and until when. Frames are released in the order
-    /// in which they were posted, so the last frame determines the time.
+    /// Returns the memory that other ranks may still read, and until when it must be kept. Frames
+    /// are released in the order in which they were posted, so the last frame determines the time.
     pub(crate) fn into_kept(mut self) -> impl Iterator<Item = (Bytes, Until)> {
         let port = self.port;
         if self.has_given {
@@ -336,9 +336,9 @@ impl Executable {
     }
 }
 
-/// Merges packing and sending into one step if a single run of elements is the whole frame. If the
-/// post copies the frame, which is the case if the peer does not reach this rank's memory, such a
-/// run is sent without packing.
+/// Merges packing and sending into one step that sends without packing. Does so if a single run of
+/// elements is the whole frame and the post copies the frame. A post copies its frame if the peer
+/// does not reach this rank's memory.
 fn unpacked(steps: Vec<Step>, copied: impl Fn(usize) -> bool) -> Vec<Step> {
     let mut all: Vec<Step> = Vec::with_capacity(steps.len());
     for step in steps {
@@ -372,7 +372,7 @@ fn unpacked(steps: Vec<Step>, copied: impl Fn(usize) -> bool) -> Vec<Step> {
     all
 }
 
-/// Resolves a program's words to places.
+/// Resolves the names in a program.
 struct Resolve<'a> {
     rank: usize,
     ranks: u32,

@@ -13,8 +13,8 @@ use std::ops::Range;
 const AFTER: usize = 1 << 10;
 
 /// Marks the payloads of `rank` that stay in place until the run is over. Returns, ascending, the
-/// ranks for which a transport may use memory of the run. `reader` has the rank of each buffer, and
-/// `lends_to` returns whether payloads for a rank may stay.
+/// ranks for which a transport may use memory of the run. `reader` returns the rank that reads a
+/// buffer, and `lends_to` returns whether payloads for a rank may stay.
 pub(super) fn loans(
     rank: usize,
     steps: &mut [Step],
@@ -76,7 +76,8 @@ mod tests {
     /// The smallest sufficient number of elements of eight bytes.
     const LONG: usize = SHORTEST / 8;
 
-    /// Sends elements of window 0 from `first` on, by the buffer of a rank.
+    /// Returns a step that sends elements of window 0, beginning with element `first`, by the
+    /// buffer of a rank.
     fn sends(first: usize, buffer: usize) -> Step {
         Step::SendInPlace { window: 0, first: 8 * first, buffer, bytes: SHORTEST, stays: false }
     }

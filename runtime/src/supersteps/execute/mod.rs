@@ -12,25 +12,27 @@
 //!
 //! # Posts and starts
 //!
-//! A schedule that synchronises by posts and starts is run by its partners alone. The frames of
-//! such a schedule have a separate port. Its word contains the number of the run, counted by the
-//! plan, instead of the number of the superstep in the world. The waits are those of the schedule,
-//! and they suffice for these reasons:
+//! A schedule that synchronises by posts and starts is run only by the ranks that take part in it.
+//! The frames of such a schedule have a separate port. The word in these frames contains the number
+//! of the run, which the plan counts, instead of the number of the superstep in the world. There
+//! are no waits other than those of the schedule, and they suffice for these reasons:
 //! - W1: an entry's word contains the plan, the run and the windows, and is compared before memory
 //!   is touched. The frames of the n-th run of one rank meet those of the n-th run of the other,
 //!   since frames are first in, first out, and a run takes all its frames. If a rank does something
 //!   else, frames on other ports cannot reveal that. The wait for that rank is then a stall, and
 //!   not an error.
-//! - W2, W3: these concern only steps of this rank, and dones. A run of another plan in between
-//!   does not affect them, since a run owns its windows and the other run has none of them.
+//! - W2, W3: these concern only steps of this rank, and frames that report that a rank is done. A
+//!   run of another plan in between does not affect them, since a run owns its windows and the
+//!   other run has none of them.
 //! - W4, W5: releases and frames are counted on the port, so frames of other plans and fences do
 //!   not count.
 //! - W6: a run leaves no frame on its port, and does not touch other ports. A rank without steps
 //!   has no frames to leave.
 //!
 //! Runs that were begun make progress while the rank waits in any call of the world
-//! ([`Opened`](crate::state::life::Opened)): in the order of their programs, without waiting. So
-//! two ranks may finish two runs in opposite orders, even if each has sends and dones left in both.
+//! ([`Opened`](crate::state::life::Opened)): each in the order of its program, without waiting. So
+//! two ranks may finish two runs in opposite orders, even if each rank has sends and dones left in
+//! both runs.
 //!
 //! # Payloads that stay where they are
 //!
@@ -39,8 +41,8 @@
 //! and frames count as before (W4, W5), and the word is compared before its payload is unpacked
 //! (W1). W2 must then hold for a payload until MPI has sent it: [`loans`] leaves only payloads in
 //! place that nothing in the run writes afterwards. Places for payloads are offered as over TCP
-//! ([`preposts`]). The run returns when all is [taken back](Executable::take_back), so its windows
-//! and buffers are then the rank's own again.
+//! ([`preposts`]). The run returns when all payloads are [taken back](Executable::take_back). From
+//! then on, only this rank uses its windows and buffers.
 
 mod bind;
 mod loans;
@@ -83,7 +85,7 @@ impl Executable {
     /// Runs the program up to the first step that has to wait.
     ///
     /// [`finish`](Self::finish) runs the rest, with the same windows. Until then this rank neither
-    /// reads nor writes the elements that its program, or a peer's, touches.
+    /// reads nor writes the elements that its program or the program of a peer touches.
     pub(crate) fn begin(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let began = world.begin_record(call);
         let guard = AbortOnUnwind("a prepared superstep");
@@ -157,7 +159,7 @@ impl Executable {
     /// freed.
     ///
     /// # Errors
-    /// A rank that borrowed some of it was lost.
+    /// If a rank that borrowed some of the memory was lost.
     fn take_back(
         &mut self,
         world: &WorldCore,
@@ -243,8 +245,8 @@ impl Executable {
         endpoint: &mut Endpoint,
         about: (&[&WindowCore], &Call),
     ) -> Result<(), Stop> {
-        // An outer run that is waiting may already have declared it and will still touch memory
-        // after this run.
+        // An outer run that is waiting may already have declared that this rank touches memory, and
+        // will still touch memory after this run.
         let declared = self.touches.then(|| world.life.touching(endpoint, true)).flatten();
         if declared == Some(false) {
             return Err(endpoint.lost(self.rank).map_or(Stop::Other(self.rank), Stop::Lost));

@@ -1,10 +1,10 @@
 //! [`Prepost`]: a place where a payload may be put as it arrives. Unpacking such a payload has
 //! nothing left to do.
 //!
-//! A place pays if the payload is one long run of this rank's window. A payload may arrive while
-//! this rank still sends, so the place is offered as early as possible without an effect that a
-//! rank can notice. That is before the first step after which the program neither reads nor writes
-//! there until it unpacks the frame (W2). A program that exposes its windows offers no place,
+//! Offering a place pays if the payload is one long run of this rank's window. A payload may arrive
+//! while this rank still sends, so the place is offered as early as possible. The offer comes after
+//! the last step that reads or writes the place before the frame is unpacked (W2), so no rank can
+//! notice that the payload arrives early. A program that exposes its windows offers no place,
 //! because the frames that it awaits may report that other ranks are done with the windows.
 
 use crate::supersteps::execute::step::{Step, Where};

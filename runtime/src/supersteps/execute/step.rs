@@ -31,7 +31,7 @@ pub(super) enum Step {
         /// Whether the payload stays unchanged until the run is over.
         stays: bool,
     },
-    /// A send without a copy, of bytes of this rank's part of a window.
+    /// Sends bytes of this rank's part of a window without packing them.
     SendInPlace {
         window: usize,
         first: usize,

@@ -1,4 +1,4 @@
-//! The loop over the steps of a program, and what each kind of step does.
+//! The loop over the steps of a program, and the effect of each kind of step.
 
 use super::bind::{Executable, Progress, Stop};
 use super::preposts::Prepost;
@@ -77,8 +77,9 @@ impl Executable {
                 Step::Combine { from, into, op, element, buffer, at } => {
                     let bound = &self.buffers[*buffer];
                     let to = bound.room(self.runs, *at, bound.bytes - at);
-                    // SAFETY: as for `Pack`; the verifier has shown that `into` is within what was
-                    // packed into the buffer in this run, and that the operator takes the element.
+                    // SAFETY: as for `Pack`. The verifier has also shown that `into` is within the
+                    // elements that were packed into the buffer in this run, and that the operator
+                    // takes the element.
                     unsafe { combine(&self.locals, windows, from, *op, *element, into, to) };
                 }
                 &Step::Send { buffer, at, bytes, stays } => {
@@ -95,15 +96,15 @@ impl Executable {
                 }
                 // SAFETY: the verifier has shown that both parts are in their windows, that the
                 // owner has exposed itself and waits until this rank is done (W1, W3), and that
-                // every read of what is written is over (W2).
+                // every read of the written elements is over (W2).
                 Step::Copy { from, to, op, element } => unsafe {
                     copy(&mut self.locals, windows, from, to, *op, *element)
                 },
                 Step::Unpack { peer, at, to, op, element } => {
                     let Some(arrival) = self.open[*peer] else { return Err(Stop::Other(*peer)) };
                     // SAFETY: the frame is open and has the length that the await requires. The
-                    // verifier has compared that length with what is unpacked from the frame. The
-                    // rest is as above.
+                    // verifier has compared that length with the elements that are unpacked from
+                    // the frame. The rest is as above.
                     unsafe { unpack(&mut self.locals, windows, arrival.payload.add(*at), to, *op, *element) };
                 }
                 &Step::Release(peer) => {
@@ -126,8 +127,8 @@ impl Executable {
             // SAFETY: the place has the number of bytes of the frame, as for unpacking. This
             // program does not touch them before it unpacks this frame. No other rank touches them,
             // since the program exposes nothing. While a run is begun, other code of this rank gets
-            // no elements that its program writes. The bytes exist until the offer is withdrawn,
-            // which happens before the windows of this run are dropped.
+            // no elements that the program of the run writes. The bytes exist until the offer is
+            // withdrawn, which happens before the windows of this run are dropped.
             unsafe {
                 let to = run.windows[*window].region.base().add(bytes.start);
                 let to = std::ptr::slice_from_raw_parts_mut(to, bytes.len());
@@ -166,8 +167,8 @@ impl Executable {
     /// A payload that is not copied by its post stays unchanged until `released` counts this frame.
     /// The verifier has shown (W4) that a `Reclaim`, or a frame that the peer sent after releasing,
     /// comes before the buffer is packed again. If the executable is dropped earlier, the endpoint
-    /// keeps the memory until then. A payload that `stays` is not packed again in this run. At its
-    /// end the run takes the payload's memory back from the endpoint.
+    /// keeps the memory until then. A payload that `stays` is not packed again in this run. At the
+    /// end of the run, the payload's memory is taken back from the endpoint.
     #[inline(always)]
     fn send<const APART: bool>(
         &mut self,
@@ -192,7 +193,7 @@ impl Executable {
         Ok(())
     }
 
-    /// Sends bytes of this rank's part of a window, from element `first` of it on.
+    /// Sends bytes of this rank's part of a window, beginning with byte `first` of the part.
     #[inline(always)]
     fn send_in_place<const APART: bool>(
         &mut self,
@@ -229,7 +230,7 @@ impl Executable {
     }
 
     /// Waits for the frame of `peer` that step `at` awaits, and compares its word and its length
-    /// with what the step expects. Returns whether it has come.
+    /// with what the step expects. Returns whether the frame has come.
     #[inline(always)]
     fn receive<const WAITS: bool, const APART: bool>(
         &mut self,
@@ -307,7 +308,8 @@ impl Executable {
     }
 }
 
-/// Calls `look` to find something from `peer`: once, or until it has come if `WAITS` is true.
+/// Calls `look` to find something from `peer`. If `WAITS` is true, calls it until it finds
+/// something, and otherwise once.
 #[inline(always)]
 fn look_for<'w, const WAITS: bool, const APART: bool, R>(
     endpoint: &mut Endpoint,
@@ -319,10 +321,10 @@ fn look_for<'w, const WAITS: bool, const APART: bool, R>(
     if WAITS { wait_for::<APART, _>(endpoint, run, peer, watch, look).map(Some) } else { Ok(look(endpoint)?) }
 }
 
-/// Waits for something from `peer`, in the superstep of this word. Notices when the peer is in
-/// another superstep and will not send anything for this superstep, unless the superstep is `APART`
-/// from those that ranks announce. Everything that this rank has begun makes progress meanwhile.
-/// This is inlined, since a separate function costs a twentieth of a small halo.
+/// Waits for something from `peer` in the superstep of `run`. Notices when the peer is in another
+/// superstep and will not send anything for this superstep, unless the superstep is `APART` from
+/// those that ranks announce. Meanwhile everything that this rank has begun makes progress. This
+/// function is inlined, since a call of it costs a twentieth of the time of a small halo.
 #[inline(always)]
 fn wait_for<'w, const APART: bool, R>(
     endpoint: &mut Endpoint,
@@ -396,7 +398,8 @@ unsafe fn pack(locals: &[u8], windows: &[&WindowCore], from: &Where, count: usiz
 /// Combines a part with elements that are in a buffer.
 ///
 /// # Safety
-/// As [`pack`]; `into` is within what was packed at `to`, and `op` is defined for the element.
+/// As [`pack`]. In addition, `into` is within the elements that were packed at `to`, and `op` is
+/// defined for the element.
 #[inline(always)]
 unsafe fn combine(
     locals: &[u8],
@@ -458,7 +461,7 @@ unsafe fn copy(
     }
 }
 
-/// Copies the elements at `from` to a part, or combines them with it.
+/// Copies the elements at `from` to a part, or combines them with the elements of the part.
 ///
 /// # Safety
 /// `from` has the number of elements of `to`. The rest is as for [`copy`].
@@ -485,7 +488,7 @@ unsafe fn unpack(
                 Some(op) => unsafe { kernel::combine(op, element, base, datatype, from) },
             }
         }
-        // SAFETY: the part is in `locals`: its length was laid out for the operation.
+        // SAFETY: the part is in `locals`, which has room for the elements of the operation.
         Where::Local { start, bytes } => unsafe {
             std::ptr::copy(from, locals[*start..*start + *bytes].as_mut_ptr(), *bytes)
         },

@@ -18,7 +18,8 @@ use std::panic::Location;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-/// The plans of a prepared superstep, epoch by epoch, as fences call them.
+/// The plans of a prepared superstep, one for each epoch. The fence that ends an epoch runs its
+/// plan.
 pub(crate) trait Plans {
     /// Returns how the plans synchronise.
     fn sync(&self) -> Sync;
@@ -26,16 +27,18 @@ pub(crate) trait Plans {
     /// Checks that a run may begin.
     ///
     /// # Errors
-    /// `PROC_FAILED`, or `RMA_SYNC` if a run is begun and not finished: nothing was changed.
+    /// `PROC_FAILED`, or `RMA_SYNC` if a run is begun and not finished. In both cases nothing has
+    /// changed.
     fn admits(&self, call: &Call) -> Result<()>;
 
-    /// Begins the body: its calls on `windows` are matched.
+    /// Begins the body. From now on, its calls on `windows` are matched with the plans.
     fn begin(&self, windows: &[&WindowCore], call: &Call) -> Result<()>;
 
-    /// Ends an epoch with its fence: runs its plan, if all its calls were made.
+    /// Ends an epoch at its fence. Runs the plan of the epoch, if all calls of the plan were made.
     fn fence(&self, world: &WorldCore, fenced: &[&WindowCore], entered: &Held, call: &Call) -> Result<()>;
 
-    /// Ends the body, after `fences` or with a fence of all its windows.
+    /// Ends the body. If the body has no fences of its own, as `fences` states, it ends with a
+    /// fence of all its windows.
     fn end(
         &self,
         windows: &[&WindowCore],
@@ -45,14 +48,14 @@ pub(crate) trait Plans {
         result: Result<()>,
     ) -> Result<()>;
 
-    /// Abandons a body that has not reached its last fence because of `error`. Ends the world,
-    /// unless it has ended.
+    /// Abandons a body that `error` has kept from reaching its last fence. Ends the world, unless
+    /// the world has already ended.
     fn abandon(&self, entered: &Held, error: &Error);
 }
 
 /// The plan of one epoch, with which calls on windows are matched.
 pub(crate) trait Planned {
-    /// Matches a call, which must be the next one of the plan.
+    /// Matches a call, which must be the next call of the plan.
     fn call(
         &self,
         window: (&WindowCore, WindowId),
@@ -95,14 +98,14 @@ pub struct Superstep {
     pub column: u32,
     /// Whether its body has fences of its own. If not, it ends in a fence of all its windows.
     pub fences: bool,
-    /// Whether its body begins with a fence that orders nothing and is left out. A NOSUCCEED
-    /// assertion of the preceding fence ends there.
+    /// Whether the body begins with a fence that is left out because it orders nothing. A NOSUCCEED
+    /// assertion of the preceding fence ends at that fence.
     pub opens: bool,
     /// The preferred mode of operations in the superstep that have no mode of their own.
     pub mode: Option<Mode>,
     /// How it synchronises if it is prepared.
     pub sync: Sync,
-    /// The reason why it cannot be compiled ahead, with the line; `None` if it can.
+    /// The reason why it cannot be compiled ahead of time, with the line. `None` if it can be.
     pub dynamic: Option<&'static str>,
     /// Its hash and its number.
     pub known: Known,
@@ -132,7 +135,7 @@ impl Superstep {
     }
 }
 
-/// The hash and the number of a superstep, found at its first call and not again.
+/// The hash and the number of a superstep, which are determined once, at its first call.
 #[derive(Debug, Default)]
 pub struct Known(pub(crate) OnceLock<(u64, usize)>);
 
@@ -148,16 +151,16 @@ impl Known {
 #[derive(Default)]
 pub(crate) struct Supersteps {
     pub(crate) running: RefCell<Stack>,
-    /// The windows with which the supersteps were entered, one after another.
+    /// The windows with which the supersteps were entered: first those of the outermost superstep.
     pub(crate) entered: RefCell<Vec<Rc<WindowCore>>>,
-    /// Whether a superstep's claim has been compared, by number.
+    /// For each superstep, by its number: whether its claim has been compared.
     pub(crate) compared: RefCell<Vec<bool>>,
     /// The plans of the next superstep that is entered, if it is prepared.
     pub(crate) bound: RefCell<Option<Rc<dyn Plans>>>,
-    /// Whether each execution is compared, not only the first.
+    /// Whether each execution is compared with its pattern. If not, only the first is.
     pub(crate) check: Cell<bool>,
-    /// The line that began the superstep of all ranks that is not finished yet. No other call of
-    /// all ranks is admitted meanwhile.
+    /// The line that began a superstep of all ranks, if that superstep is not finished yet. Until
+    /// it is finished, no other call of all ranks is admitted.
     pub(crate) begun: Cell<Option<&'static Location<'static>>>,
     /// The windows of the prepared superstep whose calls are being matched.
     pub(crate) matching: RefCell<Vec<(WindowKey, WindowId)>>,
@@ -173,7 +176,7 @@ pub(crate) struct Stack {
 
 impl Stack {
     /// Pushes a superstep, with no modes, no claim and no plans yet. Returns the number of
-    /// supersteps before, and the new entry.
+    /// supersteps around it, and its entry.
     #[inline(always)]
     pub(crate) fn push(
         &mut self,
@@ -205,7 +208,7 @@ impl Stack {
         self.places.get_mut(self.depth.wrapping_sub(1))
     }
 
-    /// Returns the superstep inside `depth` others.
+    /// Returns the superstep that is inside `depth` other supersteps.
     #[inline]
     pub(crate) fn at(&mut self, depth: usize) -> &mut Running {
         &mut self.places[..self.depth][depth]
@@ -260,7 +263,8 @@ impl Running {
         self.special.as_ref().is_some_and(|special| special.matched.is_some() || special.claim.is_some())
     }
 
-    /// Returns the epochs with which its calls will be compared, if they will be.
+    /// Returns the epochs with which its calls will be compared, or `None` if they will not be
+    /// compared.
     pub(crate) fn claim(&self) -> Option<&Rc<[RecordedEpoch]>> {
         self.special.as_ref()?.claim.as_ref()
     }
@@ -311,8 +315,8 @@ impl Supersteps {
         (running.is_some(), running.is_some_and(Running::follows))
     }
 
-    /// Returns the call that a fence makes. The superstep around the fence decides its name and
-    /// hash.
+    /// Returns the call that a fence makes. If the call has no name, it gets the name of the
+    /// superstep around the fence, and its hash includes the hash of that superstep.
     pub(crate) fn call(&self, call: &Call) -> Call {
         match self.running.borrow().last() {
             Some(running) if call.name.is_none() => {
@@ -328,7 +332,8 @@ impl Supersteps {
     }
 
     /// Returns the plans of the superstep around a fence of `windows`, and the windows with which
-    /// it was entered, if it is prepared and takes part with any of them.
+    /// that superstep was entered. Returns `None` if the superstep is not prepared, or was entered
+    /// with none of `windows`.
     pub(crate) fn matched(&self, windows: &[&WindowCore]) -> Option<(Rc<dyn Plans>, Held)> {
         let running = self.running.borrow();
         let running = running.last()?;
@@ -348,7 +353,7 @@ impl Supersteps {
         self.check.get()
     }
 
-    /// Returns whether the calls that are being made will be compared before anything moves.
+    /// Returns whether the calls that are being made will be compared before any element moves.
     pub(crate) fn comparing(&self) -> bool {
         self.running.borrow().last().is_some_and(|running| running.claim().is_some())
     }
@@ -360,7 +365,7 @@ impl Supersteps {
         self.running.borrow().last().is_some_and(Running::follows)
     }
 
-    /// Remembers whether an exchange failed, in the superstep in which the exchange was made.
+    /// Records in the innermost superstep whether its last exchange failed.
     pub(crate) fn fenced(&self, failed: bool) {
         if let Some(running) = self.running.borrow_mut().last_mut() {
             running.failed = failed;

@@ -1,5 +1,5 @@
-//! [`ScheduleCache`]: schedules of collectives that one rank of this process has made for the
-//! others.
+//! [`ScheduleCache`]: schedules of collectives. One rank of a process makes them for all ranks of
+//! the process.
 //!
 //! All ranks reach a collective at about the same time and need the same schedules. The first rank
 //! makes these schedules, and the others wait for them instead of making their own. A schedule is
@@ -20,7 +20,7 @@ pub(crate) struct Key {
     pub(crate) options: Options,
 }
 
-/// A step of a plan, scheduled.
+/// A step of a collective's plan, with its schedule.
 pub(crate) enum Made {
     Epoch(Arc<Verified<Schedule>>),
     Combine(Slots),

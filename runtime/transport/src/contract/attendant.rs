@@ -1,32 +1,34 @@
 //! [`Attendant`]: serves the requests of other ranks, whatever its own rank is doing.
 //!
 //! Requests are the frames of [`Port::SERVICE`], which nobody polls. The attendant of a world
-//! receives each frame when it is read, and the frames of one sender in the order in which they
-//! were posted. A call of the rank may read a frame. While the rank computes or is in a call of
-//! another world, a thread of the transport may read it. Answers are frames on other ports, which
-//! the requesting ranks poll.
+//! receives each frame when the frame is read. It receives the frames of one sender in the order in
+//! which they were posted. A call of the rank may read a frame. While the rank computes or is in a
+//! call of another world, a thread of the transport may read the frame. Answers are frames on other
+//! ports, which the requesting ranks poll.
 //!
 //! - An attendant is called under a lock of its rank's end. It never waits, and never calls an
-//!   endpoint. If it shares a lock with its rank, the rank calls no endpoint while it holds that
-//!   lock.
-//! - Requests that arrive before a world has an attendant wait for it. On transports with credit,
-//!   their senders get no more credit meanwhile.
+//!   endpoint. If it shares a lock with its rank, the rank calls no endpoint while the rank holds
+//!   that lock.
+//! - Requests that arrive before a world has an attendant wait until it has one. On transports with
+//!   credit, their senders get no more credit meanwhile.
 //! - Once its rank has left, an attendant is dropped and no longer called.
-//! - A rank that reaches the memory of a peer sends no requests to that peer, because the rank does
-//!   everything itself. If that work allows the peer's attendant to continue with requests that it
-//!   has kept for other ranks, the rank [nudges](crate::Liveness::nudge) the attendant.
+//! - A rank that reaches the memory of a peer sends no requests to that peer, because it does
+//!   everything itself in that memory. If this allows the peer's attendant to continue with
+//!   requests of other ranks that the attendant has kept, the rank [nudges](crate::Liveness::nudge)
+//!   the attendant.
 
 use crate::{Header, Port};
 
 /// A server of the frames of [`Port::SERVICE`] of one world.
 pub trait Attendant: Send {
-    /// Serves a request of `from`. No rank has checked its bytes. They are aligned to 16.
+    /// Serves a request of `from`. The bytes of `payload` are aligned to 16, and no rank has
+    /// checked them.
     ///
     /// An attendant that panics ends the world, with its rank as the cause.
     fn attend(&mut self, from: usize, header: Header, payload: &[u8], answers: &mut dyn Answers);
 
     /// Called after a rank that reaches this rank's memory has [nudged](crate::Liveness::nudge) the
-    /// attendant: requests that it has kept may now continue.
+    /// attendant: requests that the attendant has kept may now continue.
     fn nudged(&mut self, answers: &mut dyn Answers) {
         let _ = answers;
     }

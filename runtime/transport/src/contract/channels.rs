@@ -14,13 +14,13 @@ use crate::record::FrameLog;
 use crate::{Attendant, Bytes, Frame, Header, Lost, Memory, Meter, PairLines, Payload, Port, Until};
 use std::ptr::NonNull;
 
-/// How many released frames of a sender on a port a receiver may leave unreported. Once it has
-/// released this many, or frames of [this many bytes](UNREPORTED_BYTES), it reports them with
-/// whatever it sends or flushes next. So once that report has arrived,
-/// [`released`](Channels::released) lags by fewer frames and fewer bytes than these.
+/// A receiver reports released frames to their sender once it has released this many frames of that
+/// sender on one port, or frames of [`UNREPORTED_BYTES`]. It reports them with whatever it sends or
+/// flushes next. So once that report has arrived, [`released`](Channels::released) lags by fewer
+/// frames and fewer bytes than these limits.
 pub const UNREPORTED: u64 = 8;
 
-/// How many bytes of released frames a receiver may leave unreported; see [`UNREPORTED`].
+/// The number of bytes of released frames at which a receiver reports them; see [`UNREPORTED`].
 pub const UNREPORTED_BYTES: u64 = 2 << 20;
 
 /// The largest payload, in bytes, that [`post_copy`](Channels::post_copy) copies on every
@@ -32,8 +32,8 @@ pub const COPIED: usize = 24;
 pub enum Lent {
     /// The transport uses no memory of this rank.
     Nothing,
-    /// The transport will never give the memory back, because that rank's process has ended. The
-    /// transport only read the memory, for that rank, and the memory stays at its address.
+    /// The transport will never give the memory back, because the other rank's process has ended.
+    /// The transport has only read the memory, and the memory stays at its address.
     ForGood,
     /// The memory is being read or written.
     InUse,
@@ -45,8 +45,8 @@ pub trait Channels {
     /// Posts a frame on a port; never blocks.
     ///
     /// # Errors
-    /// Fails if the world was ended, or if this rank or `to` has left it. The frame was not posted
-    /// then.
+    /// Fails if the world was ended, or if this rank or `to` has left it. In these cases the frame
+    /// is not posted.
     ///
     /// # Safety
     /// The frame's payload is valid for reads. It is not copied if
@@ -55,10 +55,10 @@ pub trait Channels {
     /// [`released(to, port)`](Self::released) counts this frame, whatever happens meanwhile.
     unsafe fn post(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost>;
 
-    /// Posts a frame whose reader needs the payload only until it releases the frame, even if it
-    /// could read the payload in place. This is [`post`](Self::post), except that a transport may
-    /// copy the payload so that the reader fetches less. Every transport copies payloads of up to
-    /// [`COPIED`] bytes.
+    /// Posts a frame whose reader needs the payload only until the reader releases the frame, even
+    /// if the reader could read the payload in place. Does the same as [`post`](Self::post), but a
+    /// transport may copy the payload so that the reader fetches less. Every transport copies
+    /// payloads of up to [`COPIED`] bytes.
     ///
     /// # Errors
     /// As for [`post`](Self::post).
@@ -73,7 +73,8 @@ pub trait Channels {
 
     /// Sends posted frames, and the releases that are due to be reported, as far as possible
     /// without waiting. A transport may gather frames until the rank polls for something that has
-    /// not arrived. A rank flushes before it computes, so that no other rank waits for its work.
+    /// not arrived. A rank flushes before it computes, so that no other rank waits for the frames
+    /// meanwhile.
     fn flush(&mut self) {}
 
     /// Returns the oldest frame from `from` on this port that this rank has not released, if it has
@@ -91,31 +92,32 @@ pub trait Channels {
         let _ = (from, port);
     }
 
-    /// Returns whether the transport may use memory of this rank for `peer` after a call:
-    /// [`post_in_place`](Self::post_in_place) may send payloads from where they are, and
-    /// [`cancel`](Self::cancel) may leave buffers that payloads are still written to.
+    /// Returns whether the transport may use memory of this rank for `peer` after a call has
+    /// returned. If so, payloads that [`post_in_place`](Self::post_in_place) has posted may still
+    /// be read, and buffers that [`cancel`](Self::cancel) has cancelled may still be written.
     fn lends_to(&self, peer: usize) -> bool {
         let _ = peer;
         false
     }
 
-    /// Posts a frame as [`post`](Self::post) does, but a transport may send the payload from where
-    /// it is, after this call has returned.
+    /// Posts a frame as [`post`](Self::post) does, but a transport may still read the payload in
+    /// its place after this call has returned.
     ///
     /// # Errors
     /// As for [`post`](Self::post).
     ///
     /// # Safety
     /// As for [`post`](Self::post). In addition, if [`lends_to(to)`](Self::lends_to), nobody writes
-    /// the payload before [`lent(to)`](Self::lent) returns [`Lent::Nothing`], and the payload stays
-    /// at its address for as long as it returns anything else.
+    /// the payload before [`lent(to)`](Self::lent) returns [`Lent::Nothing`], and until then the
+    /// payload stays at its address.
     unsafe fn post_in_place(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost> {
         // SAFETY: the caller makes the same promise, or a stronger one.
         unsafe { self.post(to, port, frame) }
     }
 
-    /// Returns what the transport still reads or writes for `peer`: payloads that were posted [in
-    /// place](Self::post_in_place), and [cancelled](Self::cancel) buffers on [`Port::FENCE`].
+    /// Returns how the transport still uses memory of this rank for `peer`: payloads that were
+    /// posted [in place](Self::post_in_place), and [cancelled](Self::cancel) buffers on
+    /// [`Port::FENCE`].
     fn lent(&mut self, peer: usize) -> Lent {
         let _ = peer;
         Lent::Nothing
@@ -123,40 +125,40 @@ pub trait Channels {
 
     /// Pre-posts a receive buffer for one frame from `from` on this port. `ahead` is the number of
     /// earlier frames that this rank has not released. If the frame has this header and a payload
-    /// as long as `to`, the payload may be written there as it arrives, and [`poll`](Self::poll)
-    /// then returns it there. A transport may ignore the buffer. If it fills the buffer, it does so
-    /// before the frame is polled.
+    /// as long as `to`, the payload may be written to `to` as it arrives, and [`poll`](Self::poll)
+    /// then returns the frame with its payload in `to`. A transport may ignore the buffer. If it
+    /// fills the buffer, it does so before the frame is polled.
     ///
     /// # Safety
     /// `to` is valid for reads and writes of initialised bytes until that frame is released, and
-    /// nobody else accesses them until the frame is polled. Neither needs to hold any longer once
-    /// the buffers of `from` on this port are [cancelled](Self::cancel), or this end is dropped. On
-    /// [`Port::FENCE`] the bytes are valid, and nobody else accesses them, as long as
-    /// [`lent(from)`](Self::lent) reports that something is in use.
+    /// nobody else accesses these bytes until the frame is polled. Both conditions end when the
+    /// buffers of `from` on this port are [cancelled](Self::cancel), or when this end is dropped.
+    /// On [`Port::FENCE`], both conditions hold at least as long as [`lent(from)`](Self::lent)
+    /// reports that memory is in use.
     unsafe fn prepost(&mut self, from: usize, port: Port, ahead: u64, header: Header, to: *mut [u8]) {
         let _ = (from, port, ahead, header, to);
     }
 
     /// Returns the header and payload length of the next long frame from `from` on this port, so
-    /// that a buffer can be [pre-posted](Self::prepost) for it. This is the frame that follows the
-    /// released ones. Returns `None` unless the payload is long, a part of it has arrived, and no
-    /// buffer was pre-posted for it. A transport may always return `None`.
+    /// that a buffer can be [pre-posted](Self::prepost) for it. That frame is the first one that
+    /// this rank has not released. Returns `None` unless the payload is long, a part of it has
+    /// arrived, and no buffer was pre-posted for it. A transport may always return `None`.
     fn coming(&mut self, from: usize, port: Port) -> Option<(Header, usize)> {
         let _ = (from, port);
         None
     }
 
-    /// Cancels all buffers that this rank pre-posted for frames from `from` on this port. They are
-    /// no longer accessed, and a payload that has arrived in one is copied. There is one exception,
-    /// if [`lends_to(from)`](Self::lends_to): a buffer on [`Port::FENCE`] into which a payload is
-    /// being received at this moment is still written to, until [`lent(from)`](Self::lent) reports
-    /// otherwise.
+    /// Cancels all buffers that this rank pre-posted for frames from `from` on this port. The
+    /// transport no longer accesses the buffers, and it copies a payload that has arrived in one of
+    /// them. There is one exception, if [`lends_to(from)`](Self::lends_to): a buffer on
+    /// [`Port::FENCE`] into which a payload is being received at this moment is still written to,
+    /// until [`lent(from)`](Self::lent) reports that no memory is in use.
     fn cancel(&mut self, from: usize, port: Port) {
         let _ = (from, port);
     }
 
-    /// Releases the frame that [`poll`](Self::poll) returned from `from` on this port. This rank
-    /// has finished with its payload.
+    /// Releases the frame that [`poll`](Self::poll) returned from `from` on this port. This rank no
+    /// longer needs the payload.
     ///
     /// # Panics
     /// Panics if there is no such frame.
@@ -177,14 +179,14 @@ pub trait Channels {
     }
 
     /// Returns how many of the frames that this rank posted to `to` on this port have been released
-    /// there, in total. This is all of them once `to` has left or has [closed](Self::close) the
-    /// port.
+    /// there, in total. All of them count as released once `to` has left or has
+    /// [closed](Self::close) the port.
     fn released(&mut self, to: usize, port: Port) -> u64;
 
-    /// Returns the lines that belong to the queue of frames to `to` on this port, which this rank
-    /// writes and `to` reads. Returns `None` if `to` is not reached, or if there is no room. The
-    /// lines stay until this rank has closed the port or left. After it has written them, this rank
-    /// [wakes](crate::Liveness::wake) `to`.
+    /// Returns the lines that belong to the queue of frames to `to` on this port. This rank writes
+    /// the lines, and `to` reads them. Returns `None` if `to` is not reached, or if there is no
+    /// room. The lines stay until this rank has closed the port or left. After this rank has
+    /// written the lines, it [wakes](crate::Liveness::wake) `to`.
     fn lines(&mut self, to: usize, port: Port) -> Option<NonNull<PairLines>> {
         let _ = (to, port);
         None
@@ -221,8 +223,8 @@ pub trait Channels {
     }
 
     /// Keeps memory that this rank no longer needs but that ranks of this world may still read, up
-    /// to the point that `until` describes. A later call, or the end of the world, frees it. The
-    /// memory was allocated from [`memory`](Self::memory).
+    /// to the point that `until` describes. A later call, or the end of the world, frees the
+    /// memory. The memory was allocated from [`memory`](Self::memory).
     fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
         drop((memory, until)); // ranks without reach have copies, and the caller keeps what is lent
     }
@@ -231,9 +233,9 @@ pub trait Channels {
     /// any port have arrived, and this rank has released the frames of [`Port::FENCE`].
     fn drained(&mut self, from: usize) -> bool;
 
-    /// Called when this rank has just read the present wait of `from`. Returns whether nothing is
-    /// in flight that `from` sent to this rank before it began that wait. If so, polling finds all
-    /// of it. Returns `false` if this rank cannot know.
+    /// Called when this rank has just read the present wait of `from`. Returns whether everything
+    /// that `from` sent to this rank before it began that wait has arrived. If so, polling finds
+    /// all of it. Returns `false` if this rank cannot know.
     fn nothing_in_flight(&mut self, from: usize) -> bool {
         let _ = from;
         false

@@ -1,8 +1,9 @@
 //! [`CreateJoin`]: a new world of some ranks of this one.
 //!
-//! Both the first member and the first member on each [`host`](crate::Topology::host) create the
-//! world. If creating returns a number, they pass it to the other members, and each member then
-//! joins. Threads of one process receive their ends at once, from the first member.
+//! The first member of the new world creates it, and so does the first member on each
+//! [`host`](crate::Topology::host). If creating returns a number, these members pass it to the
+//! other members, and each member then joins. Threads of one process receive their ends at once,
+//! from the first member.
 
 use std::io;
 
@@ -22,12 +23,12 @@ pub trait CreateJoin {
     /// Creates a world of these ranks. Their order here is their order in the new world.
     ///
     /// # Errors
-    /// Fails if there is no room for it, or if a member is not a rank of this world.
+    /// Fails if there is no room for the world, or if a member is not a rank of this world.
     fn create(&mut self, members: &[usize]) -> io::Result<Created>;
 
-    /// Joins the world of this number, as the rank `members[index]`, and returns this rank's end of
-    /// it. [`create`](Self::create) returned the number's `world` to the first member, and its
-    /// `part` to the first member on this rank's host. A rank joins each world once.
+    /// Joins the world of this number as the rank `members[index]`, and returns this rank's end of
+    /// that world. The first member got `number.world` from [`create`](Self::create), and the first
+    /// member on this rank's host got `number.part`. A rank joins each world once.
     ///
     /// # Errors
     /// Fails if no world has this number, or if there is no room. Fails for threads of one process,

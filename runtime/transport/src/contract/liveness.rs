@@ -8,15 +8,15 @@
 //!
 //! The caller polls everything that it waits for, calls [`idle`](Liveness::idle) if no poll found
 //! anything, and polls again. It must poll between any two calls of `idle` with the same [`Pause`],
-//! because that poll is what makes falling asleep safe.
+//! because only that poll makes it safe to fall asleep.
 
 use crate::{Alarms, Cause, Leave, Lost, Pause, deadlock};
 
 /// How ranks wait, leave and fail, and how a world ends.
 #[enum_dispatch::enum_dispatch]
 pub trait Liveness {
-    /// Returns what keeps `peer` from sending anything more to this rank, if anything does. What
-    /// `peer` sent before may still be unread.
+    /// Returns why `peer` can send nothing more to this rank, or `None` if it still can. Frames
+    /// that `peer` sent before may still be unread.
     fn lost(&mut self, peer: usize) -> Option<Lost>;
 
     /// Returns the count of failures that concern this rank. The count changes whenever
@@ -36,8 +36,9 @@ pub trait Liveness {
     }
 
     /// Lets the [attendant](crate::Attendant) of `peer`, which this rank reaches, continue with the
-    /// requests that it keeps. These are requests of ranks that do not reach `peer`. Works whatever
-    /// `peer` itself is doing. Does nothing if all ranks are reached, or if none are.
+    /// requests that the attendant keeps. These are requests of ranks that do not reach `peer`.
+    /// Works whatever `peer` itself is doing. Does nothing if all ranks are reached, or if none
+    /// are.
     fn nudge(&mut self, peer: usize) {
         let _ = peer;
     }

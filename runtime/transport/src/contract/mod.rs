@@ -1,5 +1,5 @@
-//! The contract of a transport, as small traits. Each file is one part of it, with its rules at the
-//! top.
+//! The contract of a transport, as small traits. Each file is one part of the contract, with the
+//! rules of that part at the top.
 
 mod attendant;
 mod channels;

@@ -5,9 +5,9 @@
 //!
 //! - A frame that a rank posts before it publishes an exchange has arrived once its receiver has
 //!   read that rank's notification of the exchange.
-//! - Each draft exists twice: a rank may publish the next exchange while other ranks still read
-//!   this one. It cannot run further ahead, since it must have read every other rank's notification
-//!   of an exchange before it publishes the next (W5).
+//! - Each draft exists twice, because a rank may publish the next exchange while other ranks still
+//!   read the present one. A rank cannot run further ahead, since it must have read every other
+//!   rank's notification of an exchange before it publishes the next (W5).
 //! - Memory that a notification refers to may be read once the notification has arrived (W1), and
 //!   belongs to its owner again once the reader has settled the exchange (W2, W4).
 
@@ -48,7 +48,7 @@ pub trait Notify {
     }
 
     /// Reports to every rank that this rank has finished with their memory. This is the second half
-    /// of the same exchange, for exchanges that need one.
+    /// of an exchange. Only some exchanges need a second half.
     ///
     /// # Errors
     /// As for [`publish`](Self::publish).
@@ -57,7 +57,7 @@ pub trait Notify {
     /// Returns whether `from` has settled the exchange that this rank published last.
     ///
     /// # Errors
-    /// Fails if `from` has not settled it and cannot, because `from` has left or the world was
-    /// ended. A rank that has left accesses no memory any more.
+    /// Fails if `from` has not settled the exchange and cannot settle it, because `from` has left
+    /// or the world was ended. A rank that has left accesses no memory any more.
     fn settled(&mut self, from: usize) -> Result<bool, Lost>;
 }

@@ -29,9 +29,9 @@ pub trait Topology {
         if self.reaches(peer) { 0 } else { peer }
     }
 
-    /// Returns the machine of `peer`. Ranks with equal machines share its cores, whether or not
-    /// they reach each other. All ranks of a world agree on whether two ranks share a machine. By
-    /// default this is the [`host`](Self::host).
+    /// Returns the machine of `peer`. Ranks with equal machines share the cores of that machine,
+    /// whether or not they reach each other. All ranks of a world agree on whether two ranks share
+    /// a machine. By default this is the [`host`](Self::host).
     fn machine(&self, peer: usize) -> usize {
         self.host(peer)
     }

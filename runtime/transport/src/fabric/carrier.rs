@@ -1,11 +1,11 @@
-//! [`Carrier`]: carries this rank's bytes to other ranks, and theirs to this one.
+//! [`Carrier`]: carries bytes between this rank and other ranks.
 //!
-//! A fabric decides what is written for whom, and what arriving bytes mean. Its carrier moves the
-//! bytes. For each pair of ranks and direction it moves them in the order in which they were
-//! written, each once, and as many at a time as it can. It reports how a connection ends
-//! ([`Core::connection_ended`], [`Core::suspect`], [`Core::mark_failed`]), and knows nothing of
-//! worlds. It is called under the lock of the core, and never waits there. A thread waits without
-//! that lock in [`Arrivals`].
+//! A fabric decides which bytes are written for which rank, and what arriving bytes mean. Its
+//! carrier moves the bytes. For each ordered pair of ranks, the carrier moves each byte once, in
+//! the order in which the bytes were written, and as many at a time as it can. It reports how a
+//! connection ends ([`Core::connection_ended`], [`Core::suspect`], [`Core::mark_failed`]), and
+//! knows nothing of worlds. It is called under the lock of the core, and never waits there. A
+//! thread that has to wait does so in [`Arrivals`], without that lock.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -20,15 +20,15 @@ pub trait Carrier: Sized + Send + 'static {
     /// A connection to one other rank.
     type Connection: Connection<Self>;
 
-    /// The opening of a connection to one other rank.
+    /// The state of opening a connection to one other rank.
     type Opening: Opening;
 
     /// The place where a thread waits until something arrives.
     type Arrivals: Arrivals;
 
     /// Whether a connection needs no consent of the other side. A rank then reads what any rank has
-    /// sent. It also sends a goodbye to each other rank, because the others could not see otherwise
-    /// that it has ended.
+    /// sent. It also sends a goodbye to each other rank, because these ranks could not see
+    /// otherwise that it has ended.
     const IS_CONNECTIONLESS: bool = false;
 
     /// Whether memory that was lent for a transfer may still be in use after the call.
@@ -37,7 +37,7 @@ pub trait Carrier: Sized + Send + 'static {
     /// Takes in all that has arrived from any rank.
     fn serve_ready(core: &mut Core<Self>);
 
-    /// Takes in what a wait has found.
+    /// Takes in the arrivals that a wait has found.
     fn serve(core: &mut Core<Self>, found: &Found<Self>);
 
     /// Prepares for a thread that is going to wait until something arrives from any rank.
@@ -49,47 +49,48 @@ pub trait Carrier: Sized + Send + 'static {
     /// Opens a connection to `to`, unless there is one, one is being opened, or none can be opened.
     fn connect(core: &mut Core<Self>, to: usize);
 
-    /// Lets go of the connection to `rank`, which is closed next.
+    /// Stops using the connection to `rank`. The caller closes the connection next.
     fn disconnect(core: &mut Core<Self>, rank: usize);
 
-    /// Passes on what was written for `to`, as far as the connection takes it now. The connection
-    /// exists.
+    /// Passes on what was written for `to`, as far as the connection takes it now. There is a
+    /// connection to `to`.
     fn send(core: &mut Core<Self>, to: usize);
 
-    /// Passes on a heartbeat, which is not a reason to keep the connection.
+    /// Passes on a heartbeat. A heartbeat is no reason to keep the connection open.
     fn send_beat(core: &mut Core<Self>, to: usize);
 
     /// Counts a use of this connection.
     fn note_use(&mut self, connection: &mut Self::Connection);
 
-    /// Finishes with the connection to `from`, which has ended, if both sides had agreed to end it.
+    /// Cleans up the connection to `from`, which has ended, if both sides had agreed to end it.
     /// Returns whether they had agreed.
     fn has_ended_by_agreement(core: &mut Core<Self>, from: usize) -> bool;
 
     /// Returns whether there are more ranks than this rank may have connections to.
     fn is_limited(core: &Core<Self>) -> bool;
 
-    /// Does what is due by time. `stopped` is how long this process was stopped, if it was. If this
-    /// process shares its cores with many others, anything may take `patience` times as long.
+    /// Does the work that is due by time. `stopped` is how long this process was stopped, if it
+    /// was. If this process shares its cores with many others, anything may take `patience` times
+    /// as long.
     fn run_timers(core: &mut Core<Self>, now: Instant, stopped: Option<Duration>, patience: u32);
 
     /// Returns whether memory that was lent for transfers to or from `rank` is still in use, as far
-    /// as is known. First moves what can be moved now. Returns [`Lent::ForGood`] if the memory is
-    /// only read, because the reading ends with the process of `rank`.
+    /// as is known. First moves the bytes that can be moved now. Returns [`Lent::ForGood`] if the
+    /// memory is only read, because the reading ends with the process of `rank`.
     fn lent(core: &mut Core<Self>, rank: usize) -> Lent {
         let _ = (core, rank);
         Lent::Nothing
     }
 
-    /// Called when nothing more is sent or received. The thread that drops the fabric calls this,
-    /// and `in_order` is then whether no rank has failed. When a rank has failed and the others
+    /// Called when nothing more is sent or received. If the thread that drops the fabric calls
+    /// this, `in_order` is true if no rank has failed. If a rank has failed and the other ranks
     /// have had their [grace](crate::fabric::Limits::grace), any thread may call this.
     fn end(&mut self, in_order: bool) {
         let _ = in_order;
     }
 
-    /// Returns whether the thread that drops the fabric neither waits for its end nor calls
-    /// [`end`](Self::end).
+    /// Returns `true` if the thread that drops the fabric neither waits for the end of the fabric
+    /// nor calls [`end`](Self::end).
     fn ends_in_background(&self) -> bool {
         false
     }
@@ -103,15 +104,15 @@ pub trait Arrivals: Send + Sync {
     /// The arrivals that a wait has found.
     type Found: Default + Send;
 
-    /// Waits until something arrives, or the rank is woken, for at most `limit`. Writes to `found`
-    /// what has arrived, and returns whether that may be all.
+    /// Waits until something arrives, or the rank is woken, for at most `limit`. Writes the
+    /// arrivals to `found`, and returns whether these may be all.
     fn wait(&self, limit: Duration, found: &mut Self::Found) -> bool;
 
     /// Waits until something may have arrived, or `waker` wakes, for at most `limit`.
     fn wait_with(&self, waker: &EventWaker, limit: Duration);
 }
 
-/// The opening of a connection to one other rank.
+/// The state of opening a connection to one other rank.
 pub trait Opening: Send {
     /// Returns whether one of the two ranks is opening a connection.
     fn is_under_way(&self) -> bool;
@@ -133,7 +134,7 @@ pub struct Outgoing {
     pub(crate) spare: Vec<u8>,
 }
 
-/// A connection to one other rank. Every error of a connection means that it has ended.
+/// A connection to one other rank. Every error of a connection means that the connection has ended.
 pub trait Connection<C>: Send {
     /// Receives the bytes that [`read`](Self::read) takes in afterwards, if receiving needs the
     /// carrier.
@@ -145,22 +146,22 @@ pub trait Connection<C>: Send {
         Ok(())
     }
 
-    /// Takes in what has arrived. Stops before a long payload that has no receive buffer yet, which
-    /// the next call takes in. `scratch` is memory to read into.
+    /// Takes in what has arrived. Stops before a long payload that has no receive buffer yet. The
+    /// next call takes that payload in. `scratch` is memory to read into.
     fn read(&mut self, scratch: &mut [u8], intake: &mut impl Intake) -> ReadOutcome;
 
-    /// Passes on as much as it can now. Returns whether it passed on anything.
+    /// Passes on as much as the connection takes now. Returns whether anything was passed on.
     ///
     /// # Errors
     /// Fails if the connection has ended.
     fn flush(&mut self, carrier: &mut C, out: &mut Outgoing) -> io::Result<bool>;
 
-    /// Returns whether it is better to pass on a long payload from its own memory than to write it
-    /// first.
+    /// Returns whether it is better to pass on a long payload from its own memory than to copy it
+    /// to the outgoing bytes first.
     fn takes_in_place(&self) -> bool;
 
-    /// Passes on what was written, and then as much of this payload as it can now. Returns whether
-    /// it passed on anything, and how many bytes of the payload.
+    /// Passes on what was written, and then as much of this payload as the connection takes now.
+    /// Returns whether anything was passed on, and how many bytes of the payload were.
     ///
     /// # Errors
     /// Fails if the connection has ended.
@@ -204,7 +205,8 @@ pub trait Connection<C>: Send {
     fn decoder_mut(&mut self) -> &mut Decoder;
 }
 
-/// The least number of missing bytes of a payload for which a receiver may have a buffer.
+/// A receiver may pre-post a buffer for a payload that is arriving only if at least this many bytes
+/// of the payload are missing.
 pub(crate) const BIG: usize = 16 << 10;
 
 /// The result of reading a connection.
@@ -218,6 +220,6 @@ pub enum ReadOutcome {
     },
     /// The connection has ended, for this reason.
     Ended(String),
-    /// No correct rank would send what arrived, for this reason.
+    /// No correct rank would have sent the bytes that arrived, for this reason.
     Malformed(String),
 }

@@ -4,9 +4,10 @@
 //! Frames of each port have a [`Queue`] of their own, which exists from the first frame until this
 //! rank closes the port. The queue of [`Port::FENCE`] always exists. Frames are sent as far as
 //! there is credit. Everything else is sent at once, and overtakes frames that wait. An item that
-//! must not be seen before certain frames carries their number. For a notification this is the
-//! number of frames of [`Port::FENCE`] only, since unread frames of another port must not delay it.
-//! For an announcement, and for a rank that leaves, it is the number of frames of all ports.
+//! must not be seen before certain frames carries the number of these frames. A notification
+//! carries the number of frames of [`Port::FENCE`] only, since unread frames of another port must
+//! not delay it. An announcement, and the report that a rank leaves, carry the number of frames of
+//! all ports.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,12 +17,12 @@ use crate::ports::ClosedPorts;
 use crate::stream::{CLOSED, Item, ItemWriter};
 use crate::{Attendant, Cause, Leave, Loss, Lost, Notification, Port};
 
-/// The most ports that another rank may have opened to this rank at a time.
+/// The maximum number of ports that another rank may have opened to this rank at a time.
 const PORTS: usize = 1 << 16;
 
 /// One world, as one rank knows it.
 pub(super) struct Channel {
-    /// Its members, as ranks of the job. Empty before this rank joins it.
+    /// The members of the world, as ranks of the job. Empty before this rank joins the world.
     pub(super) members: Vec<u32>,
     /// What this rank knows of each other rank, by rank of the job.
     pub(super) pairs: Vec<Pair>,
@@ -33,9 +34,10 @@ pub(super) struct Channel {
     pub(super) attendant: Option<Box<dyn Attendant>>,
     /// Why the world ended.
     pub(super) ended: Option<Cause>,
-    /// How this rank left it.
+    /// How this rank left the world.
     pub(super) left: Option<Leave>,
-    /// Whether this rank's end of it was dropped. Then everything that still arrives is ignored.
+    /// Whether this rank's end of the world was dropped. After that, everything that arrives is
+    /// ignored.
     pub(super) closed: bool,
     /// The superstep that this rank entered last.
     pub(super) word: u64,
@@ -52,8 +54,8 @@ pub(super) struct Pair {
     others: BTreeMap<Port, Queue>,
     /// How many of these queues the other rank has opened.
     opened_there: usize,
-    /// The ports of these queues that have releases to report, and closed ports on which something
-    /// has arrived since.
+    /// The ports of these queues that have releases to report, and ports on which something has
+    /// arrived since they were closed.
     unreported: Vec<Port>,
 }
 
@@ -84,7 +86,7 @@ pub(super) struct Outbound {
     pub(super) elsewhere: u64,
     /// The word of this rank's superstep, as last reported to the other rank.
     reported: u64,
-    /// Whether nothing was sent to the rank since this rank last released a frame of the rank.
+    /// Whether nothing was sent to the rank since this rank last released a frame from it.
     pub(super) silent: bool,
 }
 
@@ -168,7 +170,7 @@ impl Channel {
                     return Err("it left a world twice");
                 }
                 // Items arrive in order, and frames that waited for credit are sent before this
-                // one. So no frame of the rank is still to come, unless the rank has dropped some
+                // item. So all frames of the rank have arrived, unless the rank has dropped some
                 // because this rank had left first.
                 let arrived = pair.fence.inbound.arrived + inbound.elsewhere;
                 if self.left.is_none() && !self.closed && frames != arrived {
@@ -183,7 +185,7 @@ impl Channel {
                 }
                 self.ended.get_or_insert(Cause { rank: rank as usize, what });
             }
-            // These belong to no world.
+            // These items belong to no world.
             Item::Beat | Item::Goodbye | Item::Farewell | Item::Rest | Item::Nudge => {}
             Item::Ask | Item::Waits { .. } | Item::Probe { .. } | Item::Agree(_) => {}
         }
@@ -210,7 +212,8 @@ impl Channel {
         self.pairs[from].inbound.left.is_some()
     }
 
-    /// Returns why the world is over for this rank, `rank` of the job, if it is over.
+    /// Returns why the world is over for this rank, or `None` if it is not over. `rank` is this
+    /// rank, as a rank of the world.
     pub(super) fn mine(&self, rank: usize) -> Option<Lost> {
         if let Some(Cause { rank, what }) = &self.ended {
             return Some(Lost { rank: *rank, how: Loss::Ended(what.clone()) });
@@ -225,8 +228,8 @@ impl Channel {
         pair.fence.inbound.frames.is_empty() && pair.arrived() >= pair.inbound.posted
     }
 
-    /// Writes what piggybacks on the next item to `to`: unreported releases, and the superstep of
-    /// this rank if `to` does not know it yet.
+    /// Writes the items that piggyback on the next item to `to`: unreported releases, and the
+    /// superstep of this rank if `to` does not know it yet.
     #[inline]
     pub(super) fn piggyback(&mut self, number: u64, to: usize, out: &mut Vec<u8>) {
         self.report_releases(number, to, out);
@@ -256,7 +259,7 @@ impl Channel {
     /// Returns the rank in this world of a rank of the job.
     pub(super) fn index_of(&self, rank: usize) -> Option<usize> {
         let is_it = |member: Option<&u32>| member.is_some_and(|&member| member as usize == rank);
-        // In the worlds of the job both ranks are equal.
+        // In a world of all ranks of the job, both numbers are equal.
         if is_it(self.members.get(rank)) {
             return Some(rank);
         }
@@ -456,7 +459,7 @@ mod tests {
         let mut channel = Channel::new(2);
         assert_eq!(channel.take(1, left(0)), Ok(()));
         assert!(channel.take(1, left(0)).is_err(), "twice");
-        // If this rank has left before, the other one drops frames that waited for credit.
+        // If this rank has left before, the other rank drops frames that waited for credit.
         let mut channel = Channel::new(2);
         channel.left = Some(Leave::Finished);
         assert_eq!(channel.take(1, left(7)), Ok(()));

@@ -1,10 +1,10 @@
-//! [`Core`]: all that a process holds of its connections and worlds. The rank, and the thread that
-//! serves in its absence, take turns at it under one lock. Nothing here waits.
+//! [`Core`]: the state of all connections and worlds of a process. The rank and the fabric's
+//! thread, which serves while the rank does not, use the core in turn, under one lock. Nothing here
+//! waits.
 //!
-//! This file has the state and handles what arrives. What ranks send is in
-//! [`send`](crate::fabric::send), what becomes of lost ranks in
-//! [`failure`](crate::fabric::failure), and what is due by time in
-//! [`timers`](crate::fabric::timers).
+//! This file has the state and handles what arrives. [`send`](crate::fabric::send) sends the items
+//! of ranks, [`failure`](crate::fabric::failure) handles lost ranks, and
+//! [`timers`](crate::fabric::timers) does the work that is due by time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,13 +20,14 @@ use crate::fabric::waker::EventWaker;
 use crate::stream::{Decoder, Intake, Item, ReceiveBuffer};
 use crate::{Alarms, Header, Leave, Loss, Port};
 
-/// The most worlds with items for this rank that it has not joined yet.
+/// The maximum number of worlds for which items have arrived although this rank has not joined them
+/// yet.
 const AHEAD: usize = 1 << 10;
 
 /// How many bytes one read takes in, in addition to a body that is filled in place.
 const SCRATCH: usize = 64 << 10;
 
-/// All that a process holds of its connections and worlds.
+/// The state of all connections and worlds of a process.
 pub struct Core<C: Carrier> {
     pub(crate) carrier: C,
     pub(super) limits: Limits,
@@ -38,7 +39,7 @@ pub struct Core<C: Carrier> {
     pub(crate) ready: Found<C>,
     /// The other ranks, by rank. Empty until they are known.
     pub(crate) peers: Vec<Peer<C>>,
-    /// The machine of each rank, as the lowest rank on it.
+    /// The machine of each rank. A machine is identified by the lowest rank on it.
     pub(super) machines: Vec<usize>,
     /// The ranks that died, in the order in which this process found out.
     pub(super) deaths: Vec<u32>,
@@ -60,23 +61,24 @@ pub struct Core<C: Carrier> {
     pub(super) rank: RankState,
     /// Whether the rank was woken from its wait for arrivals and has not noticed yet.
     pub(super) woken: bool,
-    /// When the thread next checks whether the rank polls, if that is a while from now.
+    /// The time at which the thread next checks whether the rank polls, if the thread is waiting
+    /// for that time.
     pub(super) next_check: Option<Instant>,
     /// Whether the rank has slept since the thread last checked.
     pub(super) has_slept: bool,
-    /// The rank from which the last poll found nothing, and the ranks of all such polls since this
-    /// rank slept.
+    /// The rank from which the last poll found nothing. The next field has the ranks of all such
+    /// polls since this rank slept.
     pub(super) awaited: Option<u32>,
     pub(super) all_awaited: Vec<u32>,
-    /// What the timers saw last: the awaited rank, and the count of polls that found something.
+    /// The awaited rank, and the count of polls that found something, when the timers last ran.
     pub(super) awaited_before: (Option<u32>, u64),
     /// How many ranks share a core of this machine, at least 1.
     pub(super) crowd: u32,
-    /// Wakes a rank of the job that is reached by shared memory, this one included, if it sleeps on
-    /// its futex.
+    /// Wakes a rank of the job that is reached by shared memory, or this rank, if that rank sleeps
+    /// on its futex.
     waker: Option<Box<dyn Fn(usize) + Send>>,
-    /// Which ranks are on the same node and reached by shared memory, this rank included. Nothing
-    /// is sent to them here. Empty if all ranks are reached by connections.
+    /// For each rank, whether it is on this node and reached by shared memory. This includes this
+    /// rank. Nothing is sent to these ranks here. Empty if all ranks are reached by connections.
     pub(super) intra_node: Vec<bool>,
     /// Whether the rank has left for good.
     pub(super) closing: bool,
@@ -101,7 +103,7 @@ pub struct Core<C: Carrier> {
 /// The requests that no attendant has seen yet.
 #[derive(Default)]
 pub(super) struct Requests {
-    /// The world and the sender of each, in order of arrival. A nudge has no sender.
+    /// The world and the sender of each request, in order of arrival. A nudge has no sender.
     pub(super) list: VecDeque<(u64, Option<u32>)>,
     /// Whether requests have to wait, because an attendant is at work or a payload is being
     /// written.
@@ -124,7 +126,7 @@ pub(super) enum RankState {
     SleepsOnFutex(u64),
 }
 
-/// An intake of what arrives from one rank.
+/// Takes in the items that arrive from one rank.
 struct ItemSink<'a, C: Carrier> {
     core: &'a mut Core<C>,
     from: usize,
@@ -203,8 +205,8 @@ impl<C: Carrier> Core<C> {
         self.machines[rank] == self.machines[self.me]
     }
 
-    /// Declares these ranks to be on this node, reached by shared memory. `waker` wakes any of them
-    /// that waits for another, and `waits` has the entries of all.
+    /// Declares these ranks to be on this node, reached by shared memory. `waker` wakes one of
+    /// these ranks if it waits for another of them. `waits` has the entries of all of them.
     pub(super) fn set_intra_node(&mut self, ranks: &[usize], waker: Box<dyn Fn(usize) + Send>, waits: Table) {
         self.probes = Probes::new(waits, self.peers.len());
         self.intra_node = (0..self.peers.len()).map(|rank| ranks.contains(&rank)).collect();
@@ -242,7 +244,7 @@ impl<C: Carrier> Core<C> {
         self.abandoned || !self.deaths.is_empty()
     }
 
-    /// Returns whether the time for which the other ranks may continue after a failure is over.
+    /// Returns whether a rank has failed, and the time is over for which other ranks may continue.
     pub(super) fn grace_is_over(&mut self, now: Instant) -> bool {
         let Some(grace) = self.limits.grace.filter(|_| self.has_failures()) else { return false };
         now - *self.failed_at.get_or_insert(now) >= grace
@@ -288,7 +290,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Returns the other members of a world that still read what is sent.
+    /// Returns the other members of a world that still read what is sent to them.
     pub(super) fn members(&self, number: u64) -> Vec<usize> {
         let Some(channel) = self.channels.get(&number) else { return Vec::new() };
         let members = channel.members.iter().map(|&to| to as usize);

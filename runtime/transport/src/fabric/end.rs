@@ -45,8 +45,8 @@ impl<C: Carrier> FabricEnd<C> {
     /// the job. A rank takes its end of each world once.
     ///
     /// # Errors
-    /// Fails if the job has another size, if this process is another rank, or if it has taken that
-    /// world before.
+    /// Fails if the job has another size, if this process is another rank, or if this process has
+    /// taken its end of that world before.
     pub fn of_job(fabric: &Arc<Fabric<C>>, world: u32, rank: usize, size: usize) -> io::Result<Self> {
         let members: Vec<u32> = (0..size as u32).collect();
         let ranks = fabric.shared().lock().peers.len();
@@ -59,7 +59,7 @@ impl<C: Carrier> FabricEnd<C> {
     }
 
     fn new(fabric: &Arc<Fabric<C>>, number: u64, members: Vec<u32>, rank: usize) -> io::Result<Self> {
-        // Ranks at one address share its cores.
+        // Ranks on one machine share its cores.
         let (local_ranks, remote_members, alarms) = {
             let mut core = fabric.shared().lock();
             let (me, ranks) = (core.me() as u32, core.peers.len());
@@ -161,8 +161,8 @@ impl<C: Carrier> FabricEnd<C> {
         self.lost_of(core, to).map_or(Ok(()), Err)
     }
 
-    /// Returns why `peer` sends nothing more, if that is so. Items that it has sent may not have
-    /// arrived yet.
+    /// Returns why `peer` sends nothing more, or `None` if it may send more. Items that it has sent
+    /// may not have arrived yet.
     fn lost_of(&self, core: &Core<C>, peer: usize) -> Option<Lost> {
         self.own_loss(core).or_else(|| {
             let from = self.of(peer);
@@ -190,8 +190,9 @@ impl<C: Carrier> FabricEnd<C> {
         Ok(())
     }
 
-    /// Polls for something from `from`. Returns what `found` returns, either at once or after a
-    /// read. `port` is the port of the frame that is looked for, if it is a frame.
+    /// Polls for something from `from`. Calls `found` at once, and if it finds nothing, again after
+    /// a read. Returns what it has found. If the caller looks for a frame, `port` is the port of
+    /// the frame.
     fn find<T>(
         &self,
         from: usize,
@@ -333,7 +334,7 @@ impl<C: Carrier> Channels for FabricEnd<C> {
 
     unsafe fn prepost(&mut self, from: usize, port: Port, ahead: u64, header: Header, to: *mut [u8]) {
         // SAFETY: the caller promises the same until `release` or `cancel`, or until this end is
-        // dropped. At each of these the body is recycled, moved out, or dropped.
+        // dropped. In each of these cases the body is recycled, moved out, or dropped.
         let buffer = unsafe { ReceiveBuffer::new(to.cast(), to.len()) };
         let moved = self.core().prepost(self.number, self.of(from), port, ahead, header, buffer);
         self.counts.meter.copied += moved as u64;
@@ -475,7 +476,7 @@ impl<C: Carrier> Liveness for FabricEnd<C> {
     fn left_at(&self, peer: usize) -> Option<u64> {
         let (core, of) = (self.core(), self.of(peer));
         let channel = core.channels.get(&self.number)?;
-        // The peer's announcement came before this, on the same connection.
+        // The peer's announcement arrived before its report that it left, on the same connection.
         channel.has_left(of).then(|| channel.pairs[of].inbound.announced)
     }
 

@@ -1,4 +1,4 @@
-//! What becomes of a lost rank, and which errors ranks that wait for it receive.
+//! How lost ranks are handled, and which errors the ranks that wait for them receive.
 
 use std::time::Instant;
 
@@ -117,8 +117,8 @@ impl<C: Carrier> Core<C> {
         self.numbers().into_iter().for_each(|number| self.forget_if_over(number));
     }
 
-    /// Returns why nothing more can arrive from member `index` of a world, if that is so. The
-    /// member is rank `from` of the job.
+    /// Returns why nothing more can arrive from member `index` of a world, or `None` if more can.
+    /// The member is rank `from` of the job.
     pub(super) fn lost(&self, number: u64, index: usize, from: usize) -> Option<Lost> {
         let channel = self.channels.get(&number)?;
         let how = self.gone_of(number, from)?;
@@ -149,12 +149,12 @@ impl<C: Carrier> Core<C> {
             Some(Loss::Left(Leave::Failed(format!("it ended without having been in this world{why}"))))
         };
         match (peer.last_error(), &peer.died) {
-            // The error of its last world is the reason that it did not join this one.
+            // The error of the rank's last world is the reason why it did not join this world.
             (Some(why), _) => absent(&format!(": {why}")),
             (_, Some(what)) => Some(Loss::Died(what.clone())),
             _ if !peer.heard_goodbye => None,
             _ if peer.untold => Some(Loss::Left(Leave::Finished)),
-            // Its launcher knows how it ended, and is about to report it.
+            // The launcher knows how the rank ended, and may still report it.
             _ if peer.closing.is_some() => None,
             _ => absent(""),
         }

@@ -15,7 +15,7 @@ const NUMBER: u64 = 7;
 const PORT: Port = Port(3);
 
 /// Reads `bytes` as if rank 1 had sent them to rank 0 of 3, in pieces whose lengths the first byte
-/// decides. Takes in their items as far as they are valid. Returns the number of items, and whether
+/// decides. Takes in the items as far as they are valid. Returns the number of items, and whether
 /// one was refused.
 pub fn frames(bytes: &[u8]) -> (usize, bool) {
     let Some((&first, bytes)) = bytes.split_first() else { return (0, false) };
@@ -39,7 +39,8 @@ pub fn frames(bytes: &[u8]) -> (usize, bool) {
         if refused {
             break;
         }
-        // What this rank does between two pieces.
+        // Between two pieces, this rank reads notifications, grants credit, and releases and posts
+        // frames.
         channel.exchange += u64::from(channel.notification(1).is_some());
         channel.pairs[1].inbound.read = channel.exchange;
         let pair = &mut channel.pairs[1];
@@ -145,7 +146,7 @@ fn handshake_of(nonce: u8) -> (Opener, Taker, [Vec<u8>; 4]) {
 }
 
 /// Feeds these bytes to both sides of a handshake, in pieces whose lengths the first byte decides.
-/// Returns whether either accepted the other.
+/// Returns whether one side accepted the other.
 pub fn handshake(bytes: &[u8]) -> bool {
     use crate::auth::{Opening, Taking};
     let Some((&first, mut bytes)) = bytes.split_first() else { return false };
@@ -171,8 +172,8 @@ pub fn handshake(bytes: &[u8]) -> bool {
     false
 }
 
-/// Returns the bytes that the opener of that handshake accepts, and the bytes that its taker
-/// accepts.
+/// Returns the bytes that the opener of the handshake with this nonce accepts, and the bytes that
+/// its taker accepts.
 pub fn spoken(nonce: u8) -> [Vec<u8>; 2] {
     let (_, _, [hello, answer, proof, verdict]) = handshake_of(nonce);
     [[&[nonce], &answer[..], &verdict].concat(), [&[nonce], &hello[..], &proof].concat()]

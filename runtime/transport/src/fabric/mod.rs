@@ -13,14 +13,14 @@
 //!   overtakes them ([`channel`]).
 //! - Releases and announcements piggyback on other items. A rank that sends nothing else still
 //!   reports releases now and then ([`UNREPORTED`](crate::UNREPORTED)), so that no sender waits for
-//!   its receiver to finish computing. If another rank waits for it, it also reports to that rank
-//!   the superstep that it is in.
-//! - Memory of large messages is kept for the next ones. Each pair of ranks keeps at most 32 MiB at
-//!   either end of each direction, until the connection closes. A receiver that does not poll holds
-//!   at most 16 MiB for each pair, and 4 MiB more for each port in use other than the port of
+//!   its receiver to finish computing. A rank also reports its superstep to each rank that waits
+//!   for it.
+//! - Memory of large messages is kept for later messages. For each pair of ranks and direction,
+//!   each end keeps at most 32 MiB, until the connection closes. A receiver that does not poll
+//!   holds at most 16 MiB for each pair, and 4 MiB more for each port in use other than the port of
 //!   fences.
-//! - A rank that has waited for long asks the awaited rank for its wait. In this way ranks detect
-//!   that they wait for one another ([`probes`]).
+//! - A rank that has waited for long asks the awaited rank which rank it waits for itself. In this
+//!   way ranks detect that they wait for one another ([`probes`]).
 //! - A rank that leaves reports it in each world, and its fabric sends a goodbye at the end
 //!   ([`ending`]). A connection that ends without a goodbye counts as a death. So does silence
 //!   beyond a limit, since every rank sends heartbeats. If a launcher reports how each rank ends,
@@ -56,11 +56,11 @@ pub struct Limits {
     pub beat: Duration,
     /// A rank that was silent for this long is marked failed.
     pub limit: Duration,
-    /// How long a rank that ended its connection without a goodbye is only suspected. Meanwhile its
-    /// launcher may report what became of it.
+    /// How long a rank is only suspected after its connection has ended without a goodbye.
+    /// Meanwhile its launcher may report what became of the rank.
     pub obituary: Duration,
     /// How long this rank continues, or waits for the others at its end, after a rank has failed.
-    /// After this time it ends all ranks of the job. `None` is no limit.
+    /// After this time, this rank ends all ranks of the job. `None` is no limit.
     pub grace: Option<Duration>,
 }
 

@@ -6,8 +6,8 @@ use std::time::Instant;
 use crate::fabric::carrier::{Carrier, Connection, Opening, Outgoing};
 use crate::stream::ItemWriter;
 
-/// The most bytes of items that wait for the next write. Beyond this, posted items are written at
-/// once.
+/// The maximum number of bytes of items that wait for the next write. If there are more, they are
+/// written at once.
 pub(crate) const PACKED: usize = 32 << 10;
 
 /// One other rank of the job.
@@ -18,9 +18,9 @@ pub struct Peer<C: Carrier> {
     pub(crate) heard_rest: bool,
     /// Bytes for that rank.
     pub(crate) out: Outgoing,
-    /// How many of these bytes need no connection of their own. They report that this rank has left
-    /// worlds as finished or after their end, or that a world has ended because of a death that the
-    /// launcher reports to all ranks.
+    /// How many of these bytes need no connection of their own. Such bytes report that this rank
+    /// has left worlds as finished or after their end, or that a world has ended because of a death
+    /// that the launcher reports to all ranks.
     pub(crate) deferred: usize,
     /// The error with which that rank left a world, unless it has since left a world without an
     /// error.
@@ -48,7 +48,8 @@ pub struct Peer<C: Carrier> {
     pub(crate) said_goodbye: bool,
     pub(crate) heard_goodbye: bool,
     pub(crate) heard_farewell: bool,
-    /// Whether something was received, or sent, since the times below.
+    /// Whether something was received since `heard_at`. The next field is whether something was
+    /// sent since `spoke_at`.
     pub(crate) heard: bool,
     pub(crate) spoke: bool,
     pub(crate) heard_at: Instant,
@@ -108,7 +109,7 @@ impl<C: Carrier> Peer<C> {
     }
 
     /// Returns whether neither rank needs signs of life from the other. Over a carrier without
-    /// connections, a rank that has sent a goodbye still waits for the other one's.
+    /// connections, a rank that has sent a goodbye still waits for the goodbye of the other rank.
     pub(super) fn has_parted(&self) -> bool {
         if C::IS_CONNECTIONLESS {
             self.said_goodbye && self.heard_goodbye
@@ -173,7 +174,7 @@ impl<C: Carrier> Peer<C> {
         bytes > PACKED / 4 && self.link.as_deref().is_some_and(|link| link.takes_in_place())
     }
 
-    /// Packs a payload, and writes what waits if that is enough.
+    /// Packs a payload. Writes everything that waits if it is more than [`PACKED`] bytes.
     ///
     /// # Errors
     /// Fails if the connection has ended.
@@ -194,8 +195,8 @@ impl<C: Carrier> Peer<C> {
         Ok(taken)
     }
 
-    /// Passes on what waits, and lends this payload to the connection if it accepts that. Returns
-    /// whether it does.
+    /// Passes on what waits, and lends this payload to the connection if the connection accepts it.
+    /// Returns whether the connection has accepted it.
     ///
     /// # Errors
     /// Fails if the connection has ended.

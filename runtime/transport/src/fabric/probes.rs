@@ -1,23 +1,25 @@
 //! Long waits between ranks that do not read each other's entries: the part of
 //! [`deadlock`](crate::deadlock) that needs connections.
 //!
-//! There are four items, which belong to no world. The thread that holds the lock answers them: the
-//! rank, or the thread that serves.
+//! There are four kinds of items, which belong to no world. The thread that holds the lock answers
+//! them: either the rank or the fabric's thread.
 //!
 //! - A waiting rank *asks* the awaited rank for the wait that the awaited rank is in.
-//! - The awaited rank *answers*. The answer includes what that rank has seen itself, for ranks that
-//!   look for a knot. First it writes what is pending for the asking rank: its releases, and which
-//!   superstep it is in. If frames for that rank wait for credit, it answers that it is in no wait.
-//!   The rank wrote everything else before it began its wait, and the bytes of a connection arrive
-//!   in order. So once the answer has arrived, all of that has arrived.
-//! - A *probe* is a list of waits, in which each has seen the next, and the number of a wait of the
-//!   rank that receives it. If that rank is in this wait, it appends the wait and passes the list
-//!   on. If the list began with that rank, the list is a cycle.
+//! - The awaited rank *answers*. The answer includes the waits that the awaited rank has seen
+//!   itself, for ranks that look for a knot. Before the answer, the awaited rank writes what is
+//!   pending for the asking rank: releases, and the superstep that it is in. If frames for the
+//!   asking rank wait for credit, the awaited rank answers that it is in no wait. It wrote
+//!   everything else before it began its wait, and the bytes of a connection arrive in order. So
+//!   when the answer arrives, everything that the awaited rank sent before has arrived.
+//! - A *probe* has a list of waits, in which the rank of each wait has seen the next wait. It also
+//!   has the number of a wait of its receiver, which the last rank of the list has seen. If the
+//!   receiver is in that wait, it appends the wait to the list and passes the list on. If the list
+//!   began with the receiver, the list is a cycle.
 //! - A rank that knows of a cycle, and wants to end its wait, *notifies* the other ranks of the
 //!   cycle. It does not end its wait before all of these ranks have notified it.
 //!
-//! None of these is repeated within [`AGAIN`], and none is sent to a rank that has not read what
-//! was written before.
+//! None of these items is repeated within [`AGAIN`], and none is sent to a rank for which
+//! [`UNREAD`] bytes or more are still unsent.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +32,7 @@ use crate::stream::{ItemWriter, PROBE};
 /// The shortest time after which an item is repeated.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// The most ranks in a list. Larger cycles are not found.
+/// The maximum number of ranks in a list. Larger cycles are not found.
 const MAX_LIST: usize = 1 << 10;
 
 /// The size of a wait in a list, in bytes: the fields before its text, and the longest text in a
@@ -48,7 +50,7 @@ pub(super) struct Probes {
     /// The entries that this process reads, which include its own.
     pub(super) table: Table,
     known: Vec<Known>,
-    /// The list that returned, and the number of the wait that it returned to.
+    /// The list that returned to this rank, and the number of the wait to which it returned.
     cycle: Option<(u64, Vec<Waiting>)>,
     /// The last list that began here and was passed on: the number of its first wait, the number of
     /// the wait that it was sent to, and when.
@@ -222,8 +224,9 @@ impl<C: Carrier> Core<C> {
             last.seen = seen;
         }
         if waits[0].rank != me {
-            // This rank knows its own waits better than the list does. And a list that names a rank
-            // twice is not a cycle of that rank.
+            // A list that names this rank already is dropped. This rank knows its own waits better
+            // than the list does, and a list that names a rank twice is not a cycle of its first
+            // rank.
             if waits.iter().all(|waiting| waiting.rank != me) && own.others.is_empty() {
                 waits.push(own);
                 self.hand_on(waits);
@@ -257,15 +260,15 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Takes in a report of `from`: its wait of this number is in a cycle.
+    /// Takes in a report of `from` that its wait of this number is in a cycle.
     pub(super) fn agreed(&mut self, from: usize, number: u64) {
         let known = &mut self.probes.known[from];
         known.agreed = known.agreed.max(number);
         self.events += 1;
     }
 
-    /// Returns the wait of `rank`, as far as known. With `ask`, also asks the rank, for the
-    /// next call.
+    /// Returns the wait of `rank`, as far as known. With `ask`, also asks the rank, so that a later
+    /// call can return the answer.
     pub(super) fn waiting_of(&mut self, rank: usize, ask: bool) -> Option<Waiting> {
         if ask {
             self.ask(rank, Instant::now());
@@ -290,7 +293,7 @@ impl<C: Carrier> Core<C> {
         self.probes.cycle.as_ref().filter(|(to, _)| *to == number).map(|(_, cycle)| cycle.clone())
     }
 
-    /// Notifies `rank` that this rank knows that its wait of this number is in a cycle.
+    /// Notifies `rank` that this rank's wait of this number is in a cycle.
     pub(super) fn agree_with(&mut self, rank: usize, number: u64) {
         if self.may_report(rank) && self.probes.known[rank].notified != number {
             self.probes.known[rank].notified = number;
@@ -299,7 +302,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Returns the greatest wait that `rank` has reported to be in a cycle.
+    /// Returns the greatest number of a wait that `rank` has reported to be in a cycle.
     pub(super) fn agreed_of(&self, rank: usize) -> u64 {
         self.probes.known.get(rank).map_or(0, |known| known.agreed)
     }

@@ -1,11 +1,11 @@
-//! [`Queue`]: the frames of one port between this rank and another one, in both directions.
+//! [`Queue`]: the frames of one port between this rank and another rank, in both directions.
 //!
-//! A frame is sent when there is enough credit. Credit is a number of bytes, counted from the
-//! beginning, that the receiver has granted. It always exceeds the number of released bytes by at
-//! least a constant. When the receiver polls the port and the sender has reported how much it wants
-//! to send, the receiver grants more. So a receiver that waits takes everything that it waits for,
-//! and a receiver that does not poll holds at most that constant for each port. Each port has its
-//! own credit, so its frames never wait for those of another port.
+//! A frame is sent when there is enough credit. Credit is the total number of bytes that the
+//! receiver has granted. It always exceeds the total number of released bytes by at least a
+//! constant. When the receiver polls the port and the sender has reported how much it wants to
+//! send, the receiver grants more. So a receiver that waits takes everything that it waits for, and
+//! a receiver that does not poll holds at most that constant for each port. Each port has its own
+//! credit, so its frames never wait for those of another port.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -17,7 +17,8 @@ use crate::{Header, Port, UNREPORTED, UNREPORTED_BYTES};
 /// for each pair of ranks.
 pub(super) const CREDIT: u64 = 16 << 20;
 
-/// How many bytes of frames of each other port may be in flight to such a receiver.
+/// How many bytes of frames of each other port may be in flight to a receiver that does not poll,
+/// for each pair of ranks.
 pub(super) const PORT_CREDIT: u64 = 4 << 20;
 
 /// Returns the credit that a frame costs, in bytes.
@@ -25,7 +26,7 @@ pub(super) fn cost(len: usize) -> u64 {
     (len + HEAD) as u64
 }
 
-/// The frames of one port, between this rank and another one.
+/// The frames of one port, between this rank and another rank.
 pub(super) struct Queue {
     pub(super) inbound: InboundQueue,
     pub(super) outbound: OutboundQueue,
@@ -139,9 +140,9 @@ impl InboundQueue {
         Some((header, body, due))
     }
 
-    /// Pre-posts a buffer for the payload of the frame that follows `ahead` unreleased ones, if it
-    /// has this header. If that is the next frame to arrive, it may be half received already: then
-    /// `adopt` takes the buffer, or returns it.
+    /// Pre-posts a buffer for the payload of the frame that follows `ahead` unreleased frames, if
+    /// that frame has this header. If it is the next frame to arrive, a part of its payload may
+    /// have arrived already. So `adopt` is called, which takes the buffer or returns it.
     pub(super) fn prepost(
         &mut self,
         ahead: u64,
@@ -209,8 +210,8 @@ impl InboundQueue {
         }
     }
 
-    /// Called when a poll finds nothing from the sender. If the sender has reported frames without
-    /// credit, grants it. Returns whether it did.
+    /// Called when a poll finds nothing from the sender. If the sender has reported frames that
+    /// lack credit, grants the credit. Returns whether it has granted credit.
     #[inline]
     pub(super) fn grant_wanted(&mut self, number: u64, port: Port, out: &mut Vec<u8>) -> bool {
         if self.wanted <= self.granted {
@@ -274,8 +275,9 @@ impl OutboundQueue {
     }
 
     /// Writes the frames that may be sent, or all frames if `all`. If frames are left, then reports
-    /// how many bytes this rank wants to send, unless it has already asked for more than was
-    /// granted. If the memory of a written frame is larger than `spare`, it replaces `spare`.
+    /// how many bytes this rank wants to send, unless this rank has already asked for more than was
+    /// granted. If the memory of a written frame is larger than `spare`, that memory replaces
+    /// `spare`.
     pub(super) fn send_waiting(
         &mut self,
         number: u64,
@@ -319,8 +321,8 @@ impl OutboundQueue {
 mod tests {
     use super::*;
 
-    /// How many frames of `len` bytes the receiver releases, each when it arrives, before it
-    /// reports them in a write of their own.
+    /// Returns how many frames of `len` bytes the receiver releases before it has to report them at
+    /// once. It releases each frame when the frame arrives.
     fn released_until_reported(len: usize) -> u64 {
         let (mut queue, payload) = (Queue::new(CREDIT), vec![1; len]);
         for frames in 1..=2 * UNREPORTED {

@@ -1,5 +1,5 @@
-//! Requests: the frames of [`Port::SERVICE`]. The attendant of their world serves them when they
-//! are read, by the rank in a call or by the fabric's thread.
+//! Requests: the frames of [`Port::SERVICE`]. They are read by a call of the rank or by the
+//! fabric's thread, and the attendant of their world then serves them.
 //!
 //! An attendant may answer with any number of bytes, to any rank. So it is not called in the middle
 //! of a read, or while a payload is being written. Requests that are read meanwhile wait in a list

@@ -8,7 +8,8 @@ use crate::stream::{Body, Item, ItemWriter, ReceiveBuffer};
 use crate::{Cause, Header, Leave, Notification, Port};
 use std::time::{Duration, Instant};
 
-/// The most closed worlds that this rank remembers because it has not notified other ranks yet.
+/// The maximum number of closed worlds that this rank remembers because it has not notified other
+/// ranks yet.
 const CLOSED: usize = 64;
 
 /// About how many bytes are copied in a nanosecond.
@@ -91,8 +92,8 @@ impl<C: Carrier> Core<C> {
     }
 
     /// Writes a payload from the sender's memory. Continues while bytes move in either direction.
-    /// When none move, keeps trying for as long as copying the rest would take, and then copies it.
-    /// Returns the length of the rest.
+    /// When none move, keeps trying for as long as copying the rest would take, and then copies the
+    /// rest. Returns the number of bytes that were copied.
     pub(super) fn write(&mut self, to: usize, payload: &[u8]) -> std::io::Result<usize> {
         let mut rest = payload;
         let mut written = Vec::new();
@@ -143,8 +144,8 @@ impl<C: Carrier> Core<C> {
             }
             let frames = channel.pairs[to].fence.outbound.posted;
             if to == me {
-                // It cannot be too early, because the caller has read all notifications of the
-                // previous exchange.
+                // This notification cannot be too early, because the caller has read all
+                // notifications of the previous exchange.
                 let taken = channel.take(me, Item::Notification(*notification, frames));
                 debug_assert!(taken.is_ok(), "a notification to this rank itself was refused");
                 channel.pairs[me].inbound.read = channel.exchange;
@@ -181,7 +182,7 @@ impl<C: Carrier> Core<C> {
 
     /// Ends the world. If the launcher reports the cause to all ranks, a rank without a connection
     /// is notified only when it connects. If it were notified at once, a death would make each of
-    /// many ranks connect to every other one.
+    /// many ranks connect to every other rank.
     pub(super) fn end(&mut self, number: u64, cause: Cause) {
         let channel = self.channel(number);
         if channel.ended.is_some() {
@@ -219,14 +220,15 @@ impl<C: Carrier> Core<C> {
         self.defers() && peer.is_some_and(|peer| peer.reported)
     }
 
-    /// Leaves a world. First sends the frames that wait for credit, too.
+    /// Leaves a world. Before that, sends even the frames that wait for credit.
     pub(super) fn leave(&mut self, number: u64, how: &Leave) {
         if self.channel(number).left.is_some() {
             return;
         }
         self.channel(number).left = Some(how.clone());
         let ended = self.channel(number).ended.clone();
-        // The rank that ended the world has notified all members, or the launcher does.
+        // If the world has ended, the rank that ended it has notified all members, or the launcher
+        // notifies them.
         let defers = self.defers() && (*how == Leave::Finished || ended.is_some());
         for i in 0..self.channel(number).members.len() {
             let Some(channel) = self.channels.get_mut(&number) else { return };
@@ -237,7 +239,8 @@ impl<C: Carrier> Core<C> {
                 continue;
             }
             let apart = defers && peer.needs_nothing(channel.pairs[to].has_waiting());
-            // A member that has left as well waits for this item only to forget the world.
+            // A member that has also left needs only the `left` item, after which it can forget the
+            // world.
             if !channel.has_left(to) {
                 channel.piggyback(number, to, &mut peer.out.bytes);
                 for (port, queue) in channel.pairs[to].queues_mut() {
@@ -308,7 +311,7 @@ impl<C: Carrier> Core<C> {
         self.take_frame(number, from, port).map(|(_, body)| body)
     }
 
-    /// Keeps the memory of a frame from `from` for another one.
+    /// Keeps the memory of a frame from `from` for a later frame.
     pub(super) fn recycle(&mut self, from: usize, body: Body) {
         if from == self.me() {
             self.own.recycle(body);
@@ -366,7 +369,7 @@ impl<C: Carrier> Core<C> {
     }
 
     /// Pre-posts a buffer for a payload that is still to arrive from `from`. Returns how many bytes
-    /// of it had arrived, and were copied to the buffer.
+    /// of the payload had arrived already and were copied to the buffer.
     pub(super) fn prepost(
         &mut self,
         number: u64,
@@ -410,7 +413,8 @@ impl<C: Carrier> Core<C> {
         self.flush_dirty();
     }
 
-    /// Writes how many frames of `to` were released, for the next write to it.
+    /// Writes how many frames of `to` were released. The report is sent with the next write to
+    /// `to`.
     pub(super) fn report_releases(&mut self, number: u64, to: usize) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         // A rank that has left sends nothing more. The receiver may have forgotten the world

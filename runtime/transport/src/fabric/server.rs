@@ -3,15 +3,15 @@
 //!
 //! The rank itself takes in what arrives whenever it polls, and waits for arrivals. Now and then
 //! the thread checks whether the rank has polled since the last check, or is in a step of a wait
-//! and will poll after it. If either is true, the rank takes care of arrivals. Otherwise the thread
-//! waits for arrivals as well, until the rank polls again. So a message wakes one thread, and the
-//! right one. Heartbeats, time limits and pending releases are due by time, and are always the
-//! thread's work.
+//! and will poll after that step. If either is true, the rank takes care of arrivals. Otherwise the
+//! thread waits for arrivals as well, until the rank polls again. So a message wakes only one
+//! thread: the one that handles it. Heartbeats, time limits and pending releases are due by time,
+//! and are always the thread's work.
 //!
 //! A rank that waits and shares its core with many others runs again only after all of these
-//! others. The thread does not read in its place meanwhile, since the thread would have to wait for
-//! the core as well. So a rank declares under the lock that it is about to yield, and the thread
-//! checks more rarely if more ranks share a core. If a connection does not take all that was
+//! others. The thread does not read in the rank's place meanwhile, since the thread would have to
+//! wait for the core as well. So a rank declares under the lock that it is about to yield, and the
+//! thread checks more rarely if more ranks share a core. If a connection does not take all that was
 //! written, the thread wakes and checks often until the connection has taken it.
 //!
 //! If a world has an attendant, the thread also reads at each check while the rank is in a call. A
@@ -24,7 +24,7 @@
 //! that it falls asleep, and does so only if nothing has arrived since it last polled. While it
 //! sleeps, the thread reads nothing, and wakes the rank for every other event. A rank that also
 //! waits for ranks with which it shares memory sleeps on its futex, where these ranks can wake it.
-//! In that case the thread reads what arrives at once, and wakes the rank.
+//! In that case the thread at once reads whatever arrives, and wakes the rank.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -56,14 +56,14 @@ pub struct Fabric<C: Carrier> {
 }
 
 /// A handle for a launcher's reports of other ranks. A rank that closes its connections waits for
-/// the ranks that it still has something for, so reports reach it until the end. A `Reports` does
-/// not keep the connections open.
+/// the ranks for which it still has something to send. Reports reach it until that wait is over. A
+/// `Reports` does not keep the connections open.
 pub struct Reports<C: Carrier>(Arc<FabricShared<C>>);
 
 pub(crate) struct FabricShared<C: Carrier> {
     core: Mutex<Core<C>>,
     arrivals: Arc<C::Arrivals>,
-    /// The waker of the rank that waits for arrivals. The next field is that of the thread.
+    /// The waker of the rank that waits for arrivals. The next field is the waker of the thread.
     rank: Arc<EventWaker>,
     server: Arc<EventWaker>,
 }
@@ -178,8 +178,9 @@ impl<C: Carrier> Fabric<C> {
         Ok(Self { shared, server: Mutex::default() })
     }
 
-    /// Begins to serve, once the other ranks are known. Each has an opening for connections to it,
-    /// and the lowest rank on its machine. Called once, before the first world.
+    /// Begins to serve, once the other ranks are known. For each rank, `openings` has the opening
+    /// of connections to it, and `machines` has the lowest rank on its machine. Called once, before
+    /// the first world.
     ///
     /// # Errors
     /// Fails if the thread cannot be started, or if the lists have no entry for this rank.
@@ -200,7 +201,7 @@ impl<C: Carrier> Fabric<C> {
         Ok(())
     }
 
-    /// Returns a handle for a launcher's reports, which works even while the fabric is being
+    /// Returns a handle for a launcher's reports. The handle works even while the fabric is being
     /// dropped.
     pub fn reports(&self) -> Reports<C> {
         Reports(Arc::clone(&self.shared))
@@ -217,8 +218,8 @@ impl<C: Carrier> Fabric<C> {
     }
 
     /// Declares these ranks, this one included, to be on this node, reached by shared memory.
-    /// `waker` wakes any of them that waits for another, `waits` has the entries of all, and
-    /// failures are counted in `alarms` from now on. Called once the table is set.
+    /// `waker` wakes one of these ranks if it waits for another of them. `waits` has the entries of
+    /// all of them. From now on, failures are counted in `alarms`. Called once the table is set.
     pub(crate) fn set_intra_node(
         &self,
         ranks: &[usize],
@@ -287,14 +288,15 @@ impl<C: Carrier> Fabric<C> {
     }
 
     /// Ends this rank's worlds and the fabric, because the process exits while the rank is in a
-    /// world. The other members receive `what` as the reason. Waits as the drop of a fabric does.
-    /// Does nothing if the process exits inside a call of the carrier, which holds the lock.
+    /// world. The other members receive `what` as the reason. Waits in the same way as dropping the
+    /// fabric. Does nothing if the process exits inside a call of the carrier, which holds the
+    /// lock.
     pub fn abandon(&self, what: &str) {
         let begun = Instant::now();
         let mut core = loop {
             match self.shared.core.try_lock() {
                 Ok(core) => break core,
-                // The thread that serves holds the lock for less than this time.
+                // The fabric's thread holds the lock for less than this time.
                 Err(TryLockError::WouldBlock) if begun.elapsed() < TIMES => std::thread::yield_now(),
                 Err(_) => return,
             }
@@ -314,7 +316,7 @@ impl<C: Carrier> Fabric<C> {
             return;
         }
         if server.thread().id() == std::thread::current().id() {
-            return; // a call of the carrier has exited
+            return; // a call of the carrier on this thread has exited the process
         }
         let _ = server.join();
         let mut core = self.shared.lock();
@@ -329,7 +331,7 @@ impl<C: Carrier> Drop for Fabric<C> {
     }
 }
 
-/// The exit code of a process that ends because another one has failed.
+/// The exit code of a process that ends because another process has failed.
 const ABANDONED: i32 = 125;
 
 /// Serves while the rank does not poll, and closes all connections at the end.
@@ -370,8 +372,8 @@ fn serve<C: Carrier>(shared: &FabricShared<C>) {
         calls = core.calls;
         if here {
             if core.rank == RankState::Busy {
-                // The rank polls, but perhaps never waits. Then it accepts no connection, and reads
-                // no requests of others.
+                // The rank polls, but it may never wait. A rank that never waits accepts no
+                // connection, and reads no requests of other ranks.
                 C::serve_ready(&mut core);
                 core.wake_rank();
             }

@@ -1,4 +1,5 @@
-//! What is due by time, and what a rank does for others before it sleeps and when it ends.
+//! Work that is due by time, and work that a rank does for other ranks before it sleeps and when it
+//! ends.
 
 use std::time::{Duration, Instant};
 
@@ -10,16 +11,16 @@ use crate::fabric::ending::Next;
 /// If at least this many ranks share a core, everything is given more time, in proportion.
 const CROWD: u32 = 16;
 
-/// The longest time between two runs of the timers in a process that was not stopped. They are due
-/// ten times a second.
+/// The longest time between two runs of the timers in a process that was not stopped. The timers
+/// are due ten times a second.
 const STOPPED: Duration = Duration::from_secs(1);
 
 /// If a process has at least this many connections, heartbeats become rarer, in proportion.
 const BEATS: usize = 16;
 
 impl<C: Carrier> Core<C> {
-    /// Called before sleeping. Ranks from which this rank awaits something must be connected, and
-    /// may themselves wait for credit.
+    /// Called before this rank sleeps. Connects to the ranks from which this rank awaits something,
+    /// and reports releases to them, since they may be waiting for credit.
     pub(super) fn serve_awaited(&mut self) {
         while let Some(rank) = self.all_awaited.pop() {
             let rank = rank as usize;
@@ -37,7 +38,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Does what is due by time: heartbeats, time limits, retries.
+    /// Does the work that is due by time: heartbeats, time limits, retries.
     pub(crate) fn run_timers(&mut self, now: Instant) {
         let step = now - self.timed;
         self.timed = now;

@@ -1,19 +1,19 @@
 //! [`OverMpi`]: carries the bytes of a fabric in messages of MPI.
 //!
-//! For each pair of ranks, the bytes of one direction are a stream, which is cut into messages when
-//! it is handed over. MPI delivers the messages of a pair in the order in which they were sent, so
-//! the receiver can join them again. Bytes that are written together, before any of them is handed
-//! over, form one message. A long payload is a message of its own, which its receiver takes in
-//! without a copy.
+//! For each pair of ranks, the bytes of one direction are a stream. The stream is cut into messages
+//! when it is handed over to MPI. MPI delivers the messages of a pair in the order in which they
+//! were sent, so the receiver can join the messages again. Bytes that are written together, before
+//! any of them is handed over, form one message. A long payload is a message of its own, which its
+//! receiver takes in without a copy.
 //!
 //! - A rank hands over a frame only if it has credit ([`queue`](crate::fabric)), so the number of
 //!   bytes that wait in MPI has the same bound as over TCP.
 //! - Connections need no handshake. The first message opens them, in either direction.
-//! - MPI moves long messages only while their sender calls it, so the thread of the fabric calls it
-//!   in the rank's place while the rank computes. MPI cannot wait for messages, so a waiting thread
-//!   looks again and again, ever more rarely ([`Steps`]).
-//! - A rank cannot see that another one has ended, and must not call MPI_Finalize before all others
-//!   have received what they need. So each rank sends a goodbye to each other one.
+//! - MPI moves long messages only while their sender calls MPI. So while the rank computes, the
+//!   fabric's thread calls MPI in the rank's place. No call of MPI waits for any message and can be
+//!   woken, so a waiting thread looks again and again, ever more rarely ([`Steps`]).
+//! - A rank cannot see that another rank has ended, and must not call MPI_Finalize before all other
+//!   ranks have received what they need. So each rank sends a goodbye to each other rank.
 
 use std::collections::VecDeque;
 use std::io;
@@ -43,11 +43,11 @@ pub type MpiReports = Reports<OverMpi>;
 /// shows no sign of life before all of it has arrived.
 const LONGEST: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 
-/// The most messages whose memory a connection keeps.
+/// The maximum number of messages whose memory a connection keeps.
 const SPARE: usize = 16;
 
-/// The smallest payloads, in bytes, that are messages of their own: to a rank of this host, and to
-/// any other rank. One more message takes much longer over a network than over memory.
+/// The smallest payloads, in bytes, that are messages of their own: to a rank of this machine, and
+/// to any other rank. An additional message takes much longer over a network than over memory.
 const APART: [usize; 2] = [16 << 10, 64 << 10];
 
 /// The first and the longest time between two looks for arrivals, in microseconds.
@@ -66,8 +66,8 @@ pub struct OverMpi {
     ended: bool,
 }
 
-/// A wait in steps that double, since MPI cannot wait for any message and be woken. An arrival
-/// makes the steps short again.
+/// A wait in steps that double, since no call of MPI waits for any message and can be woken. An
+/// arrival makes the steps short again.
 pub struct Steps {
     rank: Arc<EventWaker>,
     /// The next step, in microseconds.
@@ -99,7 +99,7 @@ impl Arrivals for Steps {
     }
 }
 
-/// The opening of a connection, which takes no work: a connection exists when it is first needed.
+/// The opening of a connection. It takes no work: a connection is created when it is first needed.
 pub struct Unopened;
 
 impl Opening for Unopened {
@@ -117,7 +117,7 @@ impl Opening for Unopened {
 /// The messages to and from one other rank.
 pub struct MpiConnection {
     rank: usize,
-    /// The least payload that is a message of its own.
+    /// The smallest payload, in bytes, that is a message of its own.
     apart: usize,
     /// The messages that are being sent, the oldest first.
     sending: VecDeque<Transfer<Vec<u8>>>,
@@ -165,8 +165,8 @@ impl MpiConnection {
         }
     }
 
-    /// Returns memory for a message of this length: the smallest that has room, or otherwise the
-    /// largest.
+    /// Returns memory for a message of this length: the smallest kept memory that has room, or
+    /// otherwise the largest.
     fn memory(&mut self, len: usize) -> Vec<u8> {
         let fit = |memory: &Vec<u8>| (memory.capacity() < len, memory.capacity().abs_diff(len));
         let best = (0..self.spare.len()).min_by_key(|&at| fit(&self.spare[at]));
@@ -391,8 +391,8 @@ impl Carrier for OverMpi {
         if core.carrier.ended {
             return;
         }
-        // First take in what was left, so that a payload that arrives below may get a receive
-        // buffer before it is taken in.
+        // Messages that were left before are taken in first, so that a payload that arrives below
+        // may get a receive buffer before it is taken in.
         for rank in 0..core.peers.len() {
             if core.peers[rank].link.as_ref().is_some_and(|link| link.has_more()) {
                 core.read_from(rank);
@@ -413,7 +413,7 @@ impl Carrier for OverMpi {
                         None => core.carrier.drop_message(message),
                     }
                     core.read_from(from);
-                    // A long payload, whose head came before it.
+                    // Takes in a long payload, whose head was in the message before it.
                     if core.peers[from].link.as_ref().is_some_and(|link| !link.found.is_empty()) {
                         core.read_from(from);
                     }
@@ -516,8 +516,7 @@ impl Carrier for OverMpi {
 impl OverMpi {
     /// Receives a message that is not needed.
     fn drop_message(&mut self, message: Message) {
-        // An error, or a message that does not arrive, changes nothing, because its memory is
-        // leaked.
+        // An error is ignored, and so is a message that has not arrived yet: its memory is leaked.
         let received = Transfer::receive(&mut *self.messages, message, Body::default());
         if let Ok(mut transfer) = received {
             let _: Result<bool, String> = transfer.is_complete(&mut *self.messages);
@@ -536,14 +535,14 @@ impl Core<OverMpi> {
         lent.retain_mut(|(_, request, _)| {
             let complete = request.as_mut().map(|request| messages.is_complete(request));
             if let Some(Err(_)) = complete {
-                *request = None; // the request is no longer MPI's, but the memory may be
+                *request = None; // MPI no longer has the request, but may use the memory
             }
             complete != Some(Ok(true))
         });
         self.events += u64::from(lent.len() < before); // the rank may be waiting for that
     }
 
-    /// Marks all ranks that this one has a connection to as failed, because MPI has failed.
+    /// Ends the connections to all ranks, because MPI has failed.
     fn fail_all(&mut self, why: &str) {
         for rank in 0..self.peers.len() {
             if self.peers[rank].link.is_some() {
@@ -593,10 +592,11 @@ mod tests {
     use crate::{Channels, Frame, Header, Leave, Liveness, Pause, Port, Topology};
     use std::sync::Mutex;
 
-    /// The least payload that is a message of its own between the ranks of these tests.
+    /// The smallest payload, in bytes, that is a message of its own between the ranks of these
+    /// tests.
     const NEAR: usize = APART[0];
 
-    /// A recorder of the lengths of messages to rank 1, and of where messages of rank 0 are
+    /// Records the lengths of messages to rank 1, and the addresses at which messages of rank 0 are
     /// received.
     struct Noted(Box<dyn Messages>, Arc<Notes>);
 
@@ -643,7 +643,7 @@ mod tests {
         two_noted(limit, &Arc::default())
     }
 
-    /// Returns the same, and records their messages in `notes`.
+    /// Returns two ranks in the same way, and records their messages in `notes`.
     fn two_noted(limit: Duration, notes: &Arc<Notes>) -> [(Arc<MpiFabric>, MpiEnd); 2] {
         let limits = Limits { beat: limit / 10, limit, ..Limits::default() };
         let noted = |messages| -> Box<dyn Messages> { Box::new(Noted(messages, notes.clone())) };
@@ -657,7 +657,7 @@ mod tests {
 
     fn post(end: &mut MpiEnd, payload: &[u8]) {
         let to = 1 - end.rank();
-        // SAFETY: it is copied.
+        // SAFETY: the payload is copied.
         unsafe { end.post(to, Port::FENCE, Frame::of(Header::default(), payload)) }
             .expect("the world goes on");
         end.flush();
@@ -703,7 +703,7 @@ mod tests {
     /// Posts a payload that is sent from its own memory.
     fn post_in_place(end: &mut MpiEnd, payload: &'static [u8]) {
         let to = 1 - end.rank();
-        // SAFETY: it never changes, and is never freed.
+        // SAFETY: the payload never changes, and is never freed.
         unsafe { end.post_in_place(to, Port::FENCE, Frame::of(Header::default(), payload)) }
             .expect("the world goes on");
         end.flush();
@@ -751,7 +751,7 @@ mod tests {
             let notes = Arc::default();
             let [(_first, mut one), (_second, mut two)] = two_connected(&notes);
             let mut place = vec![0; len];
-            // SAFETY: nobody else uses it before the frame is released.
+            // SAFETY: nobody else uses the buffer before the frame is released.
             unsafe { two.prepost(0, Port::FENCE, 0, Header::default(), &raw mut place[..]) };
             post(&mut one, &vec![7; len]);
             let mut pause = Pause::new();
@@ -775,7 +775,7 @@ mod tests {
     fn a_buffer_that_is_cancelled_while_its_payload_arrives_is_lent_until_that_has_arrived() {
         let [(first, mut one), (second, mut two)] = two_connected(&Arc::default());
         let mut place = vec![0; LONGEST];
-        // SAFETY: nobody else uses it before nothing is lent.
+        // SAFETY: nobody else uses the buffer before nothing is lent.
         unsafe { two.prepost(0, Port::FENCE, 0, Header::default(), &raw mut place[..]) };
         let receiver = second.shared().lock();
         post(&mut one, &vec![7; LONGEST]);
@@ -802,11 +802,11 @@ mod tests {
         let both = [first.shared().clone(), second.shared().clone()];
         one.leave(Leave::Finished);
         drop((one, first));
-        // The other one receives its goodbye, and answers with a farewell.
+        // Rank 1 receives the goodbye of rank 0, and answers with a farewell.
         while !both[0].lock().peers[1].heard_farewell {
             OverMpi::serve_ready(&mut both[1].lock());
         }
-        // The rank computes for three times as long as the limit, as far as the timers know.
+        // As far as the timers know, rank 1 computes for three times as long as the limit.
         let begun = Instant::now();
         for tenths in 1..=9 {
             for shared in &both {

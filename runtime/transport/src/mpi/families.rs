@@ -70,7 +70,7 @@ pub(super) struct Constants<H> {
     pub(super) any_source: c_int,
     /// MPI_ERRORS_RETURN.
     pub(super) errors_return: H,
-    /// Which of the numbers of an `MPI_Status` is MPI_SOURCE.
+    /// The index of MPI_SOURCE among the numbers of an `MPI_Status`.
     pub(super) source: usize,
 }
 
@@ -101,7 +101,7 @@ pub(super) const STANDARD: Constants<Pointer> = Constants {
     source: 0,
 };
 
-/// The constants of Open MPI, without the handles: these are addresses of objects.
+/// The constants of Open MPI, without the handles, which are addresses of objects.
 const OPEN_MPI: Constants<()> = Constants {
     world: (),
     byte: (),

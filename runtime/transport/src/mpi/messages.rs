@@ -4,7 +4,7 @@
 use crate::stream::Body;
 use std::mem::{forget, take};
 
-/// The least memory for a message, in bytes.
+/// The minimum size of the memory for a message, in bytes.
 pub(super) const SHORT: usize = 4 << 10;
 
 /// The calls of MPI by which two ranks exchange messages. Messages from one rank to another arrive
@@ -41,7 +41,7 @@ pub trait Messages: Send {
     /// Fails if MPI fails.
     fn is_complete(&mut self, request: &mut Request) -> Result<bool, String>;
 
-    /// Ends the use of MPI. Called once nothing more is sent to this rank. `in_order` is whether no
+    /// Ends the use of MPI. Called once nothing more is sent to this rank. `in_order` is true if no
     /// rank has failed.
     fn end(&mut self, in_order: bool);
 
@@ -52,11 +52,11 @@ pub trait Messages: Send {
     }
 }
 
-/// A request of MPI that is not complete: its handle.
+/// The handle of a request of MPI that is not complete.
 #[derive(Debug)]
 pub struct Request(pub(crate) usize);
 
-/// A message that has arrived, as far as its sender and its length are known.
+/// A message whose sender and length have arrived. Its bytes are received later.
 #[derive(Debug)]
 pub struct Message {
     pub(crate) from: usize,
@@ -67,7 +67,7 @@ pub struct Message {
 /// A message that is being sent or received, with its memory. MPI may use the memory until the
 /// request is complete, so a transfer that is dropped before that leaks its memory.
 pub(super) struct Transfer<M: Default> {
-    /// `None` once it is complete.
+    /// `None` once the request is complete.
     request: Option<Request>,
     memory: M,
     /// Whether the memory belongs to someone else.
@@ -93,7 +93,7 @@ impl Transfer<Vec<u8>> {
     ///
     /// # Safety
     /// The bytes stay at their address, and nobody writes them, until the transfer is complete,
-    /// whatever becomes of it.
+    /// even if it is dropped before.
     pub(super) unsafe fn send_in_place(
         messages: &mut dyn Messages,
         to: usize,
@@ -106,8 +106,8 @@ impl Transfer<Vec<u8>> {
 }
 
 impl Transfer<Body> {
-    /// Begins to receive this message into `memory`, whose content is dropped, or into its receive
-    /// buffer.
+    /// Begins to receive this message: into the receive buffer of `memory`, if it has one of that
+    /// length, or else into the body's own memory, whose content is dropped.
     ///
     /// # Errors
     /// Fails if MPI fails.
@@ -134,7 +134,8 @@ impl<M: Default> Transfer<M> {
             match messages.is_complete(request) {
                 Ok(false) => return Ok(false),
                 Ok(true) => self.request = None,
-                // The request is no longer MPI's, but the memory may be, so it is leaked.
+                // MPI no longer has the request, but may still use the memory, so the memory is
+                // leaked.
                 Err(why) => {
                     self.request = None;
                     forget(take(&mut self.memory));

@@ -1,4 +1,4 @@
-//! [`search`]: where a library of MPI is looked for, and why one is passed over.
+//! [`search`]: looks for a library of MPI, and reports why other libraries were passed over.
 //!
 //! A process has to use the library of the MPI that has started it. Any other library creates
 //! worlds of one rank, or ends the process in `MPI_Init`. A launcher is installed next to its
@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 /// Where a library was looked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// `FENCEPOST_MPI` names it.
+    /// `FENCEPOST_MPI` names the library.
     Variable,
-    /// The program has loaded it, or was linked with it.
+    /// The program has loaded the library, or was linked with it.
     Program,
     /// Next to the launcher that has started this process.
     Launcher(PathBuf),
@@ -43,7 +43,7 @@ impl fmt::Display for Source {
 pub struct Look {
     /// Where it was looked for.
     pub source: Source,
-    /// The path or the name of the library; `None` if the source has none.
+    /// The path or the name of the library; `None` if the source has no library.
     pub library: Option<PathBuf>,
     /// Why it was passed over.
     pub why: String,
@@ -53,15 +53,15 @@ pub struct Look {
 pub struct Search {
     /// The library that was found, with its source.
     pub found: Option<(Source, Mpi)>,
-    /// The libraries and places that were passed over before it, in order.
+    /// The libraries and places that were passed over before a library was found, in order.
     pub passed_over: Vec<Look>,
 }
 
 /// Looks for a library of MPI and loads it. If `named` is given, it is the only candidate.
 /// Otherwise the candidates are, in this order: the library that the program has loaded, the
 /// libraries next to the launcher that has started this process, the libraries next to the `mpirun`
-/// of PATH, and the libraries that the dynamic loader finds. If any family is `wanted`, a library
-/// of another interface is passed over.
+/// of PATH, and the libraries that the dynamic loader finds. If `wanted` is not empty, a library
+/// with an interface that is not in `wanted` is passed over.
 pub fn search(named: Option<&Path>, wanted: &[Family]) -> Search {
     let mut search = Search { found: None, passed_over: Vec::new() };
     if let Some(path) = named {
@@ -183,11 +183,12 @@ fn in_search_path(path: Option<&OsStr>) -> Option<(PathBuf, PathBuf)> {
     Some((found, program))
 }
 
-/// How many processes above this one are looked at. They are wrappers, and then the launcher.
+/// How many ancestors of this process are looked at. The nearest ones may be wrappers; the launcher
+/// is above them.
 const ABOVE: usize = 16;
 
-/// Returns the programs of the processes above this one, the nearest first, as far as this user may
-/// read them.
+/// Returns the programs of the ancestors of this process, as far as this user may read them. The
+/// parent comes first.
 fn ancestors() -> Vec<PathBuf> {
     let mut programs = Vec::new();
     let mut process = std::os::unix::process::parent_id();

@@ -56,8 +56,8 @@ impl Session {
         self.size
     }
 
-    /// Returns what each rank of a group has contributed, in the order of the ranks. Each rank may
-    /// contribute a different number of bytes.
+    /// Gathers the bytes that each rank of a group contributes, and returns them in the order of
+    /// the ranks. Each rank may contribute a different number of bytes.
     ///
     /// # Errors
     /// Fails if MPI fails.
@@ -122,7 +122,7 @@ impl Session {
         waited.inspect_err(|_| std::mem::forget(std::mem::take(memory)))
     }
 
-    /// Finalises MPI, unless the program has initialised it. Every rank does so.
+    /// Finalises MPI, unless the program has initialised it. All ranks call this.
     pub fn end(mut self) {
         self.finish();
     }
@@ -137,8 +137,9 @@ impl Session {
         }
     }
 
-    /// Returns whether any thread may call MPI, one at a time. If the program has initialised MPI,
-    /// its own calls would be made at the same time as the calls of the fabric's thread.
+    /// Returns whether any thread may call MPI, one at a time. Returns `false` if the program has
+    /// initialised MPI, because the program could then call MPI at the same time as the fabric's
+    /// thread.
     pub fn is_serialized(&self) -> bool {
         self.is_own && self.calls.is_serialized()
     }

@@ -1,8 +1,8 @@
 //! A stand-in for the messages of MPI, for tests. Its ranks are threads of this process.
 //!
-//! Messages are matched by their sender, in order. A message no longer than the eager limit is
-//! complete at once. Once its receiver has begun to receive a longer one, each call of its sender
-//! moves one piece of it.
+//! Messages are matched by their sender, in order. A message of at most [`EAGER`] bytes is complete
+//! at once. A longer message moves only after its receiver has begun to receive it. From then on,
+//! each call of its sender moves one piece of the message.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,8 +19,8 @@ const EAGER: usize = 4 << 10;
 /// How many bytes of a longer message move in one call of its sender.
 const PIECE: usize = 16 << 10;
 
-/// Returns a world of `size` ranks in this process, which exchange messages of a stand-in for MPI.
-/// Returns one end for each.
+/// Returns the ends of a world of `size` ranks in this process, one end for each rank. The ranks
+/// exchange messages of a stand-in for MPI.
 ///
 /// # Errors
 /// Fails if there are not enough descriptors or threads.
@@ -29,7 +29,7 @@ pub fn mpi_stand_in(size: usize) -> io::Result<Vec<MpiEnd>> {
     fabrics(size, Limits::default(), |messages| messages)?.into_iter().enumerate().map(end).collect()
 }
 
-/// Returns the same, with each rank as if it ran on its host in `hosts`. Ranks of one host share
+/// Does the same, but each rank acts as if it ran on its host in `hosts`. Ranks of one host share
 /// memory.
 ///
 /// # Errors
@@ -56,7 +56,7 @@ pub(super) fn fabrics(
 /// The messages between all ranks.
 #[derive(Default)]
 struct Job {
-    /// The messages that were sent and not matched, in order, by receiver.
+    /// For each receiver, the messages that were sent and not matched, in order.
     inboxes: Vec<VecDeque<Sent>>,
     matched: Slots<Sent>,
     /// Long messages that are being received, with their sender.
@@ -67,7 +67,7 @@ struct Job {
     spare: Vec<Vec<u8>>,
 }
 
-/// Values by handles, which are reused.
+/// Values that are found by handles. Handles are reused.
 struct Slots<T> {
     values: Vec<Option<T>>,
     free: Vec<usize>,
@@ -160,7 +160,8 @@ struct Rank {
 }
 
 impl Rank {
-    /// Moves what each call of this rank moves, and then returns the messages.
+    /// Moves a piece of each long message of this rank, as each of its calls does. Then returns the
+    /// messages.
     fn job(&self) -> MutexGuard<'_, Job> {
         let mut job = self.job.lock().unwrap_or_else(PoisonError::into_inner);
         job.advance(self.me);

@@ -71,7 +71,7 @@ impl Mpi {
     }
 }
 
-/// The calls of MPI, whatever its handles are.
+/// The calls of MPI, for any type of handles.
 ///
 /// Once MPI is initialised with MPI_THREAD_SERIALIZED, any thread may make these calls, one at a
 /// time.
@@ -88,9 +88,9 @@ pub(super) trait Calls {
     /// Returns this process's rank in the world, and the number of its ranks.
     fn place(&self) -> Result<(usize, usize), String>;
     /// Creates an `MPI_Comm` for each of the two groups, and returns the number of ranks of this
-    /// host. All ranks call it.
+    /// host. All ranks call this.
     fn create_groups(&mut self) -> Result<usize, String>;
-    /// Frees the `MPI_Comm`s of both groups. All ranks call it.
+    /// Frees the `MPI_Comm`s of both groups. All ranks call this.
     fn free_groups(&mut self);
     /// Fills `all` with the `part` of each rank of the group. All parts have the same length.
     fn all_gather(&self, group: Group, part: &[u8], all: &mut [u8]) -> Result<(), String>;
@@ -144,7 +144,7 @@ impl Handle for Pointer {
     }
 }
 
-/// An `MPI_Status` of any interface, which may be shorter.
+/// Memory for an `MPI_Status` of any interface. The status of an interface may be shorter.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Default)]
 struct Status([c_int; 12]);
@@ -211,7 +211,7 @@ impl<H: Handle> Binding<H> {
     /// Returns the value that a function has written through its argument.
     ///
     /// # Errors
-    /// Fails if the function fails, for the reason that MPI gives.
+    /// Fails if the function fails, with the reason that MPI gives.
     fn filled<T>(&self, mut value: T, call: impl FnOnce(&mut T) -> c_int) -> Result<T, String> {
         match call(&mut value) {
             0 => Ok(value),
@@ -225,7 +225,7 @@ impl<H: Handle> Binding<H> {
     }
 
     fn described(&self, code: c_int) -> String {
-        // SAFETY: the text has room for the longest one.
+        // SAFETY: the memory has room for the longest text.
         text(|start, len| unsafe { (self.table.error_string)(code, start, len) })
     }
 
@@ -245,7 +245,7 @@ fn text(call: impl FnOnce(*mut c_char, *mut c_int) -> c_int) -> String {
 
 impl<H: Handle> Calls for Binding<H> {
     fn version(&self) -> String {
-        // SAFETY: the text has room for the longest one.
+        // SAFETY: the memory has room for the longest text.
         text(|start, len| unsafe { (self.table.library_version)(start, len) })
     }
 
@@ -297,7 +297,7 @@ impl<H: Handle> Calls for Binding<H> {
         let (table, constants) = (&self.table, self.constants);
         // SAFETY: MPI is initialised, and all ranks call this.
         let all = self.filled(constants.world, |all| unsafe { (table.duplicate)(constants.world, all) })?;
-        // SAFETY: as above. From now on an error is returned, and ends only this world.
+        // SAFETY: as above. From now on an error of MPI is returned, and ends only this world.
         let handler = |(): &mut ()| unsafe { (table.set_error_handler)(all, constants.errors_return) };
         self.filled((), handler)?;
         let split = |host: &mut H| {
@@ -325,7 +325,7 @@ impl<H: Handle> Calls for Binding<H> {
         let byte = self.constants.byte;
         let (from, to) = (part.as_ptr().cast(), all.as_mut_ptr().cast());
         // SAFETY: `all` has room for as many bytes of each rank of the group, because the session
-        // has made it so.
+        // has given it this length.
         let gather =
             |(): &mut ()| unsafe { (self.table.all_gather)(from, bytes, byte, to, bytes, byte, group) };
         self.filled((), gather)

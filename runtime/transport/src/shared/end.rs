@@ -32,8 +32,8 @@ pub trait Backend {
     /// Returns the allocator of rings.
     fn placement(&mut self) -> &mut impl Placement;
 
-    /// Returns an address at which a rank may read the `len` bytes of frame `number` to it on this
-    /// port. The frames before `released` were released.
+    /// Returns an address at which the receiver may read the `len` bytes of frame `number`. `to` is
+    /// the receiver and the port. The receiver has released the frames before frame `released`.
     ///
     /// # Errors
     /// Fails if there is no room.
@@ -78,9 +78,9 @@ pub trait Backend {
     fn join(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint>;
 }
 
-/// The tables that all ranks of one world share. They take a few lines for each rank. Everything
-/// that only two ranks share is in memory of one of them, which is allocated when they first
-/// communicate.
+/// The tables that all ranks of one world share. They take a few cache lines for each rank.
+/// Everything that only two ranks share is in memory of one of the two, and is allocated when they
+/// first communicate.
 #[derive(Clone)]
 pub(crate) struct WorldTables {
     notifications: NotificationTables,
@@ -105,7 +105,7 @@ impl WorldTables {
 /// One rank's end of a world whose ranks reach one another's memory.
 pub struct SharedEnd<G: Backend> {
     rank: usize,
-    /// This rank's name in the causes that it reports.
+    /// The number of this rank in the causes that it reports.
     called: usize,
     board: NotificationBoard,
     senders: Senders,
@@ -114,7 +114,8 @@ pub struct SharedEnd<G: Backend> {
     membership: Membership,
     counts: Counts,
     /// Payloads of frames that the receiver may not have released, and that the sender no longer
-    /// needs, each with the receiver, the port and the number of the last frame in it.
+    /// needs, each with the receiver, the port and the number of the last frame with a payload in
+    /// that memory.
     retained: Vec<(usize, Port, u64, Vec<Bytes>)>,
     backend: G,
 }
@@ -145,7 +146,7 @@ impl<G: Backend> SharedEnd<G> {
         self.membership.lost(self.rank).unwrap_or(Lost { rank, how: Loss::Ended(what) })
     }
 
-    /// Sets this rank's name in causes, if this world is a part of another.
+    /// Sets the number of this rank in causes, if this world is a part of another world.
     #[cfg(not(loom))]
     pub(crate) fn called(mut self, rank: usize) -> Self {
         self.called = rank;
@@ -159,7 +160,7 @@ impl<G: Backend> SharedEnd<G> {
         self.membership.ended()
     }
 
-    /// Returns whether the next step of this wait sleeps, unless another rank wakes this one
+    /// Returns whether the next step of this wait sleeps, unless another rank wakes this rank
     /// before.
     #[cfg(not(loom))]
     #[inline]
@@ -167,8 +168,8 @@ impl<G: Backend> SharedEnd<G> {
         self.wakers.sleeps_next(self.rank, pause)
     }
 
-    /// Returns the function that wakes a rank. Any thread calls it after it stored something that
-    /// the rank may wait for.
+    /// Returns the function that wakes a rank. Any thread may call the function, after the thread
+    /// has stored something that the rank may wait for.
     #[cfg(not(loom))]
     pub(crate) fn waker(&self) -> impl Fn(usize) + Send + use<G> {
         let wakers = self.wakers.clone();
@@ -220,7 +221,8 @@ impl<G: Backend> SharedEnd<G> {
     ) -> Result<Option<T>, Lost> {
         match self.membership.lost(from) {
             None => Ok(None),
-            // What `from` sent before it left is visible now, even if it was not before.
+            // Everything that `from` sent before it left is visible now, even if the first poll did
+            // not find it.
             Some(lost) => again(self).map(Some).ok_or(lost),
         }
     }

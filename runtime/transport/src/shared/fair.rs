@@ -1,29 +1,30 @@
-//! [`FairLock`]: a lock in memory that ranks reach, which serves first come, first served, and lets
-//! shared holders in together.
+//! [`FairLock`]: a lock in memory that ranks reach. Ranks get the lock first come, first served,
+//! and shared holders hold it together.
 //!
-//! One word counts the turns that were handed out, the turns that have *entered* (a shared holder
-//! lets the next turn follow at once, an exclusive one does not), and the turns that are *over*. A
-//! shared turn enters when all turns before it have entered, and an exclusive turn when all before
+//! One word counts the turns that were handed out, the turns that have *entered*, and the turns
+//! that are *over*. A shared turn counts as entered as soon as it holds the lock, so that the next
+//! turn can follow it. An exclusive turn counts as entered only when it is over. A shared turn
+//! enters when all turns before it have entered, and an exclusive turn enters when all turns before
 //! it are over. So no turn overtakes another. While a rank waits for the lock, every rank that came
 //! later stays behind it, and every rank that came before holds the lock once.
 //!
 //! Every change of the word is one compare-and-swap, so a rank that dies leaves no change half
 //! done. A turn is never given back: a rank that takes a turn enters and leaves, or the lock is
-//! lost with it.
+//! lost with the rank.
 //!
-//! Only the first turn that waits can enter next. Its rank is in the slot of its turn, by the
-//! turn's number modulo the number of slots. Each rank has one turn at a time, so the waiting ranks
-//! are in different slots. A slot is not cleared. A stale entry wakes a rank that looks, finds
-//! nothing, and continues to wait.
+//! Only the first turn that waits can enter next. The rank of a waiting turn is in the turn's slot.
+//! The index of the slot is the turn's number modulo the number of slots. Each rank has one turn at
+//! a time, so the waiting ranks are in different slots. A slot is not cleared. If a stale entry
+//! wakes a rank, that rank looks, finds nothing, and continues to wait.
 //!
 //! # Why nobody sleeps forever
 //!
-//! A waiter stores its slot, announces that it is about to sleep, and looks at the word again. A
-//! fence in between keeps that order ([`waker`](crate::shared::waker)). A rank that changes the
-//! word then reads the slot, also with a fence in between. So either the waiter sees the change, or
-//! the other rank sees the waiter. An attendant that takes turns for others does not sleep. It
-//! looks again after [`take_nudged`](FairLock::take_nudged), which has the same fence, and then
-//! whenever it is nudged.
+//! A waiter stores its rank in its slot, announces that it is about to sleep, and looks at the word
+//! again. A fence in between keeps that order ([`waker`](crate::shared::waker)). A rank that
+//! changes the word then reads the slot, also with a fence in between. So either the waiter sees
+//! the change, or the other rank sees the waiter. An attendant that takes turns for others does not
+//! sleep. It looks again after [`take_nudged`](FairLock::take_nudged), which has the same fence,
+//! and then whenever it is nudged.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -85,14 +86,14 @@ fn after(count: u32) -> u32 {
 }
 
 impl<'a> FairLock<'a> {
-    /// The most ranks that may use one lock.
+    /// The maximum number of ranks that may use one lock.
     pub const RANKS_MAX: usize = 1 << (BITS - 1);
 
     /// Returns the lock of this word and these slots, which are all zero at first.
     ///
     /// # Panics
-    /// Panics if the number of slots is not a power of two. There must be one for each rank that
-    /// may take a turn, and [`RANKS_MAX`](Self::RANKS_MAX) at most.
+    /// Panics if the number of slots is not a power of two. There must be a slot for each rank that
+    /// may take a turn, and at most [`RANKS_MAX`](Self::RANKS_MAX) slots.
     #[inline]
     pub fn new(word: &'a AtomicU64, slots: &'a [AtomicU32]) -> Self {
         debug_assert!(slots.len().is_power_of_two() && slots.len() <= Self::RANKS_MAX);
@@ -111,11 +112,11 @@ impl<'a> FairLock<'a> {
             let counts = Counts::of(word);
             let turn = counts.turns;
             let enters = counts.entered == turn && counts.admits(hold);
-            // An exclusive holder counts as entered only when it is over, so that nobody follows it
+            // An exclusive turn counts as entered only when it is over, so that no turn follows it
             // before.
             let entered = if enters && hold == Hold::Shared { after(turn) } else { counts.entered };
             let new = Counts { turns: after(turn), entered, over: counts.over }.word();
-            // Acquire: the exchange in `leave`.
+            // Acquire: pairs with the exchange in `leave`.
             match self.word.compare_exchange_weak(word, new, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) if enters => return Ok(()),
                 Ok(_) => {
@@ -154,7 +155,7 @@ impl<'a> FairLock<'a> {
             Hold::Shared => Counts { turns, entered: turns, ..counts }.word(),
             Hold::Exclusive => Counts { turns, ..counts }.word(),
         };
-        // Acquire: the exchange in `leave`.
+        // Acquire: pairs with the exchange in `leave`.
         self.word.compare_exchange(word, new, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
@@ -202,7 +203,8 @@ impl<'a> FairLock<'a> {
             let over = after(counts.over);
             let entered = if hold == Hold::Exclusive { over } else { counts.entered };
             let counts = Counts { entered, over, ..counts };
-            // Release: what was done under the lock comes before what the next holder does.
+            // Release: everything that was done under the lock happens before the accesses of the
+            // next holder.
             match self.word.compare_exchange_weak(word, counts.word(), Ordering::Release, Ordering::Relaxed) {
                 Ok(_) if counts.over == counts.entered => return self.next(counts),
                 Ok(_) => return Next(None), // shared holders remain, and an exclusive turn waits
@@ -219,8 +221,8 @@ impl<'a> FairLock<'a> {
         }
         fence(Ordering::SeqCst); // pairs with the one of a rank that falls asleep
         let rank = self.slot(counts.entered).load(Ordering::Relaxed);
-        // A slot has 0 until a waiter has stored it. A waiter looks at the word after storing its
-        // slot.
+        // A slot is 0 until a waiter has stored its rank there. A waiter looks at the word after it
+        // has stored its rank.
         Next(rank.checked_sub(1).map(|rank| rank as usize))
     }
 
@@ -242,7 +244,7 @@ mod tests {
 
     #[test]
     fn turns_enter_in_the_order_in_which_they_were_taken() {
-        // Also where the counts wrap around.
+        // Also tests counts that wrap around.
         for begin in [0, MASK as u32 - 2, MASK as u32] {
             with_lock(begin, |lock| {
                 assert_eq!(lock.take(Shared, 0), Ok(()));
@@ -289,9 +291,9 @@ mod tests {
         }
     }
 
-    /// Counts, for each wait of a rank, the turns of others that entered after its own was taken
-    /// and before it entered. These are the turns before it in the queue, at most one for each
-    /// other rank, and none that came later.
+    /// For each wait of a rank, counts the turns of other ranks that entered after the rank took
+    /// its turn and before that turn entered. Only turns that were taken earlier can do so, at most
+    /// one for each other rank.
     #[test]
     fn a_rank_that_waits_is_overtaken_by_each_other_rank_once_at_most() {
         const TIMES: u64 = 5_000;
@@ -310,11 +312,11 @@ mod tests {
                 }
                 let overtaken = entries.fetch_add(1, Ordering::Relaxed) - before;
                 if waits.is_err() && hold == Exclusive {
-                    // Behind a shared one others may enter before it is counted.
+                    // After a shared turn has entered, other turns may enter before it is counted.
                     most.fetch_max(overtaken, Ordering::Relaxed);
                 }
                 if i.is_multiple_of(4) {
-                    // Others find the lock held, also where threads share a core.
+                    // Lets other threads find the lock held, even if all threads share a core.
                     std::thread::yield_now();
                 }
                 let _ = lock.leave(hold);

@@ -1,8 +1,8 @@
-//! The membership table: which ranks have left, whether the world was ended, and where each rank
-//! is. A rank reads it only after a poll that found nothing.
+//! The membership table: which ranks have left, whether the world was ended, and the superstep that
+//! each rank is in. A rank reads the table only after a poll that found nothing.
 //!
-//! It consists of flags, and of texts that are written once. So a rank that dies while it writes
-//! leaves nothing locked.
+//! The table consists of flags, and of texts that are written once. So a rank that dies while it
+//! writes leaves nothing locked.
 
 use std::io;
 
@@ -17,7 +17,7 @@ pub struct Membership {
     ended: SharedSlice<AtomicBool>,
     why_ended: SharedSlice<LossCell>,
     gone: SharedSlice<AtomicBool>,
-    /// Which ranks have dropped their ends. The next field is which ranks no longer read this
+    /// Which ranks have dropped their ends. The next field has the ranks that no longer read this
     /// table, because they have seen that all ends are dropped.
     detached: SharedSlice<AtomicBool>,
     #[cfg_attr(loom, expect(dead_code, reason = "only segments outlive worlds"))]
@@ -33,8 +33,8 @@ pub struct Membership {
 }
 
 /// A count of failures. It changes after a rank has died or left with an error, and after a world
-/// has ended. Ranks read the count on paths that look at nothing else of other ranks. A rank that
-/// finds a changed count checks which rank has failed.
+/// has ended. Ranks read the count on paths on which they read nothing else of other ranks. A rank
+/// that finds a changed count checks which rank has failed.
 #[derive(Clone)]
 pub struct Alarms(SharedSlice<AtomicU32>);
 
@@ -107,7 +107,8 @@ impl LossCell {
         Self { state: AtomicU32::new(UNWRITTEN), text: UnsafeCell::new(text) }
     }
 
-    /// Writes the cell, unless another thread has. Returns whether the cell now holds this value.
+    /// Writes the cell, unless another thread has claimed it. Returns whether the cell now holds
+    /// this value.
     fn write(&self, lost: &Lost) -> bool {
         if self.state.compare_exchange(UNWRITTEN, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return false;
@@ -177,8 +178,8 @@ impl FailedRanks {
         Self { of: members.iter().map(|&member| self.of[member as usize]).collect(), ..self.clone() }
     }
 
-    /// Records why `rank`, the caller, is about to end by itself and in no world. It left its last
-    /// world with this error.
+    /// Records why `rank`, the caller, is about to end by itself, outside of all worlds. It left
+    /// its last world with this error.
     pub(crate) fn record_exit(&self, rank: usize, why: &str) {
         let reason = format!("it ended without having been in this world: {why}");
         self.exit_reasons[self.of[rank] as usize]
@@ -308,8 +309,8 @@ impl Membership {
     }
 
     /// Returns whether `rank` may be accessing memory of other ranks. A rank that has left no
-    /// longer accesses any, even if it left by unwinding. Acquire: if `rank` has ceased, its
-    /// accesses happened before.
+    /// longer accesses such memory, even if it left by unwinding. Acquire: if `rank` has ceased,
+    /// its accesses happened before.
     pub(crate) fn touches(&self, rank: usize) -> bool {
         self.touching[rank].0.load(Ordering::Acquire) && !self.gone(rank)
     }
@@ -327,8 +328,8 @@ impl Membership {
         self.detached[rank].store(true, Ordering::Release);
     }
 
-    /// Returns why nothing more can arrive from `rank`, if so: the world was ended, or `rank` has
-    /// left.
+    /// Returns why nothing more can arrive from `rank`: because the world was ended, or because
+    /// `rank` has left. Returns `None` if more can arrive.
     #[inline]
     pub(crate) fn lost(&self, rank: usize) -> Option<Lost> {
         if self.ended() || self.gone(rank) { self.why(rank) } else { None }

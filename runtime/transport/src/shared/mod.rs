@@ -1,5 +1,5 @@
-//! Memory that ranks reach, on a heap or in a segment, and the data structures in it through which
-//! they communicate.
+//! Memory that ranks reach, on a heap or in a segment, and the data structures in that memory
+//! through which ranks communicate.
 
 pub(crate) mod cell;
 pub(crate) mod end;

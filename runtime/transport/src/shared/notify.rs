@@ -4,11 +4,12 @@
 //! A rank has a *row* of cells, one for each target, from the first exchange that it publishes. In
 //! a world whose ranks never notify each other there are no rows.
 //!
-//! Among more than a few ranks, most notifications of an exchange are equal, since a rank has
-//! something for few others. So each rank then has one cell for all targets, which records which
-//! targets have a cell in its row. The rank writes that line and the lines of these targets,
-//! instead of one line for each other rank. The cells for all are in one table, so ranks that share
-//! a core read the same lines, and few pages.
+//! In a world of more than a few ranks, most notifications of an exchange are equal, since a rank
+//! has something to report to only a few others. So in such a world each rank has one cell for all
+//! targets. This cell also records which targets have a notification of their own in the rank's
+//! row. The rank writes the line of this cell and the lines of these targets, instead of one line
+//! for each other rank. The cells for all targets are in one table, so ranks that share a core read
+//! the same lines, and few pages.
 //!
 //! The number of a cell is the exchange that its notification belongs to, starting at 1. The reader
 //! waits for the number of its own exchange. If a rank has a cell for all targets, the number of
@@ -29,21 +30,21 @@ use crate::shared::waker::Backoff;
 use crate::sync::{AtomicU64, Line, Ordering};
 use crate::{Notification, Record};
 
-/// The most ranks of a world in which each rank has a cell for each target, and no cell for all
-/// targets.
+/// The maximum number of ranks of a world in which each rank has a cell for each target, and no
+/// cell for all targets.
 const FEW: usize = if cfg!(loom) { 2 } else { 8 };
 
 /// A cell of the exchange.
 type Cell = NumberedCell<Notification>;
 
-/// What the ranks of one world share of their exchange, other than rows.
+/// The tables of the exchange that the ranks of one world share, other than rows.
 #[derive(Clone)]
 pub(crate) struct NotificationTables {
     /// The address of the row of each rank, or 0 while it has none.
     rows: SharedSlice<AtomicU64>,
     /// The exchange that each rank settled last.
     settled: SharedSlice<Line<AtomicU64>>,
-    /// The cells for all targets, `[set][rank]`, among more than a few ranks.
+    /// The cells for all targets, `[set][rank]`, if there are more than a few ranks.
     for_all: SharedSlice<Cell>,
 }
 
@@ -76,7 +77,8 @@ pub(crate) struct NotificationBoard<const SETS: usize = 2> {
     unread: usize,
     origins: Vec<Origin>,
     drafts: Vec<Notification>,
-    /// The cells of this rank, `[set][target]`, once it has published something for one target.
+    /// The cells of this rank, `[set][target]`, once it has published a notification for a single
+    /// target.
     row: Option<SharedSlice<Cell>>,
     tables: NotificationTables,
 }
@@ -108,7 +110,7 @@ impl<const SETS: usize> NotificationBoard<SETS> {
     /// Publishes every target's notification, with this word.
     ///
     /// # Errors
-    /// Fails if there is no room for the row of this rank. Nothing was published then.
+    /// Fails if there is no room for the row of this rank. In that case nothing was published.
     #[inline(always)]
     pub(crate) fn publish(&mut self, word: u64, placement: &mut impl Placement) -> io::Result<()> {
         assert!(self.unread == 0, "published before every notification of the previous exchange was read");
@@ -121,8 +123,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         self.begin(word);
         let first = self.at(0);
         let cells = self.row.as_ref().expect("`make_row` has made one");
-        // A cell that no other rank reads is not written, because it would be next to lines that
-        // other ranks do read.
+        // The cell for this rank itself is not written: no other rank reads it, and the lines next
+        // to it are read by other ranks.
         let (cells, drafts) = (&cells[first..first + self.size], &self.drafts[..self.size]);
         let mut to = self.rank;
         for _ in 1..self.size {
@@ -146,8 +148,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         self.drafts[self.rank].word = word;
     }
 
-    /// Publishes among more than a few ranks. A function of its own, so that few ranks do not pay
-    /// for it.
+    /// Publishes among more than a few ranks. This is a function of its own, so that it costs
+    /// nothing in a world of few ranks.
     #[inline(never)]
     fn publish_to_many(&mut self, word: u64, placement: &mut impl Placement) -> io::Result<()> {
         let (all, own) = self.for_all();
@@ -268,8 +270,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         unsafe { self.cell(from)?.read(|notification| Some(&*notification)) }
     }
 
-    /// Returns the notification of `from` among more than a few ranks, or of this rank itself. It
-    /// has arrived.
+    /// Returns the notification of `from` among more than a few ranks, or of this rank itself. The
+    /// notification must have arrived.
     #[inline(never)]
     fn read_of_many(&mut self, from: usize) -> Option<&Notification> {
         // SAFETY: as in `read`.
@@ -372,7 +374,8 @@ mod tests {
     use super::*;
     use crate::shared::slice::Heap;
 
-    /// Each rank notifies some others of something, and all others of whether the exchange is odd.
+    /// Each rank sends a count to some other ranks, and sends to all other ranks whether the
+    /// exchange is odd.
     #[test]
     fn each_rank_reads_what_was_said_to_it_or_to_all() {
         for size in [1, FEW, FEW + 1, 130, 300] {

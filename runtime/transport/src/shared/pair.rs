@@ -1,32 +1,33 @@
 //! [`PairLines`]: cache lines that one rank writes and another reads, to announce posts and
 //! accesses.
 //!
-//! There is room for two posts and for two accesses, used in turn: even numbers use the first
-//! [cell](NumberedCell), and odd numbers the second. The number of a cell is one more than that of
-//! its post or access. Each has a line of its own, for two reasons. A rank that
-//! waits for an access reads its line again and again. If the post were in the same line, the
-//! reader would take that line away from a rank that has written its post but not yet its access.
-//! And if two posts shared a line, a rank that looks for the earlier one would wait for the line
-//! while the later one is being written.
+//! There are two [cells](NumberedCell) for posts and two for accesses. Posts and accesses with even
+//! numbers use the first cell, and those with odd numbers the second. The number of a cell is one
+//! more than the number of its post or access. Each cell has a line of its own, for two reasons. A
+//! rank that waits for an access reads the line of that access again and again. If a post were in
+//! the same line, this reader would take the line away from a rank that has written its post but
+//! not yet its access. And if two posts shared a line, a rank that looks for the earlier post would
+//! wait for the line while the later post is being written.
 //!
 //! # Why nothing is written that is still read (W4)
 //!
-//! - Access `n` replaces access `n - 2`. It may be written once post `n - 1` of the reader has been
-//!   taken: the reader posts again only after it has waited for all accesses before, and so has
-//!   read access `n - 2`.
+//! - Access `n` replaces access `n - 2`. It may be written once the writer has taken post `n - 1`
+//!   of the reader: the reader posts again only after it has waited for all earlier accesses, so it
+//!   has read access `n - 2`.
 //! - Post `n` replaces post `n - 2`. It may be written once access `n - 1` of the reader has
-//!   arrived, provided that the reader had taken post `n - 2` before it ended that access. An
-//!   access that was dropped waits for nothing, and so proves nothing.
+//!   arrived, provided that the reader had taken post `n - 2` before the reader ended that access.
+//!   An access that was dropped has waited for nothing, and so proves nothing.
 //!
 //! If the condition does not hold, a rank posts a frame instead of writing the line. The numbers
 //! put frames and lines in one order. If a reader finds a frame with a later number than it
-//! expects, then the expected post or access is in its line, since it was written before the frame.
+//! expects, then the expected post or access is in its line, since that line was written before the
+//! frame.
 
 use crate::Record;
 use crate::shared::cell::NumberedCell;
 use crate::sync::Line;
 
-/// The most records of an access that a line has room for.
+/// The maximum number of records of an access in a line.
 pub const RECORDS: usize = 2;
 
 /// An access that has ended.
@@ -73,7 +74,7 @@ impl PairLines {
         post.has(number + 1).then(|| unsafe { post.read(|word| *word) })
     }
 
-    /// Publishes the access of this number, which has ended, to the reader, with these records.
+    /// Publishes to the reader that the access of this number has ended, with these records.
     ///
     /// # Safety
     /// As for [`post`](Self::post), with access `number - 2` in place of the post.

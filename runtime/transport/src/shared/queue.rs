@@ -1,19 +1,21 @@
 //! Frames through shared memory: a first in, first out queue of descriptors for each ordered pair
 //! of ranks and each port.
 //!
-//! A queue is a ring of slots, a cache line each, numbered by the frame they hold. A frame costs
-//! the reader one line, and so does its payload, unless it is short enough to be copied into the
-//! slot. If a post finds the ring full, it links a larger ring behind it and continues there. So
-//! posting never waits, and a post becomes visible without help from any other rank. The reader
-//! moves to the next ring when it has released all frames of the old one. The sender owns the
-//! rings. It frees the old ring when it sees that a frame of the next ring was released, since the
-//! reader has then moved on. A queue whose reader keeps up stays in one ring and allocates nothing.
+//! A queue is a ring of slots of one cache line each. The number in a slot identifies the frame in
+//! the slot. The reader loads one line for a frame, and further lines for its payload unless the
+//! payload is short enough to be copied into the slot. If a post finds the ring full, it links a
+//! larger ring behind it and continues there. So posting never waits, and a post becomes visible
+//! without help from any other rank. The reader moves to the next ring when it has released all
+//! frames of the old one. The sender owns the rings. It frees the old ring after a frame of the
+//! next ring was released, since the reader has moved on by then. A queue whose reader keeps up
+//! stays in one ring and allocates nothing.
 //!
-//! A queue exists from its first frame on, in memory of its sender. The sender links it into the
-//! *inbox* of its reader, a list to which any rank adds at the front, and which its reader takes as
-//! a whole. So the memory of a world of p ranks grows with the number of pairs of ranks that
-//! exchange frames, and not with p squared. A reader that does not know a queue yet looks into its
-//! own inbox, which costs one load if no queue was linked since it looked last.
+//! The sender creates a queue in its own memory when it posts the first frame, and links the queue
+//! into the *inbox* of the reader. An inbox is a list. Any rank can add a queue at the front, and
+//! the reader takes the whole list. So the memory of a world of p ranks grows with the number of
+//! pairs of ranks that exchange frames, and not with p squared. A reader that does not know the
+//! queue of a sender yet looks into its inbox. This costs one load if no queue was linked since the
+//! last look.
 //!
 //! The sender frees a queue of a port that both ranks have closed. The reader marks the queue as
 //! closed, and does not access it afterwards.
@@ -41,23 +43,23 @@ struct Content {
     frame: Frame,
 }
 
-/// A slot of a ring. Its number is one more than that of the frame in it. One [`Sender`] writes it,
-/// and one [`Receiver`] reads it. The next write to the slot follows the Acquire load of a count
-/// that the receiver stored with Release after its last look at the frame.
+/// A slot of a ring. Its number is one more than the number of the frame in it. One [`Sender`]
+/// writes it, and one [`Receiver`] reads it. The next write to the slot follows the Acquire load of
+/// a count that the receiver stored with Release after its last look at the frame.
 type Slot = NumberedCell<Content>;
 
-/// What a reader must know of a ring. Frame `n` is in slot `(n - first) % slots`.
+/// The description of a ring for its reader. Frame `n` is in slot `(n - first) % slots`.
 #[repr(C)]
 struct RingHead {
     first: u64,
-    /// The address of the slots, and their number.
+    /// The address of the slots. `slots` is their number.
     address: u64,
     slots: u64,
     /// The address of the next ring's head, or 0 while there is no next ring.
     next: AtomicU64,
 }
 
-/// The state that a queue's two sides share, other than rings.
+/// The state that the two sides of a queue share, except the rings.
 #[repr(C)]
 struct QueueState {
     /// The number of frames that the reader has released.
@@ -77,15 +79,15 @@ struct QueueState {
     lines: AtomicU64,
 }
 
-/// For each rank of a world, the address of the queue that was last linked into its inbox and not
-/// yet taken, or 0 while there is no such queue.
+/// The inboxes of the ranks of a world. An inbox is the address of the queue that was linked last,
+/// or 0 while the inbox is empty.
 pub(crate) type Inboxes = SharedSlice<Line<AtomicU64>>;
 
 pub(crate) fn inboxes(size: usize, placement: &mut impl Placement) -> io::Result<Inboxes> {
     placement.place(size, || Line(AtomicU64::new(0)))
 }
 
-/// One side of a rank's queues, by port and other rank. A queue exists from its first frame on.
+/// The sending or the receiving sides of a rank's queues, by port and other rank.
 struct Queues<S> {
     size: usize,
     /// The queues of [`Port::FENCE`] and of [`Port::MESSAGES`], which are found by rank, without a
@@ -100,7 +102,7 @@ impl<S> Queues<S> {
         Self { size, direct: [Vec::new(), Vec::new()], others: BTreeMap::new() }
     }
 
-    /// Returns which of the direct lists has the queues of this port, if one has.
+    /// Returns the index in `direct` of the list of this port, or `None` for all other ports.
     #[inline(always)]
     fn direct(port: Port) -> Option<usize> {
         match port {
@@ -194,7 +196,7 @@ impl Senders {
     /// it was not linked yet.
     ///
     /// # Errors
-    /// Fails if there is no room for it.
+    /// Fails if there is no room for the queue.
     #[inline]
     pub(crate) fn open(
         &mut self,
@@ -247,7 +249,7 @@ impl Senders {
         self.queues.retain(|sender| !(sender.closing && sender.is_closed()));
     }
 
-    /// Returns the memory that readers may still read when this side is gone.
+    /// Returns the memory that readers may still read after this side was dropped.
     pub(crate) fn take_kept(&mut self) -> impl Iterator<Item = KeepAlive> {
         self.queues.take().flat_map(|sender| sender.into_kept())
     }
@@ -278,8 +280,8 @@ impl Receivers {
         }
     }
 
-    /// Looks for a frame of this origin and port, and for nothing else, as often as `backoff`
-    /// allows. Does not look in a queue that is not known, or in the next ring of a queue.
+    /// Polls for the next frame of this origin and port, as often as `backoff` allows. Does nothing
+    /// if the queue is not known yet. Does not look in the next ring of the queue.
     #[inline]
     pub(crate) fn look_out(&mut self, from: usize, port: Port, backoff: Backoff) {
         if let Some(receiver) = self.queues.get(port, from)
@@ -291,19 +293,19 @@ impl Receivers {
         }
     }
 
-    /// Does the same as `peek` if no queue of this origin and port is known yet.
+    /// The slow path of `peek`, for a queue that is not known yet: looks into the inbox first.
     #[cold]
     fn peek_new(&mut self, from: usize, port: Port) -> Option<Frame> {
         self.look();
         self.queues.get(port, from)?.peek()
     }
 
-    /// Returns the lines that belong to the queue of `from` on this port, if they were made.
+    /// Returns the lines that belong to the queue of `from` on this port, if they exist.
     pub(crate) fn lines(&mut self, from: usize, port: Port) -> Option<NonNull<PairLines>> {
         if self.queues.get(port, from).is_none() {
             self.look();
         }
-        // The store in `Senders::lines`.
+        // Pairs with the store in `Senders::lines`.
         let lines = self.queues.get(port, from)?.state().lines.load(Ordering::Acquire);
         NonNull::new(lines as *mut PairLines)
     }
@@ -328,10 +330,10 @@ impl Receivers {
         if inbox.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let mut at = inbox.swap(0, Ordering::Acquire); // the exchange in `link`
+        let mut at = inbox.swap(0, Ordering::Acquire); // pairs with the exchange in `link`
         while let Some(queue) = NonNull::new(at as *mut QueueState) {
-            // SAFETY: its sender has linked the queue, and frees it once this rank has closed it.
-            // What the sender leaves behind is kept until this side is gone as well.
+            // SAFETY: the sender of a linked queue frees it only after this rank has closed it. The
+            // memory of a dropped sender is kept until this side is dropped as well.
             let state = unsafe { queue.as_ref() };
             let (origin, port) = (state.origin as usize, Port(state.port as u32));
             at = state.before.load(Ordering::Relaxed); // written before the queue was linked
@@ -355,14 +357,15 @@ struct Ring {
 pub(crate) struct Sender {
     queue: SharedSlice<Line<QueueState>>,
     ring: Option<Ring>,
-    /// Rings that the reader may still read, and the first frame of the ring after each.
+    /// Rings that the reader may still read, each with the number of the first frame of the next
+    /// ring.
     old: Vec<(Ring, u64)>,
     posted: u64,
     /// The queue's `released` as last seen.
     released: u64,
     /// Whether this rank has closed the port.
     closing: bool,
-    /// The lines that bypass the rings, once they were requested.
+    /// The lines that bypass the rings, or `None` until they are requested.
     lines: Option<SharedSlice<PairLines>>,
 }
 
@@ -375,8 +378,8 @@ struct Receiver {
     open: bool,
 }
 
-// SAFETY: queue and ring belong to the sender, which keeps them alive (see the top), and are bound
-// to no thread.
+// SAFETY: the sender owns the queue and the ring and keeps them alive (see the top of this file).
+// They are bound to no thread.
 unsafe impl Send for Receiver {}
 
 impl Sender {
@@ -403,8 +406,8 @@ impl Sender {
         let mut last = inbox.load(Ordering::Relaxed);
         loop {
             queue[0].0.before.store(last, Ordering::Relaxed);
-            // Release: pairs with the exchange in `look`. Later exchanges by other ranks continue
-            // the release sequence of each one.
+            // Release: pairs with the exchange in `look`. Exchanges that other ranks do afterwards
+            // continue the release sequence of this one.
             match inbox.compare_exchange(last, queue.address(), Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(other) => last = other,
@@ -442,7 +445,7 @@ impl Sender {
         unsafe { self.put(frame, frame.len, placement) }
     }
 
-    /// Puts a frame into the next slot, and a copy of the first `copied` bytes of its payload.
+    /// Puts a frame into the next slot, with a copy of the first `copied` bytes of its payload.
     ///
     /// # Safety
     /// These bytes can be read, and there is room for them.
@@ -486,10 +489,10 @@ impl Sender {
     /// Returns whether the reader has closed the port.
     #[inline]
     fn is_closed(&self) -> bool {
-        self.queue[0].0.closed.load(Ordering::Acquire) // the store in `close`
+        self.queue[0].0.closed.load(Ordering::Acquire) // pairs with the store in `close`
     }
 
-    /// Returns the memory that the reader may still read when this side is gone.
+    /// Returns the memory that the reader may still read after this side was dropped.
     fn into_kept(self) -> impl Iterator<Item = KeepAlive> {
         let rings = self.old.into_iter().map(|(ring, _)| ring).chain(self.ring);
         let rings = rings.flat_map(|ring| [ring.head.into_kept(), ring.slots.into_kept()]);
@@ -521,7 +524,7 @@ impl Sender {
         let address = head.address();
         let old = self.ring.replace(Ring { head, slots });
         let link = old.as_ref().map_or(&self.queue[0].0.start, |ring| &ring.head[0].next);
-        link.store(address, Ordering::Release); // the load in `has_come_beyond`
+        link.store(address, Ordering::Release); // pairs with the load in `has_come_beyond`
         let released = self.released();
         self.old.retain(|(_, next)| released <= *next);
         self.old.extend(old.map(|ring| (ring, self.posted)));
@@ -543,7 +546,7 @@ impl Receiver {
     }
 
     fn state(&self) -> &QueueState {
-        // SAFETY: what the sender leaves behind is kept until this side is gone as well.
+        // SAFETY: the memory of a dropped sender is kept until this side is dropped as well.
         unsafe { self.queue.as_ref() }
     }
 
@@ -573,15 +576,15 @@ impl Receiver {
 
     /// Closes the queue. Its sender may free it at once.
     fn close(self) {
-        self.state().closed.store(true, Ordering::Release); // the load in `is_closed`
+        self.state().closed.store(true, Ordering::Release); // pairs with the load in `is_closed`
     }
 
-    /// Returns the slot of the next frame, in the ring that the reader is in.
+    /// Returns the slot of the next frame in the reader's current ring.
     #[inline]
     fn slot(&self) -> Option<&Slot> {
-        // SAFETY: the sender frees a ring only when a frame of the next ring was released, and this
-        // side has moved on before that. What the sender leaves behind is kept until this side is
-        // gone as well.
+        // SAFETY: the sender frees a ring only after a frame of the next ring was released, and
+        // this side has moved on before that. The memory of a dropped sender is kept until this
+        // side is dropped as well.
         let head = unsafe { self.ring?.as_ref() };
         let at = (self.released - head.first) & (head.slots - 1);
         // SAFETY: the ring has `slots` slots at this address as long as its head exists.
@@ -601,9 +604,9 @@ impl Receiver {
             Some(head) => unsafe { &(*head.as_ptr()).next },
             None => &self.state().start,
         };
-        let next = link.load(Ordering::Acquire) as *mut RingHead; // the store in `grow`
+        let next = link.load(Ordering::Acquire) as *mut RingHead; // pairs with `grow`
         let Some(next) = NonNull::new(next) else { return false };
-        // SAFETY: its sender has linked the ring, and frees it later than the ring before.
+        // SAFETY: the sender has linked the ring, and frees it only after the previous ring.
         if unsafe { next.as_ref() }.first == self.released {
             self.ring = Some(next);
         }

@@ -1,9 +1,9 @@
-//! [`SharedSlice`]: values that ranks share, on the heap of their process, or in memory that their
-//! processes map at the same address.
+//! [`SharedSlice`]: values that ranks share. They are on the heap if the ranks are threads of one
+//! process, and otherwise in memory that their processes map at the same address.
 //!
-//! Notifications, queues, wakers and the membership table consist of these slices only. The slices
-//! contain nothing that has a meaning in one process alone, such as references or locks. So their
-//! code is the same for either memory.
+//! Notifications, queues, wakers and the membership table consist of these slices only. Their
+//! values contain nothing that is valid in one process only, such as references or locks. So their
+//! code is the same for both kinds of memory.
 
 use std::io;
 use std::ops::Deref;
@@ -21,7 +21,7 @@ pub struct SharedSlice<T> {
     kept: KeepAlive,
 }
 
-// SAFETY: it is a shared reference to its values, and keeps them alive.
+// SAFETY: a slice is a shared reference to its values, and keeps them alive.
 unsafe impl<T: Send + Sync> Send for SharedSlice<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for SharedSlice<T> {}
@@ -30,7 +30,8 @@ impl<T> SharedSlice<T> {
     /// Returns the `len` values that start at `first`, kept alive by `kept`.
     ///
     /// # Safety
-    /// The values are valid, and nobody holds them by `&mut`, while a clone of `kept` exists.
+    /// While a clone of `kept` exists, the values are valid, and there is no `&mut` reference to
+    /// them.
     #[cfg_attr(loom, expect(dead_code, reason = "only segments have memory of their own"))]
     pub(crate) unsafe fn new(first: NonNull<T>, len: usize, kept: KeepAlive) -> Self {
         Self { first, len, kept }

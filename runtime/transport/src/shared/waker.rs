@@ -1,13 +1,13 @@
 //! How a rank waits, and how other ranks wake it: it spins, then yields, then sleeps.
 //!
-//! A rank that falls asleep and the rank that wakes it must not miss each other. The sleeper
-//! announces itself, and then once more polls what it waits for. The other rank stores what the
-//! sleeper waits for, and then reads the announcement. A sequentially consistent fence on either
-//! side, between its store and its load, lets at least one see the other. Ranks wake others in each
-//! exchange and rarely sleep. So the sleeper pays for both fences, if the kernel can execute a
-//! fence in all threads of all processes that requested it. Then the waking rank pays only for one
-//! load of a line that is rarely written. Otherwise the waking rank also pays for its own fence. It
-//! pays for a lock or a system call only if a rank sleeps.
+//! A rank that falls asleep and the rank that wakes it must not miss each other. The sleeper stores
+//! an announcement, and then polls the awaited value once more. The other rank stores the awaited
+//! value, and then reads the announcement. Each executes a sequentially consistent fence between
+//! its store and its load. So at least one of them reads the store of the other. Ranks wake others
+//! in each exchange and rarely sleep. So the sleeper executes both fences, if the kernel can
+//! execute a fence in all threads of all processes that requested it. Then the waking rank only
+//! loads one line that is rarely written. Otherwise the waking rank executes its own fence. It
+//! takes a lock or makes a system call only if a rank sleeps.
 
 use std::io;
 
@@ -23,7 +23,7 @@ pub struct Pause {
     step: u32,
     /// Whether a step since the last call of `lasts` may have slept.
     pub(crate) long: bool,
-    /// Whether some steps since the last call of `is_due` have let others run.
+    /// Whether the wait has let other threads run a few times since the last call of `is_due`.
     due: bool,
 }
 
@@ -40,8 +40,9 @@ impl Pause {
         std::mem::take(&mut self.long)
     }
 
-    /// Returns whether it is time to look for failures, because the wait may have taken long: it is
-    /// a long one, or it has let others run a few times since the last call.
+    /// Returns whether it is time to look for failures, because the wait may have taken long. This
+    /// holds if `lasts` is set, or if the wait has let other threads run a few times since the last
+    /// call.
     #[inline]
     pub fn is_due(&mut self, lasts: bool) -> bool {
         std::mem::take(&mut self.due) | lasts
@@ -74,9 +75,9 @@ impl Backoff {
         Self { looks, spins }
     }
 
-    /// Begins a wait. Looks several times in a row, with nothing in between, whether something
-    /// `came`, and returns whether it has. Looks only once if ranks share cores, because the
-    /// awaited rank may need this core.
+    /// Begins a wait. Calls `came` several times in a row until it returns `true`, and returns its
+    /// last result. Calls it only once if ranks share cores, because the awaited rank may need this
+    /// core.
     #[inline(always)]
     pub(crate) fn look_out(self, came: impl Fn() -> bool) -> bool {
         let mut left = self.looks;
@@ -92,7 +93,8 @@ impl Backoff {
         }
     }
 
-    /// Spins or yields. Returns `false`, having done neither, if this step of the wait is to sleep.
+    /// Spins or yields. Returns `false` without doing either if the rank should sleep in this step
+    /// of the wait.
     #[inline]
     pub(crate) fn step(self, pause: &mut Pause) -> bool {
         if pause.step >= self.last() {
@@ -115,7 +117,7 @@ impl Backoff {
         (self.spins..self.last()).contains(&pause.step)
     }
 
-    /// Lets a rank that slept yield a little before it sleeps again.
+    /// Makes a rank that slept yield a few times before it sleeps again.
     pub(crate) fn woken(self, pause: &mut Pause) {
         pause.step = self.last() - YIELDS_AFTER_WAKING;
     }
@@ -128,12 +130,12 @@ impl Backoff {
 const AWAKE: u32 = 0;
 const ANNOUNCED: u32 = 1;
 
-/// How many yields a woken rank tries before it sleeps again. The rank may have been woken for the
-/// first of several events.
+/// How many yields a woken rank tries before it sleeps again. The wake-up may be for the first of
+/// several events.
 const YIELDS_AFTER_WAKING: u32 = if YIELDS < 16 { YIELDS } else { 16 };
 
-/// How many yields there are between two looks for failures. Other ranks that compute may take some
-/// milliseconds of each yield.
+/// How many yields there are between two checks for failures. A yield may take some milliseconds if
+/// other ranks compute.
 const YIELDS_DUE: u32 = 16;
 
 /// The wakers of all ranks.
@@ -170,8 +172,8 @@ impl Wakers {
         Self { wakers, of, backoff: Backoff::of(running), fence: WakersFence::of_process() }
     }
 
-    /// Returns the wakers of these ranks, for a new world of these ranks alone. A rank that sleeps
-    /// in the new world is also woken for what arrives in this world, and the other way round.
+    /// Returns the wakers of these ranks, for a new world that has only these ranks. A rank that
+    /// sleeps in the new world is also woken for arrivals in this world, and the other way round.
     ///
     /// # Errors
     /// Fails if a member is not a rank of this world.
@@ -182,10 +184,11 @@ impl Wakers {
         Ok(Self { of, ..self.clone() })
     }
 
-    /// Wakes those of `ranks` that sleep. Called after something was stored that they may wait for.
+    /// Wakes those of `ranks` that sleep. Called after the caller has stored something for which
+    /// they may wait.
     #[inline]
     pub(crate) fn wake(&self, ranks: impl IntoIterator<Item = usize>) {
-        self.fence.execute(); // pairs with the one in `sleep_step`
+        self.fence.execute(); // pairs with the fence in `sleep_step`
         for rank in ranks {
             let waker = &self.wakers[self.of[rank] as usize].0;
             if waker.state.load(Ordering::Relaxed) == ANNOUNCED {
@@ -200,7 +203,7 @@ impl Wakers {
         self.wake((0..rank).chain(rank + 1..self.of.len()));
     }
 
-    /// Returns whether the next step of a wait of `rank` sleeps, unless another rank wakes it
+    /// Returns whether `rank` sleeps in the next step of its wait, unless another rank wakes it
     /// before.
     #[cfg(not(loom))]
     #[inline]
@@ -215,14 +218,14 @@ impl Wakers {
         self.backoff
     }
 
-    /// Takes one step of a wait of `rank`. The caller polls between any two steps.
+    /// Takes one step of a wait of `rank`. The caller polls between two steps.
     #[inline]
     pub(crate) fn wait_step(&self, rank: usize, pause: &mut Pause) {
         self.wait_step_unless(rank, pause, || false);
     }
 
-    /// Takes one step of a wait, but does not sleep while the rank is `busy`: another poll may then
-    /// show something that no rank wakes it for.
+    /// Takes one step of a wait, but does not sleep while the rank is `busy`. Another poll may then
+    /// find something for which no rank wakes this one.
     #[inline]
     pub(crate) fn wait_step_unless(&self, rank: usize, pause: &mut Pause, busy: impl FnOnce() -> bool) {
         if self.backoff.step(pause) {
@@ -252,7 +255,7 @@ impl Waker {
             pause.long = true;
             self.parker.enrol();
             self.state.store(ANNOUNCED, Ordering::Relaxed);
-            fence_everywhere(); // pairs with the one in `wake`; the caller now polls once more
+            fence_everywhere(); // pairs with `wake`; the caller now polls once more
         } else {
             if self.state.load(Ordering::Acquire) == ANNOUNCED {
                 self.parker.park(&self.state, ANNOUNCED);
@@ -263,7 +266,8 @@ impl Waker {
     }
 }
 
-/// Returns whether there are more ranks than cores. Then a rank that waits yields before it sleeps.
+/// Returns whether there are more ranks than cores. Then a waiting rank yields without spinning
+/// first.
 fn oversubscribed(size: usize) -> bool {
     size > crate::cores::cores()
 }

@@ -1,10 +1,10 @@
 //! [`Arena`]: one rank's part of the segment, from which only that rank allocates.
 //!
-//! The owner alone records what is free, outside of the segment, so a rank that dies leaves nothing
-//! half changed. Pages are reserved from the machine before they are used, and returned when they
-//! are free. Some of them are kept, since getting a fresh page costs ten times as much as copying a
-//! page. Small allocations have sizes that are powers of two, cut from slabs that are never
-//! returned.
+//! The owner alone records which bytes are free, in memory outside of the segment. So a rank that
+//! dies leaves no record in the segment half changed. Pages are reserved from the machine before
+//! they are used, and returned when they are free. Some free pages are kept, since getting a fresh
+//! page costs ten times as much as copying a page. The sizes of small allocations are powers of
+//! two. They are cut from slabs that are never returned.
 
 use std::io;
 use std::ptr::NonNull;
@@ -22,12 +22,12 @@ const SMALLEST: u64 = 128;
 const CLASSES: usize = 8;
 const LARGEST: u64 = SMALLEST << (CLASSES - 1);
 
-/// The size of the largest slabs of small allocations. The first slab of a class is a page, and
-/// each further one is twice as large as the one before, because most ranks of a large job make few
-/// allocations.
+/// The size of the largest slabs of small allocations. The first slab of a class is a page. Each
+/// further slab is twice as large as the previous one. The first slabs are small because most ranks
+/// of a large job make few allocations.
 const SLAB: u64 = 4 * LARGEST;
 
-/// The most free pages that are kept, in bytes.
+/// The largest total size of the free pages that are kept, in bytes.
 const MAX_DIRTY: u64 = 64 << 20;
 
 /// One rank's part of the segment.
@@ -38,8 +38,8 @@ pub struct Arena {
 
 #[derive(Default)]
 struct State {
-    /// Free pages that the machine has not granted, or that were returned to it. They are zero when
-    /// they are reserved.
+    /// Free pages that are not reserved: new pages, and pages that were returned to the machine.
+    /// They are zero when they are reserved.
     clean: Extents,
     /// Free pages that are kept. Their contents are arbitrary.
     dirty: Extents,
@@ -49,7 +49,7 @@ struct State {
     slabs: [u64; CLASSES],
 }
 
-/// Bytes of an arena, freed when dropped. By then no other rank reads them.
+/// Bytes of an arena, which are freed when this is dropped. No other rank may read them by then.
 pub struct Allocation {
     arena: Arc<Arena>,
     /// The offset from the beginning of the segment.
@@ -93,7 +93,7 @@ impl Arena {
         self.mapping.holds(bytes.as_ptr(), bytes.len())
     }
 
-    /// Returns how many free bytes the machine has not granted, and how many are kept.
+    /// Returns how many free bytes are not reserved, and how many are kept.
     #[cfg(test)]
     fn free(&self) -> (u64, u64) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,9 +101,9 @@ impl Arena {
     }
 }
 
-/// Returns the class of small allocations that holds `bytes`, if one does.
+/// Returns the class of small allocations for `bytes` bytes, or `None` for a large allocation.
 fn class(bytes: u64) -> Option<usize> {
-    // Computed only below the bound, because above 2^63 there is no next power of two.
+    // Lazy, because above 2^63 there is no next power of two.
     (bytes <= LARGEST).then(|| (bytes.max(SMALLEST).next_power_of_two() / SMALLEST).trailing_zeros() as usize)
 }
 
@@ -141,7 +141,8 @@ impl State {
             }
             None => {}
         }
-        // The request may fit into the kept pages, or into free pages on both sides of kept pages.
+        // The request may fit once kept pages are returned, since these then merge with free pages
+        // next to them.
         self.return_pages(mapping);
         let left = self.clean.total();
         // An allocation with less alignment is better than none.
@@ -177,9 +178,8 @@ impl Allocation {
         self.arena.mapping.at(self.offset)
     }
 
-    /// Maps the pages of these bytes a second time. Also returns the offset in these pages at which
-    /// the bytes begin. Nobody accesses the other contents of these pages through the second
-    /// mapping.
+    /// Maps the pages of these bytes a second time. Also returns the offset of the bytes in the
+    /// first page. Other bytes of these pages are not accessed through the second mapping.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn map_again(&self) -> io::Result<(Pages, usize)> {
         let before = self.offset % PAGE;
@@ -220,7 +220,7 @@ impl Placement for ArenaPlacement {
             // SAFETY: the allocation has room for `len` values, aligned to 128.
             unsafe { first.add(i).write(make()) };
         }
-        // SAFETY: they were just written, and exist as long as the allocation.
+        // SAFETY: the values were just written, and exist as long as the allocation.
         Ok(unsafe { SharedSlice::new(first, len, Arc::new(allocation)) })
     }
 }

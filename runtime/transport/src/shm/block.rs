@@ -1,5 +1,5 @@
-//! [`Block`]: values placed one after the other in one allocation, in the same order by all ranks
-//! that map it.
+//! [`Block`]: values that are placed one after the other in one allocation. All ranks that map the
+//! allocation place them in the same order.
 
 use std::io;
 use std::ptr::NonNull;
@@ -42,7 +42,7 @@ impl Block {
     /// Writes values into the `bytes` bytes that start at `base`.
     ///
     /// # Safety
-    /// The bytes belong to the caller alone, are aligned to 128, and exist as long as `kept`.
+    /// Only the caller accesses the bytes. They are aligned to 128, and exist as long as `kept`.
     pub(super) unsafe fn fresh(base: *mut u8, bytes: u64, kept: KeepAlive) -> Self {
         Self { base, at: 0, end: bytes, mode: BlockMode::Write, kept }
     }
@@ -50,8 +50,8 @@ impl Block {
     /// Finds the values that were written at `base`.
     ///
     /// # Safety
-    /// The same values were placed there in the same order, this thread has observed that by an
-    /// Acquire load, and they exist as long as `kept`.
+    /// Another rank has placed the same values there in the same order, and they exist as long as
+    /// `kept`. This thread has observed the placement by an Acquire load.
     pub(super) unsafe fn again(base: *mut u8, bytes: u64, kept: KeepAlive) -> Self {
         Self { base, at: 0, end: bytes, mode: BlockMode::Find, kept }
     }
@@ -80,7 +80,8 @@ impl Placement for Block {
                 unsafe { first.add(i).write(make()) };
             }
         }
-        // SAFETY: written just now, or by another rank before this one found out about them.
+        // SAFETY: this rank has just written the values, or another rank had written them before
+        // this rank received their address.
         Ok(unsafe { SharedSlice::new(first, len, Arc::clone(&self.kept)) })
     }
 }

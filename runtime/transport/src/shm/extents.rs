@@ -1,4 +1,4 @@
-//! [`Extents`]: ranges of numbers that are free, merged where they touch.
+//! [`Extents`]: the free ranges of an interval of numbers. Adjacent ranges are merged.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ impl Extents {
         self.total
     }
 
-    /// Takes `len` numbers, starting at a multiple of `align`, from the first range that has them.
+    /// Takes `len` numbers, starting at a multiple of `align`, from the first range that contains
+    /// so many.
     pub(super) fn take(&mut self, len: u64, align: u64) -> Option<u64> {
         let skipped = |start: u64| start.next_multiple_of(align) - start;
         let has_it = |start: u64, has: u64| has >= skipped(start) && has - skipped(start) >= len;
@@ -32,7 +33,7 @@ impl Extents {
         Some(taken)
     }
 
-    /// Inserts a range that was taken, or a new one.
+    /// Inserts a range that was taken before, or a new range.
     pub(super) fn insert(&mut self, start: u64, len: u64) {
         let (mut from, mut to) = (start, start + len);
         if let Some((&before, &has)) = self.free.range(..start).next_back() {

@@ -1,5 +1,5 @@
-//! [`Mapping`]: a segment's file as one process maps it, and its pages, which are reserved from the
-//! machine before they are used.
+//! [`Mapping`]: the mapping of a segment's file in one process. Pages of the file are reserved from
+//! the machine before they are used.
 
 use std::fs::File;
 use std::io;
@@ -20,9 +20,9 @@ pub(super) const PAGE: u64 = 4096;
 /// The size of a large page on most machines.
 pub(super) const LARGE_PAGE: u64 = large_pages::LARGE_PAGE as u64;
 
-/// Ranges of addresses (first address, length) that are far from those of programs, heaps,
-/// libraries and stacks. The first range is large. The second is the one that the thread sanitizer
-/// leaves free.
+/// Ranges of addresses (first address, length) that are far from the addresses of programs, heaps,
+/// libraries and stacks. The first range is large. The thread sanitizer leaves the second range
+/// free.
 pub(super) const ADDRESSES: [(u64, u64); 2] =
     [(0x2000_0000_0000, 0x2000_0000_0000), (0x0100_0000_0000, 0x0100_0000_0000)];
 
@@ -35,10 +35,10 @@ pub(super) struct SegmentHead {
     pub ranks: u64,
     pub bytes: u64,
     pub address: u64,
-    /// The offset of the first arena, and the size of each.
+    /// The offset of the first arena. `arena` is the size of each arena.
     pub arenas: u64,
     pub arena: u64,
-    /// The number of bytes of the tables that every process of the job finds at the same address.
+    /// The size of the tables of the job, in bytes. All processes find them at the same address.
     pub tables: u64,
 }
 
@@ -79,35 +79,34 @@ impl SizeLimit {
     }
 }
 
-/// Returns the size of an arena that no limit makes smaller. It is all memory of the machine,
-/// because any one rank may come to use all of it.
+/// Returns the size of an arena if no limit makes it smaller. It is the memory of the whole
+/// machine, because one rank may use all of it.
 pub(super) fn largest_arena() -> u64 {
     budget::whole(&budget::read).next_multiple_of(LARGE_PAGE)
 }
 
-/// Returns the name of the limit that makes an arena no larger than these bytes. This process has
-/// the limits of the process that created the segment.
+/// Returns the name of the limit that restricts an arena to this number of bytes. This process has
+/// the same limits as the process that created the segment.
 pub(super) fn limit_of_arena(bytes: u64) -> &'static str {
     if bytes < largest_arena() { SizeLimit::of_process().of_a_rank } else { budget::OF_MACHINE }
 }
 
-/// The segment as this process maps it.
+/// The mapping of a segment in this process.
 pub(super) struct Mapping {
     pub(super) file: File,
     pub(super) head: SegmentHead,
-    /// Whether this process returns no pages.
+    /// Whether this process keeps all pages that it has used, and returns none.
     keeps_pages: AtomicBool,
 }
 
 impl Mapping {
-    /// Maps the file that begins with `head`, at its address.
+    /// Maps the file that begins with `head` at the address in `head`.
     pub(super) fn new(file: File, head: SegmentHead) -> io::Result<Self> {
         Self::map(&file, head)?;
         Ok(Self::mapped(file, head))
     }
 
-    /// Returns the mapping of the file that begins with `head`, which is already mapped at its
-    /// address.
+    /// Returns the mapping of a file that is already mapped at the address in `head`.
     pub(super) fn mapped(file: File, head: SegmentHead) -> Self {
         Self { file, head, keeps_pages: AtomicBool::new(false) }
     }
@@ -117,16 +116,16 @@ impl Mapping {
         let flags = MapFlags::SHARED | MapFlags::FIXED_NOREPLACE;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let wanted = head.address as *mut std::ffi::c_void;
-        // SAFETY: `FIXED_NOREPLACE` replaces no mapping; a kernel that does not know it may map
-        // elsewhere.
+        // SAFETY: `FIXED_NOREPLACE` replaces no mapping. A kernel that does not know this flag may
+        // map the file at another address, which is checked below.
         let got = unsafe { rustix::mm::mmap(wanted, head.bytes as usize, protection, flags, file, 0) }?;
         if got != wanted {
-            // SAFETY: it was just mapped, and nobody knows it.
+            // SAFETY: these bytes were just mapped, and are not used yet.
             unsafe { unmap(got, head.bytes as usize) };
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        // A core dump of a crashed process would otherwise walk through all addresses.
-        // SAFETY: it was just mapped, and the advice affects core dumps only.
+        // A core dump of a crashed process would otherwise walk through all addresses. SAFETY:
+        // these bytes were just mapped, and the advice affects core dumps only.
         let _ = unsafe { rustix::mm::madvise(got, head.bytes as usize, Advice::LinuxDontDump) };
         Ok(())
     }
@@ -149,7 +148,7 @@ impl Mapping {
         unsafe { &*self.at(size_of::<SegmentHead>() as u64).cast() }
     }
 
-    /// Reserves the first bytes, before they are written.
+    /// Reserves the first `bytes` bytes of the file. Called before they are written.
     pub(super) fn reserve_first(&self, bytes: u64) -> io::Result<()> {
         let (available, limit) = budget::available(&budget::read);
         if bytes > available {
@@ -163,7 +162,8 @@ impl Mapping {
         if bytes >= LARGE_PAGE {
             let (available, limit) = budget::available(&budget::read);
             if bytes > available {
-                // This request must not count against other processes, whose requests may fit.
+                // Return before this request is counted, since smaller requests of other processes
+                // may fit.
                 return Err(MemoryShortage { requested: bytes, available, limit });
             }
         }
@@ -187,9 +187,9 @@ impl Mapping {
         given
     }
 
-    /// Replaces these reserved pages by large pages, as far as they fill large ones. By default
-    /// `shmem_enabled` is `never`, and this is the only advice with which the kernel then does so
-    /// for shared memory. If it is `deny`, the pages remain unchanged.
+    /// Replaces these reserved pages by large pages, where they fill a whole large page. By default
+    /// `shmem_enabled` is `never`. Then the kernel backs shared memory with large pages only on
+    /// this advice. If `shmem_enabled` is `deny`, the pages remain unchanged.
     pub(super) fn back_with_large_pages(&self, offset: u64, bytes: u64) {
         let (first, end) = (offset.next_multiple_of(LARGE_PAGE), offset + bytes);
         if let Some(place) = NonNull::new(self.at(first)).filter(|_| first < end) {
@@ -202,8 +202,8 @@ impl Mapping {
         self.keeps_pages.store(true, Ordering::Relaxed);
     }
 
-    /// Returns these pages to the machine, unless all are kept. Returns whether the machine took
-    /// them. They are zero then.
+    /// Returns these pages to the machine, unless this process keeps all pages. The result is
+    /// whether they were returned. If so, they are zero when they are reserved again.
     pub(super) fn return_pages(&self, offset: u64, bytes: u64) -> bool {
         !self.keeps_pages() && self.punch(offset, bytes)
     }
@@ -227,7 +227,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Allocates in steps, since a signal undoes the whole of a step.
+/// Allocates in steps, since a signal undoes all of the current call.
 fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
     let (mut at, end) = (offset, offset + bytes);
     while at < end {

@@ -1,11 +1,11 @@
 //! Processes of one machine that share a memory file, mapped at the same address by all.
 //!
-//! An address refers to the same memory in all these processes, so the ranks reach one another's
+//! An address refers to the same memory in all these processes, so ranks access one another's
 //! memory as threads do. The code of notifications, queues, the membership table and wakers is the
-//! same as for threads; only their memory is in the segment. Three things differ. No rank may read
-//! another rank's value of a Rust type that points to a heap. A payload outside the segment is
-//! copied into it. And memory is freed once other ranks cannot read it any more; nobody waits for
-//! that.
+//! same as for threads, but their memory is in the segment. There are three differences. No rank
+//! may read another rank's value of a Rust type that points to a heap. A payload outside the
+//! segment is copied into the segment. Memory is freed when other ranks cannot read it any more,
+//! and no rank waits for this.
 
 mod arena;
 mod block;
@@ -32,22 +32,22 @@ pub use segment::Segment;
 /// One rank's end of a world in a segment.
 pub type ShmEnd = SharedEnd<Processes>;
 
-/// A segment, as one rank of one world uses it.
+/// The use of a segment by one rank of one world.
 pub struct Processes {
     segment: Arc<Segment>,
-    /// This rank, as a rank of the world.
+    /// The number of this rank in the world.
     rank: usize,
-    /// For each rank of the world, its rank in the job.
+    /// The rank in the job of each rank of the world.
     members: Arc<[u32]>,
     arena: ArenaPlacement,
-    /// Payloads that were copied for each rank and port, by frame.
+    /// Copies of payloads, for each rank and port, with the numbers of their frames.
     copies: BTreeMap<(usize, Port), VecDeque<(u64, Allocation)>>,
     /// Memory that other ranks may still read.
     kept: Vec<(Vec<Bytes>, Done)>,
 }
 
-/// Returns a world of `size` ranks that are threads of this process, over a segment of their own.
-/// For tests.
+/// Creates a segment, and returns the ends of a world of `size` threads of this process in that
+/// segment. For tests.
 ///
 /// # Errors
 /// As for [`Segment::create`].
@@ -57,7 +57,7 @@ pub fn shm(size: usize) -> io::Result<Vec<ShmEnd>> {
 }
 
 impl ShmEnd {
-    /// Returns the end of `rank` in world `world` of the job. That world has all `size` ranks of
+    /// Returns the end of `rank` in world number `world` of the job, which has all `size` ranks of
     /// the job. Every rank takes each world once, and the first rank that takes a world creates it.
     ///
     /// # Errors
@@ -100,8 +100,8 @@ fn create_world(
     let bytes = Block::measure(place)?;
     let allocation = segment.arena(me).allocate(bytes, false)?;
     let base = allocation.base();
-    // SAFETY: the allocation is this rank's, and no other rank knows it yet; the owner of
-    // `WorldTables` keeps the allocation.
+    // SAFETY: this rank has just allocated the bytes, and no other rank knows them yet. The owner
+    // of the returned tables keeps the allocation.
     let mut block = unsafe { Block::fresh(base, bytes, Arc::clone(segment.mapping()) as KeepAlive) };
     let tables = place(&mut block)?;
     Ok((base as u64, Arc::new(allocation), tables))
@@ -120,8 +120,9 @@ fn end(segment: &Arc<Segment>, address: u64, index: usize, members: Arc<[u32]>) 
         ));
     }
     let kept = Arc::clone(segment.mapping()) as KeepAlive;
-    // SAFETY: this rank got the world's number from its creator. So a world of as many ranks was
-    // created there, and it exists until all its ranks have dropped their ends.
+    // SAFETY: this rank got the number of the world from the rank that created it. So a world of as
+    // many ranks was created at this address, and it exists until all its ranks have dropped their
+    // ends.
     let tables = place(&mut unsafe { Block::again(base, bytes, kept) })?;
     let me = members[index] as usize;
     let wakers = Wakers::over(segment.wakers().clone(), Arc::clone(&members), segment.ranks());
@@ -173,8 +174,8 @@ impl Backend for Processes {
             copies.pop_front();
         }
         let allocation = self.arena.0.allocate(len as u64, false)?;
-        // SAFETY: the caller's payload has `len` bytes, and the allocation has room for them and
-        // belongs to nobody else.
+        // SAFETY: the caller's payload has `len` bytes, and the allocation has room for them and is
+        // not used by any other rank.
         unsafe { allocation.base().copy_from_nonoverlapping(payload, len) };
         let carried = allocation.base();
         copies.push_back((number, allocation));

@@ -1,10 +1,11 @@
-//! [`Segment`]: the memory of a job on one machine, which is one memory file that all its processes
-//! map at the same address.
+//! [`Segment`]: the memory of a job on one machine. It is one memory file that all processes of the
+//! job map at the same address.
 //!
-//! The launcher creates the segment and passes its descriptor on. The file has no name, so nothing
-//! of it outlives the last process that maps it. Its size is an upper bound, reserved in addresses
-//! only, and sealed: no process can shrink it below what others map. It holds a head, the tables of
-//! the job that all worlds use, and an arena for each rank.
+//! The launcher creates the segment and passes its descriptor to the ranks. The file has no name,
+//! so it is gone when the last process that maps it has ended. Its size is an upper bound: it takes
+//! addresses at first, and memory only as pages are reserved. The size is sealed, so no process can
+//! shrink the file below the mappings of other processes. The segment contains a head, the tables
+//! of the job that all worlds use, and an arena for each rank.
 
 use std::fs::File;
 use std::io;
@@ -30,16 +31,16 @@ use crate::system::call_failed;
 /// The alignment of arenas.
 const ALIGN: u64 = 1 << 21;
 
-/// How many worlds of the whole job a rank may be ahead of another one. A world's slot is reused
-/// for the world this many later.
+/// How many worlds of the whole job a rank may be ahead of another rank. A slot of the directory is
+/// reused after this number of worlds.
 pub(super) const MAX_AHEAD: usize = 16_384;
 
 /// The first bytes of a segment.
 const MAGIC: u64 = u64::from_le_bytes(*b"fencepst");
 const VERSION: u64 = 5;
 
-/// Memory that is retained for its last readers, and the function that returns whether they have
-/// finished.
+/// Memory that is retained for its last readers, and a function that returns whether the readers
+/// have finished.
 type Retained = (Box<dyn Fn() -> bool + Send>, Vec<KeepAlive>);
 
 /// The memory of a job on one machine.
@@ -59,8 +60,8 @@ impl Segment {
     /// Creates the segment of a job of `ranks` ranks.
     ///
     /// # Errors
-    /// Fails if the system refuses it. Also fails if the system leaves too few addresses or bytes;
-    /// in that case the error names the size requested.
+    /// Fails if the system refuses a call, or if there are too few addresses or bytes. In the
+    /// latter case the error names the requested size.
     pub fn create(ranks: usize) -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd = rustix::fs::memfd_create("fencepost", flags)
@@ -82,8 +83,7 @@ impl Segment {
             arena,
             tables: shared,
         };
-        // Several segments are neighbours: those of one process, and those of other processes whose
-        // ranks map their segments here.
+        // There may be other segments in these ranges, so the first free address is used.
         let step = bytes.next_power_of_two();
         let mut free =
             ADDRESSES.iter().flat_map(|(first, len)| (0..len / step).map(move |k| first + k * step));
@@ -104,7 +104,7 @@ impl Segment {
         mapping.reserve_first(PAGE + shared)?;
         let mapping = Arc::new(mapping);
         let base = mapping.at(PAGE);
-        // SAFETY: reserved, and no other process knows the segment yet.
+        // SAFETY: the bytes are reserved, and no other process knows the segment yet.
         let mut block = unsafe { Block::fresh(base, shared, Arc::clone(&mapping) as KeepAlive) };
         let shared = JobTables::place(ranks, &mut block)?;
         mapping.file.write_all_at(bytemuck::bytes_of(&head), 0)?;
@@ -114,8 +114,8 @@ impl Segment {
     /// Maps the segment of a job that was passed to this process.
     ///
     /// # Errors
-    /// Fails if the file is not a segment, or one of another version or build, or if its addresses
-    /// are in use in this process.
+    /// Fails if the file is not a segment, if it was created by another version or build, or if its
+    /// addresses are in use in this process.
     pub fn join(fd: OwnedFd) -> io::Result<Arc<Self>> {
         let file = File::from(fd);
         let mut head: SegmentHead = bytemuck::Zeroable::zeroed();
@@ -131,8 +131,8 @@ impl Segment {
         if !sealed || fits != Some(head.bytes) || file.metadata()?.len() != head.bytes {
             return Err(invalid("cannot join the job's shared memory: the file is not sealed, or its size differs from its head".into()));
         }
-        // The process that starts ranks and the ranks may be different builds of one release, which
-        // place different tables.
+        // The launcher and the ranks may be different builds of one release, whose tables may
+        // differ.
         let tables = JobTables::bytes(head.ranks as usize)?;
         if head.tables != tables {
             return Err(invalid(format!(
@@ -167,14 +167,14 @@ impl Segment {
         }
     }
 
-    /// Makes this process keep all pages of the segment that it has used. Networks that remember
-    /// addresses need this, because they would continue to use pages that were returned to the
-    /// machine. Freed memory is then reused by this rank alone.
+    /// Makes this process keep all pages of the segment that it has used. Networks that cache
+    /// registered addresses need this, because they would continue to use pages that were returned
+    /// to the machine. Freed memory is then reused by this rank only.
     pub fn keep_pages(&self) {
         self.mapping.keep_pages();
     }
 
-    /// Returns the descriptor, to pass it on.
+    /// Returns the descriptor, which the launcher passes to the ranks.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.mapping.file.as_fd()
     }
@@ -184,17 +184,17 @@ impl Segment {
         self.ranks
     }
 
-    /// Records that `rank`, a rank of this process, ends by itself, outside of all worlds. It left
-    /// its last world with this error. Once it has died, ranks that wait for it in worlds that it
-    /// never joined receive this reason.
+    /// Records that `rank`, a rank of this process, exits by itself after it has left its last
+    /// world with this error. Ranks that wait for it in worlds that it never joined receive the
+    /// error as the reason, once it has died.
     pub fn record_exit(&self, rank: usize, why: &str) {
         self.failed.record_exit(rank, why);
     }
 
-    /// Marks `rank` failed, as described by `how`. Every wait for it, in every world, ends with
+    /// Marks `rank` failed, with the reason `how`. In every world, each wait for the rank ends with
     /// this reason.
     ///
-    /// The process must have ended for good, because memory that it could still write to is reused.
+    /// The process of the rank must have ended, because memory that it could write to is reused.
     /// Returns whether `rank` was not marked before.
     pub fn mark_failed(&self, rank: usize, how: &str) -> bool {
         let news = self.failed.mark_failed(rank, how);
@@ -205,7 +205,7 @@ impl Segment {
         news
     }
 
-    /// Returns the arena of a rank of this process.
+    /// Returns the arena of `rank`, which is a rank of this process.
     pub(super) fn arena(&self, rank: usize) -> Arc<Arena> {
         let head = self.mapping.head;
         let offset = head.arenas + rank as u64 * head.arena;
@@ -249,8 +249,8 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // Other ranks may still read the rest. It is freed when the last process has unmapped the
-        // segment.
+        // Other ranks may still read the remaining memory. It is freed when the last process has
+        // unmapped the segment.
         std::mem::take(&mut *self.sweep()).into_iter().for_each(std::mem::forget);
     }
 }
@@ -281,13 +281,14 @@ impl JobTables {
 
 /// The directory of the worlds of the whole job. A world reuses the slot of the world `MAX_AHEAD`
 /// before it, once all ranks have taken the address of that earlier world. The first rank to take a
-/// world claims its slot and creates the world, while the others wait. Creating a world takes
-/// memory, and some microseconds for each rank. Thousands of ranks cannot spend both at once.
+/// world claims its slot and creates the world, while the others wait. Only one rank creates a
+/// world, because this takes memory, and some microseconds for each rank of the world. Thousands of
+/// ranks could not do it at the same time.
 pub(super) struct WorldDirectory {
     /// The address of the block of a world, which is a multiple of 128. The lowest bit is the
-    /// parity of how often the slot was used. A rank finds a world of its own round or of the round
-    /// before, since no rank is further ahead. If `CLAIMED` is set, the number above that bit is
-    /// the rank that is creating the world.
+    /// parity of the round, the number of times that the slot was used. A rank finds the world of
+    /// its own round or of the round before, since no rank is further ahead. If `CLAIMED` is set,
+    /// the number above that bit is the rank that is creating the world.
     slots: SharedSlice<AtomicU64>,
     /// The number of worlds that each rank has taken, modulo 2^32. Only that rank writes here.
     taken: SharedSlice<AtomicU32>,
@@ -314,10 +315,10 @@ impl WorldDirectory {
         })
     }
 
-    /// Takes world number `world`, which must be the next world of `rank`, the caller. Returns its
-    /// address. If no rank has created the world, and none that is still alive is about to, the
-    /// caller creates it with `create`. If `create` fails, the rank has taken the world all the
-    /// same, and continues with the next one.
+    /// Takes world number `world`, which must be the next world of `rank`, the caller. Returns the
+    /// address of the world. If no rank has created the world and no living rank is creating it,
+    /// the caller creates it with `create`. Even if `create` fails, the rank counts the world as
+    /// taken, and takes the next one afterwards.
     ///
     /// # Errors
     /// Fails if `world` is not the rank's next one, if the rank is too far ahead of another rank,
@@ -335,7 +336,8 @@ impl WorldDirectory {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         let located = self.find(world, rank, failed, create);
-        // Release: pairs with the load in `find`, so that the read of the slot happened before.
+        // Release: pairs with the load in `check_ahead`, so that this rank's read of the slot
+        // happens before another rank reuses the slot.
         self.taken[rank].store(world.wrapping_add(1), Ordering::Release);
         located
     }
@@ -353,7 +355,7 @@ impl WorldDirectory {
         let claim = (rank as u64) << SLOT_BITS | CLAIMED | round;
         let mut looks = 0;
         let found = loop {
-            let found = slot.load(Ordering::Acquire); // the store of an address, below
+            let found = slot.load(Ordering::Acquire); // pairs with the store of an address, below
             let of_round = found != 0 && found & 1 == round;
             if of_round && found & CLAIMED == 0 {
                 return Ok(Located::There(found & !1));
@@ -365,21 +367,21 @@ impl WorldDirectory {
             if !of_round {
                 self.check_ahead(world)?;
             }
-            // The value does not recur, because no rank uses the slot twice more before this rank
-            // has taken this world.
+            // No ABA problem: the slot is not used twice more before this rank has taken this
+            // world, so the value does not recur.
             if slot.compare_exchange(found, claim, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 break found;
             }
         };
         let created = create();
-        // Release: a rank that finds the address finds the values placed there. If there is no
-        // address, another rank tries.
+        // Release: a rank that reads the address also reads the values placed there. If `create`
+        // has failed, another rank tries.
         slot.store(created.as_ref().map_or(found, |address| address | round), Ordering::Release);
         created.map(Located::Here)
     }
 
-    /// Returns an error if the slot of this world is still needed. A rank that has taken the
-    /// previous world of this slot has read its address.
+    /// Returns an error if a rank has not yet taken the previous world of this slot, because that
+    /// rank still has to read the address of that world.
     fn check_ahead(&self, world: u32) -> io::Result<()> {
         let ahead = self.slots.len() as u32;
         let late =
@@ -392,8 +394,8 @@ impl WorldDirectory {
     }
 }
 
-/// Takes one step of waiting for a rank that is creating a world. Usually that rank runs on this
-/// core next. A rank that was stopped in between may take long.
+/// Takes one step of waiting for a rank that is creating a world. Usually that rank is the next one
+/// on this core. If it was stopped while it created the world, the wait may take long.
 fn wait_for_claim(looks: &mut u32) {
     *looks += 1;
     if *looks < LOOKS {
@@ -403,8 +405,8 @@ fn wait_for_claim(looks: &mut u32) {
     }
 }
 
-/// A rank looks this many times for a world that is being created. After that it sleeps between two
-/// looks.
+/// A rank polls this many times for a world that is being created. After that it sleeps between two
+/// polls.
 const LOOKS: u32 = 64;
 
 /// Returns the size of an arena, which is the largest that addresses and limits allow.
@@ -451,7 +453,8 @@ mod tests {
         }
         let refused = take(104, 0).map(address).expect_err("rank 1 has not taken world 100");
         assert!(refused.to_string().contains("4 times more than rank 1"), "{refused}");
-        // Rank 0 has taken it all the same, so the number means one world for both ranks.
+        // Rank 0 has taken world 104 in spite of the error, so a number refers to the same world on
+        // both ranks.
         assert_eq!(found(100, 1), (false, address_of(100)));
         assert_eq!(found(101, 1), (false, address_of(101)));
         assert_eq!(found(105, 0), (true, address_of(105)));
@@ -476,7 +479,7 @@ mod tests {
     fn one_rank_creates_a_world_and_another_does_if_that_one_fails() {
         let worlds = WorldDirectory::place(4, 3, &mut Heap).expect("a heap has room");
         let failed = FailedRanks::place(3, &mut Heap).expect("a heap has room");
-        // Rank 0 has no room. It has taken the world all the same, and rank 1 creates it.
+        // Rank 0 has no room. It counts the world as taken, and rank 1 creates the world.
         assert!(worlds.take(0, 0, &failed, || Err(io::ErrorKind::OutOfMemory.into())).is_err());
         assert_eq!(worlds.take(0, 1, &failed, || Ok(128)).map(address).expect("there is room"), (true, 128));
         assert_eq!(worlds.take(0, 2, &failed, || Ok(256)).map(address).expect("it is there"), (false, 128));
@@ -499,8 +502,8 @@ mod tests {
                     for world in 0..100 {
                         let create = || Ok(u64::from(created.fetch_add(1, Ordering::Relaxed) + 1) * 128);
                         let located = loop {
-                            // A rank that is too far ahead is refused, but takes the world all the
-                            // same. So it waits before.
+                            // A rank that is too far ahead gets an error but counts the world as
+                            // taken. So the rank waits before the call.
                             if worlds.check_ahead(world).is_ok() {
                                 break worlds.take(world, rank, failed, create).map(address);
                             }

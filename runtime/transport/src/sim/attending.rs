@@ -1,6 +1,6 @@
-//! The thread of a simulated rank's attendant. It polls the rank's links while there is something
-//! on them, and sleeps otherwise. It ends when the rank has left or was cut off, or when the world
-//! was ended.
+//! The thread of a simulated rank's attendant. It polls the rank's links while bytes are on them,
+//! and sleeps otherwise. It ends when the rank has left or was cut off, or when the world has
+//! ended.
 
 use std::thread::{Builder, JoinHandle};
 

@@ -1,4 +1,4 @@
-//! [`SimConfig`]: how adverse simulated links are.
+//! [`SimConfig`]: the delays and faults of simulated links.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use crate::sync::Arc;
 #[cfg(feature = "testing")]
 use crate::{Header, Notification};
 
-/// How adverse the links are.
+/// The delays and faults of simulated links.
 #[derive(Clone, Debug)]
 pub struct SimConfig {
     /// The seed of all delays and piece lengths.
     pub seed: u64,
-    /// The most polls for which bytes that have arrived stay invisible.
+    /// The largest number of polls after which bytes that have arrived become visible.
     pub max_delay: u32,
-    /// How long bytes travel before they arrive, by the clock.
+    /// The time for which bytes are in flight before they arrive.
     pub latency: Duration,
-    /// Whether bytes arrive in pieces of any length, or all at once.
+    /// Whether bytes arrive in pieces of random length. Otherwise they arrive all at once.
     pub short_reads: bool,
-    /// The most bytes in flight between two ranks, at least 1.
+    /// The largest number of bytes in flight from one rank to another, at least 1.
     pub link_bytes: usize,
-    /// The rank that is cut off, if one is.
+    /// The rank that is cut off, or `None`.
     #[doc(hidden)]
     pub lose: Option<Lose>,
     /// A fault of one item in flight.
@@ -30,12 +30,12 @@ pub struct SimConfig {
     /// Settings for tests.
     #[cfg(feature = "testing")]
     pub altered: Altered,
-    /// What tests do to frames and notifications in flight.
+    /// A test's change of frames and notifications in flight.
     #[cfg(feature = "testing")]
     pub tamper: Option<Tamper>,
 }
 
-/// What is in flight between two ranks.
+/// An item in flight from one rank to another.
 #[cfg(feature = "testing")]
 #[derive(Debug)]
 pub enum InFlight<'a> {
@@ -45,11 +45,11 @@ pub enum InFlight<'a> {
     Notification(&'a mut Notification),
 }
 
-/// A function that changes what is in flight.
+/// A function that changes an item in flight.
 #[cfg(feature = "testing")]
 pub type TamperFn = dyn Fn([usize; 2], InFlight<'_>) + Send + Sync;
 
-/// A function that is called for every frame and every notification with its sender and its
+/// A function that is called with every frame and every notification, and with its sender and
 /// receiver.
 #[cfg(feature = "testing")]
 #[derive(Clone)]
@@ -62,19 +62,20 @@ impl std::fmt::Debug for Tamper {
     }
 }
 
-/// Rules of the links that tests of the waits turn off. Other programs cannot change any.
+/// Rules of the links that tests of the waits turn off. Other programs cannot change these rules.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Altered {
-    /// Memory is reached. Payloads stay with their senders, and frames only refer to them.
+    /// Ranks read one another's memory. Payloads stay with their senders, and frames only refer to
+    /// them.
     pub reach: bool,
-    /// W4: notifications are kept in one set instead of two in turn.
+    /// W4: notifications are kept in one set, instead of alternately in two.
     pub one_notification_set: bool,
-    /// W5: a rank may publish without having read the notifications of the previous exchange.
+    /// W5: a rank may publish before it has read the notifications of the previous exchange.
     pub unread: bool,
 }
 
 impl SimConfig {
-    /// Returns the most bytes in flight between two ranks.
+    /// Returns the largest number of bytes in flight from one rank to another.
     pub(crate) fn room(&self) -> usize {
         self.link_bytes.max(1)
     }
@@ -86,7 +87,8 @@ impl SimConfig {
         Altered::default()
     }
 
-    /// Returns a frame as tests change it, or `None` if they change none.
+    /// Applies the test's change to a frame on `way`, and returns the changed frame. Returns `None`
+    /// if there is no change.
     #[cfg(feature = "testing")]
     pub(crate) fn tampered(
         &self,
@@ -100,8 +102,7 @@ impl SimConfig {
         Some((header, bytes))
     }
 
-    /// Applies the test's change, if there is one, to a notification on `way`, and returns the
-    /// notification.
+    /// Applies the test's change, if any, to a notification on `way`, and returns the notification.
     #[cfg(feature = "testing")]
     pub(crate) fn tampered_notification(
         &self,
@@ -120,8 +121,8 @@ impl SimConfig {
 pub struct Lose {
     /// The rank.
     pub rank: usize,
-    /// The number of events after which it is cut off: frames posted, exchanges published and
-    /// settled.
+    /// The number of events after which the rank is cut off. An event is a frame that it posts, or
+    /// an exchange that it publishes or settles.
     pub after: u64,
 }
 

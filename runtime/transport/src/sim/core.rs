@@ -1,5 +1,5 @@
-//! [`SimCore`]: what one rank of a simulated world knows of its links. The rank and the thread of
-//! its attendant take turns at it, under one lock. Nothing here waits.
+//! [`SimCore`]: the state of the links of one rank of a simulated world. The rank and the thread of
+//! its attendant share it under one lock. No function here waits.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,7 @@ use crate::stream::{Body, CLOSED, ItemWriter};
 use crate::sync::{Arc, Mutex, lock};
 use crate::{Answers, Attendant, Cause, Frame, Header, Loss, Lost, Port};
 
-/// What one rank knows of the links of each world that it is in. A rank that waits in one of these
+/// The worlds of one rank, each as the state of the rank's links. A rank that waits in one of these
 /// worlds waits for arrivals in all of them.
 pub(super) type WorldsOfRank = Mutex<Vec<Arc<Mutex<SimCore>>>>;
 
@@ -32,7 +32,7 @@ pub(super) struct SimWorld {
     pub(super) membership: Membership,
 }
 
-/// What goes to one rank.
+/// The sending side of the link to one rank.
 #[derive(Default)]
 struct LinkWriter {
     /// Items written since the last event.
@@ -57,7 +57,8 @@ pub(super) struct SimCore {
     pub(super) world: Arc<SimWorld>,
 }
 
-/// Returns the bytes that travel instead of a payload whose memory is reached.
+/// Returns the bytes that are sent instead of a payload if the receiver can read the sender's
+/// memory.
 fn reference_to(payload: *const u8, len: usize) -> [u8; 16] {
     bytemuck::cast([payload.expose_provenance() as u64, len as u64])
 }
@@ -90,8 +91,8 @@ impl SimCore {
         self.world.membership.lost(self.rank)
     }
 
-    /// Polls what arrives from `from`. If nothing more can arrive (`all`), takes everything that is
-    /// in flight.
+    /// Polls the link from `from`. If nothing more can be sent on it (`all`), takes everything in
+    /// flight.
     pub(super) fn poll_link(&mut self, from: usize, all: bool) {
         if self.own_loss().is_some() && !all {
             return;
@@ -135,7 +136,8 @@ impl SimCore {
     }
 
     /// Handles a poll that found nothing from `from`. Returns `false` if more can arrive. Otherwise
-    /// takes what is in flight, and returns `true` if `found` then succeeds, or else the loss.
+    /// takes everything in flight. Then returns `true` if `found` returns `true`, and otherwise the
+    /// loss.
     pub(super) fn missing(&mut self, from: usize, found: impl Fn(&Self) -> bool) -> Result<bool, Lost> {
         let Some(lost) = self.own_loss().or_else(|| self.world.membership.lost(from)) else {
             return Ok(false);
@@ -146,8 +148,8 @@ impl SimCore {
         if found(self) { Ok(true) } else { Err(lost) }
     }
 
-    /// Writes an item to `to`. If there is a fault, the item is sealed, and the fault is applied to
-    /// it.
+    /// Writes an item to `to`. If the world has a fault, seals the item, and applies the fault if
+    /// this is the faulty item.
     pub(super) fn send_item(&mut self, to: usize, write: impl FnOnce(&mut ItemWriter<'_, VecDeque<u8>>)) {
         let LinkWriter { waiting, outlet, .. } = &mut self.outbound[to];
         let Some(fault) = &self.world.config.fault else { return write(&mut ItemWriter(waiting, 0)) };
@@ -186,7 +188,8 @@ impl SimCore {
         }
     }
 
-    /// Counts an event. Flushes, or cuts this rank off.
+    /// Counts an event. Then cuts this rank off if that is due, and otherwise flushes the links to
+    /// `targets`.
     pub(super) fn event(&mut self, targets: impl Iterator<Item = usize>) -> Result<(), Lost> {
         self.events += 1;
         let lose = |Lose { rank, after }| rank == self.rank && self.events > after;
@@ -198,8 +201,8 @@ impl SimCore {
         Ok(())
     }
 
-    /// Cuts this rank off. Items in flight still arrive, and so does a part of the items that would
-    /// follow. Nothing arrives afterwards.
+    /// Cuts this rank off. Items in flight still arrive, and also a part of the items that would
+    /// follow. Nothing arrives after them.
     fn cut_off(&mut self) {
         for to in 0..self.inbound.len() {
             let mut link = lock(&self.world.links[self.rank * self.inbound.len() + to]);
@@ -244,8 +247,8 @@ impl SimCore {
         self.world.config.fault.is_some() && link.item_lost(self.inbound[from].inlet.opened)
     }
 
-    /// Returns whether something may arrive on these links that does not wake this rank. If so, the
-    /// rank has to poll the links again.
+    /// Returns whether there are bytes on these links that will arrive without a wake-up. If so,
+    /// this rank has to poll the links again.
     pub(super) fn busy(&self, polled: impl Fn(&LinkReader) -> bool) -> bool {
         let size = self.inbound.len();
         let comes = |from: usize| {
@@ -255,7 +258,7 @@ impl SimCore {
         (0..size).any(|from| polled(&self.inbound[from]) && comes(from))
     }
 
-    /// Posts a frame. A payload is copied unless its memory is reached.
+    /// Posts a frame. The payload is copied unless the receiver can read this rank's memory.
     ///
     /// # Errors
     /// As for [`Channels::post`](crate::Channels::post).
@@ -303,7 +306,7 @@ impl SimCore {
         Some(body)
     }
 
-    /// Keeps the memory of a frame of `from` for another one.
+    /// Keeps the memory of a frame of `from` for another frame.
     pub(super) fn recycle(&mut self, from: usize, body: Body) {
         self.inbound[from].decoder.recycle(body);
     }
@@ -320,15 +323,14 @@ impl SimCore {
         }
     }
 
-    /// Lets the attendant answer the requests of `from` that have arrived, if there is an
-    /// attendant.
+    /// If there is an attendant, lets it answer the requests of `from` that have arrived.
     pub(super) fn answer(&mut self, from: usize) {
         let waits = |port: &SimPort| !port.frames.is_empty();
         if !self.inbound[from].ports.get(&Port::SERVICE).is_some_and(waits) || self.own_loss().is_some() {
             return;
         }
-        // The attendant's answers poll nothing, so nothing looks for the attendant before it is put
-        // back.
+        // The attendant does not poll when it answers, so this function is not called again before
+        // the attendant is put back.
         let Some(mut attendant) = self.attendant.take() else { return };
         let of_port = |core: &mut Self| core.inbound[from].ports.get_mut(&Port::SERVICE)?.frames.pop_front();
         while let Some((header, body)) = of_port(self) {
@@ -350,7 +352,7 @@ impl SimCore {
 
 impl Answers for SimCore {
     fn post(&mut self, to: usize, port: Port, header: Header, bytes: &[u8]) {
-        let reached = self.world.config.altered().reach; // then an answer would have to stay
+        let reached = self.world.config.altered().reach; // then an answer's bytes would have to stay
         if to < self.inbound.len() && !reached {
             // A rank that is lost needs no answer.
             let _: Result<(), Lost> = Self::post(self, to, port, header, bytes);

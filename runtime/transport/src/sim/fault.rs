@@ -1,16 +1,18 @@
-//! Injected faults: what happens to one item that one simulated rank sends to another.
+//! Injected faults of one item that one simulated rank sends to another.
 //!
 //! A *point* is an item that a rank sends to another rank: a notification, a settlement, a frame or
-//! a release. Points are counted for each sender from 0 in the order of sending. A test that goes
-//! through all points meets every step at which the protocols can be interrupted.
+//! a release. Points are counted for each sender from 0 in the order of sending. A test that
+//! injects a fault at each point in turn covers every step at which a protocol can be interrupted.
 //!
-//! While there is a fault, every item is sealed with a head: its length, its number on the link, a
-//! checksum of the item, and a checksum of this head. A receiver has these guarantees:
+//! If a world has a fault, every item is sealed with a head. The head contains the length of the
+//! item, its number on the link, a checksum of the item, and a checksum of the head. A receiver has
+//! these guarantees:
 //!
-//! - It never takes an item out of its turn, or with any one byte changed. The world ends, with the
-//!   sender's name.
+//! - It never takes an item out of order, or an item with one byte changed. Instead the world ends,
+//!   with an error that names the sender.
 //! - It detects a missing item or a silent link after [`PATIENCE`] polls that find nothing, as
-//!   heartbeats would, or sooner by the next item's number. The world ends, with the sender's name.
+//!   heartbeats would, or sooner by the number of the next item. Then the world ends, with an error
+//!   that names the sender.
 //! - It waits for a late item.
 
 use std::collections::VecDeque;
@@ -18,33 +20,33 @@ use std::collections::VecDeque;
 use crate::sim::random::Random;
 use crate::sync::{Arc, AtomicBool, Ordering};
 
-/// The number of fruitless polls after which a silent link, or a link that has lost an item, is
-/// given up.
+/// A receiver gives up a silent link, or a link that has lost an item, after this number of
+/// fruitless polls.
 const PATIENCE: u32 = 64;
 
-/// The most polls for which a late link delivers nothing.
+/// The largest number of polls for which a late link delivers nothing.
 const LATE: u64 = 2 * PATIENCE as u64;
 
-/// The length and number of the item (a half each), its checksum, and the checksum of these two
-/// words.
+/// The number of the item in the high half of the first word, and its length in the low half; the
+/// checksum of the item; and the checksum of these two words.
 type Head = [u64; 3];
 const HEAD: usize = size_of::<Head>();
 
 /// What happens to an item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// It is lost, and the next items arrive.
+    /// The item is lost, and the next items arrive.
     Drop,
-    /// It arrives twice.
+    /// The item arrives twice.
     Duplicate,
-    /// One of its bits is flipped.
+    /// A bit of the item is flipped.
     Corrupt,
-    /// It and all following items are late by many polls.
+    /// The item and all following items are late by many polls.
     Delay,
-    /// It and all following items from its sender to its receiver are lost. The other direction
-    /// continues.
+    /// The item and all following items from its sender to its receiver are lost. Items in the
+    /// other direction still arrive.
     HalfOpen,
-    /// Its sender is cut off. A part of its unsent bytes is still sent.
+    /// The sender of the item is cut off. A part of its unsent bytes still arrives.
     Crash,
 }
 
@@ -56,7 +58,7 @@ impl FaultKind {
     };
 }
 
-/// One fault at one point. Copies of it are the same fault.
+/// One fault at one point. Clones share the record of whether it has happened.
 #[derive(Clone, Debug)]
 pub struct Fault {
     /// The sender.
@@ -69,7 +71,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Creates a fault of the item of number `point` that `rank` sends.
+    /// Creates a fault of item `point`, counted among the items that `rank` sends to other ranks.
     pub fn new(rank: usize, point: u64, kind: FaultKind) -> Self {
         Self { rank, point, kind, happened: Arc::new(AtomicBool::new(false)) }
     }
@@ -79,7 +81,7 @@ impl Fault {
         self.happened.load(Ordering::Relaxed)
     }
 
-    /// Returns what happens to this item.
+    /// Returns the kind of the fault if this item is the faulty one.
     pub(crate) fn at(&self, rank: usize, point: u64) -> Option<FaultKind> {
         let here = (self.rank, self.point) == (rank, point);
         if here {
@@ -89,23 +91,23 @@ impl Fault {
     }
 }
 
-/// Returns a checksum that changes with every change confined to one byte, because each step is a
+/// Returns a checksum. A change of only one byte always changes it, because each step is a
 /// bijection of the previous result.
 fn check(bytes: &[u8]) -> u64 {
     let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// The sender's end of a link that seals.
+/// The sender's end of a link whose items are sealed.
 #[derive(Default)]
 pub(crate) struct Outlet {
     /// The number of items sent, including lost ones.
     pub(crate) sent: u64,
     /// Whether all further items are lost.
     pub(crate) mute: bool,
-    /// The number of polls for which the link is to deliver nothing.
+    /// The number of polls for which the link delivers nothing.
     pub(crate) hold: u32,
-    /// Whether the link does not have the latest values of these fields yet.
+    /// Whether one of these fields has changed since they were copied to the link.
     pub(crate) changed: bool,
 }
 
@@ -141,7 +143,7 @@ impl Outlet {
     }
 }
 
-/// The receiver's end of a link that seals.
+/// The receiver's end of a link whose items are sealed.
 #[derive(Default)]
 pub(crate) struct Inlet {
     received: VecDeque<u8>,
@@ -152,15 +154,15 @@ pub(crate) struct Inlet {
 }
 
 impl Inlet {
-    /// Takes in a piece.
+    /// Appends a piece that has arrived.
     pub(crate) fn take(&mut self, piece: &[u8]) {
         self.received.extend(piece);
     }
 
-    /// Returns the next item, once it has arrived whole.
+    /// Returns the next item, or `None` until all of it has arrived.
     ///
     /// # Errors
-    /// Fails if the item is corrupted, or is not the next one.
+    /// Fails if the item is corrupted, or is not the next item of the link.
     pub(crate) fn open(&mut self) -> Result<Option<Vec<u8>>, String> {
         let received = self.received.make_contiguous();
         let Some((head, rest)) = received.split_first_chunk::<HEAD>() else { return Ok(None) };

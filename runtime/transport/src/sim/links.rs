@@ -1,4 +1,4 @@
-//! Simulated links: what is in flight between two ranks, and what has arrived of it.
+//! Simulated links: the bytes in flight from one rank to another, and the items that have arrived.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -10,17 +10,18 @@ use crate::sim::random::Random;
 use crate::stream::{Body, CLOSED, Decoder, Item};
 use crate::{Header, Notification, Port};
 
-/// What one rank has sent to another.
+/// The bytes that one rank has sent to another and that this other rank has not read yet.
 #[derive(Default)]
 pub(crate) struct SimLink {
     /// The bytes in flight, and the bytes that follow when there is room.
     pub bytes: VecDeque<u8>,
-    /// If there is a latency: how many bytes at the front have arrived, and when the bytes after
-    /// these arrive, as times with numbers of bytes.
+    /// If there is a latency: how many bytes at the front have arrived. `due` holds when the
+    /// following bytes arrive, as pairs of a time and a number of bytes.
     arrived: usize,
     due: VecDeque<(Instant, usize)>,
-    /// Under a fault: the number of items that the sender has sent, including lost ones; whether
-    /// all further ones are lost; and the number of polls for which nothing arrives.
+    /// If there is a fault: the number of items that the sender has sent, including lost items.
+    /// `mute` is whether all further items are lost, and `hold` the number of polls that find
+    /// nothing.
     pub sent: u64,
     pub mute: bool,
     pub hold: u32,
@@ -54,7 +55,7 @@ impl SimLink {
         self.arrived = self.arrived.saturating_sub(n);
     }
 
-    /// Returns whether the item that follows the first `opened` was lost.
+    /// Returns whether the item after the first `opened` items was lost.
     pub(crate) fn item_lost(&self, opened: u64) -> bool {
         self.bytes.is_empty() && (self.mute || self.sent > opened)
     }
@@ -69,12 +70,12 @@ pub(crate) struct SimPort {
     pub releases: u64,
     /// The number of frames that this rank has posted.
     pub posted: u64,
-    /// The number of these that the other rank has released, or [`CLOSED`] once it has closed the
-    /// port.
+    /// The number of posted frames that the other rank has released, or [`CLOSED`] once it has
+    /// closed the port.
     pub released: u64,
 }
 
-/// What has arrived from one rank.
+/// The receiving side of the link from one rank.
 pub(crate) struct LinkReader {
     random: Random,
     /// The number of polls until the bytes on the link become visible, or `None` while there are no
@@ -84,10 +85,10 @@ pub(crate) struct LinkReader {
     pub polled: bool,
     pub inlet: Inlet,
     pub decoder: Decoder,
-    /// Frames, in both directions.
+    /// The frames in both directions, by port.
     pub ports: BTreeMap<Port, SimPort>,
-    /// Ports that this rank had closed before a frame on them arrived, and whose sender is to be
-    /// notified.
+    /// Closed ports on which a frame has arrived. The sender is to be notified that they are
+    /// closed.
     pub refused: Vec<Port>,
     /// The last two notifications, by exchange.
     pub notifications: [Notification; 2],
@@ -99,7 +100,7 @@ pub(crate) struct LinkReader {
 }
 
 impl SimPort {
-    /// Returns how many frames this rank has posted, and how many of those were released.
+    /// Returns how many frames this rank has posted, and how many of them were released.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.posted, if self.released == CLOSED { self.posted } else { self.released })
     }
@@ -180,7 +181,7 @@ impl LinkReader {
                     port.released = frames;
                 }
             }
-            // Threads communicate everything else by the membership table.
+            // Ranks that are threads communicate everything else through the membership table.
             _ => wrong = Some("it sent an item that no simulated rank sends".to_owned()),
         });
         fed.map_err(|garbled| garbled.to_string())?;
@@ -188,7 +189,7 @@ impl LinkReader {
     }
 }
 
-/// Returns the index of the notification of an exchange.
+/// Returns the index in `notifications` of the notification of an exchange.
 pub(crate) fn slot(exchange: u64, altered: Altered) -> usize {
     if altered.one_notification_set { 0 } else { (exchange % 2) as usize }
 }

@@ -1,18 +1,18 @@
-//! Threads that only exchange bytes, over links whose adversity a seed determines.
+//! Simulated ranks: threads that only exchange bytes, over links whose delays follow from a seed.
 //!
-//! Every ordered pair of ranks, including a rank and itself, has a link of its own: a stream of
-//! bytes with a limited number in flight. The rest follows when there is room, whatever the sender
-//! does meanwhile: it may be waiting in another world. After a latency in real time, which is 0
-//! unless it is set, the reader's polls are the clock. Bytes on a link become visible after some
-//! polls of the link, in pieces that split heads and payloads anywhere. So pairs of ranks overtake
-//! one another. Delays and pieces are drawn from a generator for each link, by poll. A rank can be
-//! cut off at a chosen event, usually in the middle of an item, and any one item can suffer a
-//! [fault](crate::Fault). If the threads make the same calls in the same order, the seed reproduces
-//! the decisions of the links.
+//! Every ordered pair of ranks, including a rank and itself, has a link of its own. A link is a
+//! stream of bytes, and a limited number of them is in flight. The other bytes follow when there is
+//! room, even if the sender is waiting in another world. Bytes arrive after a latency in real time,
+//! which is 0 by default. After that, time is counted in polls of the reader. Bytes on a link
+//! become visible after some polls of the link, in pieces that split heads and payloads anywhere.
+//! So bytes of one pair of ranks overtake bytes of another pair. Delays and pieces are drawn from a
+//! generator for each link, by poll. A rank can be cut off at a chosen event, usually in the middle
+//! of an item, and any one item can suffer a [fault](crate::Fault). If the threads make the same
+//! calls in the same order, the seed reproduces the decisions of the links.
 //!
 //! A rank that has an [`Attendant`](crate::Attendant) has a thread for it, so that requests are
-//! answered whatever the rank is doing. The thread polls all links while there is something on
-//! them. Its polls count as polls of the rank.
+//! answered even while the rank computes. The thread polls all links while bytes are on them. Its
+//! polls count as polls of the rank.
 
 use std::io;
 
@@ -53,12 +53,13 @@ pub struct SimEnd {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// Returns a world of `size` threads that exchange messages, as one end for each.
+/// Creates a world of `size` threads that exchange messages, and returns one end for each.
 pub fn sim(size: usize, config: SimConfig) -> Vec<SimEnd> {
     world(config, Wakers::new(size), (0..size).map(|_| Arc::default()).collect())
 }
 
-/// Returns a world of threads that have these wakers, and that are in these worlds already.
+/// Creates a world of ranks with these wakers, and returns one end for each rank. `worlds` lists,
+/// for each rank, the worlds in which it already is.
 fn world(config: SimConfig, wakers: Wakers, worlds: Vec<Arc<WorldsOfRank>>) -> Vec<SimEnd> {
     let size = worlds.len();
     let world = Arc::new(SimWorld {
@@ -94,7 +95,7 @@ impl SimEnd {
 }
 
 impl SimCore {
-    /// Polls what arrives from `from`, for the rank.
+    /// Polls the link from `from`, on behalf of the rank itself.
     fn poll(&mut self, from: usize) {
         self.inbound[from].polled = true;
         self.poll_link(from, false);

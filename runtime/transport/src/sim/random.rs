@@ -1,6 +1,6 @@
 //! [`Random`]: random numbers from a seed.
 
-/// A sequence of numbers that a seed determines: splitmix64.
+/// A generator of random numbers from a seed (splitmix64).
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -1,16 +1,17 @@
-//! [`Body`]: the payload of a frame, read into memory of its own or into the receive buffer that
-//! was pre-posted for it.
+//! [`Body`]: the payload of a frame, in memory of its own or in a receive buffer that was
+//! pre-posted for the frame.
 
 use super::codec::STEP;
 use std::fmt;
 
-/// A payload, aligned to 16 bytes, or in the receive buffer that was pre-posted for it.
+/// A payload. It is in memory of its own, which is aligned to 16 bytes, or in the receive buffer
+/// that was pre-posted for it.
 #[derive(Default)]
 pub struct Body {
-    /// Its own memory, all of it initialised.
+    /// The body's own memory, which is all initialised.
     pub(super) units: Vec<u128>,
     pub(super) len: usize,
-    /// The buffer that the payload is read into instead.
+    /// The receive buffer into which the payload is read instead, if there is one.
     pub(super) buffer: Option<ReceiveBuffer>,
 }
 
@@ -20,18 +21,18 @@ pub struct ReceiveBuffer {
     pub(super) len: usize,
 }
 
-// SAFETY: the creator of a buffer promises that nobody else accesses that memory meanwhile,
-// whichever thread uses the buffer.
+// SAFETY: the creator of a buffer promises that nobody else accesses its memory as long as the
+// buffer is used, whichever thread uses it.
 unsafe impl Send for ReceiveBuffer {}
 
 impl ReceiveBuffer {
     /// Creates a buffer of these `len` bytes.
     ///
     /// # Safety
-    /// `to` is valid for reads and writes of `len` bytes, all of them initialised, and nobody else
-    /// accesses them, until the buffer, or the body that was read into it, is dropped, recycled, or
-    /// moved out of it. For a buffer of a fence, both also hold as long as
-    /// [`Channels::lent`](crate::Channels::lent) reports that it is in use.
+    /// `to` is valid for reads and writes of `len` bytes, all of them are initialised, and nobody
+    /// else accesses them. This holds until the buffer is dropped, or until the body that was read
+    /// into it is dropped, recycled or moved out. For a buffer of a fence, this also holds as long
+    /// as [`Channels::lent`](crate::Channels::lent) reports the buffer in use.
     pub(crate) unsafe fn new(to: *mut u8, len: usize) -> Self {
         Self { to, len }
     }
@@ -55,12 +56,12 @@ impl Body {
         self.buffer.is_none()
     }
 
-    /// Returns the size of its own memory in bytes.
+    /// Returns the size of the body's own memory in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.units.capacity() * 16
     }
 
-    /// Returns the body of a payload that did not travel.
+    /// Returns a body with a copy of `payload`, in the memory of `spare`.
     pub(crate) fn of(payload: &[u8], mut spare: Body) -> Self {
         spare.len = 0;
         spare.fill(&mut &*payload, payload.len());
@@ -76,7 +77,7 @@ impl Body {
         }
     }
 
-    /// Moves what has arrived out of the receive buffer.
+    /// Moves the bytes that have arrived from the receive buffer to memory of the body's own.
     pub(crate) fn move_out(&mut self) {
         if self.buffer.is_some() {
             let mut own = Self { units: std::mem::take(&mut self.units), ..Self::default() };
@@ -85,7 +86,7 @@ impl Body {
         }
     }
 
-    /// Returns room for the next bytes of a payload of `whole` bytes.
+    /// Returns memory for the next bytes of a payload of `whole` bytes.
     pub(super) fn room(&mut self, whole: usize) -> &mut [u8] {
         if let Some(buffer) = &mut self.buffer {
             // SAFETY: as `ReceiveBuffer::new` requires. The buffer's length is that of the whole
@@ -100,8 +101,9 @@ impl Body {
         &mut bytemuck::cast_slice_mut::<u128, u8>(&mut self.units)[self.len..end]
     }
 
-    /// Returns room for `len` bytes that come at once. This is the receive buffer, if it has that
-    /// length. Otherwise it is the body's own memory, which has at least `least` bytes from now on.
+    /// Returns memory for a payload of `len` bytes that arrives as a whole. This is the receive
+    /// buffer if it has that length, and otherwise the body's own memory. If that memory has to
+    /// grow, it grows to at least `least` bytes.
     pub(crate) fn whole_room(&mut self, len: usize, least: usize) -> &mut [u8] {
         self.buffer.take_if(|buffer| buffer.len != len);
         if let Some(buffer) = &mut self.buffer {
@@ -116,7 +118,8 @@ impl Body {
         &mut bytemuck::cast_slice_mut::<u128, u8>(&mut self.units)[..len]
     }
 
-    /// Takes bytes from the front of `from` until the payload has `whole`.
+    /// Moves bytes from the front of `from` to the payload, until it has `whole` bytes or `from` is
+    /// empty.
     pub(super) fn fill(&mut self, from: &mut &[u8], whole: usize) {
         while self.len < whole && !from.is_empty() {
             let room = self.room(whole);

@@ -24,30 +24,29 @@ pub(super) struct ItemHead {
 /// The number of bytes before a body.
 pub(crate) const HEAD: usize = size_of::<ItemHead>();
 
-/// The body of a notification: its address, then the head and the value of each record that it
-/// carries inline.
+/// The body of a notification: the address, then the head and the value of each inline record.
 pub(super) type Riding = [u64; 5];
 pub(super) const NOTIFICATION: usize = size_of::<Riding>();
 
 /// The longest payload that the decoder accepts.
 pub(crate) const LONGEST: u64 = 1 << 40;
 
-/// The longest text that the decoder accepts. The writer cuts a longer one.
+/// The longest text that the decoder accepts. The writer truncates longer texts.
 pub(super) const TEXT: usize = 1 << 12;
 
 /// The most bytes that are allocated for a payload before they arrive.
 pub(super) const STEP: usize = 1 << 20;
 
-/// The most bodies that are kept to be filled again.
+/// The largest number of bodies that are kept for reuse.
 pub(super) const SPARE: usize = 16;
 
-/// The longest payload that counts as short. A short payload is not read into memory that a long
-/// one would need.
+/// The longest payload that counts as short. The memory of a long payload is not reused for a short
+/// one.
 pub(super) const SHORT: usize = 16 << 10;
 
-/// The most bytes of memory that a connection keeps for bodies that it receives, and for bodies
-/// that it sends. A rank that exchanges large messages needs that memory again, and fresh pages
-/// take longer to get than to fill.
+/// The largest number of bytes that a connection keeps for bodies that it receives, and as many for
+/// bodies that it sends. A rank that exchanges large messages needs this memory again, and getting
+/// a fresh page takes longer than filling it.
 pub(crate) const KEPT: usize = 32 << 20;
 
 pub(super) const TAG_FRAME: u32 = 1;
@@ -71,48 +70,49 @@ pub(super) const TAG_NUDGE: u32 = 17;
 /// The tags of items that belong to no world.
 pub(super) const OF_NONE: std::ops::RangeInclusive<u32> = TAG_BEAT..=TAG_REST;
 
-/// The longest list of waits that the decoder accepts.
+/// The longest list of waits that the decoder accepts, in bytes.
 pub(crate) const PROBE: usize = 1 << 16;
 
-/// The longest list of ranks that a wait is about, in bytes.
+/// The longest list of the ranks that a wait involves, in bytes.
 pub(crate) const ABOUT: usize = 1 << 10;
 
-/// The number of released frames by which a receiver reports that it has closed the port. With this
-/// number, all frames count as released, including frames that still arrive.
+/// The number of released frames by which a receiver reports that it has closed the port. All
+/// frames then count as released, including frames that have not arrived yet.
 pub(crate) const CLOSED: u64 = u64::MAX;
 
-/// An item. Frames and bytes are counted from the beginning of the world, for the pair of ranks,
-/// and if the item names a port, for that port.
+/// An item. Its numbers of frames and bytes are counted for the ordered pair of ranks, from the
+/// beginning of the world. If the item names a port, only frames of that port are counted.
 #[derive(Debug, PartialEq)]
 pub enum Item {
     Frame(Port, Header, Body),
-    /// A notification, and how many frames of [`Port::FENCE`] were posted before it.
+    /// A notification, and the number of frames of [`Port::FENCE`] that were posted before it.
     Notification(Notification, u64),
     /// The exchange of this number is settled.
     Settle(u64),
-    /// This number of frames was released, or the port was [closed](CLOSED), and this number of
-    /// bytes of frames may be sent.
+    /// The receiver has released this number of frames, or has [closed](CLOSED) the port. It allows
+    /// frames of this number of bytes to be sent.
     Release {
         port: Port,
         frames: u64,
         granted: u64,
     },
-    /// There are frames to send, up to this number of bytes.
+    /// The sender has frames to send, up to this number of bytes.
     Want {
         port: Port,
         bytes: u64,
     },
-    /// The superstep of this word was entered, after this number of frames was posted on all ports.
+    /// The sender has entered the superstep of this word, after it had posted this number of frames
+    /// on all ports.
     Announce {
         word: u64,
         frames: u64,
     },
-    /// The sender has left, after this number of frames was posted on all ports.
+    /// The sender has left, after it had posted this number of frames on all ports.
     Left {
         how: Leave,
         frames: u64,
     },
-    /// The world has ended, because of this rank.
+    /// The world has ended, and this rank is the cause.
     End {
         rank: u32,
         what: String,
@@ -123,23 +123,24 @@ pub enum Item {
     Goodbye,
     /// All items before a goodbye have arrived.
     Farewell,
-    /// Asks the receiver for the wait that it is in.
+    /// Requests the wait in which the receiver is.
     Ask,
-    /// The sender waits for this rank of the job, in the wait of this number. The number is 0 if
-    /// the sender does not wait.
+    /// The sender waits for rank `awaited` of the job. `number` is the number of its wait, or 0 if
+    /// it does not wait.
     Waits {
         number: u64,
         awaited: u32,
-        /// All ranks that the wait is about, encoded.
+        /// The encoded list of all ranks that the wait involves.
         about: Vec<u8>,
         text: String,
     },
-    /// A list of waits, and which wait of the receiver the last of them has seen.
+    /// A list of waits. `seen` is the number of the receiver's wait that the rank of the last wait
+    /// in the list has seen.
     Probe {
         seen: u64,
         list: Vec<u8>,
     },
-    /// The sender knows that its wait of this number is in a cycle.
+    /// The sender knows that its wait with this number is in a cycle.
     Agree(u64),
     /// The sender sends nothing more on this connection.
     Rest,
@@ -147,7 +148,7 @@ pub enum Item {
     Nudge,
 }
 
-/// Why no correct rank would send certain bytes.
+/// The reason why bytes are invalid: no correct rank sends them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DecodeError {
     Tag(u32),
@@ -198,7 +199,7 @@ impl<O: Out> ItemWriter<'_, O> {
         self.head_of(TAG_FRAME, port, header, 0, len);
     }
 
-    /// Writes a notification, after `frames` frames of [`Port::FENCE`].
+    /// Writes a notification that follows `frames` frames of [`Port::FENCE`].
     pub(crate) fn notification(&mut self, notification: &Notification, frames: u64) {
         let header = Header { word: notification.word, kind: notification.flags, extra: notification.count };
         self.head(TAG_NOTIFICATION, header, frames, NOTIFICATION);
@@ -217,7 +218,7 @@ impl<O: Out> ItemWriter<'_, O> {
         self.head_of(TAG_RELEASE, port, Header { word: frames, ..Header::default() }, granted, 0);
     }
 
-    /// Writes how many bytes there are to send.
+    /// Writes how many bytes this rank has to send.
     pub(crate) fn want(&mut self, port: Port, bytes: u64) {
         self.head_of(TAG_WANT, port, Header { word: bytes, ..Header::default() }, 0, 0);
     }
@@ -261,13 +262,13 @@ impl<O: Out> ItemWriter<'_, O> {
         self.bare(TAG_FAREWELL, 0, 0);
     }
 
-    /// Writes the request for the wait that the receiver is in.
+    /// Writes a request for the wait in which the receiver is.
     pub(crate) fn ask(&mut self) {
         self.bare(TAG_ASK, 0, 0);
     }
 
-    /// Writes the number of this rank's wait, the rank of the job that it awaits, and what this
-    /// rank knows of all ranks that the wait is about.
+    /// Writes the number of this rank's wait, the rank of the job that it awaits, the encoded ranks
+    /// that the wait involves, and a text.
     pub(crate) fn waits(&mut self, number: u64, awaited: u32, about: &[u8], text: &str) {
         let text = cut(text, TEXT);
         let (header, len) = (Header { word: number, extra: awaited, ..Header::default() }, about.len());
@@ -276,13 +277,13 @@ impl<O: Out> ItemWriter<'_, O> {
         self.0.put(text.as_bytes());
     }
 
-    /// Writes a list of waits, and which wait of the receiver the last of them has seen.
+    /// Writes a list of waits. `seen` is as for [`Item::Probe`].
     pub(crate) fn probe(&mut self, seen: u64, list: &[u8]) {
         self.head(TAG_PROBE, Header { word: seen, ..Header::default() }, 0, list.len());
         self.0.put(list);
     }
 
-    /// Writes which wait of this rank is known to be in a cycle.
+    /// Writes the number of this rank's wait that is known to be in a cycle.
     pub(crate) fn agree(&mut self, number: u64) {
         self.bare(TAG_AGREE, number, 0);
     }

@@ -4,10 +4,10 @@ use super::body::{Body, ReceiveBuffer};
 use super::codec::*;
 use crate::{Header, Leave, Notification, Port, Record};
 
-/// A receiver of the items that are read.
+/// A receiver of the items that a [`Decoder`] reads.
 pub trait Intake {
-    /// Called when the head of a frame of this channel and port has arrived. Returns the buffer for
-    /// its payload, or `None` for memory of its own.
+    /// Called when the head of a frame of this channel and port has arrived. Returns the receive
+    /// buffer for its payload. If it returns `None`, the payload gets memory of its own.
     fn buffer(&mut self, channel: u64, port: Port, header: Header, len: usize) -> Option<ReceiveBuffer>;
 
     /// Called when an item of this channel is complete.
@@ -27,7 +27,7 @@ impl<F: FnMut(u64, Item)> Intake for Plain<F> {
     }
 }
 
-/// A reader of items from pieces.
+/// A reader of items from pieces of any length.
 #[derive(Default)]
 pub struct Decoder {
     head: ItemHead,
@@ -39,18 +39,18 @@ pub struct Decoder {
     spare: Vec<Body>,
     /// The number of complete items so far.
     items: u64,
-    /// The longest payload of the frames that have begun since the last call of
-    /// [`longest`](Self::longest).
+    /// The length of the longest payload of all frames whose head has arrived since the last call
+    /// of [`longest`](Self::longest).
     longest: Option<usize>,
 }
 
 impl Decoder {
-    /// Reads one piece. Calls `take` with each item that it completes, and the item's channel.
+    /// Reads one piece. Calls `take` with the channel and the item for each item that is complete.
     pub(crate) fn feed(&mut self, bytes: &[u8], take: impl FnMut(u64, Item)) -> Result<(), DecodeError> {
         self.feed_to(bytes, &mut Plain(take))
     }
 
-    /// Reads one piece, for an intake that may have receive buffers for payloads.
+    /// Reads one piece. The intake may have receive buffers for payloads.
     pub(crate) fn feed_to(&mut self, bytes: &[u8], intake: &mut impl Intake) -> Result<(), DecodeError> {
         self.feed_until(bytes, intake, usize::MAX).map(drop)
     }
@@ -102,9 +102,9 @@ impl Decoder {
         }
     }
 
-    /// Returns the receive buffer of the payload that comes next, so that the whole payload may be
-    /// received there, for [`feed_whole`](Self::feed_whole). Returns `None` unless the payload has
-    /// a receive buffer, has this length, and belongs to a fence.
+    /// Returns the receive buffer of the next payload, so that the caller can receive the whole
+    /// payload there and pass it to [`feed_whole`](Self::feed_whole). Returns `None` unless the
+    /// payload has a receive buffer, has this length, and belongs to a fence.
     pub(crate) fn place(&self, len: usize) -> Option<Body> {
         let is_whole = self.have == HEAD
             && self.head.is_frame()
@@ -134,8 +134,8 @@ impl Decoder {
         None
     }
 
-    /// Returns the room for the next bytes of a body, so that they can be read in place. Returns an
-    /// empty slice outside a body. After [`filled`](Self::filled), [`feed`](Self::feed) with no
+    /// Returns the memory for the next bytes of a body, so that they can be read in place. Returns
+    /// an empty slice outside a body. After [`filled`](Self::filled), [`feed`](Self::feed) with no
     /// bytes completes the body.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         if self.have < HEAD { &mut [] } else { self.body.room(self.whole) }
@@ -146,13 +146,13 @@ impl Decoder {
         self.body.len += n;
     }
 
-    /// Returns the length of the longest payload of the frames that have begun since the last call,
-    /// if any has.
+    /// Returns the length of the longest payload of all frames whose head has arrived since the
+    /// last call, or `None` if there are no such frames.
     pub(crate) fn longest(&mut self) -> Option<usize> {
         self.longest.take()
     }
 
-    /// Keeps the body of a frame to fill it again, or frees it if enough are kept.
+    /// Keeps the body of a frame for reuse, or frees it if enough bodies are kept.
     pub(crate) fn recycle(&mut self, mut body: Body) {
         (body.len, body.buffer) = (0, None);
         if body.capacity() > 0 && self.spare.len() < SPARE && self.kept() + body.capacity() <= KEPT {
@@ -160,16 +160,17 @@ impl Decoder {
         }
     }
 
-    /// Returns how many bytes the kept bodies have.
+    /// Returns the total size of the kept bodies in bytes.
     pub(super) fn kept(&self) -> usize {
         self.spare.iter().map(Body::capacity).sum()
     }
 
-    /// Reads the half-received item into this buffer, if it is a frame of this channel and port
-    /// with this header. Returns how many bytes of its payload it copied there.
+    /// Makes this buffer the receive buffer of the half-received item, if that is a frame of this
+    /// channel and port with this header. Copies the received bytes of the payload into the buffer,
+    /// and returns their number.
     ///
     /// # Errors
-    /// It is another item: returns the buffer.
+    /// Returns the buffer if the half-received item is another one.
     pub(crate) fn adopt(
         &mut self,
         channel: u64,
@@ -187,8 +188,8 @@ impl Decoder {
             return Err(buffer);
         }
         let come = self.body.bytes();
-        // SAFETY: as `ReceiveBuffer::new` requires; no more bytes have arrived than the whole, and
-        // they are in an allocation of their own.
+        // SAFETY: as `ReceiveBuffer::new` requires; no more bytes have arrived than the buffer
+        // holds, and they are in an allocation of their own.
         unsafe { std::ptr::copy_nonoverlapping(come.as_ptr(), buffer.to, come.len()) };
         self.body.buffer = Some(buffer);
         Ok(self.body.len)
@@ -203,15 +204,16 @@ impl Decoder {
         is_it.then(|| (head.header(), self.whole))
     }
 
-    /// Returns the number of the half-received item, if it is a payload without a receive buffer
-    /// and at least `bytes` bytes are missing. The receiver may then pre-post a buffer before the
+    /// Returns the number of the half-received item, if its payload has no receive buffer and at
+    /// least `bytes` bytes of it are missing. The receiver may then pre-post a buffer before the
     /// rest is read.
     pub(crate) fn lacks_buffer(&self, bytes: usize) -> Option<u64> {
         let long = self.have == HEAD && self.whole - self.body.len >= bytes;
         (long && self.body.buffer.is_none()).then_some(self.items)
     }
 
-    /// Moves a half-received frame of this channel, and of this port or any, to memory of its own.
+    /// Moves a half-received frame of this channel to memory of its own. If a port is given, only a
+    /// frame of this port is moved.
     pub(crate) fn move_out(&mut self, channel: u64, port: Option<Port>) {
         let is_of_port = || port.is_none_or(|port| self.head.port() == port);
         if self.have == HEAD && self.head.channel == channel && is_of_port() {
@@ -219,8 +221,8 @@ impl Decoder {
         }
     }
 
-    /// Returns a body to be filled with `len` bytes: the smallest that holds them, or otherwise the
-    /// largest. A body that is much larger is left for long payloads.
+    /// Returns a body to be filled with `len` bytes: the smallest kept body that has room for them,
+    /// or otherwise the largest. Bodies that are much larger are left for long payloads.
     pub(crate) fn spare(&mut self, len: usize) -> Body {
         let fit = |at: usize| (self.spare[at].capacity() < len, self.spare[at].capacity().abs_diff(len));
         let longest = 4 * len.max(SHORT);
@@ -300,7 +302,7 @@ impl ItemHead {
     /// Returns the length of the body. Fails if no rank would send this head.
     fn check(&self) -> Result<usize, DecodeError> {
         let Self { tag, kind, extra, port, channel, word, more, len } = *self;
-        // Which of the fields kind, extra, word and the further number an item of this tag uses.
+        // Which of the fields `kind`, `extra`, `word` and `more` an item of this tag uses.
         let (fields, longest) = match tag {
             TAG_FRAME => ([1, 1, 1, 0], LONGEST),
             TAG_NOTIFICATION => ([1, 1, 1, 1], NOTIFICATION as u64),
@@ -330,8 +332,7 @@ impl ItemHead {
     }
 }
 
-/// Reads bytes as the pieces of a stream, in which the first byte of each piece is its length. For
-/// fuzzers.
+/// Reads bytes as the pieces of a stream. The first byte of each piece is its length. For fuzzers.
 #[cfg(any(feature = "testing", fuzzing))]
 pub fn decode(data: &[u8]) {
     let (mut decoder, mut rest) = (Decoder::default(), data);

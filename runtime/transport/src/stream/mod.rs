@@ -2,9 +2,10 @@
 //! any length.
 //!
 //! An item is a head of 48 bytes and then a body. The head is in the byte order that the handshake
-//! compares. Its fields are tag, kind, extra and port (`u32` each), then channel, word, one further
-//! number and the length of the body (`u64` each). A channel is one of the worlds that share a
-//! connection. The decoder trusts nothing: it allocates only for lengths that it has checked.
+//! compares. Its fields are `tag`, `kind`, `extra` and `port` (`u32` each), then `channel`, `word`,
+//! `more` and the length of the body (`u64` each). The channel is the number of one of the worlds
+//! that share a connection. The decoder does not trust its input, and allocates only for lengths
+//! that it has checked.
 
 mod body;
 mod codec;

@@ -1,4 +1,4 @@
-//! Items cut into pieces, corrupted and hostile.
+//! Tests of items that are cut into pieces, corrupted or malicious.
 
 use super::codec::*;
 use super::*;
@@ -90,7 +90,7 @@ proptest! {
             ItemWriter(&mut bytes, CHANNEL).frame(Port(7), header, b"of another port, which has no buffer");
             ItemWriter(&mut bytes, CHANNEL).settle(i as u64);
         }
-        // Neighbouring buffers, some of them too long or too short by one.
+        // Adjacent buffers. Some of them are too long or too short by one byte.
         let mut memory = vec![0xee_u8; 202 * frames.len()];
         let start = memory.as_mut_ptr();
         struct Buffers<'a> { start: *mut u8, frames: &'a [(usize, u8)], got: Vec<Body> }
@@ -103,7 +103,8 @@ proptest! {
                 let i = header.word as usize;
                 assert_eq!(len, self.frames[i].0);
                 let len = (len + 1).checked_sub(usize::from(self.frames[i].1))?;
-                // SAFETY: one of the buffers below, which nobody accesses until everything is read.
+                // SAFETY: this is one of the buffers in `memory`, which nobody accesses until
+                // everything is read.
                 Some(unsafe { ReceiveBuffer::new(self.start.add(202 * i), len) })
             }
             fn take(&mut self, _channel: u64, item: Item) {
@@ -235,7 +236,7 @@ fn a_long_text_is_cut_between_characters() {
     assert_eq!(items, [Item::End { rank: 3, what: "€".repeat(TEXT / 3) }]);
 }
 
-/// Returns the bodies of frames of these lengths, fed whole.
+/// Feeds frames of these lengths as a whole, and returns their bodies.
 fn bodies(decoder: &mut Decoder, lens: &[usize]) -> Vec<Body> {
     let mut bytes = Vec::new();
     for &len in lens {
@@ -304,7 +305,8 @@ fn a_payload_that_comes_in_memory_of_its_own_stays_there_where_it_is_the_next_on
     let mut bodies = Bodies(Vec::new());
     let mut head = Vec::new();
     ItemWriter(&mut head, 1).frame_head(Port(1), Header::default(), 100);
-    // Before the head, in the middle of it, with another length, and after its first byte.
+    // A payload is refused before the head, within the head, with another length, and after its
+    // first byte.
     let refused = |decoder: &mut Decoder, body: Body, bodies: &mut Bodies| {
         let (len, at) = (body.len(), body.as_ptr());
         let back = decoder.feed_whole(body, bodies).expect("it is not the next payload");
@@ -325,9 +327,9 @@ fn a_payload_that_comes_in_memory_of_its_own_stays_there_where_it_is_the_next_on
     refused(&mut decoder, whole(9, 100), &mut bodies);
     assert!(decoder.feed_until(&[1; 99], &mut bodies, usize::MAX).expect("valid").is_empty());
     assert_eq!(bodies.0[1].bytes(), [1; 100]);
-    // If the payload has a receive buffer, it is read into that.
+    // If the payload has a receive buffer, it is read into that buffer.
     let mut place = [0_u8; 100];
-    // SAFETY: nobody else accesses it before the body is moved out.
+    // SAFETY: nobody else accesses `place` before the body is moved out.
     let buffer = unsafe { ReceiveBuffer::new(place.as_mut_ptr(), 100) };
     assert!(decoder.feed_until(&head, &mut bodies, usize::MAX).expect("valid").is_empty());
     assert!(decoder.adopt(1, Port(1), Header::default(), buffer).is_ok());

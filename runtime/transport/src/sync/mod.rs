@@ -1,6 +1,6 @@
 //! The parts of `std::sync` that the transports are built from.
 //!
-//! Other files name these through `crate::sync` only. Built with `--cfg loom` they are loom's types
+//! Other files use these parts through `crate::sync` only. With `--cfg loom` they are loom's types
 //! (`model.rs`), so the models check exactly the code that runs.
 
 #[cfg(loom)]

@@ -1,5 +1,5 @@
-//! Loom's types, with sizes that a model can explore: rings of one slot that grow to two, and no
-//! polls except those that the handshake of sleeping needs.
+//! Loom's types, with sizes that a model can explore. Rings have one slot and grow to two. A wait
+//! has no polls except those that the handshake of sleeping needs.
 
 use std::cell::Cell;
 // Not loom's `Arc`, because its drop cannot run while a rejected model unwinds. Loom still checks
@@ -25,8 +25,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug, Default)]
 pub(crate) struct Line<T>(pub(crate) T);
 
-/// The place where a thread parks. Loom's own `unpark` would also end anything else that its thread
-/// is blocked in.
+/// The place where a thread parks. Loom's own `unpark` would also end any other call in which the
+/// thread is blocked.
 #[derive(Debug)]
 pub(crate) struct Parker(Notify);
 

@@ -8,31 +8,32 @@ pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) use std::thread::yield_now;
 use std::time::Duration;
 
-/// The number of first polls of a wait between which the rank only spins, if every rank has a core.
-/// They take some microseconds, many times the latency of a notification. A rank that shares its
-/// core after all wastes at most this time.
+/// The number of polls at the beginning of a wait between which the rank only spins, if every rank
+/// has a core. They take some microseconds, many times the latency of a notification. If a rank
+/// shares its core in spite of this, it wastes at most this time.
 pub(crate) const SPINS: u32 = 256;
 
 /// If every rank has a core, a wait first reads only the awaited notification, this number of
-/// times. That takes about as long as the ranks of one step are apart in time. After that, each
-/// iteration reads everything that may end the wait, in some 150 instructions. These instructions
-/// slow down a rank on the other thread of the same core, and the wait can end later by the time of
-/// one iteration.
+/// times. That takes about as long as the difference between the times at which ranks reach a step.
+/// After that, each iteration reads everything that may end the wait, which takes some 150
+/// instructions. These instructions slow down a rank on the other thread of the same core, and can
+/// delay the end of the wait by one iteration.
 pub(crate) const LOOKS: u32 = 64;
 
-/// The number of polls between which a waiting rank then yields its core, before it sleeps. They
-/// take 50 microseconds or more.
+/// The number of polls, after those of `SPINS`, between which a waiting rank yields its core. They
+/// take 50 microseconds or more. After them the rank sleeps.
 pub(crate) const YIELDS: u32 = 256;
 
-/// The number of slots of a queue's first ring, and of its largest. Both are powers of two.
+/// The number of slots of a queue's first ring, and the number of slots of its largest ring. Both
+/// are powers of two.
 pub(crate) const SLOTS: (usize, usize) = (16, 4096);
 
-/// The longest time that a rank sleeps at once, so that a long wait can be reported.
+/// The longest time that a rank sleeps without a check, so that a long wait can be reported.
 const SLEEP: Duration = Duration::from_secs(1);
 
-/// The fence of a rank that wakes others, between its store and its look for sleeping ranks. This
-/// fence keeps the compiler from reordering the two. If the kernel has promised
-/// [`fence_everywhere`] for this process, that function keeps the processor from reordering them.
+/// The fence of a rank that wakes others, between its store and its load of their announcements. It
+/// keeps the compiler from reordering the two. If this process is registered with the kernel for
+/// [`fence_everywhere`], that function keeps the processor from reordering them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WakersFence {
     promised: bool,
@@ -53,18 +54,18 @@ impl WakersFence {
     }
 }
 
-/// Executes a sequentially consistent fence in this thread and, until this returns, in each thread
-/// of each process to which the kernel has promised it. If the kernel refuses this to this process
-/// only, a wake-up by another process may be missed. Then the sleep ends by its time limit.
+/// Executes a sequentially consistent fence in this thread, and in each thread of each registered
+/// process before this returns. If the kernel refuses the call to this process only, a wake-up by
+/// another process may be missed. Then the sleep ends by its time limit.
 pub(crate) fn fence_everywhere() {
     use rustix::thread::{MembarrierCommand, membarrier};
     fence(Ordering::SeqCst);
     let _ = membarrier(MembarrierCommand::GlobalExpedited);
 }
 
-/// The place where one thread sleeps and other threads wake it, also threads of other processes.
-/// The kernel identifies the place by the address of the word that announces the sleep. Nothing is
-/// stored here.
+/// A place where one thread sleeps. Other threads wake it, also threads of other processes. The
+/// kernel identifies the place by the address of the word that announces the sleep, so this type is
+/// empty.
 #[derive(Debug, Default)]
 pub(crate) struct Parker(());
 
@@ -76,8 +77,8 @@ impl Parker {
     pub(crate) fn park(&self, word: &AtomicU32, asleep: u32) {
         use rustix::thread::futex;
         let limit = futex::Timespec { tv_sec: SLEEP.as_secs() as i64, tv_nsec: 0 };
-        // The caller polls again for every result. Without `PRIVATE`, because other processes may
-        // wake it.
+        // The result is ignored, because the caller polls again in any case. The flag `PRIVATE` is
+        // not set, because other processes may wake the thread.
         let _ = futex::wait(word, futex::Flags::empty(), asleep, Some(&limit));
     }
 

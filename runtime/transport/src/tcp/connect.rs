@@ -1,6 +1,6 @@
-//! How connections are established: one for each pair of ranks, opened by the rank that needs it
-//! first. For the number of connections, and when they are closed again, see
-//! [`room`](crate::tcp::room).
+//! How connections are established: there is one for each pair of ranks, and the rank that needs it
+//! first opens it. [`room`](crate::tcp::room) limits the number of connections and closes unused
+//! ones.
 //!
 //! If two ranks connect to each other at once, the connection of the lower rank is used. The higher
 //! rank is notified, and waits for this connection.
@@ -18,7 +18,7 @@ use crate::tcp::connection::Connection;
 use crate::tcp::opening::{Attempt, Dial, Incoming, read_some, write_some};
 use crate::tcp::readiness::{Interest, Source};
 
-/// How often a connection that broke off in its handshake is retried.
+/// How often this rank retries a connection that broke in its handshake.
 const TRIES: u32 = 3;
 
 impl Core<Tcp> {
@@ -35,8 +35,8 @@ impl Core<Tcp> {
         }
     }
 
-    /// Returns whether there is no connection to `to`, none is being established, and there could
-    /// be one.
+    /// Returns whether a connection to `to` is missing: it does not exist and is not being
+    /// established, but could be.
     pub(super) fn lacks_connection(&self, to: usize) -> bool {
         let peer = &self.peers[to];
         to != self.me() && peer.is_apart() && !peer.is_gone()
@@ -96,8 +96,8 @@ impl Core<Tcp> {
                 Ok(Opening::Say(words)) => attempt.out.extend_from_slice(&words),
                 Ok(Opening::Done(session)) => return self.open(to, stream, &session, true),
                 Err(HandshakeError::Crossed) => {
-                    // The connection that the peer opened to this rank is used. If that one does
-                    // not arrive, this rank retries.
+                    // This rank uses the connection that the peer opens to it. If that connection
+                    // does not arrive, this rank retries.
                     peer.opening.attempt = None;
                     peer.opening.retry = Some(Instant::now() + self.carrier.settings.handshake);
                     return;
@@ -126,7 +126,7 @@ impl Core<Tcp> {
         }
     }
 
-    /// Uses this connection from now on. `ours` is whether this rank has opened it.
+    /// Uses this connection from now on. `ours` is set if this rank has opened the connection.
     fn open(&mut self, to: usize, stream: Arc<TcpStream>, session: &Session, ours: bool) {
         self.peers[to].opening.welcomed = false;
         if self.peers[to].died.is_some() {
@@ -144,7 +144,7 @@ impl Core<Tcp> {
         self.send(to);
     }
 
-    /// Accepts incoming connections, up to a limit at a time.
+    /// Accepts incoming connections, up to a limit in one call.
     pub(super) fn accept(&mut self) {
         let limit = self.carrier.settings.half_open.max(1);
         for _ in 0..limit {
@@ -159,8 +159,8 @@ impl Core<Tcp> {
             let ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
             let (Ok(()), Ok(nonce)) = (ready, random_bytes()) else { continue };
             if self.carrier.incoming.len() >= limit {
-                // The oldest is dropped. A rank of the job needs hardly any time for its handshake,
-                // and reconnects at once.
+                // Drop the oldest one. It is hardly that of a rank of the job, whose handshake
+                // takes little time. If it is, the rank reconnects at once.
                 self.drop_incoming(0);
             }
             let source = Source::Incoming(stream.as_raw_fd());
@@ -205,8 +205,8 @@ impl Core<Tcp> {
         }
     }
 
-    /// Continues the handshake of an incoming connection. Returns whether it is still in its
-    /// handshake.
+    /// Continues the handshake of an incoming connection. Returns whether the handshake is
+    /// unfinished.
     fn drive_incoming(&mut self, i: usize) -> bool {
         loop {
             if let Some(from) = self.carrier.incoming[i].proven {
@@ -244,7 +244,7 @@ impl Core<Tcp> {
         }
     }
 
-    /// Decides whether to use the connection of `from`, which has proven itself.
+    /// Decides whether to use the connection of `from`, which has proven its identity.
     fn decide(&mut self, i: usize, from: usize) {
         let me = self.me();
         let half = &mut self.carrier.incoming[i];

@@ -15,36 +15,36 @@ use crate::watch;
 /// The longest record that carries a tag, in bytes.
 const RECORD: usize = 16 << 10;
 
-/// The size of a record's length field in bytes: the length, and its complement. The tag comes
-/// last. Without the complement, a receiver might believe a corrupted length, and wait for the tag
-/// until heartbeats have filled the record.
+/// The size in bytes of the length and its complement, with which a record begins. A record ends
+/// with the tag. Without the complement, a receiver might accept a corrupted length, and wait until
+/// heartbeats have filled the record.
 const LENGTH: usize = 8;
 
-/// How many bytes are read in addition to a large payload.
+/// How many bytes one read may take in addition to a large payload.
 const EXTRA: usize = 512;
 
-/// The size from which it is cheaper to read a payload into its final memory, with one more read,
-/// than to read it together with its head and then copy it.
+/// The smallest payload that is cheaper to read into its final memory, with one more read, than to
+/// read together with its head and then copy.
 const IN_PLACE: usize = 32 << 10;
 
-/// The most bytes that one poll reads, so that no peer is read forever.
+/// The largest number of bytes that one poll reads, so that a poll of a fast peer ends.
 const MAX_READ: usize = 16 << 20;
 
 /// A connection that is authenticated on both sides.
 pub struct Connection {
     pub(super) stream: Arc<TcpStream>,
-    /// Whether it awaits room at the socket.
+    /// Whether the connection awaits room at the socket.
     pub(super) awaits_room: bool,
     /// Whether the socket is registered.
     pub(super) watched: bool,
-    /// Whether this rank has opened it.
+    /// Whether this rank has opened the connection.
     pub(super) ours: bool,
-    /// The number of its last use, which orders the connections.
+    /// The number of the last use of the connection, by which the connections are ordered.
     pub(super) used: u64,
-    /// The last use that the timers saw, and when they saw it first.
+    /// The number of the last use that the timers saw, and the time when they saw it first.
     pub(super) used_before: (u64, Instant),
-    /// Once this connection is to be closed: how many of the written bytes are still sent on it.
-    /// The rest waits for the next connection.
+    /// If this connection is about to be closed, the number of written bytes that are still sent on
+    /// it. The other bytes wait for the next connection.
     last: Option<usize>,
     sealed: Option<Sealed>,
     decoder: Decoder,
@@ -52,7 +52,7 @@ pub struct Connection {
     big: bool,
 }
 
-/// Records with tags, on their way.
+/// The state of a connection whose records have tags.
 struct Sealed {
     seals: [Seal; 2],
     out: Vec<u8>,
@@ -61,7 +61,7 @@ struct Sealed {
 }
 
 impl Connection {
-    /// Creates a connection over this stream. `ours` is whether this rank has opened it.
+    /// Creates a connection over this stream. `ours` is set if this rank has opened the connection.
     pub(super) fn new(
         stream: Arc<TcpStream>,
         session: &Session,
@@ -89,14 +89,15 @@ impl Connection {
         }
     }
 
-    /// Announces that this rank sends nothing more on this connection than what is written by now.
+    /// Announces that this rank sends nothing on this connection after the bytes that are written
+    /// so far.
     pub(super) fn begin_rest(&mut self, out: &mut Outgoing) {
         ItemWriter(&mut out.bytes, 0).rest();
         self.last = Some(out.bytes.len());
     }
 
     /// Closes the connection after both sides have announced that they send nothing more. Bytes
-    /// that were written since are kept.
+    /// that were written after this rank's announcement are kept.
     pub(super) fn rest(self, out: &mut Outgoing) {
         out.bytes.drain(..self.last.unwrap_or(0));
         out.bytes.shrink_to_fit();
@@ -110,8 +111,8 @@ impl<C> carrier::Connection<C> for Connection {
         let half_here = self.decoder.lacks_buffer(0);
         let mut all = true;
         loop {
-            // While large payloads arrive, little is read in addition to them, so that they are
-            // read into their final buffer.
+            // While large payloads arrive, a read takes few bytes in addition to a payload, so that
+            // the next payload is read into its final buffer.
             let scratch = if self.big { &mut scratch[..EXTRA] } else { &mut *scratch };
             let room = if self.sealed.is_none() { self.decoder.room() } else { &mut [] };
             let (room_at, in_place, offered) = (room.as_ptr(), room.len(), room.len() + scratch.len());
@@ -126,7 +127,7 @@ impl<C> carrier::Connection<C> for Connection {
                 Ok(n) => n,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                // The room may be in elements whose loads are watched.
+                // `room` may be elements whose loads are watched.
                 Err(error) if is_fault(&error) && watch::open(room_at, in_place) => continue,
                 Err(error) => return ReadOutcome::Ended(format!("its connection broke: {error}")),
             };
@@ -218,7 +219,7 @@ impl<C> carrier::Connection<C> for Connection {
                 rustix::net::sendmsg(&*self.stream, &pieces, &mut nothing, SendFlags::NOSIGNAL)
             })
         };
-        // The payload may be in elements whose loads are watched.
+        // The payload may be elements whose loads are watched.
         let wrote = match write() {
             Err(rustix::io::Errno::FAULT) if watch::open(payload.as_ptr(), payload.len()) => write(),
             wrote => wrote,
@@ -283,7 +284,7 @@ impl Sealed {
     }
 }
 
-/// Returns whether a system call was given protected memory.
+/// Returns whether a system call failed because its buffer is protected memory.
 fn is_fault(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::FAULT.raw_os_error())
 }
@@ -294,7 +295,7 @@ mod tests {
     use crate::stream::{Item, ReceiveBuffer};
     use crate::{Header, Port};
 
-    /// Returns the two ends of a connection, one of them as a rank uses it.
+    /// Returns the two ends of a connection: a [`Connection`] and a plain stream.
     fn connected() -> (Connection, TcpStream) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = Arc::new(TcpStream::connect(listener.local_addr().unwrap()).unwrap());

@@ -1,7 +1,8 @@
-//! Bytes over TCP: carries the bytes of a [`Fabric`](crate::Fabric) between processes anywhere.
+//! Bytes over TCP: carries the bytes of a [`Fabric`](crate::Fabric) between processes on one
+//! machine or several.
 //!
-//! A process has a listener, and one connection to each other rank that it has something to send
-//! to. A connection is opened when it is first needed and closed when it is no longer needed
+//! A process has a listener, and one connection to each other rank to which it has something to
+//! send. A connection is opened when it is first needed, and closed when it is not used any more
 //! ([`room`]). Both sides of a connection authenticate each other first ([`auth`](crate::auth)).
 //! Sockets never block. Every poll reads what has arrived from the polled rank. Small items are
 //! packed into one write, and large payloads are written from the sender's memory and read into
@@ -47,11 +48,10 @@ pub struct Tcp {
     /// many connections.
     few: Vec<u32>,
     incoming: Vec<Incoming>,
-    /// The ranks to which a connection is wanted as soon as there is room, in order. Some of these
-    /// ranks may have a connection by now.
+    /// The queue of ranks to which a connection is to be opened as soon as there is room. Some of
+    /// these ranks may have a connection by now.
     wanted: VecDeque<u32>,
-    /// Whether connections are accepted. They are not while there is no room for a waiting
-    /// connection.
+    /// Whether connections are accepted. Not set while there is no room for a waiting connection.
     accepts: bool,
     /// The number of uses of connections so far.
     uses: u64,
@@ -64,18 +64,19 @@ pub struct Settings {
     pub beat: Duration,
     /// A rank that was silent for this long is marked failed.
     pub limit: Duration,
-    /// How long a rank that ended its connection without a goodbye is only suspected. Meanwhile its
-    /// launcher may report what became of it.
+    /// How long a rank is only suspected after its connection ended without a goodbye. In this time
+    /// the launcher may report how the rank ended.
     pub obituary: Duration,
     /// How long a handshake may take.
     pub handshake: Duration,
-    /// The most incoming handshakes at a time. Beyond this, the oldest is dropped.
+    /// The largest number of incoming handshakes at a time. Beyond this, the oldest handshake is
+    /// dropped.
     pub half_open: usize,
-    /// The most connections that a rank has open at a time, in a job of more than twice as many
-    /// ranks.
+    /// The largest number of connections that a rank has open at a time. It applies only to jobs of
+    /// more than twice as many ranks.
     pub connections: usize,
-    /// How long a connection is unused before it is closed, if a rank has more than a third of the
-    /// most connections.
+    /// A connection that was unused for this long is closed, if the rank has more than a third of
+    /// `connections` open.
     pub idle: Duration,
     /// Whether every record carries a tag. All ranks of a job must agree.
     pub sealed: bool,
@@ -97,7 +98,8 @@ impl Default for Settings {
 }
 
 impl TcpFabric {
-    /// Creates the fabric of `rank`, which other ranks reach at `listener`. See [`listen`].
+    /// Creates the fabric of `rank`, to which other ranks connect through `listener`. See
+    /// [`listen`].
     ///
     /// # Errors
     /// Fails if no descriptor is left.
@@ -139,7 +141,7 @@ impl TcpFabric {
     }
 
     /// Sets the addresses of all ranks of the job, by rank. Called once, before the first world.
-    /// Ranks at one address are on one machine.
+    /// Ranks with the same IP address count as ranks on one machine.
     ///
     /// # Errors
     /// Fails if the thread cannot be started, or if this rank has no address in the table.
@@ -151,7 +153,8 @@ impl TcpFabric {
     }
 }
 
-/// Opens a listener for a fabric, on this interface, or otherwise for this machine only.
+/// Opens a listener for a fabric, on the interface with this address. With `None`, only processes
+/// of this machine can connect.
 ///
 /// # Errors
 /// Fails if the interface does not exist, or if there is no socket.
@@ -164,8 +167,8 @@ pub fn listen(on: Option<IpAddr>) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Returns a world of `size` ranks in this process, which exchange messages over loopback. Returns
-/// one end for each.
+/// Creates a world of `size` ranks in this process that exchange messages over loopback, and
+/// returns one end for each.
 ///
 /// # Errors
 /// Fails if there are not enough descriptors, or if there is no loopback.
@@ -173,7 +176,7 @@ pub fn tcp(size: usize) -> io::Result<Vec<TcpEnd>> {
     tcp_with(size, Settings::default())
 }
 
-/// Returns the same world as [`tcp`], with these settings.
+/// Creates a world as [`tcp`] does, with these settings.
 ///
 /// # Errors
 /// As for [`tcp`].
@@ -181,15 +184,16 @@ pub fn tcp_with(size: usize, settings: Settings) -> io::Result<Vec<TcpEnd>> {
     tcp_by(size, settings, &Straight)
 }
 
-/// The addresses that the ranks of a world connect to, for tests that put something between them.
+/// The addresses to which the ranks of a world connect. A test can use other addresses than those
+/// of the listeners, to put a proxy between the ranks.
 #[doc(hidden)]
 pub trait Route: std::fmt::Debug + Send + Sync {
-    /// Returns the addresses that `rank` connects to, by rank. `addresses` are the addresses that
-    /// the ranks listen on.
+    /// Returns the addresses to which `rank` connects, by rank. `addresses` are those on which the
+    /// ranks listen.
     fn table(&self, rank: usize, addresses: &[SocketAddr]) -> Vec<SocketAddr>;
 }
 
-/// A route on which nothing is between the ranks.
+/// A route on which ranks connect to one another without a proxy.
 #[derive(Debug)]
 struct Straight;
 
@@ -199,7 +203,7 @@ impl Route for Straight {
     }
 }
 
-/// Returns the same world as [`tcp_with`], whose ranks connect to the addresses of a route.
+/// Creates a world as [`tcp_with`] does, whose ranks connect to the addresses of a route.
 ///
 /// # Errors
 /// As for [`tcp`].

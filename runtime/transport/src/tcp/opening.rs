@@ -1,4 +1,5 @@
-//! Connections that are being opened: [`Dial`] by this rank, [`Incoming`] by another process.
+//! Connections that are being opened: by this rank ([`Dial`]), or by another process
+//! ([`Incoming`]).
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -20,7 +21,6 @@ pub struct Dial {
     /// Whether this rank has accepted a connection that the peer opened. It uses that connection as
     /// soon as the verdict is written.
     pub(super) welcomed: bool,
-    /// How often this rank has tried to connect, and when it may retry.
     pub(super) tries: u32,
     pub(super) retry: Option<Instant>,
 }
@@ -50,18 +50,18 @@ pub(super) struct Incoming {
     pub(super) stream: Arc<TcpStream>,
     pub(super) taker: Taker,
     pub(super) out: Vec<u8>,
-    /// Whether it awaits room at the socket, and not bytes.
+    /// Whether the connection awaits room at the socket, and not bytes.
     pub(super) awaits_room: bool,
     pub(super) since: Instant,
-    /// The rank that it has proven to be, until the verdict is known.
+    /// The rank that the other process has proven to be, until the verdict is known.
     pub(super) proven: Option<usize>,
     /// Set once the verdict is known. When `out` is written, the connection is used if there is a
-    /// session, and otherwise ends.
+    /// session. Otherwise it is closed.
     pub(super) decided: Option<Option<Session>>,
 }
 
 impl Incoming {
-    /// Returns whether the other process has not proven yet to be a rank.
+    /// Returns whether the other process has not yet proven to be a rank.
     pub(super) fn is_unknown(&self) -> bool {
         self.proven.is_none() && self.decided.is_none()
     }
@@ -73,7 +73,7 @@ pub(super) struct Attempt {
     pub(super) opener: Opener,
     /// The bytes that the handshake still has to send.
     pub(super) out: Vec<u8>,
-    /// Whether it awaits room at the socket, and not bytes.
+    /// Whether the connection awaits room at the socket, and not bytes.
     pub(super) awaits_room: bool,
     pub(super) since: Instant,
 }
@@ -99,9 +99,10 @@ impl Attempt {
 }
 
 /// Requests a congestion control without pacing, if `address` is this machine's loopback. Accepted
-/// sockets inherit the listener's setting. The default of some systems measures a link's rate and
-/// sends no faster (BBR). Within a machine there is no link, and BBR measures how rarely the ranks
-/// run. Connections also work if the system allows no other congestion control.
+/// sockets inherit the listener's setting. The default of some systems is BBR, which measures the
+/// rate of a link and sends no faster. Within a machine there is no link, and the rate that BBR
+/// measures only reflects how often the ranks run. If the system does not allow this congestion
+/// control, the connection uses the default.
 pub(super) fn pace_nothing_within_machine(socket: &impl AsFd, address: IpAddr) {
     if address.is_loopback() {
         let _: rustix::io::Result<()> = rustix::net::sockopt::set_tcp_congestion(socket, "reno");
@@ -124,7 +125,7 @@ pub(super) fn write_some(stream: &TcpStream, out: &mut Vec<u8>) -> io::Result<()
     Ok(())
 }
 
-/// Reads at most `wants` bytes, and no more than 128. Returns an empty slice if none have arrived.
+/// Reads at most `wants` bytes, and at most 128. Returns an empty slice if no bytes have arrived.
 ///
 /// # Errors
 /// Fails if the connection has ended.

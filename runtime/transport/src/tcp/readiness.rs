@@ -1,13 +1,14 @@
-//! [`Readiness`]: which sockets have something to read, or room to write, as kept by the kernel.
+//! [`Readiness`]: the kernel's list of the sockets that have bytes to read or room to write.
 //!
-//! Each socket is registered once, when it is opened. So a waiting thread pays for the sockets on
-//! which something happens, however many there are. A socket with unread bytes is reported again
-//! (level-triggered), so no poll has to remember what another poll left. A connection is removed
-//! before it is closed, since a process that a program has forked may hold it open.
+//! Each socket is registered once, when it is opened. So the cost of a wait depends on the sockets
+//! on which something happens, and not on the number of all sockets. A socket with unread bytes is
+//! reported again (level-triggered), so a poll need not remember which sockets it has left unread.
+//! A connection is removed before it is closed, since a forked process may keep its descriptor
+//! open.
 //!
-//! The kernel notes each arrival at a registered socket, which takes a fiftieth of a short
-//! exchange. So a process with few connections registers them only before a thread waits, and polls
-//! each of them until then.
+//! The kernel records each arrival at a registered socket, which takes a fiftieth of the time of a
+//! short exchange. So a process with few connections registers them only before a thread waits, and
+//! polls each of them until then.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -19,10 +20,10 @@ use rustix::event::{PollFd, PollFlags, epoll, poll};
 use crate::fabric::carrier::Arrivals;
 use crate::fabric::waker::{EventWaker, timespec};
 
-/// The most sockets that one poll reports. The next poll begins with the others.
+/// The largest number of sockets that one poll reports. The next poll begins with the others.
 const AT_ONCE: usize = 128;
 
-/// What is ready.
+/// A source of events, such as a socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     Listener,
@@ -37,7 +38,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Returns the kind in the high half, and the number in the low half.
+    /// Returns a word with the kind in the high half, and the rank or descriptor in the low half.
     fn encoded(self) -> u64 {
         match self {
             Source::Listener => 0,
@@ -60,7 +61,7 @@ impl Source {
     }
 }
 
-/// What is awaited at a socket, in addition to its end.
+/// The events that are awaited at a socket, in addition to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Interest {
     Bytes,
@@ -96,7 +97,7 @@ impl Readiness {
         Ok(epoll::add(&self.0, socket, epoll::EventData::new_u64(source.encoded()), interest.flags())?)
     }
 
-    /// Changes the source that a socket is registered as, and what is awaited at it.
+    /// Changes the source and the interest with which a socket is registered.
     ///
     /// # Errors
     /// Fails if the socket is not registered.

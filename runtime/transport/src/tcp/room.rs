@@ -1,20 +1,20 @@
-//! Room for connections: a rank has no more connections open than it uses, and no more than it is
-//! allowed.
+//! Room for connections: a rank closes unused connections, and does not exceed the allowed number.
 //!
 //! An unused connection is closed by agreement. Each side announces that it sends nothing more on
 //! it ([`Item::Rest`]). A side closes the connection when it has sent its announcement, has
-//! received that of the other side, and has passed everything written before to the socket. What is
-//! written meanwhile waits for the next connection. So nothing is lost, and the end of a connection
-//! without that agreement is still a death. A rank that has closed the connection may connect again
-//! at once, although the other rank may not have read everything on the old connection. In that
-//! case the other rank reads the rest first, and then gives its verdict on the new connection.
+//! received the announcement of the other side, and has passed everything written before its own
+//! announcement to the socket. Bytes that are written after the announcement wait for the next
+//! connection. So nothing is lost. If a connection ends without this agreement, the other rank has
+//! died. A rank that has closed the connection may connect again at once, although the other rank
+//! may not have read everything on the old connection. In that case the other rank first reads the
+//! rest of the old connection, and then gives its verdict on the new connection.
 //!
 //! In a job of many ranks, a rank may have something for every other rank, so some connections are
-//! opened as others are closed. Half of the allowed connections are for those that this rank opens;
-//! they wait in a queue. The other half is for those that other ranks open; they wait at the
+//! opened as others are closed. Half of the allowed connections are opened by this rank. Further
+//! ones wait in a queue. The other half are opened by other ranks. Further ones wait at the
 //! listener. The least recently used connection is closed first. Two ranks never wait for each
-//! other's room: whatever else a receiver does, it reads the data for which a connection was
-//! opened, so every accepted connection can be closed.
+//! other's room: a receiver always reads the data for which a connection was opened, so every
+//! accepted connection can be closed.
 //!
 //! [`Item::Rest`]: crate::stream::Item::Rest
 
@@ -28,7 +28,7 @@ use crate::tcp::opening::Incoming;
 use crate::tcp::readiness::{Interest, Source};
 
 impl Core<Tcp> {
-    /// Returns whether there are more ranks than this rank may have connections to.
+    /// Returns whether the job has so many ranks that the number of connections is limited.
     pub(super) fn is_limited(&self) -> bool {
         self.peers.len() > 2 * self.carrier.settings.connections
     }
@@ -56,7 +56,7 @@ impl Core<Tcp> {
     }
 
     /// Returns whether this rank may accept a waiting connection. If not, stops watching the
-    /// listener until it may.
+    /// listener until there is room.
     pub(super) fn may_accept(&mut self) -> bool {
         if self.is_limited() && self.occupied()[1] >= self.half() {
             self.carrier.accepts = self
@@ -69,8 +69,8 @@ impl Core<Tcp> {
         true
     }
 
-    /// Opens connections that were waiting for room, as far as there is room, and closes others for
-    /// the connections that still wait.
+    /// Opens connections that wait, as far as there is room. Begins to close other connections to
+    /// make room for those that still wait.
     pub(super) fn make_room(&mut self) {
         self.decide_proven();
         if self.carrier.wanted.is_empty() && self.carrier.accepts {
@@ -100,9 +100,9 @@ impl Core<Tcp> {
         self.rest_oldest(false, if self.carrier.accepts { 0 } else { half.div_ceil(4) });
     }
 
-    /// Begins to close the least recently used connections, until this number are being closed.
-    /// These are connections that this rank has opened if `ours`, and otherwise those that others
-    /// have opened.
+    /// Begins to close the least recently used connections, until `count` connections are being
+    /// closed. If `ours`, these are connections that this rank has opened, and otherwise
+    /// connections that other ranks have opened.
     fn rest_oldest(&mut self, ours: bool, count: usize) {
         if count == 0 {
             return;
@@ -120,7 +120,7 @@ impl Core<Tcp> {
         }
     }
 
-    /// Returns whether nothing keeps this rank from closing its connection to `rank`.
+    /// Returns whether this rank may close its connection to `rank`.
     fn may_rest(&self, rank: usize) -> bool {
         let peer = &self.peers[rank];
         let awaited = self.is_awaiting(rank);
@@ -148,8 +148,8 @@ impl Core<Tcp> {
         }
     }
 
-    /// Announces that this rank sends nothing more on its connection to `rank` than what is written
-    /// by now.
+    /// Announces that this rank sends nothing on its connection to `rank` after the bytes that are
+    /// written so far.
     pub(super) fn begin_rest(&mut self, rank: usize) {
         let Peer { link, out, .. } = &mut self.peers[rank];
         if let Some(link) = link {
@@ -179,8 +179,8 @@ impl Core<Tcp> {
         }
     }
 
-    /// Drops connections whose ranks have not proven themselves within a part of this time, if
-    /// other connections wait for room.
+    /// If other connections wait for room, drops incoming connections that have not proven to come
+    /// from a rank within an eighth of `handshake`.
     pub(super) fn drop_slow(&mut self, handshake: Duration, now: Instant) {
         for i in (0..self.carrier.incoming.len()).rev() {
             let half = &self.carrier.incoming[i];
@@ -190,8 +190,8 @@ impl Core<Tcp> {
         }
     }
 
-    /// Gives the verdict on connections of ranks whose former connection this rank has closed by
-    /// now.
+    /// Gives the verdict on new connections of ranks, if this rank has closed their old connections
+    /// by now.
     fn decide_proven(&mut self) {
         if self.carrier.incoming.iter().all(|half| half.proven.is_none()) {
             return;

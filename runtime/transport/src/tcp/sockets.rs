@@ -9,7 +9,7 @@ use crate::tcp::opening::Dial;
 use crate::tcp::readiness::{Interest, Readiness, Source};
 use crate::tcp::{Settings, Tcp};
 
-/// The most connections that a process registers only before a thread waits.
+/// The largest number of connections that a process registers only before a thread waits.
 const FEW: usize = 4;
 
 impl Carrier for Tcp {
@@ -165,7 +165,7 @@ impl Core<Tcp> {
         }
     }
 
-    /// Watches for room at the socket of `to` while something is unsent, and only then.
+    /// Watches for room at the socket of `to` if and only if bytes to `to` are unsent.
     fn watch_for_room(&mut self, to: usize) -> std::io::Result<()> {
         let unsent = self.peers[to].unsent();
         let Some(link) = self.peers[to].link.as_mut().filter(|link| link.awaits_room != unsent) else {

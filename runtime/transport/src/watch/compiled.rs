@@ -1,6 +1,7 @@
-//! [`Watched`] by the compiler: the program marks what it loads from the second mapping (`hooks`).
+//! [`Watched`] in a build for checking: compiled-in calls mark the bytes that the program loads
+//! from the second mapping (`hooks`).
 //!
-//! All second mappings are in one area, so that a hook finds the mark of an address by two
+//! All second mappings are in one area, so that a hook finds the mark of an address with two
 //! additions.
 
 use super::hooks::{FIRST, LEN, NOWHERE};
@@ -12,32 +13,32 @@ use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-/// Elements that are mapped a second time, for the program of their owner alone, which accesses
-/// them at [`base`](Self::base).
+/// Elements that are mapped a second time, at [`base`](Self::base). Only the program of their owner
+/// uses this mapping.
 pub struct Watched {
     room: Room,
     /// The offset of the elements in the room.
     from: usize,
-    /// The number of bytes of all elements, and of one.
+    /// The number of bytes of all elements. `size` is that of one element.
     bytes: usize,
     size: usize,
 }
 
 impl Watched {
-    /// Returns elements of `size` bytes each, which fill the `bytes` bytes of these pages from
-    /// `from` on. Returns `None` if they cannot be watched.
+    /// Returns elements of `size` bytes each. They fill `bytes` bytes of these pages, beginning at
+    /// offset `from`. Returns `None` if they cannot be watched.
     pub(crate) fn new(pages: Pages, from: usize, bytes: usize, size: usize) -> Option<Self> {
         if bytes == 0 || size == 0 {
             return None;
         }
         let watched = Self { room: Room::of(pages)?, from, bytes, size };
-        // SAFETY: there are elements, which nobody has yet.
+        // SAFETY: there is at least one element, and no reference to the elements exists yet.
         unsafe { watched.base().read_volatile() };
-        let is_seen = !watched.loaded().is_empty(); // else the compiler has put no calls there
+        let is_seen = !watched.loaded().is_empty(); // else no hook is called
         (watched.begin() && is_seen).then_some(watched)
     }
 
-    /// Returns the first byte of the elements, as the program accesses them.
+    /// Returns a pointer to the elements in the second mapping, which the program uses.
     pub fn base(&self) -> *mut u8 {
         with_exposed_provenance_mut(self.room.0.start + self.from)
     }
@@ -45,18 +46,18 @@ impl Watched {
     /// Begins to watch: loads by the program are seen from now on. The program accesses nothing
     /// during this call. Returns whether loads are seen.
     pub fn begin(&self) -> bool {
-        // SAFETY: the room has a mark for each byte, and nobody else accesses the marks: the
-        // program accesses no element meanwhile, so it sets no mark.
+        // SAFETY: the room has a mark for each byte. The program accesses no element during this
+        // call, so no hook accesses the marks.
         unsafe { self.marks().cast::<u8>().write_bytes(0, self.bytes) };
         true
     }
 
-    /// Ends watching: loads no longer have to be seen. They are still marked until
-    /// [`begin`](Self::begin), and nobody reads the marks.
+    /// Ends watching. Loads are still marked, but the marks are not read, and
+    /// [`begin`](Self::begin) clears them.
     pub fn open(&self) {}
 
-    /// Returns the elements that were loaded since [`begin`](Self::begin), ascending, in runs. The
-    /// program accesses nothing meanwhile.
+    /// Returns the elements that were loaded since [`begin`](Self::begin), as ascending runs. The
+    /// program accesses no element during this call.
     pub fn loaded(&self) -> Vec<Range<usize>> {
         // SAFETY: as in `begin`; marks are mapped in whole pages.
         let words = unsafe { std::slice::from_raw_parts(self.marks(), self.bytes.div_ceil(8)) };
@@ -77,22 +78,22 @@ impl Watched {
         runs
     }
 
-    /// Returns the marks of the elements, one byte for each byte of an element. Elements are
-    /// aligned to 64 bytes, and so are the marks.
+    /// Returns the marks of the elements, one byte for each byte of an element. The elements and
+    /// the marks are aligned to 64 bytes.
     fn marks(&self) -> *mut u64 {
         with_exposed_provenance_mut(self.room.0.start + self.from + LEN)
     }
 }
 
-/// Returns whether memory that was protected is open now. This build protects none.
+/// Returns whether protected memory was opened. This build protects no memory.
 pub(crate) fn open(_first: *const u8, _len: usize) -> bool {
     false
 }
 
-/// Addresses in the area that are taken, in ascending order.
+/// The ranges of addresses in the area that are in use, in ascending order.
 static TAKEN: Mutex<Vec<Range<usize>>> = Mutex::new(Vec::new());
 
-/// Addresses in the area where pages are mapped, given back when dropped.
+/// A range of addresses in the area where pages are mapped. It becomes free when this is dropped.
 struct Room(Range<usize>);
 
 impl Room {
@@ -108,14 +109,14 @@ impl Room {
             .enumerate()
             .find(|(_, (end, next))| next - end >= from.len())
             .map(|(at, gap)| (at, gap.0))?;
-        // SAFETY: the pages are mapped, and nobody has a pointer into them yet. In the area only
-        // rooms are used, and this range is free.
+        // SAFETY: the pages are mapped, and nobody has a pointer into them yet. All used addresses
+        // of the area are in rooms, and this range is in none of them.
         unsafe {
             let to = with_exposed_provenance_mut(start);
             let old = with_exposed_provenance_mut(from.start);
             mm::mremap_fixed(old, from.len(), from.len(), MremapFlags::MAYMOVE, to).ok()?;
         }
-        std::mem::forget(pages); // they are no longer there
+        std::mem::forget(pages); // they were moved
         let room = start..start + from.len();
         taken.insert(at, room.clone());
         Some(Self(room))
@@ -126,8 +127,9 @@ impl Drop for Room {
     fn drop(&mut self) {
         let taken = &mut *TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         let len = self.0.len();
-        // SAFETY: the room was mapped in `of`, and everything that has a pointer into it keeps it.
-        // Its marks are zero once they are given back.
+        // SAFETY: the room was mapped in `of`, and every value with a pointer into the room keeps
+        // it alive. The first call returns the marks to the system, so they are zero when they are
+        // used again.
         let is_free = unsafe {
             let marks = with_exposed_provenance_mut(self.0.start + LEN);
             mm::madvise(marks, len, Advice::LinuxDontNeed).is_ok()
@@ -137,19 +139,20 @@ impl Drop for Room {
     }
 }
 
-/// Maps these addresses so that nothing there can be accessed. The kernel chooses the addresses,
-/// unless they are to be fixed.
+/// Reserves `len` bytes of addresses, which cannot be accessed. They begin at `first` if `fixed` is
+/// `FIXED`; otherwise the kernel chooses them.
 ///
 /// # Safety
-/// If the addresses are fixed, what is mapped there may be replaced.
+/// If the addresses are fixed, the mapping replaces existing mappings there, so these must be
+/// unused.
 unsafe fn reserve(first: *mut c_void, len: usize, fixed: MapFlags) -> rustix::io::Result<*mut c_void> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | fixed;
     // SAFETY: the caller's promise.
     unsafe { mm::mmap_anonymous(first, len, ProtFlags::empty(), flags) }
 }
 
-/// Returns the addresses of the area, which the first call reserves. Returns `None` if that is not
-/// possible. The caller holds `TAKEN`.
+/// Returns the addresses of the area. The first call reserves them. Returns `None` if they cannot
+/// be reserved. The caller holds `TAKEN`.
 fn area() -> Option<Range<usize>> {
     let known = FIRST.load(Ordering::Relaxed);
     if known != NOWHERE {
@@ -177,7 +180,7 @@ mod tests {
         let (own, first) = (bytes.at(64, 4 * COUNT).cast::<u32>(), watched.base().cast::<u32>());
         assert!(watched.begin());
         let own = |at: usize| {
-            // SAFETY: there are as many elements, and this thread alone accesses them.
+            // SAFETY: the element exists, and only this thread accesses the elements.
             unsafe { own.add(at).read_volatile() }
         };
         // SAFETY: as above.
@@ -204,7 +207,7 @@ mod tests {
     fn rooms_are_used_again_without_what_was_marked() {
         let make = || Memory::heap().watched(64 + 8 * 600, 64, 8).expect("it is mapped").1;
         let load = |watched: &Watched, at: usize| {
-            // SAFETY: there are as many elements, and this thread alone accesses them.
+            // SAFETY: the element exists, and only this thread accesses the elements.
             unsafe { watched.base().cast::<u64>().add(at).read_volatile() }
         };
         let made: Vec<Watched> = (0..4).map(|_| make()).collect();

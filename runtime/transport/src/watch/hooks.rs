@@ -1,17 +1,17 @@
-//! The functions that a build for checking calls before the program loads. LLVM's pass `memprof`
-//! determines their names.
+//! The hooks: functions that a program built for checking calls before each load. LLVM's pass
+//! `memprof` inserts the calls, and determines the names of the hooks.
 //!
-//! The pass leaves functions alone whose names begin with `__memprof_`. If one of them called any
-//! other function, the loads of that function would call the hooks again. So the hooks call nothing
-//! that loads from memory other than the stack, whatever the optimisation and the inlining.
+//! The pass inserts no calls into functions whose names begin with `__memprof_`. If a hook called
+//! another function, the loads of that function would call the hooks again. So hooks call no
+//! function that loads from memory other than the stack, at any level of optimisation and inlining.
 
 use super::pages::PAGE;
 use std::arch::asm;
 use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-/// The number of bytes of the area in which watched memory is mapped. As many bytes of marks follow
-/// it, one for each byte of the area.
+/// The number of bytes of the area in which watched memory is mapped. The marks follow the area:
+/// one byte for each byte of the area.
 pub(super) const LEN: usize = 1 << 36;
 
 /// An address whose distance from every other address exceeds the length of the area.
@@ -20,22 +20,22 @@ pub(super) const NOWHERE: usize = 1 << 63;
 /// The address where the area begins, or [`NOWHERE`].
 pub(super) static FIRST: AtomicUsize = AtomicUsize::new(NOWHERE);
 
-// Marks are mapped in whole pages, like the memory that they are for.
+// Marks are mapped in whole pages, like the memory to which they belong.
 const _: () = assert!(LEN.is_multiple_of(PAGE));
 
 /// Returns the mark of the byte at this address, if the address is in the area.
 #[inline(always)]
 fn mark(address: usize) -> Option<*mut u8> {
     let first: usize;
-    // SAFETY: it reads the static, as a relaxed load does. A relaxed load that is not inlined would
-    // itself be seen as a load.
+    // SAFETY: the instruction only reads the static, like a relaxed load. A call of `load` that is
+    // not inlined would call the hooks.
     unsafe {
         asm!("mov {}, [rip + {}]", out(reg) first, sym FIRST, options(pure, readonly, nostack, preserves_flags));
     }
     if address.wrapping_sub(first) < LEN { Some(with_exposed_provenance_mut(address + LEN)) } else { None }
 }
 
-/// Marks `len` bytes, which the program is about to load together.
+/// Marks `len` bytes that the program is about to load.
 #[inline(always)]
 unsafe fn mark_all(from: *const u8, len: usize) {
     if let Some(first) = mark(from.addr()) {
@@ -48,14 +48,14 @@ unsafe fn mark_all(from: *const u8, len: usize) {
 #[unsafe(no_mangle)]
 extern "C" fn __memprof_load(address: usize) {
     if let Some(mark) = mark(address) {
-        // SAFETY: the area has a mark for each byte, which is accessed by atomics while the program
-        // runs.
+        // SAFETY: the area has a mark for each byte. While the program runs, marks are only
+        // accessed by atomics.
         unsafe { AtomicU8::from_ptr(mark) }.store(1, Ordering::Relaxed);
     }
 }
 
-/// Does nothing, because stores by the program are found by comparing contents. The pass calls this
-/// for atomic changes, even if it leaves other stores alone.
+/// Does nothing, because stores by the program are found by comparing contents. The pass inserts
+/// calls of this for atomic changes, even if it inserts none for other stores.
 #[unsafe(no_mangle)]
 extern "C" fn __memprof_store(_address: usize) {}
 
@@ -87,7 +87,7 @@ unsafe extern "C" fn __memprof_memset(to: *mut u8, byte: i32, len: usize) -> *mu
 #[repr(C, packed)]
 struct Word(u64);
 
-/// Returns how many leading bytes are equal.
+/// Returns how many bytes at the beginning are equal.
 #[inline(always)]
 unsafe fn equal(a: *const u8, b: *const u8, len: usize) -> usize {
     let mut at = 0;
@@ -102,7 +102,8 @@ unsafe fn equal(a: *const u8, b: *const u8, len: usize) -> usize {
     at
 }
 
-/// Compares bytes. Not inlined, because its name keeps the pass from these loads.
+/// Compares bytes. Not inlined, because the name of this function keeps the pass from inserting
+/// calls for its loads.
 #[unsafe(no_mangle)]
 #[inline(never)]
 unsafe extern "C" fn __memprof_compare(a: *const u8, b: *const u8, len: usize) -> i32 {
@@ -116,8 +117,8 @@ unsafe extern "C" fn __memprof_compare(a: *const u8, b: *const u8, len: usize) -
     }
 }
 
-/// Compares bytes, in place of the C library's function, which comparisons of slices call. So these
-/// loads are seen.
+/// Compares bytes. Replaces the C library's function, which comparisons of slices call, so that
+/// their loads are seen.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memcmp(a: *const u8, b: *const u8, len: usize) -> i32 {
     // SAFETY: the same promise.

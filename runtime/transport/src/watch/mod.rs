@@ -1,27 +1,30 @@
-//! [`Watched`]: memory mapped a second time for its owner's program alone, so that the loads of it
-//! can be seen.
+//! [`Watched`]: memory with a second mapping for the program of its owner, so that the program's
+//! loads are seen.
 //!
-//! The runtime and other ranks use the first mapping, where nothing is seen. Loads of the second
-//! mapping are seen in one of two ways:
+//! The runtime and other ranks use the first mapping, and their loads are not seen. Loads from the
+//! second mapping are seen in one of two ways:
 //!
 //! - In a build for checking (`--cfg fencepost_loads`), the compiler puts a call before each load
-//!   of the program, and `hooks` marks what is loaded from the `compiled` windows.
+//!   of the program, and `hooks` marks the bytes that are loaded from a second mapping
+//!   (`compiled`).
 //! - In any other build, the second mapping is `protected` while loads are watched. Each access
-//!   raises SIGSEGV and is noted if it is a load. The access is then executed in a single step,
-//!   with the pages open ([`signals`]). The handlers read a [`table`] of fixed size.
+//!   raises SIGSEGV, and the handler records it if it is a load. The access is then executed in a
+//!   single step while the pages are open ([`signals`]). The handlers read a [`table`] of fixed
+//!   size.
 //!
 //! Protected memory has these limits:
 //!
 //! - A system call that is given such memory fails with EFAULT, and raises no signal. System calls
 //!   of this crate that may be given such memory are repeated after [`open`].
-//! - If an instruction repeats itself, such as one of a long copy, all its loads are noted, and its
-//!   pages stay open.
-//! - While a thread makes its access alone, other threads access the same two pages unseen.
-//! - The handlers belong to the whole process. A signal that concerns no watched memory goes to the
-//!   handler that was there before.
+//! - If an instruction repeats itself, such as that of a long copy, all its loads are recorded at
+//!   once, and its pages stay open.
+//! - While one thread executes its access, accesses of other threads to the same two pages are not
+//!   seen.
+//! - The handlers belong to the whole process. A signal that does not concern watched memory is
+//!   passed to the handler that was installed before.
 //!
-//! Nothing is watched except on x86-64, whose page faults distinguish loads from stores and which
-//! can step by one instruction.
+//! Loads are watched on x86-64 only. Its page faults distinguish loads from stores, and it can
+//! execute a single instruction.
 
 #[cfg(all(not(loom), target_arch = "x86_64", fencepost_loads))]
 mod compiled;

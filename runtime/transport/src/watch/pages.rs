@@ -9,14 +9,14 @@ use std::ptr::NonNull;
 /// The number of bytes of a page.
 pub(super) const PAGE: usize = 4096;
 
-/// Pages of a file that are mapped here, and unmapped when dropped.
+/// Pages of a file that are mapped in this process. They are unmapped when this is dropped.
 pub(crate) struct Pages {
     first: NonNull<u8>,
     len: usize,
 }
 
 impl Pages {
-    /// Maps `len` bytes of a file, starting at `offset`, which begins a page.
+    /// Maps `len` bytes of a file, starting at `offset`, a multiple of the page size.
     pub(crate) fn of(file: impl AsFd, offset: u64, len: usize) -> rustix::io::Result<Self> {
         let len = len.next_multiple_of(PAGE);
         let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -47,12 +47,13 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: mapped in `of`; everything that has a pointer into the pages keeps them.
+        // SAFETY: the pages were mapped in `of`, and every value with a pointer into the pages
+        // keeps them.
         unsafe { unmap(self.first.as_ptr().cast(), self.len) };
     }
 }
 
-// SAFETY: plain memory is bound to no thread; its owner argues which thread accesses it when.
+// SAFETY: memory is bound to no thread. The owner of the pages ensures that accesses do not race.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}

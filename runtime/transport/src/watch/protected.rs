@@ -1,26 +1,26 @@
-//! [`Watched`] by protection: the pages are closed to the program, whose accesses are noted when
-//! they are refused.
+//! [`Watched`] by protection: the program's accesses to the pages fault, and the handlers record
+//! the loads.
 
 use super::pages::Pages;
 use super::{signals, table};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Elements that are mapped a second time, for the program of their owner alone, which accesses
-/// them at [`base`](Self::base).
+/// Elements that are mapped a second time, at [`base`](Self::base). Only the program of their owner
+/// uses this mapping.
 pub struct Watched {
-    /// Declared before the pages, to be given back before they are unmapped.
+    /// Declared before `pages`, so that the slot is freed before the pages are unmapped.
     slot: table::Taken,
     pages: Pages,
     /// The offset of the elements in the pages.
     from: usize,
-    /// A bit for each element, set once it was loaded.
+    /// A bit for each element, which is set when the element is loaded.
     loaded: Vec<AtomicU64>,
 }
 
 impl Watched {
-    /// Returns elements of `size` bytes each, which fill the `bytes` bytes of these pages from
-    /// `from` on. Returns `None` if they cannot be watched.
+    /// Returns elements of `size` bytes each. They fill `bytes` bytes of these pages, beginning at
+    /// offset `from`. Returns `None` if they cannot be watched.
     pub(crate) fn new(pages: Pages, from: usize, bytes: usize, size: usize) -> Option<Self> {
         if bytes == 0 || size == 0 || !signals::are_ours() {
             return None;
@@ -28,15 +28,15 @@ impl Watched {
         let loaded: Vec<AtomicU64> =
             (0..bytes.div_ceil(size).div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         let first = pages.addresses().start + from;
-        // SAFETY: the slot is dropped before the bits and the pages are, and there is a bit for
-        // each of their elements.
+        // SAFETY: the slot is dropped before the bits and the pages, and there is a bit for each
+        // element.
         let slot = unsafe { table::take(pages.addresses(), first..first + bytes, size, loaded.as_ptr()) }?;
         Some(Self { slot, pages, from, loaded })
     }
 
-    /// Returns the first byte of the elements, as the program accesses them.
+    /// Returns a pointer to the elements in the second mapping, which the program uses.
     pub fn base(&self) -> *mut u8 {
-        // SAFETY: there is room for an element behind it.
+        // SAFETY: the elements begin at this offset within the pages.
         unsafe { self.pages.first().as_ptr().add(self.from) }
     }
 
@@ -60,8 +60,8 @@ impl Watched {
         }
     }
 
-    /// Returns the elements that were loaded since [`begin`](Self::begin), ascending, in runs. The
-    /// program accesses nothing meanwhile.
+    /// Returns the elements that were loaded since [`begin`](Self::begin), as ascending runs. The
+    /// program accesses no element during this call.
     pub fn loaded(&self) -> Vec<Range<usize>> {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for (at, bits) in self.loaded.iter().enumerate() {
@@ -89,7 +89,7 @@ mod tests {
         let (bytes, watched) = Memory::heap().watched(64 + 8 * 2000, 64, 8).expect("it is mapped");
         let (own, seen) = (bytes.at(64, 8 * 2000).cast::<u64>(), watched.base().cast::<u64>());
         let load = |at: usize| {
-            // SAFETY: there are as many elements, and this thread alone accesses them.
+            // SAFETY: the element exists, and only this thread accesses the elements.
             unsafe { seen.add(at).read_volatile() }
         };
         for _ in 0..2 {
@@ -118,14 +118,14 @@ mod tests {
         let [from, to] = [0, 1].map(|which| made[which].1.base().cast::<u64>());
         // SAFETY: there are as many elements, and nobody writes them.
         let all = unsafe { std::slice::from_raw_parts(from.cast_const(), LEN) };
-        // One after the other, because not all loads are seen if two threads load from one page at
-        // the same time.
+        // The threads run one after the other, because not all loads are seen if two threads load
+        // from one page at the same time.
         for part in all.chunks(LEN / 4) {
             std::thread::scope(|scope| {
                 scope.spawn(move || assert!(part.iter().step_by(2).all(|value| *value == 0)));
             });
         }
-        // All at once, and none is lost or stopped.
+        // Threads that load at the same time are not stopped, and read the correct values.
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| assert_eq!(all.iter().step_by(2).sum::<u64>(), 0));
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!((loaded.first(), loaded.last()), (Some(&(0..1)), Some(&(LEN - 2..LEN - 1))));
         assert!(loaded.iter().flat_map(Clone::clone).count() == LEN / 2, "{loaded:?}");
         made[0].1.begin();
-        // SAFETY: there are as many elements in each, and this thread alone accesses them.
+        // SAFETY: both have at least 10 elements, and only this thread accesses them.
         unsafe { to.copy_from_nonoverlapping(from, 10) };
         assert_eq!(made[1].1.loaded(), [], "they are stored");
         assert!(made[0].1.loaded().contains(&(0..1)));
@@ -147,7 +147,7 @@ mod tests {
         let (_bytes, watched) = Memory::heap().watched(64 + LEN, 64, 1).expect("it is mapped");
         watched.begin();
         let (first, count, mut to) = (5_000, 80_000_usize, vec![1_u8; LEN]);
-        // SAFETY: there are as many bytes in each.
+        // SAFETY: both have at least `count` bytes from these pointers on.
         unsafe {
             std::arch::asm!("rep movsb", inout("rsi") watched.base().add(first) => _, inout("rdi") to.as_mut_ptr() => _,
                 inout("rcx") count => _, options(nostack, preserves_flags));

@@ -1,5 +1,5 @@
-//! The handlers of SIGSEGV and SIGTRAP. A refused access is executed alone, with its pages open, by
-//! a single step of the processor over its instruction.
+//! The handlers of SIGSEGV and SIGTRAP. The instruction of a refused access is executed in a single
+//! step of the processor, while its pages are open.
 //!
 //! The handlers call only what POSIX allows in handlers: system calls, and loads and stores of
 //! atomics.
@@ -12,24 +12,24 @@ use std::sync::OnceLock;
 
 type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
-/// The code of a SIGSEGV for a page that is there but whose access is not allowed.
+/// The code of a SIGSEGV for a page that is mapped but protected from the access.
 const NOT_ALLOWED: c_int = 2;
-/// The bit of a page fault's error code for an access that writes.
+/// The bit of a page fault's error code that is set if the access is a write.
 const WRITES: i64 = 2;
-/// The processor's flag for a trap after the next instruction.
+/// The processor's flag that causes a trap after the next instruction.
 const STEP: i64 = 1 << 8;
 
-/// The processor's flag for repeating instructions that go from high to low addresses.
+/// The processor's flag that makes repeating instructions go from high to low addresses.
 const BACKWARD: i64 = 1 << 10;
 
-/// The handlers that were there before.
+/// The handlers that were installed before.
 static BEFORE: [OnceLock<sigaction>; 2] = [const { OnceLock::new() }; 2];
 
 const OURS: [(c_int, Handler); 2] = [(libc::SIGSEGV, on_fault), (libc::SIGTRAP, on_trap)];
 
 fn installed(signal: c_int) -> Option<sigaction> {
     let mut action = MaybeUninit::uninit();
-    // SAFETY: it writes what is installed, and changes nothing.
+    // SAFETY: the call writes the installed action to `action`, and changes nothing else.
     let known = unsafe { sigaction(signal, null(), action.as_mut_ptr()) };
     // SAFETY: if the call succeeded, it has written the action.
     (known == 0).then(|| unsafe { action.assume_init() })
@@ -46,22 +46,23 @@ fn install() {
         for ((signal, handler), before) in OURS.into_iter().zip(&BEFORE) {
             let Some(action) = installed(signal) else { return };
             let _ = before.set(action);
-            // SAFETY: all zero is a value of it: no flags, and no signal blocked.
+            // SAFETY: all zeros are a valid action, without flags and blocked signals.
             let mut ours: sigaction = unsafe { std::mem::zeroed() };
             ours.sa_sigaction = address(handler);
             ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-            // SAFETY: the handler has three arguments, as the flags declare, and leaves signals
-            // that are not its own to the handler before it.
+            // SAFETY: the handler has three arguments, as the flags declare, and passes signals
+            // that do not concern it to the previous handler.
             unsafe { sigaction(signal, &ours, null_mut()) };
         }
     });
 }
 
-/// Returns whether a refused access of this thread reaches the handlers here. Installs them, once.
+/// Returns whether a refused access of this thread reaches these handlers. The first call installs
+/// them.
 pub(super) fn are_ours() -> bool {
     install();
     let mut blocked = MaybeUninit::<sigset_t>::uninit();
-    // SAFETY: it writes the mask of this thread, and changes nothing.
+    // SAFETY: the call writes the mask of this thread to `blocked`, and changes nothing else.
     let known = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, null(), blocked.as_mut_ptr()) };
     known == 0
         && OURS.iter().all(|&(signal, handler)| {
@@ -71,13 +72,12 @@ pub(super) fn are_ours() -> bool {
         })
 }
 
-/// A guard that keeps the number of the last error of this thread for the code that was
-/// interrupted.
+/// A guard that restores `errno` of this thread for the interrupted code.
 struct KeepError(c_int);
 
 impl KeepError {
     fn new() -> Self {
-        // SAFETY: it is a variable of this thread.
+        // SAFETY: `errno` is a variable of this thread.
         Self(unsafe { *libc::__errno_location() })
     }
 }
@@ -91,8 +91,9 @@ impl Drop for KeepError {
 
 extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let _kept = KeepError::new();
-    // SAFETY: the system has called this with what it saved of the thread, which nobody else uses
-    // meanwhile, and with an address if the signal is of a fault.
+    // SAFETY: the system passes valid pointers. `context` is the saved state of the interrupted
+    // thread, which nothing else accesses during the handler. `info` has an address if the signal
+    // is a fault.
     let (code, address, saved) =
         unsafe { ((*info).si_code, (*info).si_addr() as usize, &mut *context.cast::<ucontext_t>()) };
     if code == NOT_ALLOWED {
@@ -112,15 +113,16 @@ extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void
     hand_on(&BEFORE[0], signal, info, context);
 }
 
-/// Returns how many bytes a repeating instruction, such as one of a long copy, is about to move or
-/// to fill. Returns `None` for any other instruction. Stepping over it takes a step for each byte.
+/// Returns how many bytes a repeating instruction, such as that of a long copy, is about to move or
+/// to fill. Returns `None` for any other instruction. Single-stepping a repeating instruction takes
+/// a step for each repetition.
 ///
 /// # Safety
-/// These are the registers of a thread before an instruction.
+/// `registers` are the registers of a thread that is about to execute an instruction.
 unsafe fn repeated(registers: &[i64; 23]) -> Option<usize> {
     const REPEAT: u8 = 0xf3;
     // SAFETY: the next instruction can be read. A byte is read only if the bytes before it are
-    // prefixes of that instruction, so it is a part of the instruction too.
+    // prefixes of that instruction. So the byte is also a part of the instruction.
     let byte = |at: usize| unsafe { *(registers[libc::REG_RIP as usize] as *const u8).add(at) };
     if byte(0) != REPEAT || registers[libc::REG_EFL as usize] & BACKWARD != 0 {
         return None;
@@ -139,9 +141,10 @@ extern "C" fn on_trap(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
     let _kept = KeepError::new();
     // SAFETY: as in `on_fault`.
     let (code, saved) = unsafe { ((*info).si_code, &mut *context.cast::<ucontext_t>()) };
-    // The system reports a step as a breakpoint if a virtual machine has lost the cause of the
-    // trap. No other trap can come between the fault of an instruction and its step, so any trap
-    // that the system raises there (a positive code) is that of the step.
+    // In a virtual machine that has lost the cause of the trap, the system reports a step as a
+    // breakpoint. So the kind of the trap is not checked. No other trap can occur between the fault
+    // of an instruction and its step, so every trap that the system raises there (a positive code)
+    // is that of the step.
     if code > 0 && table::stepped() {
         saved.uc_mcontext.gregs[libc::REG_EFL as usize] &= !STEP;
         return;
@@ -158,8 +161,8 @@ fn hand_on(before: &OnceLock<sigaction>, signal: c_int, info: *mut siginfo_t, co
     match handler {
         libc::SIG_IGN if was_sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: the default action ends the process, either at the fault that this returns
-            // to, or at the signal that is sent here.
+            // SAFETY: the default action ends the process: when the faulting instruction is
+            // executed again, or when the signal is raised here.
             unsafe {
                 libc::signal(signal, libc::SIG_DFL);
                 if was_sent || signal != libc::SIGSEGV {
@@ -168,12 +171,12 @@ fn hand_on(before: &OnceLock<sigaction>, signal: c_int, info: *mut siginfo_t, co
             }
         }
         handler if flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: it was installed with the flag that declares that it has three arguments.
+            // SAFETY: the handler was installed with the flag that declares three arguments.
             let handler: Handler = unsafe { std::mem::transmute(handler) };
             handler(signal, info, context);
         }
         handler => {
-            // SAFETY: it was installed without that flag.
+            // SAFETY: the handler was installed without that flag, so it has one argument.
             let handler: extern "C" fn(c_int) = unsafe { std::mem::transmute(handler) };
             handler(signal);
         }
@@ -187,11 +190,11 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, ExitStatus};
 
-    /// The variable with what the process that a test starts does.
+    /// The environment variable that selects what a process started by a test does.
     const DOES: &str = "FENCEPOST_TEST_WATCH_DOES";
 
     extern "C" fn leave(_: c_int) {
-        // SAFETY: it ends the process.
+        // SAFETY: `_exit` ends the process.
         unsafe { libc::_exit(42) }
     }
 
@@ -208,14 +211,14 @@ mod tests {
         }
         let (_bytes, watched) = Memory::heap().watched(64 + 8 * 10, 64, 8).expect("it is mapped");
         let load = || {
-            // SAFETY: there are 10 elements, and this thread alone accesses them.
+            // SAFETY: there are 10 elements, and only this thread accesses them.
             unsafe { watched.base().cast::<u64>().add(3).read_volatile() }
         };
         watched.begin();
         assert_eq!((load(), watched.loaded().first()), (0, Some(&(3..4))));
         match &*does {
             "fault" => {
-                // SAFETY: it is not safe, and this process ends here.
+                // SAFETY: not sound on purpose: the access faults, and the process ends here.
                 unsafe { std::ptr::without_provenance::<u64>(8).read_volatile() };
             }
             "handler" => {
@@ -224,7 +227,7 @@ mod tests {
                 assert_eq!((load(), watched.loaded().first()), (0, None), "a trap would go elsewhere");
             }
             _ => {
-                // SAFETY: there is a handler for it.
+                // SAFETY: the signal runs a handler or the default action.
                 unsafe { libc::raise(libc::SIGTRAP) };
             }
         }

@@ -1,9 +1,10 @@
-//! The watched memory of this process, as a signal handler reads it: without a lock, and in memory
-//! of fixed size.
+//! The table of the watched memory of this process. A signal handler reads it without a lock, so
+//! the table has a fixed size.
 //!
-//! A handler reads the slot of an access, which remains unchanged because the accessing thread has
-//! the memory borrowed. From every other slot it reads only whether the access belongs to that
-//! slot, and a slot that is changing meanwhile does not claim the access.
+//! A handler reads all fields of the slot to which an access belongs. That slot does not change,
+//! because the accessing thread has borrowed the memory. From every other slot, the handler only
+//! reads whether the access belongs to it. A slot that is changing at that time reports that it
+//! does not.
 
 use super::pages::PAGE;
 use rustix::mm::MprotectFlags;
@@ -11,24 +12,24 @@ use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
-/// The most memory areas that are watched at a time.
+/// The largest number of memory areas that are watched at a time.
 const MOST: usize = 1024;
-/// The most instructions that are stepped over at a time, by all threads.
+/// The largest number of instructions that all threads together single-step at a time.
 const STEPS: usize = 256;
 
 static SLOTS: [Slot; MOST] = [const { Slot::new() }; MOST];
-/// All slots that were ever taken are among this number of slots at the front.
+/// Slots from this index on were never taken.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// Held while slots are taken or given back, and while some are opened for a system call. A handler
-/// never takes it.
+/// Held while a slot is taken or freed, and while slots are opened for a system call. A handler
+/// never locks it.
 static CHANGES: Mutex<()> = Mutex::new(());
 static STEPPED: [Step; STEPS] = [const { Step::new() }; STEPS];
 
-/// Memory that is watched. A slot without pages is free.
+/// A slot for an area of watched memory. A slot without pages is free.
 pub(super) struct Slot {
-    /// The version of the fields below, odd while they change.
+    /// The version of the address fields below. It is odd while they change.
     version: AtomicU32,
-    /// The addresses of the pages, and of the elements.
+    /// The addresses of the pages, followed by the addresses of the elements.
     first: AtomicUsize,
     end: AtomicUsize,
     first_element: AtomicUsize,
@@ -37,13 +38,13 @@ pub(super) struct Slot {
     size: AtomicUsize,
     /// A bit for each element.
     loaded: AtomicPtr<AtomicU64>,
-    /// Whether the pages are to be protected.
+    /// Whether loads are watched, so that the pages are protected again after a single step.
     armed: AtomicBool,
 }
 
 /// An instruction that a thread executes with pages open.
 struct Step {
-    /// The thread, or 0 for none.
+    /// The thread, or 0 if the entry is free.
     thread: AtomicU32,
     slot: AtomicUsize,
     page: AtomicUsize,
@@ -55,7 +56,7 @@ impl Step {
     }
 }
 
-/// A slot that was taken, given back when dropped.
+/// A slot that is in use. It is freed when this is dropped.
 pub(super) struct Taken(&'static Slot);
 
 impl Deref for Taken {
@@ -66,11 +67,11 @@ impl Deref for Taken {
     }
 }
 
-/// Takes a slot for elements of `size` bytes in these pages. Returns `None` if none is left.
+/// Takes a slot for elements of `size` bytes in these pages. Returns `None` if no slot is free.
 ///
 /// # Safety
-/// Until the slot is dropped, the pages are mapped and used by one program alone, and `loaded` has
-/// a bit for each element.
+/// Until the returned slot is dropped, the pages are mapped, only one program uses them, and
+/// `loaded` has a bit for each element.
 pub(super) unsafe fn take(
     pages: Range<usize>,
     elements: Range<usize>,
@@ -79,7 +80,7 @@ pub(super) unsafe fn take(
 ) -> Option<Taken> {
     let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
     let (at, slot) = SLOTS.iter().enumerate().find(|(_, slot)| slot.is_free())?;
-    USED.fetch_max(at + 1, Ordering::Release); // the load in `used`
+    USED.fetch_max(at + 1, Ordering::Release); // pairs with the load in `used`
     slot.size.store(size, Ordering::Relaxed);
     slot.loaded.store(loaded.cast_mut(), Ordering::Relaxed);
     slot.armed.store(false, Ordering::Relaxed);
@@ -95,11 +96,11 @@ impl Drop for Taken {
 }
 
 fn used() -> &'static [Slot] {
-    &SLOTS[..USED.load(Ordering::Acquire)] // the store in `take`
+    &SLOTS[..USED.load(Ordering::Acquire)] // pairs with the store in `take`
 }
 
-/// Opens the watched memory that contains some of these bytes, so that no more loads of it are
-/// seen. Returns whether there is any.
+/// Opens all watched memory that contains some of these bytes, so that further loads of it are not
+/// seen. Returns whether any memory was opened.
 pub(crate) fn open(first: *const u8, len: usize) -> bool {
     let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
     let (first, end) = (first.addr(), first.addr() + len);
@@ -109,8 +110,8 @@ pub(crate) fn open(first: *const u8, len: usize) -> bool {
 
 fn protect(pages: Range<usize>, protection: MprotectFlags) -> bool {
     let first = std::ptr::with_exposed_provenance_mut(pages.start);
-    // SAFETY: the pages belong to a slot that is taken, so they are mapped. Only a program accesses
-    // them, and the handlers let its accesses through.
+    // SAFETY: the pages belong to a slot that is taken, so they are mapped. Only the program
+    // accesses them, and the handlers let its accesses proceed.
     unsafe { rustix::mm::mprotect(first, pages.len(), protection) }.is_ok()
 }
 
@@ -137,7 +138,7 @@ impl Slot {
     fn change(&self, pages: Range<usize>, elements: Range<usize>) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
-        fence(Ordering::Release); // the fence in `holds`
+        fence(Ordering::Release); // pairs with the fence in `holds`
         self.first.store(pages.start, Ordering::Relaxed);
         self.end.store(pages.end, Ordering::Relaxed);
         self.first_element.store(elements.start, Ordering::Relaxed);
@@ -162,8 +163,8 @@ impl Slot {
 
     /// Protects the pages.
     pub(super) fn arm(&self) {
-        // Set before protecting. If another thread opens the pages meanwhile, each page stays open,
-        // or the first access to the page opens it.
+        // Set before the pages are protected. If another thread opens the pages at the same time, a
+        // page either stays open or is opened by the first access to it.
         self.armed.store(true, Ordering::Relaxed);
         protect(self.pages(), MprotectFlags::empty());
     }
@@ -174,7 +175,8 @@ impl Slot {
         protect(self.pages(), OPEN)
     }
 
-    /// Notes that the elements at these addresses were loaded, as far as there are elements.
+    /// Records that the elements at these addresses were loaded. Ignores addresses without
+    /// elements.
     fn note(&self, addresses: Range<usize>) {
         let first = self.first_element.load(Ordering::Relaxed);
         let end = addresses.end.min(self.end_of_elements.load(Ordering::Relaxed));
@@ -183,24 +185,25 @@ impl Slot {
             return;
         }
         for element in (addresses.start - first) / size..=(end - 1 - first) / size {
-            // SAFETY: there is a bit for each element while the slot is taken, by the promise to
-            // `take`; and it is taken, since the thread that accesses the element has it borrowed.
+            // SAFETY: by the promise to `take`, there is a bit for each element while the slot is
+            // taken. The slot is taken, since the thread that accesses the element has borrowed the
+            // memory.
             let bits = unsafe { &*self.loaded.load(Ordering::Relaxed).add(element / 64) };
             bits.fetch_or(1 << (element % 64), Ordering::Relaxed);
         }
     }
 
-    /// Returns a page and the next one, into which an access may reach, or all pages up to `end`,
-    /// as far as they belong to the slot.
+    /// Returns the pages from `page` up to `end`, and at least two pages, because an access may
+    /// extend into the next page. Pages outside of the slot are left out.
     fn around(&self, page: usize, end: usize) -> Range<usize> {
         let end = end.next_multiple_of(PAGE).max(page + 2 * PAGE);
         page..end.min(self.pages().end)
     }
 }
 
-/// What a handler has to do about an access that was refused.
+/// The action that a handler takes on a refused access.
 pub(super) enum Refused {
-    /// The pages are open. The handler lets the access execute alone, and then calls [`stepped`].
+    /// The pages are open. The handler single-steps the access, and then calls [`stepped`].
     Step,
     /// The pages are open, and stay open.
     Opened,
@@ -209,7 +212,8 @@ pub(super) enum Refused {
 }
 
 /// Handles an access of this thread to `addresses`. The first of these addresses is protected. If
-/// that memory is watched, opens it, and notes the elements there if the access `loads`.
+/// it is in watched memory, opens the pages of the access, and records the elements there if the
+/// access `loads`.
 pub(super) fn refused(addresses: Range<usize>, loads: bool, can_step: bool) -> Refused {
     let is_hit = |(_, slot): &(usize, &Slot)| slot.holds(addresses.start);
     let Some((at, slot)) = used().iter().enumerate().find(is_hit) else {
@@ -220,7 +224,7 @@ pub(super) fn refused(addresses: Range<usize>, loads: bool, can_step: bool) -> R
     }
     let page = addresses.start / PAGE * PAGE;
     let steps = can_step && slot.is_armed() && begin_step(at, page);
-    // If the system cannot divide the mapping further, all of it is opened.
+    // If the system cannot split the mapping further, all pages of the slot are opened.
     match protect(slot.around(page, addresses.end), OPEN) || slot.open() {
         true if steps => Refused::Step,
         true => Refused::Opened,
@@ -238,7 +242,7 @@ fn begin_step(slot: usize, page: usize) -> bool {
         // Pairs with the store in `stepped`.
         step.thread.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed).is_ok()
     });
-    // Only this thread looks at the rest before it gives the step back.
+    // Only this thread accesses the other fields until it frees the entry.
     free.map(|step| {
         step.slot.store(slot, Ordering::Relaxed);
         step.page.store(page, Ordering::Relaxed);
@@ -246,8 +250,8 @@ fn begin_step(slot: usize, page: usize) -> bool {
     .is_some()
 }
 
-/// After this thread has executed an instruction, protects the pages again that were opened for it.
-/// Returns whether there were any.
+/// Called after this thread has single-stepped an instruction: protects the pages that were opened
+/// for the instruction again. Returns whether this thread had such a step.
 pub(super) fn stepped() -> bool {
     let me = thread();
     let own = STEPPED.iter().filter(|step| step.thread.load(Ordering::Relaxed) == me);

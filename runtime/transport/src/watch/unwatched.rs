@@ -1,8 +1,8 @@
-//! [`Watched`] for systems on which nothing can be watched. No value of it is ever made.
+//! [`Watched`] for systems on which loads cannot be watched. It has no values.
 
 use std::ops::Range;
 
-/// A mapping of memory whose loads can be seen. None exists on this system.
+/// A mapping of memory whose loads can be seen. No such mapping exists on this system.
 pub enum Watched {}
 
 impl Watched {
@@ -11,7 +11,7 @@ impl Watched {
         match *self {}
     }
 
-    /// Begins to watch. Returns whether it does.
+    /// Begins to watch. Returns whether loads are seen.
     pub fn begin(&self) -> bool {
         match *self {}
     }
@@ -27,7 +27,7 @@ impl Watched {
     }
 }
 
-/// Returns whether memory that was protected is open now.
+/// Returns whether protected memory was opened.
 #[cfg_attr(loom, allow(dead_code, reason = "called by what sockets need"))]
 pub(crate) fn open(_first: *const u8, _len: usize) -> bool {
     false

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fencepost_transport::auth::{Secret, random_bytes};
 use fencepost_transport::{Settings, TcpEnd, TcpFabric, listen};
 
-/// Makes the fabrics of a job, which know the addresses of each other.
+/// Creates the fabrics of a job. Each has the addresses of all.
 pub fn fabrics(ranks: usize, settings: Settings) -> Vec<TcpFabric> {
     let (secret, job) = (Secret::new().unwrap(), random_bytes().unwrap());
     let fabric = |rank| TcpFabric::new(listen(None).unwrap(), secret.clone(), job, rank, settings).unwrap();
@@ -15,7 +15,7 @@ pub fn fabrics(ranks: usize, settings: Settings) -> Vec<TcpFabric> {
     fabrics
 }
 
-/// Makes a job of one world. Returns the fabric and the end of each rank.
+/// Creates a job with one world. Returns the fabric and the end of each rank.
 #[allow(dead_code, reason = "not every test program makes worlds")]
 pub fn job(ranks: usize, settings: Settings) -> Vec<(Arc<TcpFabric>, TcpEnd)> {
     let end = |(rank, fabric)| {

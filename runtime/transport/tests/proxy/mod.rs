@@ -1,6 +1,6 @@
 //! A proxy between the sockets of two ranks. It injects one fault, at one byte of one direction.
 //!
-//! Bytes are counted for each direction over all connections between the two ranks, including
+//! The bytes of each direction are counted over all connections between the two ranks, including
 //! handshakes.
 
 use std::io::{ErrorKind, Read, Write};
@@ -10,30 +10,32 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The harm of the proxy at the byte.
+/// The harm that the proxy does at a byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Harm {
     /// Both directions of the connection end.
     Break,
-    /// No later byte arrives, nor the end of the stream. The other direction continues.
+    /// This byte, later bytes and the end of the stream do not arrive. The other direction
+    /// continues.
     HalfOpen,
     /// This byte and all later ones are late.
     Delay,
     /// One bit of the byte is flipped.
     Corrupt,
-    /// One bit is flipped, and the connection breaks once its sender has sent nothing more for a
-    /// while.
+    /// One bit of the byte is flipped, and the connection breaks after its sender has sent nothing
+    /// for a while.
     CorruptThenBreak,
-    /// This byte, and the bytes after it that were read together with it, arrive twice.
+    /// This byte and the following bytes of the same read arrive twice.
     Duplicate,
 }
 
-/// One harm, from one rank to another.
+/// One harm to the bytes from one rank to another.
 pub struct Plan {
     pub way: [usize; 2],
     pub at: u64,
     pub harm: Harm,
-    /// The number of bytes so far, `[lower to higher rank, back]`, for this pair of ranks.
+    /// The numbers of bytes so far between this pair of ranks: from the lower to the higher rank,
+    /// and from the higher to the lower.
     pub passed: [AtomicU64; 2],
     pub happened: AtomicBool,
 }
@@ -44,7 +46,7 @@ impl Plan {
     }
 }
 
-/// Accepts, in place of `target`, the connections that `from` opens to `to`.
+/// A proxy. It accepts the connections that `from` opens to `to`, in place of `target`.
 pub struct Proxy {
     pub address: SocketAddr,
     closing: Arc<AtomicBool>,

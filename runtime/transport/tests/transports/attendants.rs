@@ -1,4 +1,4 @@
-//! Attendants. They serve requests, whatever their rank does.
+//! Attendants: they serve requests, also while their rank computes.
 
 use crate::ends::*;
 use fencepost_tests_support::random::Random;
@@ -16,16 +16,16 @@ use std::time::{Duration, Instant};
 /// The port of the answers.
 const ANSWERS: Port = Port(5);
 
-/// The kinds of requests. The first is answered with the same bytes. The second is answered to the
-/// rank whose number is in `extra`. The third is answered `extra` times, with as many bytes as its
-/// word. The fourth panics.
+/// The kinds of requests. `REPLY` is answered with the same bytes. `PASS_ON` is answered with the
+/// same bytes to the rank whose number is in `extra`. `MANY` is answered `extra` times, with as
+/// many bytes as its word. On `PANIC`, the server panics.
 const REPLY: u32 = 1;
 const PASS_ON: u32 = 2;
 const MANY: u32 = 3;
 const PANIC: u32 = 4;
 
-/// A server of requests. The other owner of `here` sees the number of requests, and when the server
-/// is dropped.
+/// A server of requests. A test has a clone of `here`. From it the test reads the number of
+/// requests, and whether the server was dropped.
 struct Server {
     served: Vec<u64>,
     here: Arc<AtomicUsize>,
@@ -35,7 +35,7 @@ impl Attendant for Server {
     fn attend(&mut self, from: usize, header: Header, payload: &[u8], answers: &mut dyn Answers) {
         assert!(payload.is_empty() || payload.as_ptr().addr().is_multiple_of(16));
         self.here.fetch_add(1, Ordering::Relaxed);
-        // The requests of a rank arrive in its order.
+        // Requests of a rank arrive in the order in which it sends them.
         self.served.resize(self.served.len().max(from + 1), 0);
         let number = &mut self.served[from];
         let answer = Header { word: header.word, kind: *number as u32, extra: header.extra };
@@ -69,7 +69,7 @@ fn answer(end: &mut Endpoint, from: usize) -> Result<(Header, Vec<u8>), Lost> {
     take_on(end, from, ANSWERS)
 }
 
-/// Computes until `all` other ranks have finished, without a call to the endpoint.
+/// Computes until `all` other ranks have finished. Does not call the endpoint.
 fn compute_until(done: &AtomicUsize, all: usize) {
     while done.load(Ordering::Acquire) < all {
         spin_loop();
@@ -77,12 +77,12 @@ fn compute_until(done: &AtomicUsize, all: usize) {
     }
 }
 
-/// Returns the ranks that serve this one.
+/// Returns the other ranks whose memory this rank does not reach. They serve its requests.
 fn far(end: &Endpoint) -> Vec<usize> {
     (0..end.size()).filter(|&peer| peer != end.rank() && !end.reaches(peer)).collect()
 }
 
-/// Makes worlds of each transport in which some ranks do not reach others.
+/// Returns the worlds of each transport in which some ranks do not reach the memory of others.
 fn apart(size: usize) -> impl Iterator<Item = (String, Vec<Endpoint>)> {
     let is_apart = move |ends: &[Endpoint]| (0..size).any(|peer| !ends[0].reaches(peer));
     transports(size).filter(move |(_, ends)| is_apart(ends))
@@ -188,8 +188,8 @@ fn all_ranks_ask_and_answer_at_once_and_nothing_else_is_disturbed() {
     }
 }
 
-/// Stores the word of a request and wakes the rank whose number is in `extra`. Or keeps the
-/// request, and answers it when it is nudged.
+/// An attendant that stores the word of a request and wakes the rank whose number is in `extra`. It
+/// keeps requests of another kind, and answers them when it is nudged.
 struct Keeper {
     word: Arc<AtomicU64>,
     stored: Arc<Mutex<Instant>>,
@@ -246,7 +246,7 @@ fn a_rank_that_waits_for_what_an_attendant_stores_is_woken_by_it() {
                         late += stored.lock().unwrap().elapsed();
                     } else if me == asks {
                         take(end, waiter).unwrap();
-                        // Meanwhile the other rank falls asleep.
+                        // These requests take so long that the other rank falls asleep.
                         for n in 0..100 {
                             request(end, 0, header(n), &[]).unwrap();
                             answer(end, 0).unwrap();
@@ -262,7 +262,7 @@ fn a_rank_that_waits_for_what_an_attendant_stores_is_woken_by_it() {
                 }
                 late
             });
-            // A rank that no other rank wakes sleeps for a second.
+            // A rank that is not woken sleeps for a second.
             let late: Duration = delays.into_iter().sum();
             assert!(
                 late < Duration::from_millis(500 * ROUNDS),
@@ -382,7 +382,7 @@ fn an_attendant_is_dropped_when_its_rank_leaves_and_who_asks_then_sees_that_it_l
                 if let Err(lost) = end.poll(0, Port(9)) {
                     break lost;
                 }
-                end.idle(&mut pause); // its connection is opened in steps of a wait
+                end.idle(&mut pause); // the steps of a wait open the connection
             };
             let expected = Lost { rank: 0, how: Loss::Left(Leave::Failed("no luck".into())) };
             assert_eq!(lost, expected, "{name}");
@@ -436,7 +436,7 @@ fn where_memory_is_reached_an_attendant_has_nothing_to_do() {
     }
 }
 
-/// Whatever bytes a request has, the attendant gets exactly these.
+/// The attendant gets exactly the bytes of a request, and may get any bytes.
 #[test]
 fn requests_of_any_bytes_reach_the_attendant_as_bytes() {
     for (name, ends) in apart(2) {

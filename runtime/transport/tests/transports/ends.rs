@@ -20,7 +20,7 @@ pub fn threads(size: usize) -> Vec<Endpoint> {
     local(size).into_iter().map(Endpoint::Local).collect()
 }
 
-/// Returns the ends of a segment. They do not depend on their ranks being threads here.
+/// Returns ends in a segment, for ranks that could be processes. Here they are threads.
 pub fn processes(size: usize) -> Vec<Endpoint> {
     shm(size).unwrap().into_iter().map(Endpoint::Shm).collect()
 }
@@ -29,7 +29,7 @@ pub fn sockets(size: usize) -> Vec<Endpoint> {
     tcp(size).unwrap().into_iter().map(Endpoint::Tcp).collect()
 }
 
-/// Returns ends over messages of MPI, which a stand-in carries.
+/// Returns ends over messages of a stand-in for MPI.
 pub fn messages(size: usize) -> Vec<Endpoint> {
     mpi_stand_in(size).unwrap().into_iter().map(Endpoint::Mpi).collect()
 }
@@ -39,13 +39,14 @@ pub fn hosts(hosts: &[u32]) -> Vec<Endpoint> {
     hybrid(hosts).unwrap().into_iter().map(Endpoint::Hybrid).collect()
 }
 
-/// Returns the same for hosts that exchange messages of MPI.
+/// Returns the ends of a world whose ranks are on these hosts, which exchange messages of a
+/// stand-in for MPI.
 pub fn hosts_over_mpi(hosts: &[u32]) -> Vec<Endpoint> {
     hybrid_stand_in(hosts).unwrap().into_iter().map(Endpoint::HybridMpi).collect()
 }
 
-/// Returns assignments of `size` ranks to hosts: all on one, two halves, alternating, one rank and
-/// the others, and each on its own.
+/// Returns assignments of `size` ranks to hosts: all on one host, one half on each of two hosts,
+/// alternating between two hosts, rank 0 apart from all others, and each rank on its own host.
 fn layouts(size: usize) -> Vec<Vec<u32>> {
     let ways: [fn(usize, usize) -> usize; 5] = [
         |_, _| 0,
@@ -61,7 +62,7 @@ fn layouts(size: usize) -> Vec<Vec<u32>> {
 }
 
 /// Returns every transport, with a name for messages. Each world is created when it is used, so
-/// that no two worlds use addresses at once.
+/// that only one world at a time takes addresses.
 pub fn transports(size: usize) -> impl Iterator<Item = (String, Vec<Endpoint>)> {
     let calm = SimConfig { max_delay: 0, short_reads: false, ..SimConfig::default() };
     let mut configs = vec![calm.clone(), SimConfig { link_bytes: 7, max_delay: 1, ..calm }];
@@ -74,14 +75,15 @@ pub fn transports(size: usize) -> impl Iterator<Item = (String, Vec<Endpoint>)> 
     let tcp = once_with(move || ("tcp".to_owned(), sockets(size)));
     let mixed = layouts(size).into_iter().map(|layout| (format!("mixed {layout:?}"), hosts(&layout)));
     let mpi = once_with(move || ("mpi".to_owned(), messages(size)));
-    // Two halves, and alternating. If all ranks are on one host there are no messages, and the
-    // other layouts are like MPI alone.
+    // Only the layouts of two halves and of alternating hosts. If all ranks are on one host, there
+    // are no messages; the other layouts are similar to MPI alone.
     let over_mpi = layouts(size).into_iter().skip(1).take(2);
     let over_mpi = over_mpi.map(|layout| (format!("MPI and {layout:?}"), hosts_over_mpi(&layout)));
     local.chain(shm).chain(sim).chain(tcp).chain(mpi).chain(mixed).chain(over_mpi)
 }
 
-/// Runs `rank` on each end, in a thread for each. All threads end before a panic of one continues.
+/// Runs `rank` on each end, each in a thread. If a thread panics, the panic continues after all
+/// threads have ended.
 pub fn run<R: Send>(ends: Vec<Endpoint>, rank: impl Fn(&mut Endpoint) -> R + Sync) -> Vec<R> {
     thread::scope(|scope| {
         let rank = &rank;
@@ -156,7 +158,7 @@ pub const fn header(word: u64) -> Header {
     Header { word, kind: 1, extra: 0 }
 }
 
-/// Bytes in which every part identifies its position.
+/// Bytes whose values depend on their position, so that misplaced parts are noticed.
 pub static PATTERN: [u8; 3001] = {
     let mut pattern = [0; 3001];
     let mut i = 0;

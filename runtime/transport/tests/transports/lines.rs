@@ -1,5 +1,5 @@
-//! Lines of a pair. Each rank reads from them what the other rank has written for it, until both
-//! have closed their port.
+//! Lines of a pair. Each rank reads the posts and accesses that the other rank has written for it,
+//! until both ranks have closed the port.
 
 use crate::ends::*;
 use fencepost_transport::{Channels, Endpoint, Liveness, PairLines, Port, Record, Topology};
@@ -17,7 +17,7 @@ fn lines<'l>(lines: NonNull<PairLines>) -> &'l PairLines {
     unsafe { lines.as_ref() }
 }
 
-/// Returns the lines that `from` writes for this rank, once `from` has made them.
+/// Waits until `from` has created the lines that it writes for this rank, and returns them.
 fn lines_of<'l>(end: &mut Endpoint, from: usize) -> &'l PairLines {
     lines(wait(end, |end| Ok(end.lines_of(from, PORT))).unwrap())
 }
@@ -37,8 +37,8 @@ fn lines_are_there_where_memory_is_reached_and_posts_and_accesses_are_read_there
             for round in 0..100 {
                 for &peer in &reached {
                     let mine = lines(end.lines(peer, PORT).unwrap());
-                    // SAFETY: every rank has read the previous round, as its post in that round has
-                    // shown.
+                    // SAFETY: the peer has read this rank's lines of the round before the previous
+                    // one, as its post of the previous round shows.
                     unsafe { mine.post(round, word(me, peer, round)) };
                     end.wake(peer);
                 }

@@ -1,6 +1,6 @@
 //! One suite for all transports. Each test states a rule of the contract of `fencepost_transport`,
 //! and runs on every transport and on several configurations of simulated links. No test waits for
-//! a time. A wait for something that cannot arrive must end in `Lost`.
+//! a fixed time. A wait for something that cannot arrive must end with the error `Lost`.
 
 mod attendants;
 mod copied;
@@ -289,7 +289,7 @@ fn a_rank_that_leaves_is_seen_by_every_waiter_after_all_that_it_sent() {
                 }
                 let lost = Lost { rank: gone, how: Loss::Left(way.clone()) };
                 end.publish(2).unwrap();
-                // A rank that leaves counts as having released the frame, so no rank waits for the
+                // A rank that leaves counts as having released all frames, so no rank waits for the
                 // release forever.
                 if post(end, gone, header(0), &PATTERN).is_ok() {
                     released(end, gone, 1);
@@ -524,7 +524,7 @@ fn of_a_rank_that_has_left_it_is_known_what_it_entered_last() {
     on_all(2, |end| {
         let peer = 1 - end.rank();
         exchange(end, 0).unwrap();
-        // No later message follows any of these, which could carry it.
+        // No other message follows these announcements, so they cannot be sent together with one.
         (1..4).for_each(|number| end.announce(number));
         if end.rank() == 1 {
             end.leave(Leave::Finished);
@@ -580,7 +580,7 @@ fn a_rank_that_was_unwound_while_it_touched_memory_touches_it_no_more() {
     }
 }
 
-/// The traffic of the random test. In each step one rank posts some bytes to another rank, which
+/// The traffic of the random test. In each step, one rank posts some bytes to a rank, and that rank
 /// takes the frame.
 #[derive(Clone, Debug)]
 struct Traffic {
@@ -627,8 +627,8 @@ proptest! {
         };
         run(ends, |end| {
             let me = end.rank();
-            // Each rank goes through the list. It makes its own posts. It takes the frames for
-            // itself, at once or at the next exchange.
+            // Each rank goes through the list. It makes the posts that are its own. It takes the
+            // frames that are sent to it, immediately or at the next exchange.
             let mut behind = Vec::new();
             for (n, &(from, to, len)) in posts.iter().enumerate() {
                 if from == me {

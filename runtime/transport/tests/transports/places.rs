@@ -1,5 +1,5 @@
-//! Memory that a rank offers for payloads. A payload is written there if its frame is the one that
-//! was named. Nothing is written elsewhere.
+//! Memory that a rank offers for payloads. A payload is written there if its frame is the expected
+//! one. Nothing is written outside of the offered memory.
 
 use crate::ends::*;
 use fencepost_transport::{Channels, Endpoint, Header, Port, Topology};
@@ -16,7 +16,7 @@ static LONG: [u8; 300_000] = {
     long
 };
 
-/// Memory of this rank, which other code may write to only between pre-posting and the end of
+/// Memory of this rank. The transport may write to it only between pre-posting and the end of
 /// cancelling.
 struct Posted(Vec<u8>);
 
@@ -39,12 +39,13 @@ impl Posted {
     ) -> *const u8 {
         let to = self.0.as_mut_ptr().wrapping_add(8);
         // SAFETY: the memory has this number of bytes. The tests access it only after the frame was
-        // released or the buffer cancelled.
+        // released or the buffer was cancelled.
         unsafe { end.prepost(from, port, ahead, header, slice_from_raw_parts_mut(to, LONG.len() - less)) };
         to
     }
 
-    /// Returns whether nothing was written outside the buffer, nor into it if it was not `used`.
+    /// Returns whether the memory has the expected contents: the buffer has the payload if it was
+    /// `used`, and all other bytes are unchanged.
     fn is_kept(&self, used: bool) -> bool {
         let (before, rest) = self.0.split_at(8);
         let (place, after) = rest.split_at(LONG.len());
@@ -53,7 +54,8 @@ impl Posted {
     }
 }
 
-/// Returns two ranks on every transport, each with the port of fences and with another port.
+/// Returns the ends of two ranks on every transport, once with the port of fences and once with
+/// another port.
 fn on_ports() -> impl Iterator<Item = ((String, Vec<Endpoint>), Port)> {
     [Port::FENCE, Port::ELEMENTS].into_iter().flat_map(|port| transports(2).map(move |ends| (ends, port)))
 }
@@ -148,8 +150,8 @@ fn a_place_that_is_offered_too_late_is_not_touched() {
     }
 }
 
-/// Over a connection, a payload may have arrived whole when its receiver looks, however slow the
-/// connection is. So payloads are sent until the receiver sees one that is still arriving.
+/// Over a connection, all of a payload may have arrived when the receiver polls, even if the
+/// connection is slow. So payloads are sent until the receiver finds one that is still arriving.
 #[test]
 fn a_place_may_be_offered_for_a_payload_that_is_coming() {
     const MOST: u64 = 20_000;
@@ -239,8 +241,7 @@ fn places_of_one_port_are_not_those_of_another_one() {
             assert_eq!(bytes(&frame), LONG);
             let there = frame.payload == places[at];
             end.release(peer, port);
-            // The memory that was offered on the other port stays offered, or its payload has
-            // arrived.
+            // The memory on the other port is still offered, unless its payload has arrived.
             cancel(end, peer, port);
             buffers[at][1].0.fill(Posted::UNTOUCHED);
             assert!(buffers[at][0].is_kept(there), "{port:?}");

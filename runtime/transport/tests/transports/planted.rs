@@ -2,9 +2,9 @@
 //! must report it. Otherwise the sanitizer would miss a real race as well. Without the sanitizer
 //! these tests show nothing.
 //!
-//! A race is reported only if nothing orders its two accesses by chance. For example, a rank that
-//! checks whether the other has left may order them. So each pair of accesses is repeated in many
-//! rounds.
+//! A race is reported only if nothing happens to order its two accesses. For example, a rank's
+//! check whether the other rank has left may order them. So each pair of accesses is repeated in
+//! many rounds.
 
 use crate::ends::{PATTERN, exchange, header, poll, post, released, run, settled, threads};
 use fencepost_transport::{Channels, Endpoint, Frame, Notify, Port, Topology};
@@ -98,7 +98,7 @@ fn memory_is_read_after_the_exchange_was_settled() {
     });
 }
 
-/// One end used by two threads.
+/// An end that two threads use.
 struct Shared(*mut Endpoint);
 
 // SAFETY: this is not sound. An end belongs to one thread, and this test races deliberately.
@@ -108,7 +108,7 @@ unsafe impl Send for Shared {}
 #[ignore = "a race on purpose, for the thread sanitizer"]
 fn two_threads_post_to_one_ring() {
     let mut ends = threads(2);
-    // The ring has room for all frames. A thread that makes a ring takes locks, which would order
+    // The ring has room for all frames. A thread that creates a ring takes locks, which would order
     // the threads.
     post(&mut ends[0], 1, header(1), &PATTERN[..16]).unwrap();
     let end: *mut Endpoint = &mut ends[0];

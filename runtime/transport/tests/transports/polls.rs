@@ -22,7 +22,7 @@ fn find<T>(end: &mut Endpoint, mut look: impl FnMut(&mut Endpoint) -> Option<T>)
     }
 }
 
-/// Each frame is the first one of its pair, so a connection may have to be made for it.
+/// Each frame is the first one of its pair of ranks, so a connection may have to be opened for it.
 #[test]
 fn a_rank_that_polls_and_never_waits_takes_what_others_send_and_sends() {
     on_all(4, |end| {

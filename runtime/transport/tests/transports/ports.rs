@@ -9,7 +9,7 @@ use fencepost_transport::{
 use proptest::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The ports that are in use at a time: neighbours, and the last port.
+/// The ports that are used at the same time, among them adjacent ones and the largest.
 const PORTS: [Port; 6] = [Port::FENCE, Port(2), Port(3), Port(4), Port(1000), Port(u32::MAX)];
 
 fn released_on(end: &mut Endpoint, to: usize, port: Port, frames: u64) {
@@ -17,7 +17,8 @@ fn released_on(end: &mut Endpoint, to: usize, port: Port, frames: u64) {
     assert_eq!(end.released(to, port), frames);
 }
 
-/// The port that gives the turn to the other rank, without any frame that the test is about.
+/// The port with whose frames a rank gives the turn to the other rank. Tests examine frames of
+/// other ports.
 const TURN: Port = Port(77);
 
 fn give_turn(end: &mut Endpoint, to: usize) {
@@ -79,7 +80,7 @@ proptest! {
             let mut random = Random::new(seed ^ me as u64);
             let mut unread: Vec<usize> = (0..posts.len()).filter(|&n| posts[n].1 == me).collect();
             while !unread.is_empty() {
-                // The first unread frame of a channel that is drawn.
+                // Take the first unread frame of a random sender and port.
                 let (from, _, port, _) = posts[unread[random.below(unread.len())]];
                 let of_channel = |n: &usize| (posts[*n].0, posts[*n].2) == (from, port);
                 let at = unread.iter().position(of_channel).unwrap();
@@ -107,8 +108,8 @@ static LARGE: [u8; 300_000] = {
     large
 };
 
-/// Returns a payload, and a number of frames that exceeds the credit of a pair and the room of a
-/// link or a ring.
+/// Returns a payload, and a number of frames with this payload that exceeds the credit of a pair
+/// and the room of a link or a ring.
 fn many(transport: &str) -> (&'static [u8], u64) {
     if transport.contains("Sim") { (&LARGE[..9000], 8) } else { (&LARGE, 70) }
 }
@@ -255,8 +256,7 @@ fn frames_of_a_closed_port_count_as_released_and_its_own_still_arrive() {
                 (0..2).for_each(|n| post_on(end, peer, other, header(n), &PATTERN).unwrap());
                 give_turn(end, peer);
                 released_on(end, peer, port, frames);
-                // Frames that the other rank posted on the port before still arrive, although it
-                // has closed the port.
+                // Frames that the other rank had posted before it closed the port still arrive.
                 for n in 0..frames {
                     assert!(take_on(end, peer, port).unwrap() == (header(n), large.to_vec()), "{name}");
                 }

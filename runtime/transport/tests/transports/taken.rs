@@ -3,8 +3,9 @@
 use crate::ends::*;
 use fencepost_transport::{Channels, Header, Port, Topology};
 
-/// A payload can be taken if memory is not reached and no rank has offered memory for it. It can
-/// also be taken from this rank's own frames. Otherwise the payload stays in the frame.
+/// A rank can take a payload if it does not reach the memory of the sender and has not offered
+/// memory for the payload. It can also take payloads of its own frames. Otherwise the payload stays
+/// in the frame.
 #[test]
 fn a_payload_that_is_taken_stays_readable_when_its_frame_is_released_and_others_come() {
     on_all(3, |end| {

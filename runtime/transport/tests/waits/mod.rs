@@ -39,6 +39,7 @@ pub fn released<E: Liveness + Channels>(end: &mut E, to: usize, frames: u64) {
 
 /// Returns the payload of a frame that was not released.
 pub fn bytes(frame: &Frame) -> &[u8] {
-    // SAFETY: the frame was not released, and payloads that are posted here live longer than that.
+    // SAFETY: the frame was not released, and payloads in these tests live until their frames are
+    // released.
     unsafe { frame.bytes() }
 }

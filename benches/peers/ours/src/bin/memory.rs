@@ -1,6 +1,6 @@
-//! The memory that a rank takes, as the mean of all ranks: its own pages, its share of the shared
-//! pages, and page tables. The program reads the figures after three fences and a prepared ring on
-//! one window, and again after the same on a second window.
+//! How much memory does a rank take? The figure is the mean over all ranks of a rank's own pages,
+//! its share of the shared pages, and its page tables. The program reads the figures after three
+//! fences and a prepared ring on one window, and again after the same on a second window.
 
 use fencepost::prelude::*;
 use ours::emit;

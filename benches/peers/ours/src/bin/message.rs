@@ -1,4 +1,4 @@
-//! As `../../mpi_message.c`: a message to another rank, which sends it back from the memory in
+//! As `../../mpi_message.c`: a message to another rank. That rank sends it back from the memory in
 //! which it arrived.
 
 use fencepost::prelude::*;

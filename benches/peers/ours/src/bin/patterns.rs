@@ -1,9 +1,9 @@
 //! As `../../mpi_patterns.c`: random patterns without conflicts. An epoch consists of its calls and
 //! a fence.
 //!
-//! `BASE_PATTERNS` names a file. If there is none, this program writes the patterns and the digest
-//! of each epoch to it. Otherwise it requires that the file has the same patterns and digests.
-//! It compares `BASE_PATTERN_COUNT` patterns, and also times the first `BASE_PATTERN_TIMED`.
+//! `BASE_PATTERNS` names a file. If the file does not exist, this program writes the patterns and
+//! the digest of each epoch to it. Otherwise, the file must have the same patterns and digests. The
+//! program compares `BASE_PATTERN_COUNT` patterns, and also times the first `BASE_PATTERN_TIMED`.
 
 use fencepost::bytemuck::cast_slice;
 use fencepost::prelude::*;
@@ -18,7 +18,8 @@ fn fnv(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Returns the digest of the windows of all ranks, with the elements that their gets have brought.
+/// Returns the digest of the windows of all ranks. A window includes the elements that gets have
+/// fetched.
 fn digest<T: Value>(world: &World, window: &[T]) -> Result<u64> {
     let all = world.allgather(&[fnv(cast_slice(window))])?.concat();
     Ok(fnv(cast_slice(&all)))

@@ -1,9 +1,9 @@
-//! As `../../mpi_put_rate.c`: n 8-byte operations in an epoch, to the next rank or to all others in
-//! turn, with the same permutation, values and checks. The figure is the time of an epoch for each
-//! operation.
+//! As `../../mpi_put_rate.c`, with the same permutation, values and checks: n 8-byte operations in
+//! an epoch, to the next rank or to all others in turn. The figure is the time of an epoch divided
+//! by n.
 //!
-//! Each put takes the value of `loc[i]`, as in C. If a plan is replayed without the body
-//! (`prepared`), the values are in the second half of the window, where gets land as well.
+//! Each put takes the value of `loc[i]`, as in C. `prepared` replays the plan without the body, so
+//! its values are in the second half of the window. Gets also store the elements there.
 //! `prepared-values` runs the body with values.
 
 use fencepost::prelude::*;
@@ -88,8 +88,8 @@ fn main() -> Result<()> {
         let loc: Vec<f64> = (0..TABLE).map(|i| (rank * 1_000_003 + i) as f64).collect();
         let mut u = world.window::<f64>(2 * TABLE)?;
 
-        // As in C, each variant first puts 1000 permuted values. The elements that the rank to the
-        // left has put are checked.
+        // As in C, each variant first puts 1000 permuted values. Each rank checks the elements that
+        // the rank to its left has put.
         let one: Vec<u32> = targets(rank, size, false).take(TABLE).map(|to| to as u32).collect();
         u[TABLE..].copy_from_slice(&loc);
         for way in 0..4 {
@@ -108,7 +108,7 @@ fn main() -> Result<()> {
             let ok = (0..1000).all(|i| u[rnd[i] as usize] == (left * 1_000_003 + i) as f64);
             require(world, ok, "put_rate: values")?;
         }
-        // The same for gets and accumulates.
+        // Gets and accumulates are checked in the same way.
         gets(&mut u, &rnd[..1000], &one, TABLE)?;
         let next = (rank + 1) % size;
         let ok = (0..1000).all(|i| u[TABLE + i] == (((next + size - 1) % size) * 1_000_003 + i) as f64);

@@ -13,7 +13,8 @@ fn exchange(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
     Ok(())
 }
 
-/// Does what `exchange` does, with the corners of a wider halo, which several steps read.
+/// Does what `exchange` does, and also fills the edges and corners of the halo. A group of several
+/// steps reads them.
 #[superstep]
 fn exchange_all(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
     for n in block.neighbours() {

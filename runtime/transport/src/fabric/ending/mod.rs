@@ -1,25 +1,25 @@
-//! How a fabric ends: what a rank still does for each other rank when its program is over, and when
-//! it has finished.
+//! How a fabric ends: the steps that a rank still takes for each other rank when its program is
+//! over.
 //!
-//! If a launcher reports how each rank ends, a rank that has finished ends without notifying any
-//! rank that it has no connection to. Otherwise one connection for each pair of ranks would be
-//! opened only to report that. So other ranks may still have something for it when its listener is
-//! gone: a release of a frame that it sent long ago, credit, or the report that they have left as
-//! well. The rank that has finished needs none of that, but the other ranks cannot know. A fabric
-//! that ends therefore guarantees:
+//! If a launcher reports how each rank ends, a rank that has finished does not notify ranks to
+//! which it has no connection. Otherwise each pair of ranks would open a connection only for that
+//! report. So when a rank has finished and its listener is gone, other ranks may still have
+//! something for that rank: a release of a frame that it sent long ago, credit, or the report that
+//! they have left as well. The finished rank needs none of that, but the other ranks cannot know
+//! this. A fabric that ends therefore guarantees:
 //!
-//! - **Everything that a rank still needs has been sent to it**: frames, and the error with which
-//!   this rank has left. The other rank has confirmed it with a farewell, or had agreed to close
+//! - **Its rank has sent everything that another rank still needs**: frames, and the error with
+//!   which it has left. The other rank has confirmed this with a farewell, or has agreed to close
 //!   the connection.
-//! - **It waits only for ranks that can still answer.** A rank that has died, that sent a goodbye,
-//!   or that cannot be reached any more gets nothing. A rank cannot be reached if its listener
-//!   refuses a connection, or if a connection ended without an agreement. The launcher of such a
-//!   rank will report the reason. The bytes that this rank has written for such a rank are void,
-//!   whatever that report contains.
+//! - **Its rank waits only for ranks that can still answer.** It sends nothing to a rank that has
+//!   died, that has sent a goodbye, or that cannot be reached any more. A rank cannot be reached if
+//!   its listener refuses a connection, or if a connection ended without an agreement. The launcher
+//!   of such a rank will report the reason. The bytes that this rank has written for such a rank
+//!   are void, whatever the launcher reports.
 //!
-//! A connectionless carrier cannot see that a rank has ended, and delivers nothing to one that has.
-//! With such a carrier, every rank sends a goodbye to each other rank and also waits for the
-//! goodbye of that rank. So no rank ends while anything is on its way to it.
+//! A connectionless carrier cannot see that a rank has ended, and delivers nothing to a rank that
+//! has ended. With such a carrier, every rank sends a goodbye to each other rank and also waits for
+//! the goodbye of that rank. So nothing is on its way to a rank when that rank ends.
 //!
 //! Both guarantees hold in every order of events: `model.rs` explores all orders, for two ranks
 //! whose connection is closed at any time.
@@ -34,26 +34,26 @@ mod model;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Link {
     None,
-    /// One of the two ranks opens it.
+    /// One of the two ranks is opening the connection.
     Opening,
     Open,
-    /// This rank has announced that it sends nothing more on it.
+    /// This rank has announced that it sends nothing more on the connection.
     Resting,
 }
 
-/// What a rank that ends knows of another one.
+/// What a rank that ends knows of another rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
     pub(super) link: Link,
-    /// Whether nothing that is written for it can arrive any more.
+    /// Whether nothing that is written for the other rank can arrive any more.
     pub(super) is_gone: bool,
-    /// Whether something was written for it that is not with the socket yet.
+    /// Whether something was written for the other rank that the socket has not taken yet.
     pub(super) has_unsent: bool,
-    /// Whether something was written for it that is worth a connection.
+    /// Whether something was written for the other rank that is worth a connection.
     pub(super) wants_connection: bool,
     pub(super) said_goodbye: bool,
     pub(super) heard_farewell: bool,
-    /// Whether this rank also waits for the other one's goodbye.
+    /// Whether this rank also waits for the goodbye of the other rank.
     pub(super) awaits_goodbye: bool,
 }
 
@@ -63,7 +63,7 @@ pub(super) enum Next {
     Connect,
     SayGoodbye,
     Wait,
-    /// Nothing: as far as this rank is concerned, the fabric may end.
+    /// No step is left. As far as the other rank is concerned, the fabric may end.
     Nothing,
 }
 
@@ -81,8 +81,8 @@ impl Facts {
 }
 
 impl<C: Carrier> Peer<C> {
-    /// Returns what this rank knows of the peer when it ends. `defers` is whether this rank opens
-    /// no connection just for deferred bytes.
+    /// Returns what this rank knows of the peer when it ends. If `defers`, this rank opens no
+    /// connection only for deferred bytes.
     pub(super) fn facts(&self, defers: bool) -> Facts {
         let link = match &self.link {
             None if self.opening.is_under_way() => Link::Opening,

@@ -22,7 +22,7 @@ enum Item {
     Farewell,
 }
 
-/// The connection as one rank has it.
+/// The connection as one rank sees it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Side {
     None,
@@ -43,8 +43,8 @@ struct Rank {
     /// Its process has ended, so nobody listens.
     ended: bool,
     side: Side,
-    /// The items that are written but not at the socket yet, and the number of these items that
-    /// need no connection of their own.
+    /// The items that are written but not passed to the socket yet, and the number of these items
+    /// that need no connection of their own.
     out: Vec<Item>,
     deferred: usize,
     /// The number of items of `out` that are still sent on this connection, once this rank has
@@ -75,14 +75,14 @@ struct Rules {
     defers: bool,
     /// Items for a rank that cannot be reached are void.
     gives_up: bool,
-    /// Before a rank ends, it sends what another one needs.
+    /// Before a rank ends, it sends what the other rank needs.
     sends_first: bool,
     /// Items that are written after the announcement that a connection is closed wait for the next
     /// connection.
     keeps_the_rest: bool,
     /// A connection needs no consent of the other side, and is never closed.
     is_connectionless: bool,
-    /// A rank without connections waits for the other one's goodbye.
+    /// A rank without connections waits for the goodbye of the other rank.
     awaits_goodbye: bool,
 }
 
@@ -159,8 +159,8 @@ impl Rank {
     }
 }
 
-/// Closes the connection of rank `me`. The other rank reads what is on its way to it, and then the
-/// end.
+/// Closes the connection of rank `me`. The other rank still reads the items on their way to it, and
+/// then the end of the connection.
 fn close(state: &mut State, me: usize) {
     let (had_one, resets) = (state[me].side == Side::Open, !state[me].coming.is_empty());
     state[me].close();
@@ -171,7 +171,7 @@ fn close(state: &mut State, me: usize) {
 }
 
 /// Closes the connection by agreement, if both ranks have announced that. Items that were written
-/// since are kept.
+/// since these announcements are kept.
 fn rest(state: &mut State, me: usize, rules: Rules) {
     let rank = &mut state[me];
     if rank.side == Side::Open && rank.heard_rest && rank.last == Some(0) {
@@ -265,8 +265,9 @@ fn open(state: &mut State, me: usize, rules: Rules) -> bool {
     true
 }
 
-/// Takes one step of a rank that ends. If nothing is left to do for the other rank, then either
-/// there is something to do for ranks that are not in the model, or the fabric `ends`.
+/// Takes one step of a rank that ends. If nothing is left to do for the other rank, the fabric ends
+/// if `ends`. If not `ends`, the rank still has something to do for ranks that are not in the
+/// model.
 fn end(state: &mut State, me: usize, ends: bool, rules: Rules) {
     let mut next = state[me].facts(rules).next();
     if next == Next::SayGoodbye {
@@ -277,8 +278,8 @@ fn end(state: &mut State, me: usize, ends: bool, rules: Rules) {
     }
     match next {
         Next::Connect => send(state, me, rules),
-        // If the number of connections is limited, each is closed when it is over. The fabric ends
-        // when all are.
+        // If the number of connections is limited, each connection is closed when nothing is left
+        // to do on it. The fabric ends when all are closed.
         Next::Nothing if rules.is_connectionless => state[me].ended = ends,
         Next::Nothing => {
             if ends || state[me].side == Side::Open {
@@ -290,7 +291,7 @@ fn end(state: &mut State, me: usize, ends: bool, rules: Rules) {
     }
 }
 
-/// Returns the states that one step leads to, with the steps.
+/// Returns each state to which one step leads, together with a description of that step.
 fn steps(state: &State, rules: Rules) -> Vec<(String, State)> {
     let mut all = Vec::new();
     for me in 0..2 {
@@ -379,8 +380,8 @@ fn steps(state: &State, rules: Rules) -> Vec<(String, State)> {
     all
 }
 
-/// Looks for a state from which the two ranks cannot both end. Returns the steps that lead to it,
-/// if it exists, and the number of states.
+/// Looks for a state from which the two ranks cannot both end. Returns the steps that lead to such
+/// a state, if there is one, and the number of states.
 fn stuck(posts: [u8; 2], rules: Rules) -> (Option<Vec<String>>, usize) {
     let first = [Rank::new(posts[0], posts[1]), Rank::new(posts[1], posts[0])];
     let mut numbers = BTreeMap::from([(first.clone(), 0)]);

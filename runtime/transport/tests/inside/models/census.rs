@@ -1,12 +1,13 @@
-//! A census by messages over the queues of frames, and epochs around it. The models have the six
-//! waits, and leave out each wait in turn. In other models, messages are lost, duplicated or early.
+//! Models of a census by messages over the queues of frames, and of epochs with such a census. One
+//! model has all six waits; others leave out one of the waits each. In further models, messages are
+//! lost, duplicated or early.
 //!
 //! In round k of a sparse census, rank r sends to rank r + 2^k, and then awaits rank r - 2^k. If
 //! the census is by hosts, rank 0 acts for rank 1 as well. In a reduced census, each rank sends a
 //! note to the rank above. Then ranks 0 and 1 exchange the numbers of notes that each rank must
 //! expect. Rank 2 sends its numbers to rank 0 before that, and receives the result afterwards. A
-//! message has the number of its census. It states which ranks its sender knows to have entered,
-//! and what they sent.
+//! message has the number of its census. It contains the ranks that its sender knows to have
+//! entered, the smallest census number among their messages, and numbers of notes.
 
 use std::mem::ManuallyDrop;
 
@@ -25,31 +26,33 @@ enum Without {
     Entry,
     /// W1: send a message before the message of the previous round has arrived.
     Rounds,
-    /// W2: apply to one's own window before the other rank has reported that it has read it.
+    /// W2: apply to the own window before the other rank has reported that it has read this window.
     ReadsFirst,
-    /// W3: leave before the other rank has reported that. Nothing is applied.
+    /// W3: leave before the other rank has reported that it has read the own window. Nothing is
+    /// applied.
     Leaving,
-    /// W4: one arena instead of two in turn.
+    /// W4: use one arena instead of two alternating ones.
     Reuse,
     /// W5: rank 0 does not await the messages of the first census.
     Skew,
-    /// W6: leave out the second census, since the first ended without failure.
+    /// W6: leave out the second census, because the first one ended without failure.
     Composition,
-    /// Accept a message of any census as one of this census.
+    /// Accept a message of any census as a message of this census.
     Number,
 }
 
-/// The fault of the message of rank 0 in the first round of census 0, or of its note.
+/// The fault of one message of rank 0: its message in the first round of census 0, or its note.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
     Lost,
     Doubled,
-    /// The message of census 1 arrives before it.
+    /// The message of census 1 arrives before that of census 0.
     Early,
 }
 
-/// The ranks to which a rank sends, and those that it awaits, in a census.
+/// How ranks act in a census. This determines the ranks to which a rank sends, and the ranks that
+/// it awaits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Standing {
     /// Each rank acts for itself, in a sparse census.
@@ -60,7 +63,7 @@ enum Standing {
     Reduced,
 }
 
-/// All variants, for three ranks.
+/// All variants, which apply to three ranks.
 const STANDINGS: [Standing; 3] = [Standing::Sparse, Standing::Hosts, Standing::Reduced];
 
 struct World {
@@ -82,7 +85,8 @@ impl World {
         Arc::new(Self { size, standing, without, fault, of_note, windows, arenas })
     }
 
-    /// Returns, step by step, the rank to which this one sends and the rank that it awaits.
+    /// Returns the steps of rank `me`: in each, the rank to which it sends, and the rank that it
+    /// awaits.
     fn steps(&self, me: usize) -> Vec<(Option<usize>, Option<usize>)> {
         let size = self.size;
         match (self.standing, me) {
@@ -103,7 +107,8 @@ const CENSUS: u32 = 1;
 const SETTLED: u32 = 2;
 const NOTE: u32 = 3;
 
-/// The position of the numbers of notes that three ranks must expect, with four bits for each rank.
+/// The bit position, in a message, of the numbers of notes that three ranks must expect. Each
+/// number has four bits.
 const COUNTS: u32 = 16;
 
 /// The reason why a rank stops.
@@ -115,7 +120,7 @@ fn post(end: &mut LocalEnd, to: usize, header: Header) -> Result<(), Told> {
 }
 
 /// Returns the header of the next frame of `from`, which has no payload. If the frame is lost, the
-/// rank gives up after a few polls, as the clocks of a transport would make it do.
+/// rank gives up after a few polls, as it would by the clock of a transport.
 fn take(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<Header, Told> {
     let mut looks = 0;
     loop {
@@ -131,7 +136,7 @@ fn take(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<Header, Told> {
     }
 }
 
-/// Posts a frame of census `number`, with the fault if it has one.
+/// Posts a frame with this fault. `early` is the header that is posted first for [`Fault::Early`].
 fn post_faulty(
     end: &mut LocalEnd,
     to: usize,
@@ -162,8 +167,8 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
     let fault_of = |note: bool| {
         if (me, number, of_note) == (0, 0, note) { fault } else { Fault::None }
     };
-    // The number of notes that each rank must expect, as far as this one knows, and the ranks whose
-    // notes it has.
+    // The number of notes that each rank must expect, as far as this rank knows. `noted` are the
+    // ranks whose notes this rank has.
     let (mut counts, mut noted) = (0u32, 0u32);
     if standing == Standing::Reduced {
         let to = (me + 1) % size;
@@ -171,8 +176,8 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
         post_faulty(end, to, fault_of(true), note(number), note(1))?;
         counts = 1 << (4 * to);
     }
-    // The ranks that are known to have entered, and the smallest census that any of them has
-    // reported.
+    // The ranks that are known to have entered. `least` is the smallest census number in their
+    // messages.
     let (mut heard, mut least) = (1u32 << me, number as u32);
     let steps = world.steps(me);
     let last = steps.iter().rposition(|(_, from)| from.is_some());
@@ -209,7 +214,8 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
         };
         heard |= extra & 0xff;
         least = least.min(extra >> 8 & 0xff);
-        // Rank 2 receives the numbers of all ranks, including its own.
+        // Rank 2 replaces its numbers, because it receives the total of all ranks, including its
+        // own numbers.
         counts = extra >> COUNTS | if me == 2 { 0 } else { counts };
     }
     if !matches!(without, Without::Entry | Without::Rounds | Without::Skew) {
@@ -229,8 +235,8 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
 }
 
 /// Takes an epoch. Each rank stores into its window, fills an arena for the rank above, and enters.
-/// It gets from the window of the rank above, posts a frame to that rank to report this, and waits
-/// for the frame of the rank below. Then it applies the arena of the rank below.
+/// It reads the window of the rank above, and posts a frame to that rank to report that it has
+/// read. It waits for such a frame of the rank below, and then applies the arena of the rank below.
 fn epoch(end: &mut LocalEnd, world: &World, e: u64) -> Result<(), Told> {
     let World { size, without, .. } = *world;
     let me = end.rank();
@@ -262,9 +268,10 @@ fn epoch(end: &mut LocalEnd, world: &World, e: u64) -> Result<(), Told> {
     Ok(())
 }
 
-/// Runs `program` on each rank. Returns the error of each, if any.
+/// Runs `program` on each rank. Returns the result of each rank.
 fn run(world: &Arc<World>, program: fn(&mut LocalEnd, &World) -> Result<(), Told>) -> Vec<Result<(), Told>> {
-    // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
+    // `ManuallyDrop`, because a dropped end leaves its world, which is not possible while a
+    // rejected model unwinds.
     let mut ends = local(world.size).into_iter().map(ManuallyDrop::new);
     let mut first = ends.next().expect("a rank at least");
     let others: Vec<_> = ends
@@ -291,8 +298,7 @@ fn epochs(size: usize, standing: Standing, without: Without) {
     results.into_iter().for_each(|result| result.expect("nobody is told anything"));
 }
 
-/// Returns whether the complaint is that two ranks accessed memory at once, or that a rank found a
-/// wrong value there.
+/// Returns whether loom's complaint is a data race, or a rank has read a wrong value.
 fn is_seen(complaint: &str) -> bool {
     ["Causality violation", "left == right"].iter().any(|what| complaint.contains(what))
 }
@@ -375,7 +381,7 @@ fn w1_a_message_sent_before_that_of_the_round_before_has_come_is_caught() {
     assert!(is_seen(&complaint), "{complaint}");
 }
 
-/// Takes censuses only, with this fault.
+/// Runs two censuses with this fault, without epochs.
 fn censuses(
     (size, standing, of_note): (usize, Standing, bool),
     without: Without,
@@ -386,8 +392,8 @@ fn censuses(
     })
 }
 
-/// The censuses in which a message or a note of rank 0 has a fault, and the number of preemptions
-/// of each model.
+/// The censuses in which a message or a note of rank 0 has a fault, each with the bound on
+/// preemptions of its model.
 const FAULTY: [((usize, Standing, bool), usize); 7] = [
     ((2, Standing::Sparse, false), 2),
     ((3, Standing::Sparse, false), 0),
@@ -407,7 +413,7 @@ fn a_doubled_message_or_an_early_one_is_told() {
                 let receiver = if faulty.1 == Standing::Hosts { 2 } else { 1 };
                 let told = results[receiver].as_ref().expect_err("it is sent what is not of its census");
                 assert!(told.contains("rank 0 has sent a message of census"), "{told}");
-                // The others receive the reason, or they have completed everything that they began.
+                // The other ranks either receive this reason, or have completed all censuses.
                 let names = |told: &Told| told.contains("rank 0 has sent") || told.contains("left");
                 assert!(results.iter().filter_map(|result| result.as_ref().err()).all(names), "{results:?}");
             });
@@ -430,8 +436,8 @@ fn no_census_is_complete_where_a_message_of_it_was_lost() {
     for (faulty, preemptions) in FAULTY {
         model(preemptions, move || {
             let results = censuses(faulty, Without::Nothing, Fault::Lost);
-            // Others may have completed this census, since all ranks had entered it. No rank
-            // completes the next one.
+            // Other ranks may have completed census 0, since all ranks had entered it. No rank
+            // completes census 1.
             assert!(results.iter().all(Result::is_err), "{results:?}");
             let receiver = if faulty.1 == Standing::Hosts { 2 } else { 1 };
             let told = results[receiver].as_ref().expect_err("all are");

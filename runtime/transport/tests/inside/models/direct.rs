@@ -1,6 +1,6 @@
-//! A direct census over the notification board. Each rank notifies each other rank, and reads the
-//! notifications of all. If a notification is lost, duplicated or early, that is reported, since
-//! its word has the number of its census.
+//! Models of a direct census over the notification board. Each rank notifies each other rank, and
+//! reads the notifications of all. A lost, duplicated or early notification is reported, since its
+//! word has the number of its census.
 
 use std::mem::ManuallyDrop;
 
@@ -15,15 +15,16 @@ enum Fault {
     None,
     Lost,
     Doubled,
-    /// The notification of census 1 arrives before it.
+    /// The notification of census 1 arrives before that of census 0.
     Early,
 }
 
 /// The reason why a rank stops.
 type Told = String;
 
-/// Takes census `number`. Publishes its words one after another, and after each reads the words of
-/// all other ranks. If `compares`, a rank ends the world if a word belongs to another census.
+/// Takes census `number`. Publishes one or more words, depending on the fault, and after each of
+/// them reads the words of all other ranks. If `compares`, a rank ends the world if a word belongs
+/// to another census.
 fn census(end: &mut LocalEnd, number: u64, fault: Fault, compares: bool) -> Result<(), Told> {
     let words: &[u64] = match (end.rank(), number, fault) {
         (0, 0, Fault::Lost) => &[],
@@ -32,7 +33,7 @@ fn census(end: &mut LocalEnd, number: u64, fault: Fault, compares: bool) -> Resu
         (_, 0, _) => &[0],
         _ => &[1],
     };
-    // The messages of rank 0 have the fault. Rank 0 is not the rank that finds it.
+    // The notifications of rank 0 have the fault. Only other ranks compare words then.
     let (me, size) = (end.rank(), end.size());
     let finds = me != 0 || fault == Fault::None;
     for &word in words {
@@ -50,8 +51,8 @@ fn census(end: &mut LocalEnd, number: u64, fault: Fault, compares: bool) -> Resu
     Ok(())
 }
 
-/// Returns the word of the notification of `from`. If it is lost, the rank gives up after a few
-/// polls, as the clocks of a transport would make it do.
+/// Returns the word of the notification of `from`. If the notification is lost, the rank gives up
+/// after a few polls, as it would by the clock of a transport.
 fn read(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<u64, Told> {
     let mut looks = 0;
     loop {
@@ -66,13 +67,14 @@ fn read(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<u64, Told> {
     }
 }
 
-/// Runs two censuses with this fault. Returns the error of each rank, if any.
+/// Runs two censuses with this fault. Returns the result of each rank.
 fn censuses(size: usize, fault: Fault, compares: bool) -> Vec<Result<(), Told>> {
     let run = move |mut end: ManuallyDrop<LocalEnd>| {
         let result = (0..2).try_for_each(|number| census(&mut end, number, fault, compares));
         (result, end)
     };
-    // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
+    // `ManuallyDrop`, because a dropped end leaves its world, which is not possible while a
+    // rejected model unwinds.
     let mut ends = local(size).into_iter().map(ManuallyDrop::new);
     let first = ends.next().expect("a rank at least");
     let others: Vec<_> = ends.map(|end| thread::spawn(move || run(end))).collect();

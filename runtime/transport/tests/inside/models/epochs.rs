@@ -1,9 +1,9 @@
-//! Epochs over the exchange of notifications. The models have the six waits, and leave out each
-//! wait in turn.
+//! Models of epochs over the exchange of notifications. One model has all waits; others leave out
+//! one of the waits each.
 //!
 //! Two ranks each have a window, and arenas for the elements that they send. In an epoch a rank
-//! stores into its window, fills an arena, and publishes. It gets from the other's window, and
-//! settles. It applies the other's arena to its own window, and leaves.
+//! stores into its window, fills an arena, and publishes. It reads the window of the other rank,
+//! and settles. It applies the arena of the other rank to its own window, and leaves.
 
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -20,13 +20,13 @@ enum Without {
     Nothing,
     /// W1: access the other rank's window before that rank has entered.
     Entry,
-    /// W2: apply to one's own window before the other rank has read it.
+    /// W2: apply to the own window before the other rank has read this window.
     ReadsFirst,
-    /// W3: leave before the other rank has read one's window. Nothing is applied.
+    /// W3: leave before the other rank has read the own window. Nothing is applied.
     Leaving,
-    /// W4: one arena instead of two in turn.
+    /// W4: use one arena instead of two alternating ones.
     Reuse,
-    /// W6: leave out the entry of the second epoch, since the first ended without failure.
+    /// W6: leave out the entry of the second epoch, because the first one ended without failure.
     Composition,
 }
 
@@ -83,7 +83,7 @@ fn epoch<const SETS: usize>(
     );
     board.settle();
     if !matches!(without, Without::ReadsFirst | Without::Leaving) {
-        until(|| board.settled(peer)); // W2, and W3 where nothing is applied
+        until(|| board.settled(peer)); // W2, or W3 if nothing is applied
     }
     if !only_gets {
         let value = load(&memory.arenas[peer][set]);
@@ -139,8 +139,8 @@ fn w4_an_arena_used_again_at_once_is_caught() {
 }
 
 /// Exchanges notifications only, without windows. So only the two sets of notifications keep a
-/// notification from being overwritten. Each rank has a count for the next rank. Among more than
-/// two ranks, all others share one notification.
+/// notification from being overwritten. Each rank sends a count to the next rank. Its notifications
+/// to all other ranks are equal.
 fn notifications<const SETS: usize>(ranks: usize, exchanges: u64) {
     let said = move |from: usize, to: usize| if to == (from + 1) % ranks { 10 * from as u32 + 1 } else { 0 };
     let run = move |rank: usize, mut board: NotificationBoard<SETS>| {
@@ -186,9 +186,9 @@ fn w6_an_epoch_that_trusts_how_the_last_one_ended_is_caught() {
     caught(Without::Composition);
 }
 
-/// Runs a model in which rank 2 dies between its notifications: rank 1 has received one, and rank 0
-/// never receives one. Rank 1 reads the window of rank 0. Rank 0 ends the world, may wait until no
-/// rank accesses its window, and then writes it.
+/// Runs a model in which rank 2 dies after it has notified rank 1 and before it notifies rank 0.
+/// Rank 1 reads the window of rank 0. Rank 0 ends the world and then writes its window. If `waits`,
+/// it first waits until rank 1 no longer accesses the window.
 fn one_notification_is_missing(waits: bool) {
     let memory = Arc::new(UnsafeCell::new(1));
     let mut ends = local(3);

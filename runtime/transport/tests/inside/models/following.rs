@@ -1,9 +1,11 @@
-//! Elements that follow the census of a fence, read to their place in the target's window.
+//! Models of elements that are sent after the census of a fence, and are read to their place in the
+//! target's window.
 //!
-//! Rank 0 puts its element to the window of rank 1. After the census it sends the element, and rank
-//! 1 pre-posts the place. Rank 1 reads what has arrived, and so does the thread of its transport,
-//! which may read at any moment: to the place if it is pre-posted, and otherwise to memory of the
-//! transport. Outside the fence, and as long as rank 1 still reads M, the place belongs to rank 1.
+//! Rank 0 puts its element into the window of rank 1. After the census it sends the element, and
+//! rank 1 pre-posts the place. Rank 1 reads the element when it arrives. The thread of its
+//! transport may also read it, at any moment. The element is read to the place if the place is
+//! pre-posted, and otherwise to memory of the transport. Outside the fence, and as long as rank 1
+//! still reads M, only rank 1 may access the place.
 
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -17,11 +19,11 @@ use crate::sync::{Arc, Mutex};
 
 const EPOCHS: u64 = 2;
 
-/// What a model leaves out.
+/// The wait that a model leaves out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// W1: the place is pre-posted, and the element sent, before the other rank has entered.
+    /// W1: the element is sent and the place is pre-posted before the other rank has entered.
     Entry,
     /// W2: the place is pre-posted although rank 1 still has to read its own element there.
     ReadsFirst,
@@ -29,18 +31,19 @@ enum Without {
     Leaving,
 }
 
-/// What is between the two ranks.
+/// The connection between the two ranks.
 #[derive(Default)]
 struct Wire {
     sent: Option<u64>,
     preposted: bool,
-    /// The element that has arrived: in its place, or here.
+    /// `Some` after the element has arrived. The inner value is the element, or `None` if the
+    /// element was read to its place.
     arrived: Option<Option<u64>>,
 }
 
 struct Job {
     wire: Mutex<Wire>,
-    /// The element of rank 0, and that of rank 1, which is also the place.
+    /// The elements of both ranks. The element of rank 1 is the place to which rank 0 puts.
     windows: [UnsafeCell<u64>; 2],
 }
 
@@ -53,7 +56,7 @@ impl Job {
         act(&mut self.wire.lock().expect("no panic"))
     }
 
-    /// Reads what was sent to rank 1, as its transport does.
+    /// Reads the element that was sent to rank 1, as the transport of rank 1 does.
     fn read(&self) {
         self.with_wire(|wire| {
             let Some(element) = wire.sent.take() else { return };
@@ -154,7 +157,8 @@ fn w3_leaving_before_the_element_has_arrived_is_caught() {
     caught(Without::Leaving);
 }
 
-/// Rank 1 gives up because rank 0 is lost, whose element may still arrive. Then it uses its window.
+/// Rank 1 gives up because rank 0 is lost, and then uses its window. The element of rank 0 may
+/// still arrive.
 fn rank_1_gives_up(cancels: bool) {
     let job = Job::new();
     job.with_wire(|wire| wire.preposted = true);

@@ -1,5 +1,5 @@
-//! The queue of frames: wrap-around, growth, release, and the wait for a release before a payload
-//! is reused.
+//! Models of the queue of frames: wrap-around, growth, release, and the wait for the release of a
+//! frame before its payload is reused.
 
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -8,7 +8,7 @@ use super::{load, model, pair, rejected, store, until};
 use crate::sync::Arc;
 use crate::{Channels, CreateJoin, Frame, Header, Leave, Liveness, LocalEnd, Notify, Port, Topology};
 
-/// Memory that loom watches, posted by its address.
+/// A payload whose accesses loom checks. Frames have its address.
 type Payload = UnsafeCell<u64>;
 
 fn post(end: &mut LocalEnd, word: u64, payload: &Payload) {
@@ -20,7 +20,8 @@ fn post(end: &mut LocalEnd, word: u64, payload: &Payload) {
 }
 
 fn value(frame: &Frame) -> u64 {
-    // SAFETY: `post` was given this address, of a payload that lives as long as the model.
+    // SAFETY: this is the address of a payload that was passed to `post` and lives as long as the
+    // model.
     load(unsafe { &*frame.payload.cast::<Payload>() })
 }
 
@@ -72,8 +73,8 @@ fn frames_that_wrap_around_a_ring_that_has_grown_arrive_in_order() {
     model(2, || stream(5, 2));
 }
 
-/// Sends two frames from one payload. The payload is written again for the second frame, with or
-/// without waiting for the release of the first one.
+/// Sends two frames from one payload. The payload is written again for the second frame. If
+/// `waits`, the sender first waits for the release of the first frame.
 fn reuse(waits: bool) {
     let payload = Arc::new(UnsafeCell::new(0));
     let (mut sender, mut reader) = pair();

@@ -1,16 +1,16 @@
-//! A superstep in two halves, and the elements that its rank keeps meanwhile. The models execute
-//! schedules that the planner has compiled, between two ranks over the queues of frames, in every
-//! order of their steps.
+//! Models of a superstep in two halves, and of the elements that a rank keeps between the halves.
+//! The models execute schedules that the planner has compiled. Two ranks execute a schedule over
+//! the queues of frames, in every order of their steps.
 //!
-//! A rank runs its program up to the first step that would wait. It reads and writes all elements
-//! that it keeps by the planner's [`Kept`], and runs the rest. Every element is a cell of loom's.
-//! So if an element is kept and the other rank touches it, loom reports a causality violation. To
-//! show this, further models let the rank also use one element that the other rank touches, each
-//! such element in turn.
+//! A rank runs its program up to the first step that would wait. It then reads and writes all
+//! elements that it keeps according to the planner's [`Kept`], and runs the rest of the program.
+//! Every element is a cell of loom. So if the other rank touches an element that is kept, loom
+//! reports a causality violation. To show this, each further model also lets the rank use one
+//! element that the other rank touches.
 //!
-//! If ranks exchange messages, each rank touches only its own windows, in the order of its own
-//! program. Using an element too many is then not a race, but the value of that element depends on
-//! the order of the ranks.
+//! If ranks exchange messages, each rank touches only its own window, in the order of its own
+//! program. Then the use of an element that is not kept is not a race, but the value of that
+//! element depends on the order of the ranks.
 
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Delta, Id, Rank, WindowId};
@@ -25,7 +25,7 @@ use super::{load, model, pair, rejected, store};
 use crate::sync::Arc;
 use crate::{Channels, Frame, Header, LocalEnd, Port, Topology};
 
-/// The elements of each rank's window.
+/// The number of elements of each rank's window.
 const LEN: usize = 6;
 const WINDOW: WindowId = WindowId(0);
 
@@ -39,7 +39,7 @@ const GET: &str = "class c0\n get +1 w0 2..3 -> w0 3..4\nclass c1\n get -1 w0 2.
 const BOTH: &str = "class c0\n put w0 0..1 -> +1 w0 1..2\n get +1 w0 2..3 -> w0 3..4\nclass c1";
 const CROSSED: &str = "class c0\n put w0 0..2 -> +1 w0 2..4\nclass c1\n get -1 w0 0..1 -> w0 0..1";
 
-/// The superstep of both ranks: their programs, and the elements that each rank keeps.
+/// A superstep of two ranks: the program of each rank, and the elements that each rank keeps.
 struct Superstep {
     programs: [Program; 2],
     kept: [Kept; 2],
@@ -56,13 +56,14 @@ impl Superstep {
         Self { programs: [0, 1].map(program), kept: [0, 1].map(|rank| Kept::of(&schedule, Rank::new(rank))) }
     }
 
-    /// Returns whether the calls leave this element to the rank, for writing or for reading.
+    /// Returns whether the rank keeps this element, for writing if `writes` and otherwise for
+    /// reading.
     fn keeps(&self, rank: usize, element: usize, writes: bool) -> bool {
         self.kept[rank].conflict(WINDOW, &Datatype::run(element..element + 1), writes).is_none()
     }
 
-    /// Returns whether the other rank touches the element in a way that conflicts with this use of
-    /// it.
+    /// Returns whether the other rank touches the element with an access that conflicts with this
+    /// use.
     fn races(&self, TooMany { rank, element, writes }: TooMany) -> bool {
         self.kept[rank].accesses.iter().any(|access| {
             access.origin != Rank::new(rank)
@@ -71,8 +72,7 @@ impl Superstep {
         })
     }
 
-    /// Returns the final value of each element of a rank, if no rank stores to elements that are
-    /// not kept.
+    /// Returns the final value of each element of both ranks, if ranks store to kept elements only.
     fn expected(&self) -> [[u64; LEN]; 2] {
         let first = [0, 1].map(|rank| std::array::from_fn(|element| stored(rank, element)));
         let mut last: [[u64; LEN]; 2] = first;
@@ -109,7 +109,7 @@ fn peer(rank: usize, by: Delta) -> usize {
     (rank as i64 + by.0) as usize
 }
 
-/// One element that a rank uses although it is not kept.
+/// The use of an element that the rank does not keep.
 #[derive(Clone, Copy, Debug)]
 struct TooMany {
     rank: usize,
@@ -117,7 +117,7 @@ struct TooMany {
     writes: bool,
 }
 
-/// Returns all such elements of a superstep.
+/// Returns all possible uses of elements that are not kept.
 fn too_many(superstep: &Superstep) -> impl Iterator<Item = TooMany> + '_ {
     let each = |rank| (0..LEN).flat_map(move |element| [(rank, element, false), (rank, element, true)]);
     (0..2)
@@ -134,7 +134,7 @@ struct Memory {
     buffers: [Vec<Cells>; 2],
 }
 
-/// One rank in the middle of its program.
+/// A rank that executes its program.
 struct Run<'m> {
     rank: usize,
     program: &'m Program,
@@ -145,7 +145,7 @@ struct Run<'m> {
 }
 
 impl Run<'_> {
-    /// Runs the rest of the program, or only the part before the first step that would wait.
+    /// Runs the rest of the program. Stops before the first step that would wait, unless `waits`.
     fn go(&mut self, waits: bool) {
         while let Some(instruction) = self.program.instructions.get(self.at) {
             if !self.step(instruction) {
@@ -159,7 +159,7 @@ impl Run<'_> {
         }
     }
 
-    /// Runs one step, unless it has to wait.
+    /// Runs one step. Returns `false` if the step has to wait.
     fn step(&mut self, instruction: &Instruction) -> bool {
         match instruction {
             Instruction::Expose { peer } => self.post(*peer, ENTRY, &[]),
@@ -185,7 +185,8 @@ impl Run<'_> {
             }
             Instruction::Unpack { at, to, op: None, .. } => {
                 let frame = self.open.expect("an open frame");
-                // SAFETY: `post` was given cells of buffers, which live as long as the model.
+                // SAFETY: the payload consists of cells of buffers, which live as long as the
+                // model.
                 let from = unsafe {
                     std::slice::from_raw_parts(
                         frame.payload.cast::<UnsafeCell<u64>>(),
@@ -251,8 +252,8 @@ impl Run<'_> {
     }
 }
 
-/// Runs both halves of the superstep on one rank. Between them the rank uses the elements that it
-/// keeps.
+/// Runs both halves of the superstep on one rank. Between the halves the rank uses the elements
+/// that it keeps, and the element `too_many`.
 fn rank(end: &mut LocalEnd, superstep: &Superstep, memory: &Memory, too_many: Option<TooMany>) {
     let rank = end.rank();
     let mut run = Run { rank, program: &superstep.programs[rank], memory, end, at: 0, open: None };
@@ -273,7 +274,7 @@ fn rank(end: &mut LocalEnd, superstep: &Superstep, memory: &Memory, too_many: Op
     }
     run.go(true);
     if too_many.is_some() {
-        return; // the value that a store leaves there depends on the order
+        return; // the value of that element depends on the order
     }
     // The window belongs to the rank again.
     let expected = superstep.expected();
@@ -313,7 +314,7 @@ fn what_is_kept_is_used_between_the_halves_in_every_mode() {
     }
 }
 
-/// A rank cannot be too early or too late for its own copies, because it makes them in the order of
+/// A rank's own copies do not conflict with its uses, because the rank makes them in the order of
 /// its program.
 #[test]
 fn one_element_too_many_is_caught_at_every_element_that_the_other_rank_touches() {

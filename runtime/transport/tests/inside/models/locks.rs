@@ -1,6 +1,6 @@
-//! The fair lock. No other rank holds the lock together with an exclusive holder. Everything that
-//! was done under the lock is visible to the next holder. A rank that waits is woken. `park` has no
-//! time limit here, so a lost wake-up is a deadlock.
+//! Models of the fair lock. No other rank holds the lock at the same time as an exclusive holder.
+//! All writes under the lock are visible to the next holder. A rank that waits is woken. `park` has
+//! no time limit here, so a lost wake-up is a deadlock.
 
 use std::mem::ManuallyDrop;
 
@@ -46,22 +46,22 @@ fn wake(end: &mut LocalEnd, Next(rank): Next) {
     }
 }
 
-/// The part of the protocol that is left out.
+/// The part of the protocol that a model leaves out.
 #[derive(Clone, Copy, PartialEq)]
 enum Without {
     Nothing,
-    /// A rank whose turn has not come enters.
+    /// A rank enters before its turn.
     Waiting,
     /// A rank that leaves, or that enters as a shared holder, wakes no other rank.
     Waking,
 }
 
-/// The way in which a rank takes the lock.
+/// The call with which a rank takes the lock.
 #[derive(Clone, Copy, PartialEq)]
 enum Taking {
-    /// It always takes a turn.
+    /// The rank always takes a turn.
     ATurn,
-    /// It takes a turn only if the lock was not free.
+    /// The rank takes the lock if it is free, and otherwise a turn.
     IfFree,
 }
 
@@ -100,15 +100,17 @@ fn hold(
     }
 }
 
-/// Runs each rank as a thread that holds the lock once in each of these ways.
+/// Runs each rank as a thread. `ranks` lists, for each rank, how it holds the lock, once after
+/// another.
 fn run(ranks: &'static [&'static [Hold]], without: Without) {
     run_by(Taking::ATurn, ranks, without);
 }
 
-/// Does the same, with ranks that take the lock in this way.
+/// Runs ranks as [`run`] does. They take the lock with `taking`.
 fn run_by(taking: Taking, ranks: &'static [&'static [Hold]], without: Without) {
     let place = Protected::new();
-    // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
+    // `ManuallyDrop`, because a dropped end leaves its world, which is not possible while a
+    // rejected model unwinds.
     let mut ends: Vec<_> = local(ranks.len()).into_iter().map(ManuallyDrop::new).collect();
     let first = ends.remove(0);
     let program = move |rank: usize, mut end: ManuallyDrop<LocalEnd>, place: Arc<Protected>| {
@@ -136,7 +138,7 @@ fn run_by(taking: Taking, ranks: &'static [&'static [Hold]], without: Without) {
 const ATTENDANT: usize = 2;
 
 /// Runs two holders that each hold the lock once: a rank, and an attendant for another rank. The
-/// attendant looks once, and again whenever it is nudged.
+/// attendant checks its turn once, and again whenever it is nudged.
 fn attended() {
     let (place, nudged) = (Protected::new(), Arc::new(Notify::new()));
     let hand_on = |next: Next, end: &mut LocalEnd, nudged: &Notify| match next {

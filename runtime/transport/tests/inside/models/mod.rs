@@ -1,5 +1,5 @@
-//! The transports, compiled against loom's atomics, and their protocols executed in every order of
-//! steps (with a bound on preemptions). They are run by
+//! Models of the transports' protocols. The transports are compiled with loom's atomics, and loom
+//! executes the protocols in every order of steps, with a bound on preemptions. The command is
 //! `RUSTFLAGS="--cfg loom" cargo test -p fencepost-transport --lib models::`.
 //!
 //! A correct protocol proves little unless the model would detect a wrong one. So each of the six
@@ -27,7 +27,8 @@ fn load(cell: &UnsafeCell<u64>) -> u64 {
 }
 
 fn store(cell: &UnsafeCell<u64>, value: u64) {
-    // SAFETY: loom checks that no other rank accesses it meanwhile; this is what the model tests.
+    // SAFETY: loom checks that no other rank accesses the cell meanwhile; this is what the model
+    // tests.
     cell.with_mut(|place| unsafe { *place = value });
 }
 
@@ -43,8 +44,8 @@ fn pair() -> (LocalEnd, LocalEnd) {
     (ends.pop().expect("two ends"), second)
 }
 
-/// Returns the value that rank `from` stores in epoch `e`. The next function returns the value that
-/// it sends.
+/// Returns the value that rank `from` stores in epoch `e`. [`sent`] returns the value that the rank
+/// sends.
 fn stored(from: usize, e: u64) -> u64 {
     100 * (from as u64 + 1) + e
 }

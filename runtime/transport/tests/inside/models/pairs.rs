@@ -1,5 +1,5 @@
-//! The lines of a pair. A rank that sees a number also sees everything that was written with it.
-//! Neither a post nor an access overwrites one that the other rank has not read.
+//! Models of the lines of a pair. A rank that reads the number of a post or an access also reads
+//! all of its contents. No post or access overwrites another one that the other rank has not read.
 
 use loom::thread;
 
@@ -13,9 +13,9 @@ enum Without {
     Nothing,
     /// A rank ends an access before it has taken the previous post.
     PostBefore,
-    /// A rank takes the access for which it waits before the access has arrived.
+    /// A rank takes an access before the access has arrived.
     Access,
-    /// A rank writes a post into the lines although the last access was dropped.
+    /// A rank writes a post into the lines although the other rank has dropped its last access.
     Dropped,
 }
 
@@ -23,18 +23,18 @@ fn record(number: u64) -> Record {
     Record { head: number, value: 10 * number }
 }
 
-/// Runs the target of the accesses, which posts, and takes the access of each post. Returns the
-/// number of accesses that it has taken.
+/// Runs the target of the accesses. It posts, and takes the access of each post. Returns the number
+/// of accesses that the target has taken.
 fn expose(rounds: u64, (posts, accesses): (&PairLines, &PairLines), without: Without) -> u64 {
     let mut taken = 0;
     for number in 0..rounds {
-        // SAFETY: the source has taken the post before the last, since it has ended a later access.
+        // SAFETY: the origin has taken post `number - 2`, since it has ended access `number - 1`.
         unsafe { posts.post(number, 100 + number) };
         loop {
             match accesses.ended(number) {
                 Some((word, records)) => {
-                    // SAFETY: the source writes it again only after it has taken a post that comes
-                    // after this read.
+                    // SAFETY: the origin overwrites these records only after it has taken a post
+                    // that follows this read.
                     assert_eq!((word, unsafe { *records }), (number, record(number)));
                     taken += 1;
                     break;
@@ -47,7 +47,8 @@ fn expose(rounds: u64, (posts, accesses): (&PairLines, &PairLines), without: Wit
     taken
 }
 
-/// Runs the origin of the accesses, which only puts. Each access waits for the post before its own.
+/// Runs the origin of the accesses, which only puts. Before it ends an access, it waits for the
+/// previous post.
 fn access(rounds: u64, (posts, accesses): (&PairLines, &PairLines), without: Without) {
     let mut taken = 0;
     for number in 0..rounds {
@@ -60,8 +61,8 @@ fn access(rounds: u64, (posts, accesses): (&PairLines, &PairLines), without: Wit
                 None => thread::yield_now(),
             }
         }
-        // SAFETY: that post came after the target had read the access before the last. Otherwise
-        // loom reports it.
+        // SAFETY: the target had read access `number - 2` before it wrote post `number - 1`.
+        // Otherwise loom reports a race.
         unsafe { accesses.end(number, number, &[record(number)]) };
     }
 }
@@ -75,14 +76,15 @@ fn one_way(rounds: u64, without: Without) {
     assert_eq!((taken, origin.join().is_ok()), (rounds, true), "an access was not taken");
 }
 
-/// Runs two ranks that post to each other and access each other in turn, each in one of the lines.
+/// Runs two ranks that each post to the other and access the other. Each rank writes one of the two
+/// lines.
 fn both_ways(rounds: u64) {
     let lines = Arc::new([PairLines::default(), PairLines::default()]);
     let rank = move |rounds: u64, written: &PairLines, read: &PairLines| {
         let mut posts = 0;
         for number in 0..rounds {
-            // SAFETY: the other rank has taken the post before the last, since it has ended a later
-            // access.
+            // SAFETY: the other rank has taken post `number - 2`, since it has ended access `number
+            // - 1`.
             unsafe { written.post(number, 100 + number) };
             while posts < number {
                 match read.posted(posts) {
@@ -90,8 +92,8 @@ fn both_ways(rounds: u64) {
                     None => thread::yield_now(),
                 }
             }
-            // SAFETY: the post that was taken last came after the other rank had read the access
-            // before the last.
+            // SAFETY: the other rank had read access `number - 2` before it wrote post `number -
+            // 1`, which was taken.
             unsafe { written.end(number, number, &[record(number)]) };
             let access = loop {
                 match read.ended(number) {
@@ -99,8 +101,8 @@ fn both_ways(rounds: u64) {
                     None => thread::yield_now(),
                 }
             };
-            // SAFETY: the other rank writes it again only after it has taken a post that comes
-            // after this read.
+            // SAFETY: the other rank overwrites these records only after it has taken a post that
+            // follows this read.
             assert_eq!((access.0, unsafe { *access.1 }), (number, record(number)));
         }
     };
@@ -110,8 +112,9 @@ fn both_ways(rounds: u64) {
     assert!(other.join().is_ok());
 }
 
-/// Runs two ranks. One posts three times. The other drops two accesses, which wait for nothing, and
-/// then polls for the first post. The third post is a frame, which a number represents here.
+/// Runs two ranks. One posts three times. The other first drops two accesses, for which it does not
+/// wait, and then polls for the first post. The third post is a frame, which an atomic number
+/// represents here.
 fn dropped(without: Without) {
     let shared = Arc::new((PairLines::default(), AtomicU64::new(0), AtomicU64::new(0)));
     let others = Arc::clone(&shared);
@@ -139,7 +142,8 @@ fn dropped(without: Without) {
             thread::yield_now();
         }
         if number < 2 || without == Without::Dropped {
-            // SAFETY: there were no two posts before this one. Otherwise loom reports it.
+            // SAFETY: there were fewer than two posts before this one. Otherwise loom reports a
+            // race.
             unsafe { lines.post(number, number) };
         } else {
             frames.store(number, Ordering::Release);

@@ -1,5 +1,5 @@
-//! No rank sleeps through the event for which it waits. `park` has no time limit here, so a lost
-//! wake-up is a deadlock.
+//! Models of sleeping: no rank misses the event for which it waits. `park` has no time limit here,
+//! so a lost wake-up is a deadlock.
 
 use std::mem::ManuallyDrop;
 
@@ -30,7 +30,8 @@ fn post(end: &mut LocalEnd, to: usize) {
 
 fn a_frame_and_its_release() {
     let (a, b) = pair();
-    // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
+    // `ManuallyDrop`, because a dropped end leaves its world, which is not possible while a
+    // rejected model unwinds.
     let (mut a, mut b) = (ManuallyDrop::new(a), ManuallyDrop::new(b));
     let other = thread::spawn(move || {
         wait(&mut b, |b| b.poll(0, Port::FENCE).expect("rank 0 does not leave before its frame is released"));
@@ -146,7 +147,8 @@ fn who_waits_when_the_world_is_ended_is_woken() {
     });
 }
 
-/// A rank ends the world. It writes its own memory once the other rank no longer accesses it.
+/// A rank ends the world and then writes its own memory. If `asks`, it first waits until the other
+/// rank no longer accesses this memory.
 fn end_while_another_touches(asks: bool) {
     let memory = Arc::new(UnsafeCell::new(1));
     let (a, b) = pair();
@@ -165,8 +167,8 @@ fn end_while_another_touches(asks: bool) {
     while asks && a.is_touching(1) {
         thread::yield_now();
     }
-    // SAFETY: the other rank no longer accesses it, and does not begin again. Otherwise loom
-    // reports it.
+    // SAFETY: the other rank no longer accesses the memory, and does not begin again. Otherwise
+    // loom reports a race.
     memory.with_mut(|value| unsafe { *value = 2 });
     drop((ManuallyDrop::into_inner(a), other.join().map(ManuallyDrop::into_inner)));
 }
