@@ -125,7 +125,7 @@ pub const VARIABLES: [Variable; 31] = [
         by_value: &CHECKS,
         ..program(
             "FENCEPOST_CHECK",
-            "off, calls, mark, log or mpi",
+            "off, calls, conflicts or mpi",
             "calls in debug builds, off in others",
             "Which mistakes are looked for while the program runs, each value more than the one before. The same on every rank",
         )

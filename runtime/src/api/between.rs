@@ -28,7 +28,7 @@ impl<T: Element> Window<T> {
     ///
     /// ```
     /// # fencepost_runtime::ranks(3).run(|world| {
-    /// // Each rank hands its element to the next, and reads that of the one before.
+    /// // Each rank puts its element to the next rank, and reads the element of the next rank.
     /// let (me, mut u) = (world.rank(), world.window::<usize>(2)?);
     /// u[0] = me;
     /// let [next, before] = [world.group([(me + 1) % 3])?, world.group([(me + 2) % 3])?];
