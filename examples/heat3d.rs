@@ -3,8 +3,8 @@
 //! exchanges and memory on this machine.
 //!
 //! The initial temperature is sin x sin y sin z, which keeps its shape as the cube cools. So the
-//! exact result is known. The program compares its result with the exact result, and with that of
-//! the serial program bit for bit.
+//! exact result is known. The program compares its result with the exact result, and, bit for bit,
+//! with the result of the serial program.
 //!
 //! `cargo run --release --example heat3d -- -n 2 --cells 256`; `--transport shm` or `tcp` runs the
 //! ranks as processes

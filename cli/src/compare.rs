@@ -85,7 +85,7 @@ impl Compare {
             return self.as_rank(&plans_in(folder)?);
         }
         for path in self.machine.iter().chain(&self.elsewhere) {
-            machine(path)?; // so that one process reports what is wrong with it
+            machine(path)?; // so that only one process reports an invalid model
         }
         let plans = self.plans()?;
         let ranks = plans.first().map_or(0, Compiled::ranks);

@@ -43,7 +43,8 @@ Examples:
   fencepost probe -n 2 --transport tcp --time 10s >machine.txt
   fencepost run -n 2 --transport tcp --machine machine.txt ./heat2d";
 
-/// The largest ratio between a measured and a predicted time, in either direction, without a mark.
+/// An exchange gets no mark if its measured and predicted times differ, in either direction, by at
+/// most this ratio.
 const NEAR: f64 = 1.1;
 
 /// The mark of an exchange that the model does not predict.
@@ -73,7 +74,8 @@ impl Probe {
                 let (text, is_far) = texts.into_iter().find(|(text, _)| !text.is_empty()).unwrap_or_default();
                 let printed = print(text.as_bytes());
                 if is_far {
-                    // The model is printed nevertheless, and the warning does not change the code.
+                    // The model is printed nevertheless, and the warning does not change the exit
+                    // code.
                     fail(
                         0,
                         "warning: the model does not predict every exchange: the machine was busy, or is unlike the model; the comments mark them",

@@ -38,8 +38,8 @@ impl Arrays {
 
     /// Returns the elements that `rank` wrote before the last barrier.
     fn read(&self, copy: u64, rank: usize) -> &[f64] {
-        // SAFETY: the array was written before the last barrier, and is not written again before
-        // the barrier after the next.
+        // SAFETY: the array was written before the last barrier, and no thread writes it again
+        // before the next barrier.
         unsafe { std::slice::from_raw_parts(self.of(copy, rank), self.len) }
     }
 

@@ -1,5 +1,5 @@
-//! A five-point stencil on a square that is divided between threads: step by step on a grid that
-//! the threads share, and tiled in time by hand.
+//! A five-point stencil on a square that is divided between threads. The stencil is computed step
+//! by step on a grid that the threads share, or is tiled in time by hand.
 
 use super::team::{Beat, Words, team};
 use std::ops::Range;

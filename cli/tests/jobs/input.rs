@@ -108,8 +108,8 @@ pub fn unknown_variables() {
     }
 }
 
-/// A variable applies to every way to enter a world that leaves the setting open. An entry that
-/// sets another value reports that it ignores the variable.
+/// If a program enters a world without choosing a setting, the variable of the setting applies. If
+/// the program chooses another value, it reports that it ignores the variable.
 pub fn variables_of_every_entry() {
     let lines = |ended: &Ended| ended.out.lines().map(str::to_owned).collect::<Vec<_>>();
     let ignored = |ended: &Ended, name: &str| {

@@ -14,7 +14,7 @@ fn pass_on(u: &mut Window<f64>, next: usize, count: usize) -> Result<()> {
     u.put(0..count).to(next, count..2 * count)
 }
 
-/// Does what `pass_on` does, but the target begins one element further.
+/// Does the same as `pass_on`, but the target begins one element further.
 #[superstep]
 fn shifted(u: &mut Window<f64>, next: usize, count: usize) -> Result<()> {
     u.put(0..count).to(next, count + 1..2 * count + 1)

@@ -42,7 +42,7 @@ fn ranks_on(transport: &str) -> usize {
     if transport == "mixed" { 4 } else { 2 }
 }
 
-/// After the program of its rank has ended, a wrapper continues for longer than the limit of
+/// A wrapper continues after the program of the rank has ended, for longer than the limit of
 /// silence.
 pub fn wrappers() {
     for transport in ALL {
@@ -374,7 +374,7 @@ pub fn until_signal() -> Result<()> {
     })
 }
 
-/// Ranks that are the first process of a PID namespace end with their launcher.
+/// A rank that is the first process of a PID namespace ends when its launcher ends.
 pub fn first_processes() {
     let unshare = ["-Urpf", "--mount-proc"];
     let tried = Command::new("unshare").args(unshare).arg("true").output();
@@ -447,7 +447,7 @@ pub fn memory_limits() {
     }
 }
 
-/// The memory of a window takes no memory of the machine until it is touched.
+/// A window takes no physical memory until its elements are accessed.
 pub fn untouched_memory() {
     const BYTES: u64 = 512 << 20;
     let bytes = BYTES.to_string();
@@ -467,7 +467,7 @@ pub fn untouched_memory() {
     }
 }
 
-/// The program of a rank of these two tests.
+/// The program of a rank of [`memory_limits`] and [`untouched_memory`].
 pub fn window(bytes: usize, touches: bool) -> Result<()> {
     fencepost::run(|world| {
         let mut u = world.window::<u8>(bytes)?;
@@ -541,7 +541,7 @@ pub fn pieces() -> Result<()> {
 /// If the system refuses a call, the error says so and names the call.
 pub fn refused_calls() {
     let mut harmless = Command::new("true");
-    // SAFETY: system calls alone.
+    // SAFETY: the closure only makes system calls.
     unsafe { harmless.pre_exec(|| refuse(libc::SYS_reboot, libc::EPERM)) };
     if let Err(error) = harmless.status() {
         return left_out("refused system calls", &error);
@@ -559,13 +559,13 @@ pub fn refused_calls() {
         command
             .args(["run", "-n", "2", "--transport", "shm", "--", &program, "rank", "well"])
             .stderr(Stdio::piped());
-        // SAFETY: system calls alone.
+        // SAFETY: the closure only makes system calls.
         unsafe { command.pre_exec(move || refuse(number, errno)) };
         start_by(command).end().expect(125).says(&format!("the system refuses the call {name}"));
     }
 }
 
-/// Makes the system refuse this call of this process and its children from now on.
+/// Makes the system refuse this call to this process and to its children.
 fn refuse(call: libc::c_long, errno: libc::c_int) -> std::io::Result<()> {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let mut steps = [
@@ -583,7 +583,7 @@ fn refuse(call: libc::c_long, errno: libc::c_int) -> std::io::Result<()> {
     if installed { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Options in the forms that users of mpirun type are accepted.
+/// The launcher accepts options in the forms that users of mpirun know.
 pub fn forms() {
     let file = std::env::temp_dir().join(format!("fencepost-hosts-{}", std::process::id()));
     std::fs::write(&file, "localhost slots=2\n").expect("a folder for temporary files");

@@ -26,8 +26,8 @@ pub struct Variant {
     /// Whether the second of two equal epochs must be replayed. This is so if every epoch is called
     /// twice in a row and ranks only exchange messages.
     pub replays: bool,
-    /// The mode that windows prefer. Operations then have the modes with which they were drawn.
-    /// Puts into a window are then called before any fences that leave out this window. If `asks`
+    /// The mode that windows prefer. If it is set, operations have the modes with which they were
+    /// drawn, and puts into a window are called before any fences that leave out this window. If it
     /// is `None`, no mode is requested, and no put is called early.
     pub asks: Option<Mode>,
     /// Whether the epochs keep the canonical order.

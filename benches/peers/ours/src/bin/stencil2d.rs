@@ -13,7 +13,7 @@ fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// Does what `exchange` does, and also fills the corners of the halo. A group of several steps
+/// Does the same as `exchange`, and also fills the corners of the halo. A group of several steps
 /// reads the corners.
 #[superstep]
 fn exchange_all(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {

@@ -13,8 +13,8 @@ fn exchange(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
     Ok(())
 }
 
-/// Does what `exchange` does, and also fills the edges and corners of the halo. A group of several
-/// steps reads them.
+/// Does the same as `exchange`, and also fills the edges and corners of the halo. A group of
+/// several steps reads these edges and corners.
 #[superstep]
 fn exchange_all(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
     for n in block.neighbours() {
