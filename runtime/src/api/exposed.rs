@@ -28,8 +28,8 @@ pub mod lends {
     pub struct ReadOnly(pub(super) ());
 }
 
-/// A window that was posted to a group of ranks, its sources. They may access the window until
-/// [`wait`](Self::wait) returns it.
+/// A window that was posted to a group of ranks. These ranks are the sources of the exposure, and
+/// may access the window until [`wait`](Self::wait) returns the window.
 ///
 /// Gets of the sources read *M*, the contents of the window at the post. Nothing changes *M* before
 /// the wait. The wait applies the puts and accumulates in ascending order of the sources, then in
@@ -270,7 +270,7 @@ impl<T: Element> Exposed<T, lends::Part> {
     #[track_caller]
     pub fn kept_mut(&mut self, elements: Range<usize>) -> Result<&mut [T]> {
         self.keeps(&elements, Location::caller())?;
-        // SAFETY: as in `kept`; and `&mut self` is the only access to them.
+        // SAFETY: as in `kept`. In addition, `&mut self` is the only access to the elements.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.window.data.add(elements.start), elements.len()) })
     }
 

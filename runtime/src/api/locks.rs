@@ -100,9 +100,9 @@ impl World {
     /// As [`window`](Self::window).
     ///
     /// # Cost
-    /// Twice the cost of [`window`](Self::window): the locks are words of a separate window. They
-    /// take 64 bytes for each rank. For a part with 16 regions, the maximum, they take as much
-    /// again.
+    /// Twice the cost of [`window`](Self::window): the locks are words of a separate window. The
+    /// locks take 64 bytes for each rank. For a part with 16 regions, the maximum, they take twice
+    /// as much.
     #[track_caller]
     pub fn lock_window<T: Element>(&self, len: usize) -> Result<LockWindow<T>> {
         self.locks_in(len, Hints::new(), &Call::named(codes::LOCK_WINDOW, "World::lock_window"))
@@ -305,7 +305,7 @@ impl<T: Element> LockWindow<T> {
         Locked::new(&self.core, target)
     }
 
-    /// Runs `read` on this rank's part under a shared lock, and returns its result.
+    /// Runs `read` on this rank's part under a shared lock, and returns the result of `read`.
     ///
     /// Elements are loaded one by one, and other ranks may access the part meanwhile.
     ///
@@ -320,7 +320,7 @@ impl<T: Element> LockWindow<T> {
         self.data().handler.report(self.core.owned(LockType::Shared, &call, |_| read(&part)))
     }
 
-    /// Runs `write` on this rank's part under an exclusive lock, and returns its result.
+    /// Runs `write` on this rank's part under an exclusive lock, and returns the result of `write`.
     ///
     /// No other rank accesses the part meanwhile. What `write` stored is visible to each rank that
     /// locks the part later, even if `write` panics or returns an error.

@@ -148,7 +148,8 @@ impl WindowCore {
         let Some(target) = target else { return Ok(()) };
         self.world.alive()?;
         self.may_collect(site)?;
-        let _ = self.is_short(); // gets that follow an access find the fast path open
+        // After an access, the first get opens the fast path again for later gets.
+        let _ = self.is_short();
         let remote = self.region(target, region, elements.size(), site)?;
         self.may_follow(site)?;
         if !remote.is_empty() {

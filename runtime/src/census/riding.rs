@@ -61,7 +61,7 @@ pub(crate) fn of_two(
 /// fence waits for this rank's next notification.
 #[inline(always)]
 pub(crate) unsafe fn riders(notification: &Notification, place: usize) -> &[Record] {
-    // SAFETY: that address has this number of records, by the caller's promise.
+    // SAFETY: the caller guarantees that this number of records begins at the address.
     let far = |address: u64, count| unsafe {
         std::slice::from_raw_parts(with_exposed_provenance(address as usize), count)
     };

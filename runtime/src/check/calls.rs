@@ -75,8 +75,8 @@ fn compared(
     if fits() {
         return Ok(());
     }
-    // Earlier accesses may not be marked yet. Also, marks may be left of sections whose window was
-    // fenced without this window or no longer exists.
+    // Earlier accesses may not be marked yet. Also, there may still be marks of sections whose
+    // window was fenced without this window or no longer exists.
     mark_before();
     if fits() {
         return Ok(());
@@ -93,7 +93,8 @@ fn compared(
 }
 
 /// Checks an operation that is about to be called. The operation writes these elements by an access
-/// of this kind. The elements are in the part of `rank`, of the window `named` or else of `window`.
+/// of this kind. The elements are in the part that `rank` has of the window `named`, or of `window`
+/// if `named` is `None`.
 ///
 /// # Errors
 /// `RMA_CONFLICT`, if the operation writes an element twice. In that case the operation must not be

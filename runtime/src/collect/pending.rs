@@ -33,10 +33,10 @@ pub(crate) enum Into {
 /// A get of one element into the same window or into a borrowed buffer, or a wide get.
 ///
 /// ```text
-/// from  bits  0..40  one element: its displacement; once it was read (`is_read`), what was read
-///       bits 40..64  the rank that it is of
-///       all bits     more than one: the rank
-/// into  bits  0..62  one element: displacement or address where it lands; else the place in `wide`
+/// from  bits  0..40  one element: its displacement
+///       bits 40..64  one element: its rank
+///       all bits     one element that was read (`is_read`): its value; more than one: the rank
+/// into  bits  0..62  one element: displacement or address where it lands; else the index in `wide`
 ///       bits 62..64  0 a displacement, 1 an address, 2 more than one element
 /// ```
 #[derive(Clone, Copy)]
@@ -72,8 +72,8 @@ pub(crate) struct Streaks {
     now: Cell<Asking>,
 }
 
-/// A window and the rank from which it gets. Each is encoded as its number plus 1, and no rank as
-/// 0.
+/// A window and the rank from which it gets. Both are encoded as their numbers plus 1. If there is
+/// no rank, 0 replaces its number plus 1.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Asking(u64);
 

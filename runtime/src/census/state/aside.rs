@@ -19,8 +19,8 @@ enum Kept {
 }
 
 impl Aside {
-    /// Sets a frame of `from` aside until the census has ended. If `in_place`, its payload is read
-    /// from the frame later; otherwise `bytes` is the payload.
+    /// Sets a frame of `from` aside until the census has ended. If `in_place`, the payload is read
+    /// from the frame later. Otherwise `bytes` is the payload.
     pub(crate) fn add(&mut self, from: usize, frame: Frame, bytes: &[u8], in_place: bool) {
         let aside = if in_place { Kept::InPlace(frame) } else { Kept::Copied(frame.header, bytes.to_vec()) };
         self.0.push_back((from, aside));

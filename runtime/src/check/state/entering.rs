@@ -133,7 +133,7 @@ impl Entering {
         let bytes = &mut Reader(bytes);
         let [time, met] = bytes.take()?;
         let knows = clock::read(ranks, bytes)?;
-        // Each item takes some bytes. So for a number that is too large, the read fails before
+        // Each item takes at least one byte. So if a number is too large, the read fails before
         // memory is allocated.
         let count = |bytes: &mut Reader<'_>| {
             let count: u64 = bytes.take()?;
