@@ -400,8 +400,8 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    /// Checks the range of bytes into which values are combined: all of them are packed, in
-    /// elements of that size, and none of them is sent yet.
+    /// Checks that all bytes into which values are combined are packed, in elements of `size`
+    /// bytes, and that none of these bytes is sent yet.
     fn fold(&mut self, at: usize, buffer: BufferId, byte: u64, into: &Datatype, size: u32) -> Check {
         if into.is_empty() {
             return Ok(());
