@@ -71,8 +71,8 @@ fn no_more_steps_are_considered_than_fit_the_block() {
     }
 }
 
-/// Compares two numbers of cells: those that the steps compute on the rank that computes most, and
-/// those that the advice counts.
+/// Compares the number of cells that the steps compute, on the rank that computes most, with the
+/// number that the advice counts.
 fn counted<const D: usize>(ranks: usize, block: impl Fn(usize) -> Block<D>) {
     let advice = block(0).advise(Nanos(1.0), 8, 16, Together, &machine(0.0, 0.0)).unwrap();
     assert_eq!(advice.steps(), 1);
@@ -161,7 +161,7 @@ fn bands_pay_in_shared_caches_that_are_slower_than_the_cells() {
 
 #[test]
 fn steps_are_as_many_and_bands_as_large_as_a_cache_holds() {
-    // A row of both fields has 16 KiB, so one band of `k` steps takes `k + 2` times as much.
+    // A row of both fields has 16 KiB, so one band of `k` steps takes `k + 2` times 16 KiB.
     let block = Block::at(0, 1, [1000, 1024 - 2]).unwrap().halo(1).unwrap();
     for rows in [4_u32, 6, 10, 18, 34] {
         let cache = f64::from(rows * 16 * 1024) * 1.02 / 0.6;

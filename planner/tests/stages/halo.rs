@@ -1,6 +1,6 @@
-//! Halos through all stages: from blocks to patterns, to a schedule, which is verified, written to
-//! a plan file and read again. The compiler makes one schedule, and another one is lowered by hand
-//! with packing. The plan of 100,172 ranks takes less than 10 KB.
+//! Halos through all stages: from blocks to patterns and to a schedule. The schedule is verified,
+//! written to a plan file and read again. The compiler makes one schedule, and another one is
+//! lowered by hand with packing. The plan of 100,172 ranks takes less than 10 KB.
 
 use fencepost_planner::collect::patterns;
 use fencepost_planner::element::{ElementType, Scalar};

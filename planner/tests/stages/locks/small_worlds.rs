@@ -54,7 +54,7 @@ fn ways(operations: &[usize], number: i32, target: usize) -> Vec<Vec<LockCall>> 
     all
 }
 
-/// Returns the same programs with the values that they found.
+/// Returns the same programs with the values that they found in `results`.
 fn with(programs: &[Vec<LockCall>], results: &all_orders::Results) -> Vec<Vec<LockCall>> {
     let mut programs = programs.to_vec();
     for ((rank, call), bytes) in &results.0 {
