@@ -313,8 +313,8 @@ impl Hosts {
     }
 
     /// Shares memory among the ranks of each host. If the ranks of a host can't share memory, each
-    /// of them counts as a host of its own from here on, with memory of its own. If one of them has
-    /// no memory of its own either, all ranks of the job use TCP.
+    /// of them counts as a host of its own from here on, with memory of its own. If one of these
+    /// ranks cannot create memory of its own either, all ranks of the job use TCP.
     fn share(mut self, session: &Session, shares: bool) -> Result<(Self, Option<Shared>), String> {
         let is_needed = shares && self.count() < self.first_of.len();
         let mut shared = if is_needed { Some(share(session, &self.here)?) } else { None };

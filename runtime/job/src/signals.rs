@@ -18,8 +18,8 @@ pub(crate) struct Signals {
     pipe: UnixStream,
     caught: Vec<(i32, Arc<AtomicBool>)>,
     ids: Vec<SigId>,
-    /// Whether a terminal may stop this process when it writes in the background: the process did
-    /// not ignore the signal before, and a shell exists to continue it.
+    /// Whether a terminal may stop this process when it writes in the background. This is so if the
+    /// process did not ignore the signal before and a shell exists to continue the process.
     stops_by_terminal: bool,
 }
 
