@@ -118,7 +118,8 @@ impl Fold {
         if low <= self.into.low() && self.into.high() <= high {
             return Ok(vec![Fold { source: self.source.clone(), into: self.into.shift(-low)? }]);
         }
-        // Ranges of successive positions in the source whose elements go to these elements.
+        // Ranges of successive positions in the source whose elements go to elements
+        // `first..first + count`.
         let (mut at, mut folds) = (0, Vec::<(usize, usize, Vec<(i64, usize)>)>::new());
         for (place, run) in self.into.run_iter() {
             let (from, to) = (place.max(low), (place + run as i64).min(high));
