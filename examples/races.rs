@@ -45,7 +45,8 @@ fn counter(world: &World) -> Result<()> {
     mine.take().map(drop)
 }
 
-/// Transposes a matrix in place. Blocks are sent from the elements in which other blocks arrive.
+/// Transposes a matrix in place. A rank sends blocks from the same elements in which blocks of
+/// other ranks arrive.
 fn transpose(world: &World) -> Result<()> {
     let mut a = world.window::<u32>(world.size())?;
     for to in 0..world.size() {
