@@ -1,4 +1,4 @@
-//! How long does an epoch between some of the ranks take, compared with a fence of all?
+//! How long does an epoch between some of the ranks take, compared with a fence of all ranks?
 
 use fencepost::{Group, Result, Window, World};
 use fencepost_benches::{Contest, ours};

@@ -174,8 +174,8 @@ fn run(options: &Options, once: bool) -> Result<()> {
             cube = Some((depth, cells));
         }
     }
-    // Ranks that are processes have ended by now. While they wait, they would take cores from the
-    // serial program.
+    // Ranks that are processes have ended by now. Waiting ranks would take cores from the serial
+    // program.
     let Some((depth, cube)) = cube else { return Ok(()) };
     for _ in 0..race.rounds() {
         let wave: Vec<f64> = (0..n).map(|at| wave(at, n)).collect();

@@ -140,9 +140,9 @@ mod post_and_start {
         });
     }
 
-    /// An origin may be ahead of its target. Its accesses are queued in order until their posts
-    /// arrive, and at most one access waits at a target (16). So the second complete returns when
-    /// the first post has arrived.
+    /// An origin may be ahead of its target. The origin's accesses are queued in order until their
+    /// posts arrive, and at most one access waits at a target (16). So the second complete returns
+    /// when the first post has arrived.
     #[test]
     fn accesses_are_queued_for_their_posts() {
         everywhere(2, |world| {
@@ -406,7 +406,7 @@ mod design_notes {
     }
 
     /// Ranks 0 and 1 put to each other. If `other_reading` is set, they also put to ranks 3 and 2,
-    /// as in the other reading of the table.
+    /// as in the other reading of the puzzles' table.
     fn put_for_the_fence(u: &mut Window<u32>, world: &World, other_reading: bool) -> Result<()> {
         let me = world.rank();
         u.put([me as u32 + 1]).to(1 - me, 0)?;
@@ -426,7 +426,7 @@ mod design_notes {
     /// by start and post between two fences, while ranks 0 and 1 put for the second fence. An
     /// element that was put to rank 3 is in rank 3's window once rank 3's wait has returned. The
     /// second fence then applies the operations that were collected for it, in both readings of the
-    /// table.
+    /// puzzles' table.
     #[test]
     fn the_first_puzzle_has_one_result() {
         for other_reading in [false, true] {

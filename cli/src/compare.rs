@@ -72,7 +72,8 @@ Examples:
   fencepost compare --recipe exchange-4 --sweep cells=64..4096 ./heat2d";
 
 impl Compare {
-    /// Starts a job that measures, or measures as a rank of that job, and prints the table.
+    /// Starts a job that measures the plans. In a rank of that job, measures the plans and prints
+    /// the table.
     pub fn run(&self) -> ExitCode {
         match self.compared() {
             Ok(code) => code,

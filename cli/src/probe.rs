@@ -43,8 +43,8 @@ Examples:
   fencepost probe -n 2 --transport tcp --time 10s >machine.txt
   fencepost run -n 2 --transport tcp --machine machine.txt ./heat2d";
 
-/// An exchange gets no mark if its measured and predicted times differ, in either direction, by at
-/// most this ratio.
+/// The largest ratio between the measured and the predicted time of an exchange that gets no mark.
+/// The ratio limits differences in either direction.
 const NEAR: f64 = 1.1;
 
 /// The mark of an exchange that the model does not predict.
@@ -54,7 +54,8 @@ const FAR: &str = "  (they differ by more than 10 percent)";
 type Row = (String, [Nanos; 2]);
 
 impl Probe {
-    /// Starts a job that measures, or measures as a rank of that job, and prints the model.
+    /// Starts a job that measures the machine. In a rank of that job, measures the machine and
+    /// prints the model.
     pub fn run(&self) -> ExitCode {
         let job = match fencepost_runtime::process() {
             Ok(job) => job,

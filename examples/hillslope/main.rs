@@ -96,8 +96,8 @@ fn creep(steps: &Steps, row: &Row<2>, heights: &[f64], next: &mut [f64]) {
     }
 }
 
-/// Lists the state between two groups of steps. The other field is not part of the state, since the
-/// next group computes it.
+/// Lists the state between two groups of steps. The field `next` is not part of the state, since
+/// the next group computes it.
 fn state<'a>(block: &'a Block<2>, heights: &'a mut [f64]) -> Items<'a> {
     Items::new().block("heights", block, heights)
 }
@@ -318,7 +318,7 @@ pub fn main() -> Result<()> {
     run(&Options::parse())
 }
 
-/// Prints the digest for these options, and writes no files. Tests of jobs call it.
+/// Prints the digest for these options, and writes no files. Tests of jobs call this function.
 pub fn with(words: &[&str]) -> Result<()> {
     let words = [&["hillslope"], words].concat();
     let options =

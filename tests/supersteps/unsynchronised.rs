@@ -222,8 +222,8 @@ fn prepared_and_dynamic_supersteps_on_swapped_windows_follow_each_other() {
     }
 }
 
-/// Each of three ranks puts to both others, so no rank leaves the superstep before it has a message
-/// of each.
+/// Each of three ranks puts to the two other ranks, so no rank leaves the superstep before it has a
+/// message from each of them.
 #[superstep(prepared = Around)]
 fn around(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     for by in 1..3 {

@@ -1,8 +1,9 @@
 //! Collectives by hand: pinned threads, one barrier, and arrays that all threads reach.
 //!
-//! Each thread has two copies of an array for its own elements, which take turns. So one barrier in
-//! each call is enough: before a thread writes a copy again, it has passed a barrier that follows
-//! all reads of that copy. The elements are `f64`, and sums follow a balanced tree.
+//! Each thread has two copies of an array for its own elements, and the two copies take turns. So
+//! one barrier after each write is enough: before a thread writes a copy again, it has passed a
+//! barrier that follows all reads of that copy. The elements are `f64`, and sums follow a balanced
+//! tree.
 
 use super::team::{Beat, Words, team};
 use std::time::Duration;

@@ -100,7 +100,7 @@ impl Face {
     }
 
     /// # Safety
-    /// As [`Face::copy`]; `buffer` holds this face's elements.
+    /// As for [`Face::copy`]. `buffer` has room for this face's elements.
     #[inline(always)]
     unsafe fn pack(&self, from: *const u64, buffer: *mut u64) {
         for i in 0..self.outer {
@@ -120,7 +120,7 @@ impl Face {
     }
 
     /// # Safety
-    /// As [`Face::copy`]; `buffer` holds this face's elements.
+    /// As for [`Face::copy`]. `buffer` contains this face's elements.
     #[inline(always)]
     unsafe fn unpack(&self, buffer: *const u64, to: *mut u64) {
         for i in 0..self.outer {

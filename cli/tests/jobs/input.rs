@@ -89,7 +89,7 @@ pub fn refusals() {
 }
 
 /// Programs of threads and jobs report a variable that nothing reads, and the known name that is
-/// most similar. They report it once.
+/// most similar. The variable is reported once.
 pub fn unknown_variables() {
     let typo = ("FENCEPOST_TRANSPORTS", "shm");
     let check = |ended: Ended, what: &str| {
@@ -218,7 +218,7 @@ pub fn settings() {
         let names = [*name, &format!("`{value}`"), allowed].iter().all(|text| line.contains(text));
         assert!(line.starts_with("error ARG") && names, "{name}={value}: {ended:#?}");
     }
-    // The machine model is read, and a message about an error in it names the line.
+    // The machine model is read, and a message about an error in the model names the line.
     let path = std::env::temp_dir().join(format!("fencepost-machine-{}", std::process::id()));
     let model = fencepost::Machine::default().to_string();
     for (model, code, says) in

@@ -183,7 +183,7 @@ pub fn deaths() {
     const WAYS: [(&str, usize); 5] = [("kill", 1), ("exit", 3), ("leave", 2), ("panic", 0), ("stop", 1)];
     let pairs = HOSTS.into_iter().flat_map(|hosts| [(hosts, "tcp"), (hosts, "mpi")]);
     for (at, (hosts, transport)) in pairs.enumerate() {
-        // By default, each way to die is tried on every other pair.
+        // By default, each way to die is tried on half of the pairs.
         for (_, (how, victim)) in
             WAYS.into_iter().enumerate().filter(|(way, _)| crate::full() || (at / 2 + at + way) % 2 == 0)
         {
@@ -296,14 +296,14 @@ pub fn allocations() {
     for rank in ended(&[0, 0], &set, &["counted"]) {
         let counts = rank.expect(0).out.lines().filter_map(|line| line.split(' ').nth_back(1));
         let counts: Vec<usize> = counts.filter_map(|count| count.parse().ok()).collect();
-        // A message that arrives earlier than any message before it may need more memory than was
-        // kept.
+        // A message that arrives further ahead than every message before it may need more memory
+        // than was kept.
         assert!(counts.len() == 4 && counts.iter().all(|count| *count <= MOST), "{rank:#?}");
     }
 }
 
 /// Rank 0 sends 8 MiB, and then computes for at least a second, until `file` exists. Rank 1 creates
-/// `file` once it has received the 8 MiB and a get under a lock of rank 0's elements is done.
+/// `file` once the 8 MiB have arrived, and a get of rank 0's elements under a lock is done.
 pub fn busy(file: &str) -> Result<()> {
     const LONG: usize = (8 << 20) / 8;
     const LIMIT: i64 = 60_000_000_000;

@@ -51,9 +51,9 @@ pub fn wrappers() {
     }
 }
 
-/// A wrapper continues although a signal has killed the program of its rank, or although the
-/// program has ended within its world. The job has no limit of silence, so the launcher can notice
-/// the failure only by the end of the program.
+/// A wrapper continues after a signal has killed the program of its rank, or after the program has
+/// ended without leaving its world. The job has no limit of silence, so the launcher can notice the
+/// failure only by the end of the program.
 pub fn wrappers_of_failures() {
     let settings = [("FENCEPOST_SILENCE", "off"), ("FENCEPOST_GRACE", "1s")];
     for transport in ALL {
@@ -174,10 +174,10 @@ pub fn terminals() {
 }
 
 /// A launcher runs in the background of a terminal that stops background processes when they write.
-/// It is stopped before it writes, together with its ranks, for longer than the limit of silence.
-/// Then it continues in the foreground.
+/// The launcher and its ranks are stopped before the launcher writes, for longer than the limit of
+/// silence. Then the launcher continues in the foreground.
 pub fn background() {
-    // The shell waits until its job is stopped, reports it, and continues the job on request.
+    // The shell waits until its job is stopped, reports the stop, and continues the job on request.
     let script = r#"set -m
 { "$@"; } 1>&2 &
 until [ -n "$(jobs -s)" ] || [ -z "$(jobs -p)" ]; do :; done
@@ -226,7 +226,8 @@ fn is_rank(pid: &str) -> bool {
 /// The program of a rank of [`background`]. It runs until it has been stopped for a while.
 pub fn errors() -> Result<()> {
     fencepost::run(|world| {
-        // The launcher may stop this process as soon as the launcher has something to write.
+        // The clock starts before the write, because the launcher may stop this process as soon as
+        // the launcher has output to forward.
         let mut before = Instant::now();
         std::io::stderr().write_all(format!("an error of rank {}\n", world.rank()).as_bytes())?;
         loop {
@@ -394,7 +395,7 @@ pub fn first_processes() {
     }
 }
 
-/// A control group with a limit of memory, which is removed when dropped.
+/// A control group with a limit of memory. The group is removed when this value is dropped.
 struct MemoryGroup(PathBuf);
 
 impl MemoryGroup {
@@ -538,7 +539,7 @@ pub fn pieces() -> Result<()> {
     })
 }
 
-/// If the system refuses a call, the error says so and names the call.
+/// If the system refuses a call, the error reports the refusal and names the call.
 pub fn refused_calls() {
     let mut harmless = Command::new("true");
     // SAFETY: the closure only makes system calls.
