@@ -1,5 +1,5 @@
 //! Gets read the requested elements from M (planner/README.md, 1 and 4), and land when no rank
-//! reads any more.
+//! reads M any more.
 
 use crate::collect::pending::{Get, Into as Landing, Pending};
 use crate::fence::Fence;
@@ -20,7 +20,7 @@ impl Fence<'_> {
             .map_err(|lost| self.world.lost(&lost, self.call))
     }
 
-    /// Applies this rank's own operations on itself, if a test has taken away the wait for reads.
+    /// Applies this rank's own operations on itself, if a test has disabled the wait for reads.
     fn apply_too_early(&self) {
         if without(Wait::ReadsFirst) {
             self.windows.iter().for_each(|window| self.apply_from(window, self.world.rank, None));
@@ -138,7 +138,8 @@ impl Fence<'_> {
         }
         let bytes = &pending.staged[at..end];
         let Some(wide) = get.wide() else {
-            // SAFETY: checked against this rank's part at the call; the rest as below.
+            // SAFETY: the element was checked against this rank's part at the call; the rest as
+            // below.
             unsafe { move_one(bytes.as_ptr(), get.landing(window.region.base(), size), size) };
             return end;
         };

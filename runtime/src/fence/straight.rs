@@ -178,7 +178,8 @@ struct Said {
 }
 
 /// Drafts the notifications and publishes them. Returns `None` if the fence cannot take the short
-/// path. Then records have only been counted, and the general path writes the drafts again.
+/// path. In that case records have only been counted, and the general path drafts all notifications
+/// again.
 #[inline(always)]
 fn enter<E: Notify + Liveness>(
     end: &mut E,
@@ -326,7 +327,7 @@ fn records<'w>(
     if writer.fills_none() {
         return Some(&[]); // and the log itself contains no records
     }
-    // Only its owner touches the set being filled, and all writers are on that set.
+    // Only its owner touches the set being filled, and all writers write to that set.
     let Some(outbox) = window.region.made_outbox(window.filling.set.get(), to) else {
         writer.leave();
         return Some(&[]);

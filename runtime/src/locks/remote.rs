@@ -6,7 +6,7 @@
 //! holds them until the last request. An origin has one request at a time on a part, and the
 //! attendant keeps only that request. So the memory of the attendant is bounded. The attendant
 //! queues a request that has to wait, and answers after it has carried out the request. Meanwhile
-//! the origin sends nothing. Only if the origin waits for long, it asks which rank is in its way.
+//! the origin sends nothing, but after a long wait it asks which rank is in its way.
 
 use crate::collect::datatypes::Named;
 use crate::collect::visits::{Action, Code, Visits};
@@ -62,11 +62,11 @@ const AGAIN: Duration = Duration::from_millis(500);
 struct Queue {
     /// The rank that was in the way at the last answer, if there was one.
     holder: Cell<Option<usize>>,
-    /// The wait number of the holder that this rank had sampled before the last question, if the
-    /// answer named the same holder as before; otherwise 0.
+    /// If the last answer named the same holder as the answer before: the wait number of the holder
+    /// that this rank had sampled before the last question. Otherwise 0.
     found_since: Cell<u64>,
     /// The holder's wait number when this rank last sampled it. This rank wants to ask whether the
-    /// holder still has the lock in that wait.
+    /// holder still holds the lock during that wait.
     wanted: Cell<Option<u64>>,
     /// The holder's wait number for the question that is not answered yet.
     asks: Cell<Option<u64>>,

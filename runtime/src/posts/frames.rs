@@ -221,9 +221,9 @@ pub(super) fn of_batch(
 pub(super) enum Came {
     /// Records, all from one line.
     Records(Line),
-    /// An access that the source's [`Description`] describes: the length of its elements in bytes,
-    /// the length of the description with its values, and the number of consecutive records of each
-    /// line.
+    /// An access that the source's [`Description`] describes. The fields are the length of the
+    /// access's elements in bytes, the length of the description with its values, and the number of
+    /// consecutive records of each line.
     Described(usize, usize, Vec<(u32, Line)>),
     /// A failed access: the class and the line of its error.
     Failed(ErrorClass, Line),

@@ -33,11 +33,11 @@
 //!   kernels of fences. It releases the accesses last. So an exposure is applied whole or not at
 //!   all, and the resulting bits are the same on every machine.
 //! - `complete` waits for all posts that it needs before it sends anything. So a target sees
-//!   nothing of an access before it ends.
-//! - The target reads elements where the origin has collected them. The origin reuses their memory
-//!   after the target has released the frame. At most one access of a pair is queued, not counting
-//!   dropped accesses, which have no elements.
-//! - Both ranks find an operation on elements that are not exposed. If the post has come when the
+//!   nothing of an access before the access ends.
+//! - The target reads elements where the origin has collected them. The origin reuses that memory
+//!   only after the target has released the frame. At most one access of a pair is queued, not
+//!   counting dropped accesses, which have no elements.
+//! - Both ranks detect an operation on elements that are not exposed. If the post has come when the
 //!   origin completes the access, the origin sends the error in its frame. Otherwise the target
 //!   finds the error by itself, and the origin finds the error when the post comes. The next
 //!   `complete` of the pair waits for that post.

@@ -1,5 +1,5 @@
 //! Checks of the elements that a call touches, and the errors of these checks. Windows and
-//! recorders use them.
+//! recorders use these checks.
 
 use crate::collect::operation::{TargetRegion, WindowKey};
 use crate::state::window_core::WindowCore;
@@ -21,7 +21,7 @@ pub(crate) fn sizes(given: usize, asked: usize) -> std::result::Result<(), Refus
     Err((ErrorClass::Size, message))
 }
 
-/// Checks that all of `remote` is in the window of rank `target`, which has `len` elements there.
+/// Checks that all of `remote` is in the part of rank `target`, which has `len` elements.
 pub(crate) fn within(remote: &Datatype, target: usize, len: usize) -> std::result::Result<(), Refusal> {
     if !outside(remote, len) {
         return Ok(());
@@ -130,8 +130,8 @@ impl WindowCore {
         Ok(remote)
     }
 
-    /// Checks that `section` is within this rank's part of `window`. Whether the window takes part
-    /// is checked at the fence.
+    /// Checks that `section` is within this rank's part of `window`. The fence checks whether the
+    /// window takes part.
     pub(crate) fn check_own(
         &self,
         window: Option<WindowKey>,

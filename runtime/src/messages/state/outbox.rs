@@ -125,7 +125,8 @@ impl Outbox {
         let bytes = waiting.map_or(&[][..], |waiting| {
             waiting.asked += 1;
             match &waiting.elements {
-                // SAFETY: the caller of `expose` guarantees it, and the lock is held.
+                // SAFETY: the caller of `expose` guarantees that the bytes can be read, and the
+                // lock is held.
                 Elements::Borrowed(first, len) => unsafe { std::slice::from_raw_parts(*first, *len) },
                 // SAFETY: the bytes were written before they were added.
                 Elements::Owned(bytes, len) => unsafe { std::slice::from_raw_parts(bytes.base(), *len) },

@@ -141,7 +141,7 @@ impl Lendings {
         self.lock().exposures.insert(window, lending);
     }
 
-    /// Ends the exposure. When this returns, no rank reads the window.
+    /// Ends the exposure. When this function returns, no rank reads the window.
     pub(crate) fn take_back(&self, window: u32) {
         self.lock().exposures.remove(&window);
     }
