@@ -14,8 +14,8 @@
 //! r2: await -2; send b0 to -1           r2: send b0 to -1
 //! ```
 //!
-//! [`verify_share`](crate::verify::verify_share) shows for a share what
-//! [`verify`](crate::verify::verify) shows for that rank in the whole schedule: everything that is
+//! For a share, [`verify_share`](crate::verify::verify_share) checks the same as
+//! [`verify`](crate::verify::verify) checks for that rank in the whole schedule: everything that is
 //! done to the memory of the rank, and each channel that ends at the rank. Together the shares of
 //! all ranks cover the whole schedule, except for cycles of waits, which no single rank could see.
 

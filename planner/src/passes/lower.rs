@@ -14,10 +14,10 @@
 //!    ranks, then loads into this rank's windows. A done is sent to each peer after the last copy
 //!    that touches the peer.
 //! 4. Answers from all ranks to this rank's gets, and the copies within this rank.
-//! 5. Puts and accumulates. If their order can be observed, they are applied by origin, and this
-//!    rank is one of the origins. Otherwise they are applied in the order in which they are
+//! 5. Puts and accumulates. If their order can be observed, they are applied origin by origin, and
+//!    this rank is one of the origins. Otherwise they are applied in the order in which they are
 //!    expected.
-//! 6. The dones of the ranks that touched this rank's windows (W3).
+//! 6. Waits for the dones of the ranks that touched this rank's windows (W3).
 //!
 //! Each channel carries an entry, then data, then a done, and both ends have the frames in that
 //! order. There is no cycle of waits: entries and sends await nothing but buffers of earlier runs,

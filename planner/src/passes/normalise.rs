@@ -59,7 +59,8 @@ struct Asked {
 struct Toward {
     puts: Vec<Transfer>,
     gets: Vec<Transfer>,
-    /// For each window of the target that is touched, the index after its highest touched element.
+    /// For each window of the target that is touched, the index after the highest element that is
+    /// touched.
     reach: BTreeMap<WindowId, usize>,
 }
 
@@ -120,8 +121,8 @@ fn transfer(id: OperationId, operation: &Operation, patterns: &Patterns) -> Tran
     }
 }
 
-/// Returns both sides. If both are in windows and the reordered datatypes can be built, they are
-/// reordered so that the target ascends.
+/// Returns both sides. If both are in windows and the reordered datatypes can be built, both sides
+/// are reordered so that the elements of the target ascend.
 pub(super) fn ascending(source: Side, target: Side) -> (Side, Side) {
     if let (Some((from, origin)), Some((to, written))) = (source.window(), target.window())
         && written.as_run().is_none()

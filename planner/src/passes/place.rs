@@ -89,7 +89,8 @@ fn within(row: &mut [Option<Staging>], cap: u64, peers: &[Peer]) {
 /// Returns whether the peer sends this rank a frame of any kind in every run.
 fn flows_back(peer: &Peer, links: &Table<LinkId, Cut>) -> bool {
     let data_back = peer.receives.is_some_and(|link| !links[link].frames.is_empty());
-    // A rank that touches the other's windows awaits the other's entry and sends it a done.
+    // A rank that touches another rank's windows awaits that rank's entry and sends that rank a
+    // done.
     let touches = |cut: &Cut| !cut.direct.is_empty();
     data_back || [peer.sends, peer.receives].into_iter().flatten().any(|link| touches(&links[link]))
 }

@@ -115,7 +115,7 @@ pub fn save(schedule: &Schedule, path: impl AsRef<Path>) -> Result<()> {
 /// Each plan records `made_for`.
 ///
 /// # Errors
-/// The errors of [`save`]. The limit of the length applies to all schedules together.
+/// The errors of [`save`]. The limit of the file's length applies to all schedules together.
 pub fn save_all<'s>(
     schedules: impl IntoIterator<Item = &'s Schedule>,
     made_for: &MadeFor,

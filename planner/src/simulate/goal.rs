@@ -5,8 +5,8 @@
 //! - Work, moving and overheads are `calc`s, so LogGOPSim has to use an overhead `o` of 0.
 //! - A frame is a `send` and a `recv`. LogGOPSim charges a whole number of nanoseconds for each
 //!   byte after the first. The file asks for 1 ns (`-G 1`), and a frame of `n` ns on the wire has
-//!   the size `n + 1`. A size is therefore a time, and times are exact on both kinds of links, with
-//!   every rounding.
+//!   the size `n + 1`. A size is therefore a time, so the times on both kinds of links are exact,
+//!   including their rounding.
 //! - A release for which the sender of the frame waits is a message of size 1. It leaves by the
 //!   second `nic`, because the link may be busy with frames.
 //!

@@ -139,8 +139,8 @@ fn check(patterns: &Patterns, schedule: &Schedule) -> Result<(), VerifyError> {
     shown(schedule, &first, None)
 }
 
-/// Checks the memory of all ranks, or of rank `only`, and the channels that end there. `first`
-/// holds the lowest rank of each class.
+/// Checks the memory of all ranks, or of rank `only`, and the channels that end at these ranks.
+/// `first` holds the lowest rank of each class.
 fn shown(schedule: &Schedule, first: &Table<ClassId, Rank>, only: Option<Rank>) -> Result<(), VerifyError> {
     let arena = Bump::new();
     let facts = schedule

@@ -1,5 +1,5 @@
-//! Checks two programs and the channel from one to the other: their frames agree, and buffers are
-//! not written too soon.
+//! Checks two programs and the channel from one to the other. Their frames must agree, and buffers
+//! must not be written too soon.
 
 use super::error::VerifyError;
 use super::facts::{Awaited, Facts, Peer, Sent};

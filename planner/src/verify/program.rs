@@ -370,7 +370,7 @@ impl<'s> Walk<'_, 's> {
         found.ok_or_else(|| VerifyError::Malformed(self.at(at, format!("no buffer {buffer}"))))
     }
 
-    /// Returns the end of the `bytes` bytes that begin at `byte`, if it is inside the buffer.
+    /// Returns the end of the `bytes` bytes that begin at `byte`, if that end is inside the buffer.
     fn within_buffer(&self, at: usize, buffer: BufferId, byte: u64, bytes: Option<u64>) -> Check<u64> {
         let size = self.buffer(at, buffer)?.bytes;
         match bytes.and_then(|bytes| byte.checked_add(bytes)) {

@@ -247,7 +247,8 @@ fn accesses_of_peers(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>
     }
 }
 
-/// Returns the space of its owner that a part is in, and the elements of that space.
+/// Returns the space in which the owner of a part has the part, and the part's elements in that
+/// space.
 pub(super) fn side(part: &Part) -> (Space, Datatype) {
     match part {
         Part::Window { window, datatype, .. } => (Space::Window(*window), datatype.clone()),
