@@ -28,8 +28,8 @@ struct Follower {
     at: usize,
     began: bool,
     waits: u64,
-    /// The frames of each epoch and rank that have not been taken: when each frame arrives, and the
-    /// buffer, the epoch and the step from which it was sent.
+    /// The frames that have not been taken, by sender: when each frame arrives, and the buffer, the
+    /// epoch and the step from which the frame was sent.
     inbox: HashMap<u32, VecDeque<(u64, Option<Of>)>>,
     /// The frame that came last from each rank.
     open: HashMap<u32, Of>,

@@ -9,7 +9,7 @@ struct Shape {
     sources: u32,
     /// The ranks on which the rank starts an access, as bits.
     targets: u32,
-    /// Whether the access comes before the post, and whether it ends after the wait.
+    /// Whether the access comes before the post, and whether the access ends after the wait.
     first: bool,
     last: bool,
 }

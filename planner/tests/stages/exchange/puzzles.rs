@@ -212,7 +212,7 @@ fn the_worse_puzzle_puts_of_2_and_3_after_their_exposure_are_the_fences() {
     }
 }
 
-/// The notes: `complete` may return before the target's `wait`, but `wait` waits for all origins.
+/// The notes: `complete` need not wait for the target, but `wait` waits for all origins.
 #[test]
 fn the_notes_a_post_for_one_origin_is_like_an_exclusive_lock() {
     let (mut w, mut ranks) = (world(2, 2), programs::<2>());

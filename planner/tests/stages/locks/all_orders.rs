@@ -125,7 +125,7 @@ fn count(elements: &Datatype) -> usize {
     elements.element_iter().count()
 }
 
-/// Returns all results that some order gives.
+/// Returns the results of all orders.
 pub fn results(first: &World, programs: &[Vec<LockCall>]) -> BTreeSet<Results> {
     let all = moments(programs);
     let needs: Vec<Vec<usize>> =

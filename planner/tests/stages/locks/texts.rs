@@ -17,7 +17,7 @@ fn meet(ranks: &mut [Program]) {
     }
 }
 
-/// B stores X within an exclusive epoch. After a barrier A gets it.
+/// B stores X within an exclusive epoch. After a barrier A gets X.
 #[test]
 fn mpi_2_2_example_11_11_a_store_under_a_lock_is_seen_after_the_barrier() {
     for (seen, ok) in [(7, true), (0, false)] {
@@ -51,8 +51,8 @@ fn mpi_2_2_example_11_12_a_put_is_seen_by_its_owner_after_the_barrier() {
 }
 
 /// B stores X before its shared epoch. In MPI, A may miss this value. In Fencepost, the store is an
-/// epoch too, which is over at the barrier. A put of B within the shared epoch may be missed,
-/// unless it is flushed.
+/// epoch too, which is over at the barrier. A put by B within the shared epoch may be missed,
+/// unless the put is flushed.
 #[test]
 fn mpi_2_2_example_11_13_a_store_before_a_shared_lock_is_seen_and_a_put_within_it_may_not_be() {
     for (within, flushed, seen, ok) in [
@@ -101,8 +101,8 @@ fn mpi_2_2_example_11_14_what_the_wait_left_is_what_locks_begin_with() {
     }
 }
 
-/// A puts X under a lock, and B changes over to posts and posts. `exchange::puzzles` has the rest
-/// of the example. B can find only 7.
+/// A puts X under a lock. B then changes over from locks, and posts the window. `exchange::puzzles`
+/// has the rest of the example. B can find only 7.
 #[test]
 fn mpi_2_2_example_11_15_what_a_lock_put_is_there_when_the_window_changes_over() {
     for (left, ok) in [(7, true), (0, false)] {
