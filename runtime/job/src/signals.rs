@@ -24,7 +24,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Starts to catch the signals that are forwarded to ranks, and with `of_shell` also those with
+    /// Starts to catch the signals that are forwarded to ranks, and, if `of_shell`, also those with
     /// which a shell suspends a job. Signals that this process ignores (`nohup`, a shell's `&`)
     /// stay ignored. From then on the process also ignores the signals with which a terminal stops
     /// background processes, and checks the state of the terminal before it reads or writes.
