@@ -4,7 +4,7 @@
 //! Without a check, each program runs to its end and always gives the same bits, since conflicting
 //! operations have a defined meaning. But the result is not the intended one. With a check, the
 //! fence applies no operation, and its error names both lines. If an operation conflicts with an
-//! earlier operation of the same rank, its call returns an error, as in the program with two
+//! earlier operation of the same rank, the later call returns an error, as in the program with two
 //! operators.
 //!
 //! `cargo run --release --example races`; `--transport shm` runs the ranks as processes

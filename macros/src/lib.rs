@@ -50,9 +50,10 @@ use proc_macro2::TokenStream;
 /// most 64. The function uses the list as `for field in fields` (or `fields.iter_mut()`, with or
 /// without `.enumerate()`), `fields[0]` and `fields.len()`. The attribute replaces such a loop by a
 /// block for each window, so the loop must not contain a fence, a `break` or a `continue`. If the
-/// number of windows is known only at run time, use a function without the attribute that puts and
-/// calls `world.fence(&mut fields)`. `run` and `replay` take the list in the same form as the
-/// function, `begin` takes it by value, and `pattern` takes a recorder for each window of the list.
+/// number of windows is known only at run time, use a function without the attribute. Such a
+/// function puts, and then calls `world.fence(&mut fields)`. `run` and `replay` take the list in
+/// the same form as the function, `begin` takes it by value, and `pattern` takes a recorder for
+/// each window of the list.
 ///
 /// The attribute also declares an empty enum of the same name. Its associated functions do not call
 /// the function:

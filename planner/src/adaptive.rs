@@ -61,7 +61,7 @@ pub struct Observed {
     pub changed: bool,
 }
 
-/// When operations leave for a target whose memory this rank does not reach.
+/// When operations are sent to a target whose memory this rank cannot access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Departure {
     /// At the fence.
@@ -111,7 +111,7 @@ impl Departure {
     }
 }
 
-/// A section that is the source of a put or an accumulate to a rank that reads this rank's memory.
+/// The source section of a put or an accumulate to a rank that reads this rank's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Section<'a> {
     /// The mode of the operation.

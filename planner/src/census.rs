@@ -338,8 +338,8 @@ mod tests {
     use super::*;
     use crate::machine::Link;
 
-    /// Returns each rank's items after all rounds, as pairs of origin and target. The target of an
-    /// item for all ranks is the number of ranks.
+    /// Returns each rank's items after all rounds, as pairs of origin and target. An item for all
+    /// ranks has the number of ranks as its target.
     fn run(ranks: u32) -> Vec<Vec<(u32, u32)>> {
         let own = |rank| (0..=ranks).filter(move |&to| to != rank).map(move |to| (rank, to)).collect();
         let mut held: Vec<Vec<(u32, u32)>> = (0..ranks).map(own).collect();
@@ -398,7 +398,8 @@ mod tests {
             (1..1100).filter(|&ranks| choose(&Places::of(ranks, share), machine) == Census::Sparse).collect()
         };
         assert_eq!(chosen(true, &machine), (129..1100).collect::<Vec<_>>());
-        // With 9 ranks, a sparse census needs one more round than with 8, which outweighs its gain.
+        // With 9 ranks, a sparse census needs one more round than with 8. This round takes more
+        // time than the census saves.
         assert_eq!(chosen(false, &machine), (8..1100).filter(|&ranks| ranks != 9).collect::<Vec<_>>());
         // If messages cost nothing but their latency, only the number of rounds counts.
         let far = Machine { network: Link { latency: 1e6, overhead: 1.0, ..machine.network }, ..machine };

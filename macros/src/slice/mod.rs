@@ -137,8 +137,8 @@ fn describe(
     }
 }
 
-/// Returns the reason why an argument of this type has no owned form that a closure could return,
-/// if there is one.
+/// Returns why an argument of this type has no owned form that a closure could return, or `None` if
+/// the argument has such a form.
 fn not_owned(ty: &Type) -> Option<&'static str> {
     struct Borrows(Option<&'static str>);
     impl<'a> Visit<'a> for Borrows {

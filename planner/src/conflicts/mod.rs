@@ -109,8 +109,8 @@ impl fmt::Display for Conflict {
 /// Returns the first conflicts that paragraph 28 defines, at most [`MOST_CONFLICTS`].
 ///
 /// Conflicts are sorted by [`rank`](Conflict::rank). If the conflicts of several ranks differ only
-/// by the positions of the ranks, they appear as one. For each rank, operations that write an
-/// element twice come first, sorted by window. The patterns must pass
+/// by the positions of the ranks, they appear as one conflict. For each rank, operations that write
+/// an element twice come first, sorted by window. The patterns must pass
 /// [`check`](crate::check::check).
 ///
 /// # Cost
@@ -222,7 +222,7 @@ fn sections(patterns: &Patterns, pattern: ClassId) -> Vec<Access<'_, By>> {
         .collect()
 }
 
-/// Returns the accesses of the operations of the rank at `origin` to this rank.
+/// Returns the accesses to this rank by operations of the rank at `origin`.
 fn from(patterns: &Patterns, pattern: ClassId, origin: Delta) -> impl Iterator<Item = Access<'_, By>> {
     let here =
         moving(patterns, pattern).filter(move |(_, operation)| operation.target == Some(origin.back()));

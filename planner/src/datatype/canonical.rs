@@ -1,13 +1,13 @@
 //! Canonical form. First, runs are joined until they are maximal. Then equal neighbours are folded
 //! into (count, stride), greedily from left to right, innermost first, until nothing changes.
 //!
-//! Pass 0 joins runs, and pass `k` folds neighbours of equal body with `k - 1` dimensions. A piece
-//! represents all runs that it describes. In pass `k`, it counts as a list of its rows of `k`
-//! dimensions. The passes would make the same rows if they began with the runs of this piece alone,
-//! because the piece is *sound*: at no boundary between its rows could two runs be joined, or a row
-//! be continued. So only the borders between pieces have to be examined. If two pieces can be
-//! joined at their border, their outermost parts are split off. The result is the same as if every
-//! run were written out, but the cost grows with the number of pieces.
+//! Pass 0 joins runs, and pass `k` folds neighbours that have the same body of `k - 1` dimensions.
+//! A piece represents all runs that it describes. In pass `k`, it counts as a list of its rows of
+//! `k` dimensions. The passes would make the same rows if they began with the runs of this piece
+//! alone, because the piece is *sound*: at no boundary between its rows could two runs be joined,
+//! or a row be continued. So only the borders between pieces have to be examined. If two pieces can
+//! be joined at their border, their outermost parts are split off. The result is the same as if
+//! every run were written out, but the cost grows with the number of pieces.
 
 use super::form::{Dim, Piece, Pieces};
 use crate::error::{Error, ErrorClass, Result};
@@ -32,7 +32,7 @@ pub(super) fn nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<Pie
     Ok(list)
 }
 
-/// Checks that the elements of a nest that is not empty are within the limits.
+/// Checks that the elements of a nest are within the limits. The nest must not be empty.
 pub(super) fn check(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<()> {
     let mut size = run;
     for &(count, _) in dims {

@@ -118,8 +118,8 @@ pub enum Sync {
     /// All ranks run the superstep, in the same order as all other calls of all ranks.
     #[default]
     Fence,
-    /// The ranks that exchange something run the superstep, both ranks of each pair equally often.
-    /// A rank whose program is empty need not run it.
+    /// The ranks that exchange something run the superstep. The two ranks of each pair run it
+    /// equally often. A rank whose program is empty need not run it.
     Pscw,
 }
 
