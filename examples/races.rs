@@ -45,8 +45,7 @@ fn counter(world: &World) -> Result<()> {
     mine.take().map(drop)
 }
 
-/// Transposes a matrix in place. A rank sends blocks from the same elements in which blocks of
-/// other ranks arrive.
+/// Transposes a matrix in place. Blocks arrive in the elements from which blocks are sent.
 fn transpose(world: &World) -> Result<()> {
     let mut a = world.window::<u32>(world.size())?;
     for to in 0..world.size() {
