@@ -169,7 +169,7 @@ impl<T: Element, L> Exposed<T, L> {
     /// that were not exposed. `ASSERT` if a source has put or accumulated into a window that was
     /// exposed to gets only. In these three cases the error names the lowest such source and its
     /// line, and nothing was applied. `PROC_FAILED` if a source has left or died, or the world has
-    /// ended. The error returns the window as it was at its post.
+    /// ended. The error returns the window, unchanged since its post.
     ///
     /// Also `RMA_SYNC` if this rank itself is a source and has not ended its access. No other rank
     /// can end that access, so the wait is refused at once, and the world ends.

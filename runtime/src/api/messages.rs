@@ -107,8 +107,8 @@ impl Message<'_> {
     /// waits until a receive takes the message. A correct program does not depend on this memory:
     /// it also completes if each send is [synchronous](Self::synchronous). With
     /// [`Check::Mpi`](crate::Check::Mpi) (`FENCEPOST_CHECK=mpi`) each send waits until a receive
-    /// takes the message, like a synchronous send, so a program that depends on this memory is
-    /// reported.
+    /// takes the message, like a synchronous send. Ranks that depend on this memory then wait for
+    /// each other, which is reported.
     ///
     /// # Errors
     /// `RANK` for a rank that the world does not have, and `DISP` for elements that the slice does

@@ -238,9 +238,9 @@ impl Ranks {
     /// machine model decides. Each census gives the same results, to the bit, and errors with the
     /// same names. In a sparse census, one rank represents its host if only some ranks share
     /// memory. If no ranks share memory, one rank represents up to eight ranks of a machine. A
-    /// world whose census is sparse by default takes the reduced census for a fence if each rank
-    /// had data for most other ranks in the fence before, and the model predicts that the reduced
-    /// census is faster. This setting is for measurements. The variable is
+    /// world whose census is sparse by default may take the reduced census for a fence. It does so
+    /// if each rank had data for most other ranks in the fence before, and if the model predicts
+    /// that the reduced census is faster. This setting is for measurements. The variable is
     /// `FENCEPOST_CENSUS=direct|sparse|reduced`.
     ///
     /// All ranks must choose the same census: if the choices differ, the first call that all ranks
@@ -282,9 +282,10 @@ impl Ranks {
     ///   epoch conflicts with another epoch and nothing orders the two epochs. After either error,
     ///   the next [`barrier`](crate::World::barrier) returns errors on all ranks, as a fence does.
     ///   So does the next call that changes a window over to locks or back.
-    /// - **A put that writes an element twice** returns `RMA_CONFLICT` at its call, with both
-    ///   lines, and is not part of the epoch. The same holds for an operation that conflicts with
-    ///   an earlier operation of the same rank, in the epoch of a fence or in an access.
+    /// - **A put that writes an element twice** returns `RMA_CONFLICT` at its call, with its line,
+    ///   and is not part of the epoch. The same holds for an operation that conflicts with an
+    ///   earlier operation of the same rank, in the epoch of a fence or in an access. Its error has
+    ///   the lines of both operations.
     ///
     /// An epoch without such a conflict has the same results, to the bit, as an epoch that is not
     /// checked.
@@ -435,9 +436,9 @@ impl Ranks {
     ///
     /// The wait is reported again each time that its duration has doubled. `None` disables the
     /// reports, and the default is 10 seconds. With a duration of zero, a wait is reported as soon
-    /// as the rank would sleep. The report contains which rank waits for which, in which call, how
-    /// many of the awaited things have arrived, and where the awaited rank is, if that is known.
-    /// The variable is `FENCEPOST_STALL`.
+    /// as the rank would sleep. The report names the waiting rank, its call, and the ranks that it
+    /// waits for. It also contains how many of the awaited things have arrived, and where the
+    /// awaited rank is, if that is known. The variable is `FENCEPOST_STALL`.
     ///
     /// # Cost
     /// Nothing until a waiting rank would sleep; from then on, one reading of the clock each time
@@ -866,7 +867,7 @@ impl Entry {
             }
             Ok(Err(error)) => {
                 world.core().end_for_part(&error);
-                // A rank that stops must not make the other ranks fail, which may still be in the
+                // A rank that stops must not make the other ranks fail: they may still be in the
                 // exchange after which they stop as well.
                 let failed = || Leave::Failed(error.to_string());
                 world.leave(if is_stopping { Leave::Finished } else { failed() });

@@ -200,7 +200,7 @@ impl Drop for Unwound<'_> {
         let Self(core, call) = self;
         core.discard();
         let error = call.error(&core.world, ErrorClass::Other, "the closure of the epoch panicked");
-        // The error is for the other ranks: this rank is unwinding.
+        // The error is for the other ranks. This rank does not return it, since it unwinds.
         core.world.calls.begin();
         drop(fence::fail(&core.world, &[core], call, error));
         core.world.calls.leave();

@@ -127,8 +127,8 @@ impl Exchange<'_> {
                 } else if let Some(theirs) = census_of(frame.header.kind) {
                     return Err(censuses_differ(world, endpoint, from, &theirs.to_string()));
                 }
-                // If a frame of an odd kind has the digest of this census, it is the awaited
-                // message, whose kind was altered. So no other frame will be the awaited message.
+                // If a frame of an unexpected kind has the digest of this census, it is the awaited
+                // message, whose kind was altered. That message will not arrive a second time.
                 let odd = !(of_epoch && world.is_of_this_exchange(&frame.header));
                 let lost = odd && is_whole(items, &frame);
                 if of_epoch {
@@ -209,8 +209,8 @@ mod tests {
     use fencepost_transport::{Liveness, Pause, SimConfig};
     use std::sync::Mutex;
 
-    /// Rank 0 would lead rank 1. Rank 1 notifies the others and waits, like a rank with a direct
-    /// census.
+    /// In a sparse census, rank 0 leads rank 1. Here rank 1 notifies the others and waits, like a
+    /// rank with a direct census.
     #[test]
     fn a_rank_that_does_not_tell_its_speaker_is_told() {
         let transport = TransportKind::MixedThreads(vec![0, 0, 1]);

@@ -1,7 +1,7 @@
 //! Conflicts of two operations of the same rank and epoch (planner/README.md, 29). They are found
 //! when the later operation is called.
 //!
-//! Each rank marks the elements of each part that it has touched ([`Marks`]), so an operation
+//! Each rank marks the elements that it has touched in each part ([`Marks`]), so an operation
 //! without a conflict is recognised quickly. For an operation with a conflict, the earlier
 //! operations are examined one by one.
 
@@ -29,7 +29,7 @@ struct Access<'a> {
     touched: Touched<'a>,
 }
 
-/// Compares an operation on `target` that is about to be called with the earlier operations. The
+/// Compares an operation on `target`, which is about to be called, with the earlier operations. The
 /// operation may have a section of this window or of another window.
 ///
 /// # Errors
@@ -48,7 +48,7 @@ pub(crate) fn call(
     Ok(())
 }
 
-/// Compares an operation that is about to be called with the earlier operations.
+/// Compares an operation, which is about to be called, with the earlier operations.
 fn compared(
     window: &WindowCore,
     (kind, target, touched): (Kind, usize, Touched<'_>),

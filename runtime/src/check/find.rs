@@ -275,9 +275,9 @@ fn are_few(window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
 
 /// Returns whether accesses to elements of the window may conflict.
 ///
-/// If only one rank has touched elements, and has compared its operations itself, nothing
-/// conflicts. If there are few accesses, returns `true`, so that the caller compares them.
-/// Otherwise marks the elements to find out.
+/// If only one rank has touched elements, and that rank has compared its operations with each
+/// other, nothing conflicts. If there are few accesses, returns `true`, so that the caller compares
+/// them. Otherwise marks the elements to find out.
 ///
 /// # Errors
 /// As [`each_access`].

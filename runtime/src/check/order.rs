@@ -1,11 +1,10 @@
 //! Collectives that order fewer calls in MPI than a barrier does, for checks in which only MPI's
 //! order counts (planner/README.md, 37).
 //!
-//! Each such collective begins with one more exchange. If the collective orders earlier calls of a
-//! rank before later calls of another rank, the former rank uses this exchange to send the latter
-//! the times that are over. The other exchanges of the collective order nothing. A rank whose
-//! arguments are wrong fails in the first exchange of the collective, whether this is the extra
-//! exchange or not.
+//! Each such collective begins with one more exchange. If the collective orders earlier calls of
+//! rank `a` before later calls of rank `b`, then in this exchange `a` sends `b` the times that are
+//! over. The other exchanges of the collective order nothing. A rank whose arguments are wrong
+//! fails in the first exchange of the collective, whether this is the extra exchange or not.
 
 use super::stores::is_asked;
 use crate::state::call::Call;

@@ -275,8 +275,8 @@ impl TargetRegion {
     #[doc(hidden)]
     pub fn datatype(self, count: usize) -> Datatype {
         match self {
-            // A region beyond all windows is out of range, wherever it begins, so the displacement
-            // may be lowered.
+            // The displacement is lowered if the end would overflow. The region is then still out
+            // of range for every window.
             TargetRegion::At(at) => {
                 let at = at.min(usize::MAX - count);
                 Datatype::run(at..at + count)

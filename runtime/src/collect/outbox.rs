@@ -197,7 +197,8 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Returns an empty outbox. Its records and elements go to this memory while it has room.
+    /// Returns an empty outbox. Its records and elements go to this memory while the memory has
+    /// room.
     pub(crate) fn new(memory: &Memory) -> Self {
         Self {
             records: Log::on(memory.clone()),
@@ -327,7 +328,7 @@ impl Outbox {
         at
     }
 
-    /// Reads the elements that are sources of records from the window at `base`. Each element has
+    /// Reads, from the window at `base`, the elements that are sources of records. Each element has
     /// `size` bytes.
     ///
     /// # Safety

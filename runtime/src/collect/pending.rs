@@ -73,7 +73,7 @@ pub(crate) struct Streaks {
 }
 
 /// A window and the rank from which it gets. Both are encoded as their numbers plus 1. If there is
-/// no rank, 0 replaces its number plus 1.
+/// no rank, its place holds 0.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Asking(u64);
 
@@ -190,8 +190,8 @@ impl Pending {
         self.wide.push(get);
     }
 
-    /// Notes that the get at `first` reads from `target`, one of the world's `ranks`, and that it
-    /// begins the streak with this number, if any.
+    /// Notes that the get at `first` reads from `target`, one of the world's `ranks` ranks. If
+    /// `streak` is a number, the get begins the streak with this number.
     pub(crate) fn ask(&mut self, (target, ranks): (usize, usize), streak: Option<u64>, first: usize) {
         if self.asks.is_empty() {
             self.asks.resize(ranks, false);

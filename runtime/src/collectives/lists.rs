@@ -151,8 +151,9 @@ impl<'a> Lists<'a> {
 
 /// Exchanges the lengths of lists, and the short lists.
 ///
-/// Calls `take` for one list of each rank, by rank, with the number of its elements and with their
-/// bytes. There are no bytes if the list did not travel with the exchange.
+/// Calls `take` once for each rank, in the order of ranks, with the number of elements of the
+/// rank's list and with their bytes. If the list did not travel with the exchange, the number is 0
+/// and there are no bytes.
 fn announce(
     world: &World,
     call: &Call,

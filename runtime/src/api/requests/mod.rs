@@ -25,9 +25,9 @@ use std::rc::Rc;
 /// Until then, the request owns the buffer. `wait` returns the buffer.
 ///
 /// The time at which the operation happens, and the time at which it is complete, do not depend on
-/// the actions of the rank between the two calls. Paragraph 27 of `planner/README.md` defines both
-/// times. A rank makes progress with its operations in each call in which it waits, and in calls
-/// that test or complete requests.
+/// the actions of the rank between the call that begins the operation and the call that completes
+/// it. Paragraph 27 of `planner/README.md` defines both times. A rank makes progress with its
+/// operations in each call in which it waits, and in calls that test or complete requests.
 ///
 /// The drop of a request first completes the operation, so the drop of a receive waits for its
 /// message. [Cancel](Self::cancel) a receive whose message may never arrive. An error during the
@@ -106,7 +106,7 @@ enum Held<B> {
     /// The box that holds the value. Other code writes into the value until the request is
     /// complete.
     Boxed(NonNull<B>),
-    /// Another value, and the function of the program that turns the other value into this value.
+    /// Another value, and the function of the program that computes the returned value from it.
     Mapped(Box<dyn Taken<B>>),
 }
 

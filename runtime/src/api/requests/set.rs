@@ -53,8 +53,8 @@ use std::task::Poll;
 /// ```
 ///
 /// A set that is dropped completes its requests first, as [`wait_all`](Self::wait_all) does. If a
-/// function of [`Request::map`](crate::Request::map) or the error handler panics, the call unwinds
-/// and all other requests stay in the set.
+/// function of [`Request::map`](crate::Request::map) or the error handler panics, the call of the
+/// set unwinds and all other requests stay in the set.
 ///
 /// # Cost
 /// A call does not look at requests that are not complete: the code that completes a request adds

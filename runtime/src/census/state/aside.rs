@@ -1,8 +1,8 @@
 //! [`Aside`]: frames of operations that arrive before the census has counted them.
 //!
-//! These frames belong to the present exchange, and are taken by sender. An exchange that fails
-//! drops all of them. [`Staged`](super::staged::Staged) has operations of later fences instead,
-//! which are taken by window.
+//! These frames belong to the present exchange. The rank takes them in one sender after the other.
+//! An exchange that fails drops all of them. Operations of later fences are in
+//! [`Staged`](super::staged::Staged) instead, and are taken in for one window at a time.
 
 use fencepost_transport::{Frame, Header};
 use std::collections::VecDeque;

@@ -124,7 +124,7 @@ impl Count {
     }
 }
 
-/// The sums of all counts as far as one rank knows them, by position.
+/// The sum of the counts for each rank, by position, as far as this rank knows them.
 #[derive(Default)]
 pub(crate) struct Counts(Vec<Count>);
 

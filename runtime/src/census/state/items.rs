@@ -40,7 +40,7 @@ struct Head {
     len: u64,
 }
 
-/// The fields of a notification before its records, or before the frames that are sent with it.
+/// The fields of a notification that precede its records, or the frames that are sent with it.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Notified {

@@ -55,8 +55,8 @@ impl CensusState {
         }
     }
 
-    /// Begins an exchange, and returns its census. The census is the same on all ranks, since they
-    /// received the same flags in the last fence in which all agreed.
+    /// Begins an exchange, and returns its census. The census is the same on all ranks, since all
+    /// ranks received the same flags in the last fence in which they agreed.
     #[inline]
     pub(crate) fn take(&self) -> Census {
         let taken = if self.was_dense.get() { Census::Reduced } else { self.usual };

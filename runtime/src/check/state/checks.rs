@@ -81,8 +81,8 @@ impl FromStr for Check {
     /// Parses a name.
     ///
     /// # Errors
-    /// Class `Arg` for any other text. The message names the allowed texts. For `mark` and `log`,
-    /// which were names of `conflicts`, the message names `conflicts`.
+    /// Class `Arg` for a text that names no check. The message names the allowed texts. For `mark`
+    /// and `log`, which were names of `conflicts`, the message names `conflicts`.
     fn from_str(text: &str) -> Result<Self, Error> {
         Check::ALL.into_iter().find(|check| check.name() == text).ok_or_else(|| {
             let message = match text {

@@ -333,7 +333,7 @@ impl Logs {
                 known[rank] = known[rank].max(time);
             }
         }
-        // The locks order exclusive epochs with all other epochs of the part.
+        // The locks order exclusive epochs relative to all other epochs of the part.
         let findings = match hold {
             Hold::Shared => self.enter(from, entering, (window, target)),
             Hold::Exclusive => Findings::default(),
@@ -346,8 +346,8 @@ impl Logs {
     /// locks. `name` is the place of the file's name in the log of `from`, and `after` is the time
     /// of `from` when the call has ended.
     ///
-    /// Returns whether there was nothing to find and no new times. If not, the call may already
-    /// have been logged. Logging it again has no effect.
+    /// Returns `true` if there was nothing to find and there were no new times. Otherwise the call
+    /// may already have been logged. Logging it again has no effect.
     #[inline]
     pub(crate) fn meet_short(
         &self,
@@ -387,7 +387,7 @@ impl Logs {
         true
     }
 
-    /// Returns a time of `rank`. Everything that `rank` did before this time is over for a rank
+    /// Returns a time of `rank`: everything that `rank` did before that time is over for each rank
     /// that has acquired locks of the part.
     #[inline]
     fn acquired(&self, hold: Hold, rank: usize) -> u64 {
