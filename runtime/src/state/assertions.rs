@@ -48,7 +48,7 @@ impl Assertions {
         self.0 & other.0 == other.0
     }
 
-    /// Returns the assertions that all ranks must make together.
+    /// Returns those of these assertions that all ranks must make together.
     pub(crate) fn collective(self) -> Self {
         Self(self.0 & (Self::NOPRECEDE.0 | Self::NOSUCCEED.0))
     }

@@ -30,21 +30,21 @@ pub(crate) trait Opened {
     /// Describes the unfinished part of the work, if other ranks wait for that part.
     fn unfinished(&self) -> Option<String>;
 
-    /// Hands over the data that other ranks still need after this rank has left the world. Called
-    /// when this rank leaves.
+    /// Called when this rank leaves the world. Hands over the data that other ranks need
+    /// afterwards.
     fn leave(&self, _endpoint: &mut Endpoint) {}
 }
 
 /// Worlds that one rank has split off, if they still exist.
 pub(crate) type Parts = RefCell<Vec<Weak<WorldCore>>>;
 
-/// Whether a world goes on, the work that its rank has begun in it, and the worlds that its end
-/// affects.
+/// Whether a world goes on, the work that the rank has begun in it, and the worlds that are related
+/// to it by splits.
 pub(crate) struct Life {
     /// The reason why the world has ended.
     pub(crate) dead: RefCell<Option<Cause>>,
-    /// The count of the failures that concern this rank. The first `heeded` failures were failures
-    /// of ranks of other worlds.
+    /// The count of the failures that concern this rank. The first `heeded` of them are known to be
+    /// failures of ranks of other worlds.
     pub(crate) alarms: Alarms,
     pub(crate) heeded: Cell<u32>,
     /// The worlds from which this world was split; the world of the whole program is first. Each of
@@ -124,7 +124,7 @@ impl WorldCore {
     /// Leaves this world.
     pub(crate) fn leave(&self, how: Leave) {
         if let Ok(mut endpoint) = self.endpoint.try_borrow_mut() {
-            self.advance_own(&mut endpoint); // so that taken messages are not sent again
+            self.advance_own(&mut endpoint); // so that messages that were taken are not sent again
         }
         // A rank may return `Ok` after the world ended; the other ranks still receive the cause.
         let unfinished = || self.life.opened.borrow().iter().find_map(|opened| opened.unfinished());
@@ -221,8 +221,8 @@ impl WorldCore {
     #[cold]
     pub(crate) fn die(&self, cause: Cause) {
         self.life.dead.borrow_mut().get_or_insert(cause);
-        self.life.alarms.raise(); // code that has looked before looks again
-        // From here on the world is never quiet again.
+        self.life.alarms.raise(); // code that has already looked for failures looks again
+        // From here on, `WorldCore::is_quiet` always returns `false`.
         self.life.heeded.set(self.life.alarms.count().wrapping_sub(1));
         self.windows.each_collecting(|window| window.shut());
     }

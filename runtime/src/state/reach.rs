@@ -33,7 +33,7 @@ impl Reach {
 pub(crate) fn of_hosts<H: PartialEq>(hosts: impl IntoIterator<Item = H>) -> Placement {
     let mut hosts = (0usize..).zip(hosts);
     let Some((_, mut host)) = hosts.next() else { return Placement::Together };
-    // Where one host ends and another begins, a block of ranks must end as well.
+    // A block of ranks must end where one host ends and another begins.
     let mut each = 0;
     for (rank, next) in hosts {
         if next != host {

@@ -27,8 +27,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Told<'a, T>(pub &'a T);
 
-/// Chosen for types that implement [`Argument`]. Such a type determines which ranks have equal
-/// arguments.
+/// The trait whose method is chosen for types that implement [`Argument`]. Such an argument
+/// determines which ranks have equal arguments.
 pub trait TellArgument<'a> {
     /// Returns the argument itself.
     fn told(&self) -> &'a dyn Argument;
@@ -40,7 +40,7 @@ impl<'a, T: Argument> TellArgument<'a> for Told<'a, T> {
     }
 }
 
-/// Chosen for all other types: each rank is evaluated separately.
+/// The trait whose method is chosen for all other types. Each rank is then evaluated separately.
 pub trait TellNothing<'a> {
     /// Returns an argument without any information.
     fn told(&self) -> &'a dyn Argument;
@@ -76,7 +76,7 @@ impl<A> Argument for Bundle<'_, A> {
     }
 
     fn observed(&self) -> bool {
-        // Queries every part, because the query also resets that part.
+        // Every part is queried, because the query also resets the part.
         (self.tell)(&self.arguments).into_iter().fold(false, |any, part| part.observed() | any)
     }
 }
@@ -161,8 +161,8 @@ impl Compiled {
         self.schedules.iter().map(|schedule| cost_at_fence(schedule, &self.made_for.machine).0).sum()
     }
 
-    /// Returns a lower bound of the time of every schedule of these messages, on the machine that
-    /// they were compiled for.
+    /// Returns a lower bound for the time that any schedules of these messages take on the machine
+    /// that they were compiled for.
     #[doc(hidden)]
     pub fn bound(&self) -> Nanos {
         self.schedules.iter().map(|schedule| cost(schedule, &self.made_for.machine).bound).sum()
@@ -303,7 +303,7 @@ impl Compiled {
     }
 
     /// Returns the digest of the schedules, in hexadecimal digits. Equal schedules have equal
-    /// digests, even if different programs compiled them, or for different machines.
+    /// digests, even if they were compiled by different programs or for different machines.
     ///
     /// # Cost
     /// Linear in ranks and instructions.
@@ -365,7 +365,7 @@ pub fn of_patterns(name: &str, patterns: Vec<Patterns>) -> Result<Compiled> {
 /// Returns the patterns of all ranks of a superstep, epoch by epoch.
 ///
 /// `tell` returns the arguments by which ranks with equal arguments are found. `record` evaluates
-/// the superstep, and makes its arguments once more if it takes them by value.
+/// the superstep. If the superstep takes its arguments by value, `record` makes them once more.
 ///
 /// # Errors
 /// The errors of `arguments` and `record`; `RMA_SYNC` if ranks fence differently.
@@ -417,8 +417,7 @@ pub(crate) fn describe<A>(
     Ok(all)
 }
 
-/// Sets the preferred mode of operations that have no mode of their own to the mode of the
-/// superstep, if it has a mode.
+/// If the superstep has a mode, gives this mode to all operations that have no mode of their own.
 pub(crate) fn prefer(superstep: &Superstep, epochs: &mut [RecordedEpoch]) {
     let Some(mode) = superstep.mode else { return };
     let operations = epochs.iter_mut().flat_map(|epoch| epoch.pattern.operations.values_mut());
