@@ -13,7 +13,7 @@ pub trait Writer {
     /// Appends a field.
     fn put<T: NoUninit>(&mut self, field: T);
 
-    /// Appends fields of one type. Their number is not appended.
+    /// Appends fields of one type, without their number.
     fn put_all<T: NoUninit>(&mut self, fields: &[T]);
 
     /// Appends the length of `bytes` as a field of 8 bytes, and then the bytes.

@@ -1,5 +1,5 @@
-//! [`Endpoint`]: an end of a world of any transport. A tag, instead of a type, distinguishes the
-//! transports.
+//! [`Endpoint`]: an end of a world of any transport. It is an enum, so that code that uses it needs
+//! no type parameter for the transport.
 
 use crate::record::FrameLog;
 use crate::{

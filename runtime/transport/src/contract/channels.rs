@@ -15,9 +15,9 @@ use crate::{Attendant, Bytes, Frame, Header, Lost, Memory, Meter, PairLines, Pay
 use std::ptr::NonNull;
 
 /// A receiver reports released frames to their sender once it has released this many frames of that
-/// sender on one port, or frames of [`UNREPORTED_BYTES`]. It reports them with whatever it sends or
-/// flushes next. So once that report has arrived, [`released`](Channels::released) lags by fewer
-/// frames and fewer bytes than these limits.
+/// sender on one port, or frames with [`UNREPORTED_BYTES`] bytes. The report is sent with whatever
+/// the receiver sends or flushes next. So once that report has arrived,
+/// [`released`](Channels::released) lags by fewer frames and fewer bytes than these limits.
 pub const UNREPORTED: u64 = 8;
 
 /// The number of bytes of released frames at which a receiver reports them; see [`UNREPORTED`].
@@ -51,12 +51,13 @@ pub trait Channels {
     /// # Safety
     /// The frame's payload is valid for reads. It is not copied if
     /// [`shares(to)`](crate::Topology::shares), or if it is in [`memory`](Self::memory) of this end
-    /// and [`reaches(to)`](crate::Topology::reaches). Then it must stay valid and unchanged until
-    /// [`released(to, port)`](Self::released) counts this frame, whatever happens meanwhile.
+    /// and [`reaches(to)`](crate::Topology::reaches). In these cases the payload must stay valid
+    /// and unchanged until [`released(to, port)`](Self::released) counts this frame, no matter what
+    /// happens meanwhile.
     unsafe fn post(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost>;
 
-    /// Posts a frame whose reader needs the payload only until the reader releases the frame, even
-    /// if the reader could read the payload in place. Does the same as [`post`](Self::post), but a
+    /// Posts a frame whose payload the reader needs only until it releases the frame, even if the
+    /// reader could read the payload in place. Does the same as [`post`](Self::post), but a
     /// transport may copy the payload so that the reader fetches less. Every transport copies
     /// payloads of up to [`COPIED`] bytes.
     ///
@@ -115,8 +116,8 @@ pub trait Channels {
         unsafe { self.post(to, port, frame) }
     }
 
-    /// Returns how the transport still uses memory of this rank for `peer`: payloads that were
-    /// posted [in place](Self::post_in_place), and [cancelled](Self::cancel) buffers on
+    /// Returns how the transport still uses memory of this rank for `peer`. This memory is payloads
+    /// that were posted [in place](Self::post_in_place), and [cancelled](Self::cancel) buffers on
     /// [`Port::FENCE`].
     fn lent(&mut self, peer: usize) -> Lent {
         let _ = peer;
@@ -226,7 +227,7 @@ pub trait Channels {
     /// to the point that `until` describes. A later call, or the end of the world, frees the
     /// memory. The memory was allocated from [`memory`](Self::memory).
     fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
-        drop((memory, until)); // ranks without reach have copies, and the caller keeps what is lent
+        drop((memory, until)); // ranks without reach have copies, and the caller keeps lent memory
     }
 
     /// Returns whether, as far as this rank can know, all frames that `from` has posted so far on
@@ -234,8 +235,8 @@ pub trait Channels {
     fn drained(&mut self, from: usize) -> bool;
 
     /// Called when this rank has just read the present wait of `from`. Returns whether everything
-    /// that `from` sent to this rank before it began that wait has arrived. If so, polling finds
-    /// all of it. Returns `false` if this rank cannot know.
+    /// that `from` sent to this rank before that wait has arrived. If so, polling finds all of it.
+    /// Returns `false` if this rank cannot know.
     fn nothing_in_flight(&mut self, from: usize) -> bool {
         let _ = from;
         false
