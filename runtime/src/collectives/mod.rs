@@ -9,11 +9,10 @@
 //!
 //! # One call
 //!
-//! Each call begins with an *exchange*, direct, sparse or reduced
-//! ([`Census`](fencepost_planner::census::Census)). In the exchange each rank announces its
-//! collective, with the root, the operator, the length and the element type. If ranks are in
-//! different calls, all ranks detect that in the exchange. In that case nothing is applied, and the
-//! world goes on.
+//! Each call begins with an *exchange*, whose [`Census`](fencepost_planner::census::Census) is
+//! direct, sparse or reduced. In the exchange each rank announces its collective, with the root,
+//! the operator, the length and the element type. If ranks are in different calls, all ranks detect
+//! that in the exchange. In that case nothing is applied, and the world goes on.
 //! 1. Short arrays travel with the exchange. If all ranks reach each other's memory, arrays of up
 //!    to 32 bytes are in the notifications themselves ([`told`]). Other short arrays are put in a
 //!    dynamic epoch whose fence is the exchange ([`ride`](fixed)). If the exchange takes a sparse
@@ -58,8 +57,8 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use fixed::run;
 
 /// The costs are for p ranks and n bytes in each rank's elements. In addition, every call has one
-/// exchange, of p - 1 notifications or log2 p messages; an allreduce by blocks in shared memory has
-/// two exchanges.
+/// exchange, which takes p - 1 notifications or log2 p messages. An allreduce by blocks in shared
+/// memory has two exchanges.
 impl World {
     /// Sends `root`'s `elements` to all ranks.
     ///
@@ -302,8 +301,9 @@ impl World {
     /// as [`broadcast`](Self::broadcast).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange. Longer arrays take one round, (p - 1) n bytes to the
-    /// root. A second call with the same root, length and type neither plans nor allocates.
+    /// Short arrays travel with the exchange. Longer arrays take one round, in which the root
+    /// receives (p - 1) n bytes. A second call with the same root, length and type neither plans
+    /// nor allocates.
     #[doc(alias = "MPI_Gather")]
     #[track_caller]
     pub fn gather_into<T: Element>(&self, root: usize, elements: &[T], all: &mut [T]) -> Result<()> {

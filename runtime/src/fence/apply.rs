@@ -204,7 +204,7 @@ unsafe fn apply<V: Values>(
     }
 }
 
-/// The number of records that are applied together, which is the number in a cache line.
+/// The number of records that are applied together, which is the number of records in a cache line.
 const LINE: usize = 64 / size_of::<Record>();
 
 /// Applies the leading records that have this code and each touch one element inside the window.
@@ -306,7 +306,8 @@ unsafe fn apply_datatype(
         }
     };
     match op_of(wide.code) {
-        // SAFETY: the datatype is within the window, and `from` has its number of elements.
+        // SAFETY: the datatype is within the window, and `from` has the datatype's number of
+        // elements.
         None => unsafe { kernel::unpack(from, base, &wide.remote, size) },
         // SAFETY: as above.
         Some(op) => unsafe { kernel::combine(op, element, base, &wide.remote, from) },

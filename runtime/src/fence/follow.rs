@@ -312,8 +312,9 @@ mod tests {
         }
     }
 
-    /// Elements that follow are applied from a copy if something else reads or writes their place:
-    /// the section that is sent to the other rank, a get of either rank, or another operation.
+    /// Elements that follow the census are applied from a copy if something else reads or writes
+    /// their place: the section that is sent to the other rank, a get of either rank, or another
+    /// operation.
     #[test]
     fn elements_whose_place_is_used_otherwise_are_applied_in_order() {
         let (low, high) = (0..LONG, LONG..2 * LONG);

@@ -138,7 +138,7 @@ use sources::prepare;
 use std::ops::Range;
 use std::panic::Location;
 
-/// The mask for values that go into the words of notifications. The words are below 2^61.
+/// The mask for digests that are mixed into the words of notifications. The words are below 2^61.
 const WORD: u64 = (1 << 60) - 1;
 
 /// Skips a fence of these windows, because the fence orders no operation. Afterwards the program

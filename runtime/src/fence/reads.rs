@@ -209,8 +209,8 @@ impl Fence<'_> {
                     && let Some(notification) = self.notification(origin)
                     && are_riding(notification.address)
                 {
-                    // SAFETY: the notification is of this exchange, and its records are in it or at
-                    // the address that it contains.
+                    // SAFETY: the notification belongs to this exchange. Its records are in the
+                    // notification, or at the address that the notification contains.
                     let records = unsafe { riders(notification, place) };
                     let elements = touched(records, window.element.size as usize).flatten();
                     let put = |at: usize| Record { head: Head::new(at as u64, PUT, site).0, value: 0 };

@@ -216,8 +216,9 @@ fn read_sections(
     Ok(())
 }
 
-/// Lists the elements of this rank's gets for their targets, if there are only a few gets, all of
-/// them may be direct, and none is from this rank. Returns whether the elements were listed.
+/// Lists the elements of this rank's gets for the targets of the gets. Does so only if there are
+/// few gets, all of them may be direct, and none reads this rank's own part. Returns whether the
+/// elements were listed.
 fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool {
     let count: usize = windows.iter().map(|window| window.filling.pending.borrow().gets.len()).sum();
     if count == 0 || count > LISTED {

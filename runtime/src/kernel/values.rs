@@ -3,7 +3,7 @@
 //!
 //! Integers wrap. Logical operators leave 0 or 1. MIN and MAX are `minimum` and `maximum` of IEEE
 //! 754-2019, section 9.6 (NaN wins, -0 < +0), and MINLOC and MAXLOC order values the same way.
-//! Every NaN is the canonical quiet one.
+//! Every resulting NaN is the canonical quiet NaN.
 
 use crate::kernel::element::ValueAt;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
@@ -17,7 +17,7 @@ pub trait Kernel {
     /// Combines the present element `old` with the arriving element `new`.
     fn combine(old: Self::Value, new: Self::Value) -> Self::Value;
     /// Combines as `combine` does, for single elements. These combinations are not vectorised, so a
-    /// rare case may be a branch.
+    /// branch may handle a rare case.
     #[inline(always)]
     fn combine_apart(old: Self::Value, new: Self::Value) -> Self::Value {
         Self::combine(old, new)

@@ -43,7 +43,7 @@ pub(super) fn read_from(
 fn take_early(endpoint: &mut Endpoint, messages: &mut Messages, from: usize) {
     let Some((header, bytes)) = endpoint.coming(from, Port::MESSAGES) else { return };
     if messages.landing.contains_key(&(from, messages.peers[from].came)) {
-        return; // a receive has already taken this message, and the offer of its room was withdrawn
+        return; // a receive has taken this message; the offer of the receive's room was withdrawn
     }
     let Some(envelope) = Envelope::of_head(&header, bytes) else { return };
     let Some(receive) = messages.posted.first(from, envelope.tag).cloned() else { return };

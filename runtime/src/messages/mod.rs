@@ -53,7 +53,8 @@ use std::rc::Rc;
 /// polls, if no send or receive was begun.
 const RARELY: u32 = 64;
 
-/// Returns the messages of this world. From the first call on, every wait of the world reads them.
+/// Returns the messages of this world. After the first call of this function, every wait of the
+/// world reads messages that arrive.
 fn messages(world: &WorldCore) -> &RefCell<Messages> {
     world.messages.all.get_or_init(|| {
         let all = Rc::new(RefCell::new(Messages::new(world.size, world.messages.limits.get())));

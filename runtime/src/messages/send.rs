@@ -166,8 +166,8 @@ pub(super) unsafe fn begin(
 /// How a message travels.
 struct Route {
     envelope: Envelope,
-    /// Whether the send waits for a receive only because the check lets no standard send rely on a
-    /// buffer.
+    /// Whether the send waits for a receive only because the check does not let standard sends rely
+    /// on a buffer.
     needs_buffer: bool,
     /// The credit that the message takes if its elements travel with it.
     cost: usize,

@@ -73,8 +73,8 @@ pub(super) fn frame_of(number: u64, (word, records): (u64, *const Record)) -> Fr
     Frame { header: head, payload: records.cast(), len: count.min(RECORDS) * size_of::<Record>() }
 }
 
-/// Applies an access that has come in the lines of a pair. Returns whether a correct rank sends
-/// such an access.
+/// Applies an access that has come in the lines of a pair. Does nothing and returns `false` if no
+/// correct rank sends such an access.
 ///
 /// # Safety
 /// The records can be read, and no rank accesses the window.

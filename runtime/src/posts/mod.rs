@@ -10,8 +10,8 @@
 //! If a rank reaches the memory of its peer, the rank writes a post of the whole window, or an
 //! access of at most two records, in the [`PairLines`](fencepost_transport::PairLines) of the pair,
 //! and sends no frame. This requires that the peer already knows the source file of the call. Posts
-//! and accesses have numbers, and a rank looks for the number that it expects in the lines and in
-//! the frames. So the posts and accesses of a pair stay in order. The documentation of `PairLines`
+//! and accesses have numbers, and a rank looks in the lines and in the frames for the number that
+//! it expects. So the posts and accesses of a pair stay in order. The documentation of `PairLines`
 //! explains why no line is written while another rank reads it. The explanation assumes that:
 //!
 //! - the origin sends access `n` after it has taken post `n - 1` (16);
@@ -123,7 +123,8 @@ fn waits_for_itself(
 
 /// Posts a frame with a copy of these bytes.
 ///
-/// It is not an error here if rank `to` has left: a rank that waits for `to` is notified.
+/// It is not an error here if rank `to` has left, since a rank that waits for `to` is notified of
+/// that.
 fn send(
     world: &WorldCore,
     endpoint: &mut Endpoint,

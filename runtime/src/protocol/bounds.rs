@@ -62,7 +62,8 @@ fn outside(elements: &Datatype, len: usize) -> bool {
     !elements.is_empty() && (elements.low() < 0 || elements.high() > len as i64)
 }
 
-/// Returns the message of a call that would collect an operation, or fence, while a window is open.
+/// Returns the error message for a call that would collect an operation or fence while a window is
+/// open.
 pub(crate) fn still_open(open: &str) -> String {
     format!(
         "{open}: wait for its exposure, or complete the access, before operations are collected for its fence"

@@ -137,7 +137,8 @@ pub(crate) fn send(
     {
         return Ok(Sent { frames: 1, posted: 0, changed });
     }
-    // SAFETY: if values are not shared, memory of the heap is copied.
+    // SAFETY: this rank and `to` do not share values, so the transport copies a payload in heap
+    // memory.
     unsafe { post(world, endpoint, to, head(kind::DATA), frame, call) }?;
     let frames = 1 + u32::from(before);
     Ok(Sent { frames, posted: frames, changed })
@@ -184,7 +185,8 @@ pub(crate) fn send_early(
     let epoch = remembered.generation;
     let described = fill(frame, outbox, FrameHead { epoch, ..FrameHead::default() });
     let head = early::header(world.calls.supersteps(), window.key.window);
-    // SAFETY: if values are not shared, memory of the heap is copied.
+    // SAFETY: this rank and `to` do not share values, so the transport copies a payload in heap
+    // memory.
     unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, frame)) }
         .map_err(|lost| Error::new(ErrorClass::ProcFailed, lost.to_string()))?;
     world.fence.posted(to);

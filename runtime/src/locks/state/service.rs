@@ -467,7 +467,7 @@ mod tests {
     fn fixture() -> Fixture {
         let (mut memory, layout) = (vec![0_i64; LEN + 8], Layout::new(4, LEN, I64, Hints::new()));
         let mut all = vec![0_u64; layout.words()];
-        // SAFETY: the memory has the layout's number of words, and the value keeps it.
+        // SAFETY: the memory has the layout's number of words, and the `Fixture` keeps the memory.
         let words = unsafe { Words::new(all.as_mut_ptr(), layout) };
         let service = Service::default();
         let part = Part { base: memory.as_mut_ptr().cast(), len: LEN, element: I64 };

@@ -10,7 +10,7 @@ pub(crate) struct Limits {
     pub(crate) unexpected: usize,
 }
 
-/// The default of [`Limits::eager`]. The first number is for receivers that reach the sender's
+/// The default of `Limits::eager`. The first number is for receivers that reach the sender's
 /// memory, the second for other receivers.
 ///
 /// The second number is larger, because other receivers would have to request the elements. If a

@@ -39,7 +39,7 @@ struct Waiting {
     elements: Elements,
 }
 
-/// A message whose elements were copied, and that its receiver has not taken completely.
+/// A message whose elements were copied, and whose receiver has not taken all of them.
 pub(crate) struct Left {
     pub(crate) to: usize,
     pub(crate) number: u64,
