@@ -5,8 +5,8 @@
 //! or after the protocol or through [`contained`](crate::kernel::contained). If a panic unwinds
 //! nevertheless, this library has a defect, and [`AbortOnUnwind`] ends the process.
 
-/// A guard that ends the process if it is dropped before it is [over](Self::over). The guard is
-/// dropped before only if a panic unwinds out of the protocol.
+/// A guard that ends the process if it is dropped before it is [over](Self::over). Only a panic
+/// that unwinds out of the protocol drops the guard too early.
 pub(crate) struct AbortOnUnwind(pub(crate) &'static str);
 
 impl AbortOnUnwind {

@@ -46,8 +46,8 @@ impl ProfileTo {
     /// Returns the value of the environment variable `name`, if it is set.
     ///
     /// # Errors
-    /// `ARG` if the value is not text, or is a word such as `yes`: it would name a file, but is
-    /// probably meant as `on` or `off`.
+    /// `ARG` if the value is not text. Also if it is a word such as `yes`, which is probably meant
+    /// as `on` or `off` and not as the name of a file.
     pub(crate) fn given(name: &'static str) -> Result<Option<Self>> {
         let Some(text) = environment::text(name)? else { return Ok(None) };
         Ok(Some(match &*text {

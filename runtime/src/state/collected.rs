@@ -69,8 +69,8 @@ impl WindowCore {
         self.allow(self.is_short()); // other operations may be sent early now
     }
 
-    /// Records the number of bytes that the ended epoch has sent to one rank whose memory this rank
-    /// does not reach: the maximum over these ranks. Single elements are not counted.
+    /// Records the largest number of bytes that the ended epoch has sent to any one rank whose
+    /// memory this rank does not reach. Single elements are not counted.
     fn watch(&self) {
         let remembered = self.fence.remembered.borrow();
         let sent = (0..self.world.size).filter(|&target| self.peers[target].base.is_null()).map(|target| {

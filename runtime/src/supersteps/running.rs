@@ -44,7 +44,7 @@ use std::rc::Rc;
 /// # use fencepost_planner::Result;
 /// # use fencepost_runtime::{Running, Window};
 /// # fn end(mut running: Running<Window<f64>>) -> Result<Window<f64>> {
-/// running.kept_mut(8..16)?.fill(0.5); // elements that no call touches
+/// running.kept_mut(8..16)?.fill(0.5); // what no call touches
 /// let sum: f64 = running.kept(1..7)?.iter().sum(); // elements 0 and 7 are a halo
 /// # assert!(sum >= 0.0);
 /// running.finish()

@@ -302,7 +302,7 @@ fn of_window(frames: &[(Header, Vec<u8>)], window: u32) -> Vec<(bool, Vec<u8>)> 
 
 #[test]
 fn changed_operations_are_refused_or_stay_in_their_window() {
-    let every = if every_case() { 1 } else { 5 }; // a different bit of each byte is changed
+    let every = if every_case() { 1 } else { 5 }; // 5: other bits in each byte
     let recorded = recorded(Census::Direct);
     let mut random = Random::new(2);
     for which in 0..3 {

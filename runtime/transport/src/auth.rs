@@ -189,8 +189,7 @@ pub enum Verdict {
     GivenUp,
 }
 
-/// The role of the message that a tag authenticates. Each role has its own key, so that the tag of
-/// one role is not valid for another.
+/// The use of a tag. Each use has its own key, so that the tag of one use is not valid for another.
 #[derive(Clone, Copy)]
 enum Role {
     Answer,

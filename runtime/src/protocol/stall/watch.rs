@@ -68,8 +68,8 @@ pub(crate) trait LockQueue {
         true // the holder is read from memory each time
     }
 
-    /// Returns a count of what this rank has sent in this wait only to find out which rank holds
-    /// the lock. No other rank waits for that.
+    /// Returns a count of the questions and releases that this rank has sent in this wait to find
+    /// out which rank holds the lock. No other rank waits for them.
     fn asked(&self) -> u64 {
         0
     }

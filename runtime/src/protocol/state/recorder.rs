@@ -49,7 +49,7 @@ pub(crate) struct Entry {
     pub(crate) runs: u64,
     pub(crate) most: u64,
     pub(crate) total: u64,
-    /// The time of waits, by the rank that was awaited.
+    /// The time of waits, for each awaited rank.
     pub(crate) waits: BTreeMap<u32, u64>,
     pub(crate) sent: Count,
     /// The time so far of a run that has begun and not ended.

@@ -116,7 +116,7 @@ pub trait Channels {
         unsafe { self.post(to, port, frame) }
     }
 
-    /// Returns how the transport still uses memory of this rank for `peer`. This memory is payloads
+    /// Returns how the transport still uses memory of this rank for `peer`. This covers payloads
     /// that were posted [in place](Self::post_in_place), and [cancelled](Self::cancel) buffers on
     /// [`Port::FENCE`].
     fn lent(&mut self, peer: usize) -> Lent {

@@ -44,7 +44,7 @@ pub trait Liveness {
     }
 
     /// Leaves the world for good, for the reason `how`. Later calls return [`Lost`], or nothing. If
-    /// an end is dropped before, this rank leaves with a failure.
+    /// an end is dropped without this call, the rank leaves with a failure.
     fn leave(&mut self, how: Leave);
 
     /// Ends the world for all ranks. Every rank sees the first cause, which never changes.
