@@ -1,10 +1,10 @@
 //! [`Recording`]: the profile of a run, and its trace.
 //!
 //! While the program runs, each rank records its own calls, and nothing is sent. Afterwards each
-//! rank posts its part of the profile to rank 0. Rank 0 waits for these parts, but at most as long
-//! as the program took, or ten seconds if that is longer. During that time rank 0 has not left the
-//! world. A rank that waits for rank 0 in a call gets its error only afterwards, and thus later
-//! than without a recording. Each rank writes its files after it has left the world.
+//! rank posts its part of the profile to rank 0. Rank 0 waits for these parts, for at most ten
+//! seconds or the duration of the program, whichever is longer. During that time rank 0 has not
+//! left the world. A rank that waits for rank 0 in a call gets its error only afterwards, and thus
+//! later than without a recording. Each rank writes its files after it has left the world.
 //!
 //! # Clocks
 //! The times of a trace are read from the clock of each host. Rank 0 compares its clock with that

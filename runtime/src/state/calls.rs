@@ -121,8 +121,8 @@ impl Calls {
         self.number.get()
     }
 
-    /// Continues as if there had been these numbers of supersteps and windows, so that tests can
-    /// begin near the end of the numbers.
+    /// Sets the numbers of supersteps and windows so far, so that tests can begin near the largest
+    /// numbers.
     pub(crate) fn begin_at(&self, supersteps: u32, made: u32) {
         self.supersteps.set(supersteps);
         self.number.set(supersteps);

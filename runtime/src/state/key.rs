@@ -1,5 +1,5 @@
-//! [`Key`]: the secret with which ranks compare the calls that they are in. They send one word for
-//! each call instead of a description.
+//! [`Key`]: the secret with which ranks compare the calls that they are in. For each call, ranks
+//! send one word instead of a description of the call.
 //!
 //! The word of an epoch or a prepared superstep represents its call, its schedule and its windows.
 //! A rank may touch another rank's memory only because both have the same windows. So a program

@@ -2,8 +2,8 @@
 //! finished.
 //!
 //! A world does not know which kinds of work its rank may begin. A protocol that begins work adds
-//! it to the list of opened work. From then on the world advances this work in every wait, and
-//! names it if the rank leaves before the work is finished.
+//! it to the list of opened work. From then on the world advances this work in every wait. If the
+//! rank leaves before the work is finished, the world names the work in the error.
 
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -38,8 +38,8 @@ pub(crate) trait Opened {
 /// Worlds that one rank has split off, if they still exist.
 pub(crate) type Parts = RefCell<Vec<Weak<WorldCore>>>;
 
-/// Whether a world goes on, the work that the rank has begun in it, and the worlds that are related
-/// to it by splits.
+/// Whether a world goes on, the work that its rank has begun, and the worlds that are related to
+/// the world by splits.
 pub(crate) struct Life {
     /// The reason why the world has ended.
     pub(crate) dead: RefCell<Option<Cause>>,
@@ -95,8 +95,8 @@ impl Life {
     }
 
     /// Declares that this rank begins to access memory of other ranks if `on` is set, and otherwise
-    /// that it has stopped. Returns `None` if this was already declared. Otherwise returns whether
-    /// this rank may access that memory.
+    /// that it has stopped. Returns `None` if the same was already declared. Otherwise returns
+    /// whether this rank may access that memory.
     #[inline]
     pub(crate) fn touching(&self, endpoint: &mut Endpoint, on: bool) -> Option<bool> {
         (self.touching.get() != on).then(|| {
@@ -137,7 +137,8 @@ impl WorldCore {
     }
 
     /// Leaves a world that is dropped. If this world or a world above it has ended, ranks that wait
-    /// for this rank receive the cause of that end instead of a success.
+    /// for this rank receive the cause of that end. Otherwise they would take this rank's leaving
+    /// for a success.
     pub(super) fn leave_dropped(&mut self) {
         let how = match self.life.why_dead() {
             Some(why) => Leave::Failed(why),

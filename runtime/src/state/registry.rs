@@ -40,11 +40,12 @@ pub(crate) struct Registry {
     regions: Mutex<Regions>,
     ends: Mutex<Ends>,
     keep_alive: Mutex<Vec<Vec<u8>>>,
-    /// The call sites of each world, with the number of ranks that have not taken them yet.
+    /// The call sites of each world, and the number of ranks that have not taken these call sites
+    /// yet.
     call_sites: Mutex<BTreeMap<u64, (Arc<CallSites>, usize)>>,
     schedule_cache: ScheduleCache,
-    /// Schedules that one rank of a world has planned for all, by world, with the number of ranks
-    /// that have not taken them yet.
+    /// For each world, the schedules that one of its ranks has planned for all ranks, and the
+    /// number of ranks that have not taken these schedules yet.
     laid_out: Mutex<BTreeMap<u64, (Schedules, usize)>>,
     waits: OnceLock<Waits>,
 }

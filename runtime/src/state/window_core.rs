@@ -294,8 +294,8 @@ pub(crate) fn with<R>(windows: &Held, act: impl FnOnce(&[&WindowCore]) -> Result
 }
 
 impl WindowCore {
-    /// Sets whether small operations take the fast path. They never do while an access is open or
-    /// after the world has ended, since nothing is collected then.
+    /// Sets whether small operations take the fast path. While an access is open, and after the
+    /// world has ended, nothing is collected, and the fast path stays closed.
     pub(crate) fn allow(&self, short: bool) {
         let (accessed, alive) = (self.posts.accesses.get() > 0, self.world.life.goes_on());
         let short = short && !accessed && alive;

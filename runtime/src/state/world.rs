@@ -157,8 +157,8 @@ impl World {
         self.core.reports.traffic.get()
     }
 
-    /// Returns the kind of the last successful epoch that was not prepared. It is equal on all
-    /// ranks, and is `Dynamic` before the first such epoch.
+    /// Returns the kind of the last successful epoch that was not prepared. The result is the same
+    /// on all ranks, and is `Dynamic` before the first such epoch.
     #[doc(hidden)]
     pub fn last_epoch(&self) -> EpochKind {
         if self.core.fence.changed.get() { EpochKind::Dynamic } else { EpochKind::Replayed }
@@ -190,8 +190,8 @@ impl grid::RankPosition for World {
 }
 
 impl WorldCore {
-    /// Returns whether a fence may take the short path if only records wait for it. That is the
-    /// case if this rank reaches the memory of all ranks, and notifies each rank itself.
+    /// Returns whether this rank reaches the memory of all ranks and notifies each rank itself. If
+    /// so, a fence for which only records wait may take the short path.
     #[inline]
     pub(crate) fn is_straight(&self) -> bool {
         self.reach.is_all && self.census.usual == Census::Direct

@@ -65,7 +65,7 @@ impl Supersteps {
     }
 
     /// Returns whether the calls of the superstep that is entered must be compared with its
-    /// pattern. That is so the first time, and each time under the checker.
+    /// pattern: the first time that the superstep is entered, and each time under the checker.
     #[inline]
     pub(super) fn compares(&self, superstep: &'static Superstep) -> bool {
         self.check.get() || self.compared.borrow().get(superstep.number()) != Some(&true)

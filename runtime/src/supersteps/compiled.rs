@@ -146,8 +146,8 @@ impl Compiled {
         Self::new(self.name.clone(), patterns.collect(), self.placement, self.made_for.clone())
     }
 
-    /// Returns the time that the schedules are predicted to take, one after another, on the machine
-    /// that they were compiled for.
+    /// Returns the predicted time of the schedules, one after another, on the machine that they
+    /// were compiled for.
     pub fn predicted(&self) -> Nanos {
         self.schedules.iter().map(|schedule| cost(schedule, &self.made_for.machine).predicted).sum()
     }
@@ -183,12 +183,12 @@ impl Compiled {
     /// Returns the operations that touch the same elements in ways whose order matters: the ranks,
     /// the window, the elements and the lines.
     ///
-    /// These are the first 1000 conflicts of each epoch. Conflicts of ranks that differ only by
-    /// their position are listed once.
+    /// Contains at most the first 1000 conflicts of each epoch. Conflicts of ranks that differ only
+    /// by their position are listed once.
     ///
     /// Such operations have a defined meaning, and the schedule keeps that meaning, but a program
     /// seldom intends it. Two other cases are also found: a put that names an element of its target
-    /// twice, and a get that lands twice in an element of its section. In both cases the last visit
+    /// twice, and a get that writes an element of its section twice. In both cases the last visit
     /// in the order of the datatype determines the value of the element, and the values of earlier
     /// visits are lost.
     ///

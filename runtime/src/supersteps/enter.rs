@@ -187,8 +187,8 @@ fn refuse_between(world: &WorldCore, windows: &[&Rc<WindowCore>], error: Error) 
     cores(windows, |windows| handler_of(world, windows).reported(error))
 }
 
-/// Returns the error of a superstep that cannot begin, because operations wait for a fence or
-/// because its windows are of several worlds. All ranks get an error.
+/// Returns the error of a superstep that cannot begin. Either operations wait for a fence, or the
+/// windows are of several worlds. All ranks get an error.
 #[cold]
 fn refuse(
     world: &WorldCore,
@@ -293,8 +293,8 @@ impl Scope {
 
     /// Ends the superstep, with a fence of all its windows if its body has no fence.
     ///
-    /// A superstep that failed discards its collected operations, and takes part in the fence, so
-    /// that every rank gets an error.
+    /// If the body has failed, discards its collected operations. Takes part in the fence
+    /// nevertheless, so that every rank gets an error.
     ///
     /// # Errors
     /// The error of the body, or of the fence.

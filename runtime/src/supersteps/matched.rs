@@ -47,7 +47,7 @@ impl Matched {
     }
 
     /// Begins again with the first epoch. If `leaves_last` is set, the fence of the last epoch does
-    /// not run the epoch, which is begun later. Otherwise that fence runs it.
+    /// not run the epoch, which is begun later. Otherwise that fence runs the epoch.
     pub(crate) fn rewind(&self, leaves_last: bool) {
         self.next.set(0);
         self.leaves_last.set(leaves_last);

@@ -225,7 +225,8 @@ pub(crate) fn options(world: &WorldCore) -> Options {
     }
 }
 
-/// Checks that the ranks that share memory with this rank in the placement also do so here.
+/// Checks that each rank that shares memory with this rank in the placement also shares memory with
+/// it in this world.
 fn suits(placement: Placement, world: &WorldCore) -> Result<()> {
     let endpoint = world.endpoint.borrow();
     let missing = (0..world.size).find(|&peer| {
@@ -289,8 +290,8 @@ impl Ready {
             .map_or(Ok(()), |executable| executable.damage(schedule, &self.world))
     }
 
-    /// Checks that a run may begin: a plan is in one run at a time, and a run that is a call of all
-    /// ranks must be admitted as such.
+    /// Checks that a run may begin. A plan can only be in one run at a time. If the run is a call
+    /// of all ranks, the world must admit such a call.
     ///
     /// # Errors
     /// `PROC_FAILED` if the world has ended. `RMA_SYNC` if an earlier run is not finished, with the
@@ -467,7 +468,8 @@ impl Ready {
         !is_lent
     }
 
-    /// Returns the elements of its windows that this rank keeps, if it has begun a run.
+    /// Returns the elements of its windows that this rank keeps. `None` before the first run that
+    /// this rank begins.
     pub(crate) fn kept(&self) -> Option<&Verified<Kept>> {
         self.kept.get()
     }

@@ -61,9 +61,9 @@ use std::rc::Rc;
 /// If a fence is refused in this way, the operations that waited for it are discarded. Operations
 /// on other windows are collected, and other worlds may be used. A superstep that synchronises by
 /// posts and starts (`#[superstep(sync = pscw)]`) is not a call of all ranks. Until it is finished,
-/// only another run of the same plan is refused. It may be begun before or after any other
-/// superstep. Each rank may finish the supersteps that it has begun in any order, and the order may
-/// differ between ranks.
+/// only another run of the same plan is refused. Such a superstep may be begun before or after any
+/// other superstep. Each rank may finish the supersteps that it has begun in any order, and the
+/// order may differ between ranks.
 ///
 /// If a `Running` is dropped, because of an error or a panic between the two calls, the world ends:
 /// every other rank gets an error that names this rank and the line. Dropping does not wait for
@@ -329,8 +329,8 @@ impl<W: Taken, R> Running<W, R> {
 }
 
 impl<W: Taken> Running<W> {
-    /// Waits until the superstep is over, and returns its windows. They have the same contents as
-    /// after a [fence](Window::fence).
+    /// Waits until the superstep is over, and returns its windows. The windows have the same
+    /// contents as after a [fence](Window::fence).
     ///
     /// # Errors
     /// As `replay` of the prepared superstep; in that case the windows are dropped.
@@ -480,7 +480,8 @@ fn inside<'r, T: Element, const D: usize>(
 /// A [`Row`] of a block in a window of a running superstep. Its methods return the cells of the
 /// row, and the cells around it, as slices of one length.
 ///
-/// It dereferences to the [`Row`]: `row.of_mut(&mut next)` returns the same cells of another field.
+/// A `KeptRow` dereferences to the [`Row`]: `row.of_mut(&mut next)` returns the same cells of
+/// another field.
 ///
 /// # Panics
 /// As [`Row`]: for an offset that is longer than the width of the halo, or for an offset that a

@@ -14,8 +14,8 @@
 //!   touched before its owner has entered, and this needs no wait, since only the owner unpacks
 //!   into its memory;
 //! - W2: a rank packs before it unpacks;
-//! - W3: before a rank leaves, it unpacks and releases everything that was sent to it. It need not
-//!   wait for readers to finish, since they read a copy;
+//! - W3: before a rank leaves, it unpacks and releases everything that was sent to it. The rank
+//!   need not wait for readers to finish, since they read a copy;
 //! - W4: a frame is read before it is released, since the next frame may take its place. Send
 //!   buffers need no wait;
 //! - W5: `Reclaim`. Without `Reclaim` the ranks of a chain run ahead without bound, but no bits are
@@ -25,8 +25,8 @@
 //! The other tests are about memory that other ranks touch. With [`Reach::Memory`], the same links
 //! carry entries, dones and the words of frames, with the delays of `sim`. Payloads and windows are
 //! read and written in place by threads of one process, as on `local`. Schedules without a wait
-//! cause data races in this memory on purpose. They concern only plain elements that are never
-//! moved or freed.
+//! cause data races in this memory on purpose. These races concern only plain elements that are
+//! never moved or freed.
 
 use crate::api::run::ranks;
 use crate::kernel::waits::{Wait, take_away};
@@ -328,7 +328,7 @@ fn w1_a_frame_of_another_epoch_is_not_taken_for_one_of_this() {
 /// Returns a superstep in which rank 1 reads elements of rank 0 that rank 2 overwrites. Both ranks
 /// access the memory of rank 0 directly.
 ///
-/// This schedule is sound, although the planner would pack the elements.
+/// The planner would pack the elements instead, but this schedule is sound.
 fn read_and_overwritten_directly() -> Superstep {
     let get = vec![operation(Kind::Get, -1, 0..2, 4..6, 0)];
     let patterns = epoch(1, vec![vec![], get, put(-2, 0..2, 0..2)]);

@@ -2,11 +2,11 @@
 //!
 //! If a page of a memory file is not available when it is first touched, the process ends with
 //! SIGBUS, or the kernel ends another process. So pages of memory files are reserved before they
-//! are used. This is done only if the machine, the control groups of this process and the limits of
-//! this process leave room for the pages. Large requests for heap memory must fit as well, together
-//! with the heap memory that this process has promised but not touched ([`Promise`]). The system
-//! reserves nothing for such requests. So the requests of several processes may fit one by one, but
-//! not together.
+//! are used. They are reserved only if the machine, the control groups of this process and the
+//! limits of this process leave room for them. Large requests for heap memory must fit as well,
+//! together with the heap memory that this process has promised but not touched ([`Promise`]). The
+//! system reserves nothing for such requests. So the requests of several processes may fit one by
+//! one, but not together.
 
 use std::fmt;
 use std::io;
@@ -93,7 +93,7 @@ fn suffices(bytes: u64, others: u64, read: Read<'_>) -> Result<(), MemoryShortag
 static PROMISED: Mutex<u64> = Mutex::new(0);
 
 /// Memory that this process may touch later. Until it is touched, it takes no memory of the
-/// machine. It counts as requested until the promise is dropped.
+/// machine. The memory counts as requested until the promise is dropped.
 #[derive(Debug)]
 pub(crate) struct Promise(u64);
 
@@ -117,7 +117,7 @@ impl Drop for Promise {
     }
 }
 
-/// Returns a lower bound on the promised memory that is not touched. It is only a lower bound
+/// Returns a lower bound on the promised memory that is not touched. The exact number is not known,
 /// because touched memory that was not promised is subtracted as well.
 fn untouched(promised: u64, read: Read<'_>) -> u64 {
     let touched = || {

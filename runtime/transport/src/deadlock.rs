@@ -10,9 +10,9 @@
 //! Ranks of one host read each other's entries. Between hosts, or if ranks only exchange messages,
 //! they ask each other (`RemoteWaits`). A rank sends everything else that it has to send before it
 //! answers. So when the answer arrives, everything that the rank sent before its wait has arrived.
-//! A rank follows a cycle entry by entry as far as it can read the entries. It then passes the
-//! waits on as a list, a `Probe`, to the first rank whose entry it cannot read. The list is
-//! complete when it returns to the rank that it began with.
+//! A rank follows a cycle entry by entry as far as it can read the entries. It then passes on the
+//! waits that it has read, as a list (a `Probe`), to the first rank whose entry it cannot read. The
+//! list is complete when it returns to the rank that it began with.
 //!
 //! # Why a cycle is never reported by mistake
 //!
@@ -39,11 +39,11 @@
 //!
 //! A rank may wait for *any* of several ranks: for a message from any, or for one of several
 //! requests. The rank may also answer ranks that it does not wait for: a receive that it has begun
-//! may take their messages. It sees the wait of each of all these ranks one by one, as above. Or it
-//! sees that such a rank has left and that nothing more can arrive from that rank. A *knot* is a
-//! set of ranks, each in one wait, with two properties. Each rank that a member waits for is a
-//! member too, or has left. And each member has seen the wait of each other member that it waits
-//! for or may answer.
+//! may take their messages. For each of all these ranks, the waiting rank sees the wait of that
+//! rank, as above. Or it sees that that rank has left and that nothing more can arrive from it. A
+//! *knot* is a set of ranks, each in one wait, with two properties. Each rank that a member waits
+//! for is a member too, or has left. And each member has seen the wait of each other member that it
+//! waits for or may answer.
 //!
 //! The argument is the same. There is now an event when a rank of the knot finds what it waits for,
 //! or sends something to a rank of the knot, in its wait and after the last of the polls by which
@@ -52,11 +52,11 @@
 //! rank of the knot sends something, `r` does not look for it, or only keeps it. If `r` answers a
 //! rank outside the knot, it sends to that rank alone. The poll by which `r` had seen `p` did not
 //! find what `p` sent, so `p` sent it after `p` had begun its wait. As above, `p` sent nothing in
-//! that wait before the last poll by which `p` has seen others, so `p` sent it after that poll. But
+//! that wait before the last poll by which `p` has seen others. So `p` sent it after that poll. But
 //! then this send of `p` is an event before the first one.
 //!
-//! A rank looks for its knot without help: it takes all ranks to which its wait leads, in any
-//! number of steps, and checks whether it knows the two properties of all of them.
+//! A rank looks for its knot without help from other ranks. It takes all ranks to which its wait
+//! leads, in any number of steps, and checks whether the two properties are known to hold for them.
 //!
 //! The arguments do not depend on when an entry was read. So a list may be old when it is passed
 //! on: each of its statements about a rank was true once, and that is enough. Each rank adds only

@@ -161,7 +161,7 @@ fn a_rank_that_may_answer_one_of_a_knot_has_seen_its_wait() {
     assert_eq!((waits.knot(0), waits.cycle(1)), (None, None), "rank 0 may find what rank 2 has sent");
     waits.see_other(0, 0, two);
     assert_eq!(ranks(&waits.knot(1).expect("a knot")), [0, 1, 2]);
-    // Rank 0 may also answer a rank outside the knot. That makes no difference.
+    // Rank 0 may also answer a rank outside the knot, which makes no difference.
     let other = Waits::new(3);
     let (zero, one) = (other.begin_about(0, 1, &[(2, false)], ""), other.begin(1, 0, ""));
     other.see(0, one);

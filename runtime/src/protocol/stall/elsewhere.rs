@@ -17,9 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Describes the call that `peer` is in. This rank is in another call: `call` on `windows`.
 ///
 /// If the call-site table of this process contains the call of `peer`, the description comes from
-/// that table. Otherwise it is the text that `peer` writes down when its own wait lasts. This rank
-/// writes down its own call as well, so that `peer` can describe that call. A rank that computes
-/// and does not wait writes nothing, so its call is not known.
+/// that table. Otherwise the description is the text that `peer` writes down when its own wait
+/// lasts. This rank writes down its own call as well, so that `peer` can describe that call. A rank
+/// that computes and does not wait writes nothing, so its call is not known.
 #[cold]
 pub(crate) fn elsewhere(
     world: &WorldCore,

@@ -487,13 +487,13 @@ impl Drop for Watch<'_> {
     }
 }
 
-/// Returns the ranks for the entry of a wait in the table: the rank that the wait is for, and the
-/// other ranks. Each other rank has a flag, which is set if something that the rank sends ends the
-/// wait.
+/// Returns the ranks that the entry of a wait in the table contains: the rank that the wait is for,
+/// and other ranks. Each other rank has a flag, which is set if something that the rank sends ends
+/// the wait.
 ///
-/// The other ranks are those that may end the wait, and those that this rank may answer because it
-/// has begun to receive from them. Returns `None` if these ranks are not known, or are too many for
-/// an entry.
+/// The other ranks are those that may end the wait. They also are those from which this rank has
+/// begun to receive, since this rank may answer them. Returns `None` if these ranks are not known,
+/// or are too many for an entry.
 fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usize, Vec<(usize, bool)>)> {
     let all = || (0..world.size).filter(|&other| other != world.rank);
     let mut ends = match awaited {
@@ -519,8 +519,8 @@ fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usi
     (others.len() <= OTHERS).then_some((first, others))
 }
 
-/// Ends the world if a rank has sent this rank a message of a census that this rank does not take.
-/// Such a rank does not send the messages that this rank waits for.
+/// Ends the world if another rank has sent this rank a message of another census than its own. That
+/// rank does not send the messages that this rank waits for.
 fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
     if world.census.may_switch() {
         return; // the message may be of the next exchange

@@ -53,7 +53,7 @@ pub struct Stall {
     pub came: usize,
     /// The ranks from which nothing has come, if they can be determined. Contains at most 16 ranks.
     pub missing: Vec<usize>,
-    /// A text about the call that the awaited rank is in, as far as this rank knows it.
+    /// A text about the call of the awaited rank, as far as this rank knows that call.
     #[doc(hidden)]
     pub peer: String,
     /// Set if ranks wait for one another, so that the wait cannot end. The report of the lowest of
@@ -145,8 +145,8 @@ impl Settings {
         self.after.is_some() || self.ends
     }
 
-    /// Returns the time after which a wait is written into the table of waits, where other ranks
-    /// can see it.
+    /// Returns the time after which a wait is written into the table of waits, which other ranks
+    /// can read.
     pub(crate) fn shown_after(&self) -> Duration {
         self.after.map_or(TICK, |after| after.min(TICK))
     }

@@ -1,15 +1,15 @@
 //! [`loans`]: payloads that a transport may send in place while the run goes on.
 //!
 //! These payloads are not copied when they are posted, so nothing in the run may write them
-//! afterwards (W2): neither a later step, nor a rank to which this rank's windows are exposed. When
-//! the run is over, all payloads are taken back.
+//! afterwards (W2). Neither a later step may do so, nor a rank to which this rank's windows are
+//! exposed. When the run is over, all payloads are taken back.
 
 use crate::supersteps::execute::preposts::{Prepost, SHORTEST};
 use crate::supersteps::execute::step::Step;
 use std::ops::Range;
 
-/// The maximum number of steps that are checked after a send. It keeps the time of binding in
-/// proportion to the number of steps.
+/// The maximum number of steps that are checked after a send. With this limit, the time of binding
+/// is proportional to the number of steps.
 const AFTER: usize = 1 << 10;
 
 /// Marks the payloads of `rank` that stay in place until the run is over. Returns, ascending, the

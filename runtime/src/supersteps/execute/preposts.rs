@@ -5,8 +5,8 @@
 //! while this rank still sends, so the place is offered as early as possible. Some steps before the
 //! frame is unpacked may read or write the place. The offer comes after the last of these steps
 //! (W2), so no rank can notice that the payload arrives early. A program that exposes its windows
-//! offers no place, because the frames that it awaits may report that other ranks are done with the
-//! windows.
+//! offers no place: the frames that it awaits may also be reports that other ranks are done with
+//! the windows.
 
 use crate::supersteps::execute::step::{Step, Where};
 use fencepost_planner::ir::schedule::Frame;
@@ -15,8 +15,8 @@ use std::ops::Range;
 /// The shortest run, in bytes, for which offering a place pays.
 pub(super) const SHORTEST: usize = 16 << 10;
 
-/// The maximum number of steps between an offer and its await. It keeps the time of binding in
-/// proportion to the number of steps.
+/// The maximum number of steps between an offer and its await. With this limit, the time of binding
+/// is proportional to the number of steps.
 const AHEAD: usize = 1 << 8;
 
 /// A place for the payload of one frame.
@@ -79,7 +79,8 @@ fn prepost(rank: usize, steps: &[Step], at: usize, peer: usize, whole: u64) -> O
     Some(Prepost { before, peer, ahead, window, bytes })
 }
 
-/// Returns the window of this rank and the bytes that a part covers in it, if the part is a run.
+/// Returns the window of a part, and the bytes that the part covers in this rank's part of that
+/// window. `None` unless the part is a run of elements of this rank.
 fn run(rank: usize, part: &Where, size: usize) -> Option<(usize, Range<usize>)> {
     let Where::Window(owner, window, datatype) = part else { return None };
     let run = datatype.as_run().filter(|_| *owner == rank)?;

@@ -94,9 +94,9 @@ impl Executable {
                         return Ok(());
                     }
                 }
-                // SAFETY: the verifier has shown that both parts are in their windows, that the
-                // owner has exposed itself and waits until this rank is done (W1, W3), and that
-                // every read of the written elements is over (W2).
+                // SAFETY: the verifier has shown that both parts are in their windows. It has also
+                // shown that the owner has exposed itself and waits until this rank is done (W1,
+                // W3), and that every read of the written elements is over (W2).
                 Step::Copy { from, to, op, element } => unsafe {
                     copy(&mut self.locals, windows, from, to, *op, *element)
                 },
@@ -210,8 +210,8 @@ impl Executable {
         // SAFETY: as for packing.
         let payload = unsafe { run.windows[window].region.base().add(first) };
         let frame = Frame { header: run.head(kind::PAYLOAD), payload, len: bytes };
-        // SAFETY: the place has this number of bytes. They are copied, or stay unchanged until they
-        // are taken back.
+        // SAFETY: the place has this number of bytes. The bytes are copied, or stay unchanged until
+        // they are taken back.
         unsafe {
             if stays {
                 endpoint.post_in_place(peer, run.port, frame)

@@ -1,10 +1,10 @@
 //! [`Attendant`]: serves the requests of other ranks, no matter what its own rank does.
 //!
 //! Requests are the frames of [`Port::SERVICE`], which nobody polls. The attendant of a world
-//! receives each frame when the frame is read. It receives the frames of one sender in the order in
-//! which they were posted. A call of the rank may read a frame. While the rank computes or is in a
-//! call of another world, a thread of the transport may read the frame. Answers are frames on other
-//! ports, which the requesting ranks poll.
+//! receives each frame when the frame is read. The frames of one sender reach the attendant in the
+//! order in which they were posted. A call of the rank may read a frame. While the rank computes or
+//! is in a call of another world, a thread of the transport may read the frame. Answers are frames
+//! on other ports, which the requesting ranks poll.
 //!
 //! - An attendant is called under a lock of its rank's end. It never waits, and never calls an
 //!   endpoint. If it shares a lock with its rank, the rank calls no endpoint while the rank holds

@@ -7,8 +7,8 @@
 //! # How to wait
 //!
 //! The caller polls everything that it waits for, calls [`idle`](Liveness::idle) if no poll found
-//! anything, and polls again. It must poll between any two calls of `idle` with the same [`Pause`],
-//! because a rank may fall asleep only if a poll has found nothing just before.
+//! anything, and polls again. The caller must poll between any two calls of `idle` with the same
+//! [`Pause`], because a rank may fall asleep only if a poll has found nothing just before.
 
 use crate::{Alarms, Cause, Leave, Lost, Pause, deadlock};
 
@@ -26,7 +26,7 @@ pub trait Liveness {
 
     /// Takes one step of waiting after a poll that found nothing. The first steps spin, later ones
     /// yield, and then the rank sleeps in the kernel until something happens that may concern it.
-    /// It sleeps for a second at most, so that the caller can report a stall.
+    /// The rank sleeps for a second at most, so that the caller can report a stall.
     fn idle(&mut self, pause: &mut Pause);
 
     /// Wakes `peer`, which may be waiting for a value that this rank has just stored in memory that

@@ -3,11 +3,11 @@
 //! A rank drafts a notification to every rank, itself included, publishes them together, and reads
 //! the notification of every other rank.
 //!
-//! - A frame that a rank posts before it publishes an exchange has arrived once its receiver has
-//!   read that rank's notification of the exchange.
+//! - If a rank posts a frame before it publishes an exchange, the frame has arrived once its
+//!   receiver has read the rank's notification of that exchange.
 //! - Each draft exists twice, because a rank may publish the next exchange while other ranks still
-//!   read the present one. A rank cannot run further ahead, since it must have read every other
-//!   rank's notification of an exchange before it publishes the next (W5).
+//!   read the present one. A rank cannot run further ahead: before it publishes an exchange, it
+//!   must have read every other rank's notification of the previous exchange (W5).
 //! - Memory that a notification refers to may be read once the notification has arrived (W1), and
 //!   belongs to its owner again once the reader has settled the exchange (W2, W4).
 

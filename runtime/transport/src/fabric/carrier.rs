@@ -2,11 +2,11 @@
 //!
 //! A fabric decides which bytes are written for which rank, and interprets the bytes that arrive.
 //! Its carrier moves the bytes. For each ordered pair of ranks, the carrier moves each byte once,
-//! in the order in which the bytes were written. It moves as many bytes at a time as it can. It
-//! reports how a connection ends ([`Core::connection_ended`], [`Core::suspect`],
-//! [`Core::mark_failed`]), and knows nothing of worlds. It is called under the lock of the core,
-//! and never waits under that lock. A thread that has to wait does so in [`Arrivals`], without the
-//! lock.
+//! in the order in which the bytes were written. At each call it moves as many bytes as it can. The
+//! carrier reports how a connection ends ([`Core::connection_ended`], [`Core::suspect`],
+//! [`Core::mark_failed`]), and knows nothing of worlds. A carrier is called under the lock of the
+//! core, and never waits under that lock. A thread that has to wait does so in [`Arrivals`],
+//! without the lock.
 
 use std::io;
 use std::time::{Duration, Instant};

@@ -74,8 +74,8 @@ pub struct Core<C: Carrier> {
     pub(super) awaited_before: (Option<u32>, u64),
     /// How many ranks share a core of this machine, at least 1.
     pub(super) crowd: u32,
-    /// Wakes a rank of the job that is reached by shared memory, or this rank, if that rank sleeps
-    /// on its futex.
+    /// Wakes a rank of the job if it sleeps on its futex. The rank is this rank, or a rank that is
+    /// reached by shared memory.
     waker: Option<Box<dyn Fn(usize) + Send>>,
     /// For each rank, whether it is on this node and reached by shared memory, as this rank itself
     /// is. The core sends nothing to such ranks. Empty if all ranks are reached by connections.
@@ -115,14 +115,14 @@ pub(super) struct Requests {
 /// What the rank of this process is doing, as far as its fabric knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RankState {
-    /// It computes, or it polls. While it polls, it counts its calls.
+    /// The rank computes, or it polls. When it polls, it counts its calls.
     Busy,
-    /// It is in one step of a wait, perhaps without a core, and polls afterwards.
+    /// The rank is in one step of a wait, perhaps without a core, and polls afterwards.
     Waits,
-    /// It waits for arrivals, and reads them without the thread.
+    /// The rank waits for arrivals, and reads them without the thread.
     AwaitsArrivals,
-    /// It has slept on its futex since this event count. A thread that advances the count must wake
-    /// it.
+    /// The rank has slept on its futex since this event count. A thread that advances the count
+    /// must wake the rank.
     SleepsOnFutex(u64),
 }
 
@@ -213,7 +213,7 @@ impl<C: Carrier> Core<C> {
         self.waker = Some(waker);
     }
 
-    /// Returns whether `rank` is reached by shared memory, so that nothing is sent to it here.
+    /// Returns whether `rank` is reached by shared memory. If so, nothing is sent to it here.
     #[inline]
     pub(super) fn is_intra_node(&self, rank: usize) -> bool {
         self.intra_node.get(rank).is_some_and(|&intra_node| intra_node)
@@ -228,8 +228,8 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Wakes `rank`, which may be waiting for a value that this process has just stored. It is this
-    /// rank, or a rank that is reached by shared memory.
+    /// Wakes `rank`, which may be waiting for a value that this process has just stored. `rank` is
+    /// this rank, or a rank that is reached by shared memory.
     pub(super) fn wake_there(&mut self, rank: usize) {
         if rank == self.me() {
             self.events += 1;
