@@ -48,8 +48,8 @@ impl Need {
 
 /// Restores the items of this rank that are stored in files of ranks. All ranks call this.
 ///
-/// The inner result is an error on all ranks if a rank cannot read data that it serves. On at least
-/// one rank the error is the reason; on the others it may be empty.
+/// The inner result is an error on all ranks if a rank cannot read data that it serves. At least
+/// one rank gets the reason; the errors of the other ranks may be empty.
 pub(crate) fn load(
     world: &World,
     stores: &Stores,
@@ -132,7 +132,7 @@ fn common(one: (&[usize], &[usize]), other: (&[usize], &[usize])) -> Option<(Vec
     (0..one.0.len()).map(along).collect()
 }
 
-/// Returns the bytes that the requests `words` of a rank ask for.
+/// Returns the bytes that a rank requests with `words`.
 fn serve(folder: &Path, manifest: &Manifest, words: &[u64]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     for request in words.chunks_exact(WORDS) {
@@ -161,8 +161,8 @@ fn serve(folder: &Path, manifest: &Manifest, words: &[u64]) -> Result<Vec<u8>, S
 /// Returns, for each rank's file, the rank that serves the file. All of these files are intact. All
 /// ranks call this.
 ///
-/// The inner result is an error on all ranks if no intact copy of a file is found. On at least one
-/// rank the error is the reason; on the others it may be empty.
+/// The inner result is an error on all ranks if no intact copy of a file is found. At least one
+/// rank gets the reason; the errors of the other ranks may be empty.
 fn holders(
     world: &World,
     stores: &Stores,

@@ -137,8 +137,8 @@ fn drawn(dice: &mut Random, ranks: usize, locks: bool) -> [Vec<Called>; 2] {
     [clean, planted.expect("some operation conflicts with one other")]
 }
 
-/// Returns whether no rank locks a part that it already holds. If an epoch ends after the barrier,
-/// its rank has no other epoch on the same part until then.
+/// Returns whether no rank locks a part that it already holds. A rank whose epoch ends after the
+/// barrier must have no other epoch on the same part until then.
 fn is_playable(calls: &[Called]) -> bool {
     let part = |call: &Called| (call.rank, call.target, call.alone);
     calls.iter().enumerate().filter(|(_, late)| late.late.is_some()).all(|(at, late)| {

@@ -16,7 +16,7 @@ use fencepost_transport::{
 };
 use waits::{bytes, poll};
 
-/// Held by each test, so that only one runs at a time: they count descriptors.
+/// Held by each test, so that only one test runs at a time, since the tests count descriptors.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn descriptors() -> usize {

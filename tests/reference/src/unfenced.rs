@@ -10,7 +10,7 @@ use fencepost_planner::ir::calls::LockType;
 use fencepost_planner::ir::pattern::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Two calls that conflict on one rank, where no fence ends their epochs.
+/// Two calls that conflict on one rank, in epochs that no fence ends.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Unfenced {
     /// The rank that owns the elements.

@@ -39,8 +39,8 @@ pub fn hosts(hosts: &[u32]) -> Vec<Endpoint> {
     hybrid(hosts).unwrap().into_iter().map(Endpoint::Hybrid).collect()
 }
 
-/// Returns the ends of a world whose ranks are on these hosts, which exchange messages of a
-/// stand-in for MPI.
+/// Returns the ends of a world whose ranks are on these hosts. The hosts exchange messages through
+/// a stand-in for MPI.
 pub fn hosts_over_mpi(hosts: &[u32]) -> Vec<Endpoint> {
     hybrid_stand_in(hosts).unwrap().into_iter().map(Endpoint::HybridMpi).collect()
 }

@@ -17,8 +17,8 @@ fn released_on(end: &mut Endpoint, to: usize, port: Port, frames: u64) {
     assert_eq!(end.released(to, port), frames);
 }
 
-/// The port with whose frames a rank gives the turn to the other rank. Tests examine frames of
-/// other ports.
+/// The port of the frames with which a rank gives the turn to the other rank. Tests examine frames
+/// of other ports.
 const TURN: Port = Port(77);
 
 fn give_turn(end: &mut Endpoint, to: usize) {

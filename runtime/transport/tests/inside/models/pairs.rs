@@ -1,5 +1,6 @@
 //! Models of the lines of a pair. A rank that reads the number of a post or an access also reads
-//! all of its contents. No post or access overwrites another one that the other rank has not read.
+//! all of its contents. No post or access overwrites an earlier one that the other rank has not
+//! read.
 
 use loom::thread;
 
@@ -93,7 +94,7 @@ fn both_ways(rounds: u64) {
                 }
             }
             // SAFETY: the other rank had read access `number - 2` before it wrote post `number -
-            // 1`, which was taken.
+            // 1`, which this rank has taken.
             unsafe { written.end(number, number, &[record(number)]) };
             let access = loop {
                 match read.ended(number) {
