@@ -126,9 +126,9 @@
 //! ```
 //!
 //! If ranks are processes, each of them runs `main`. Let one process compile and save the plan
-//! before the job starts, or let rank 0 do both in the closure, followed by a barrier. The plan is
-//! for ranks that share memory, unless [`Compiled::with`] selects another placement. If the ranks
-//! do not share memory, the plan is compiled again for the placement at hand.
+//! before the job starts, or let rank 0 do both in the closure, followed by a barrier. The plan
+//! assumes that ranks share memory, unless [`Compiled::with`] selects another placement. If the
+//! ranks do not share memory, the plan is compiled again for their placement.
 //!
 //! # Computing while data travels
 //!
@@ -258,7 +258,7 @@
 //!   [`World::gather_block`], ..).
 //! - **A window** derefs to a slice of its local part. [`Window::put`], [`Window::accumulate`],
 //!   [`Window::get`] and [`Window::fetch`] determine what the next [`Window::fence`] does. Without
-//!   an attribute on the function, they are scheduled at run time.
+//!   an attribute on the function, these operations are scheduled at run time.
 //! - **Messages** go from rank to rank ([`World::message`], [`World::recv`]). A [`Request`] is a
 //!   send or a receive that was begun ([`Message::isend`], [`World::irecv`]), and a [`RequestSet`]
 //!   completes several in any order.

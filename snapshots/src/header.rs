@@ -2,9 +2,9 @@
 //!
 //! A file consists of a magic, a version, the length of the header, the header and the elements.
 //! The header is a Python dictionary, padded with spaces and ended by a newline. The crate `npyz`
-//! reads and writes the dictionary. It parses recursively without a limit, and multiplies extents
-//! without an overflow check. So this module first checks that the text is one that NumPy can
-//! write.
+//! reads and writes the dictionary. The crate parses recursively without a limit, and multiplies
+//! extents without an overflow check. So this module first checks that the text is one that NumPy
+//! can write.
 //!
 //! Source: the format's description in NumPy's manual (`numpy.lib.format`), versions 1.0, 2.0 and
 //! 3.0.

@@ -1,8 +1,8 @@
 //! Restores items from the files of ranks, which may be in different folders.
 //!
-//! Each file gets a *holder*: a rank that sees it. A holder compares the whole file with the
+//! Each file gets a *holder*: a rank that sees the file. A holder compares the whole file with the
 //! checksums of the manifest. If the file differs, a rank that sees a copy becomes the holder. Each
-//! rank then requests boxes of cells from the holders, and they send the bytes. A rank needs memory
+//! rank then requests boxes of cells from the holders, which send the bytes. A rank needs memory
 //! only for the bytes that it receives and sends.
 
 use crate::agreement::print;

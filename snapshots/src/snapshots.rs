@@ -57,7 +57,7 @@ const OFFERS_MAX: u64 = u64::MAX >> OFFERS;
 /// The default interval.
 const INTERVAL: Duration = Duration::from_secs(600);
 
-/// The work on a snapshot that goes on while the program runs. All ranks are in the same phase.
+/// The state of the work on a snapshot while the program runs. All ranks are in the same phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Idle,
@@ -125,19 +125,21 @@ struct Tally {
 /// ```
 ///
 /// A job that was killed continues when it is started again: it repeats at most the work since its
-/// last complete snapshot, and its results have the same bits. `fencepost run --restarts 3`
-/// restarts the job automatically. `fencepost snapshots FOLDER` lists and verifies the contents of
-/// a folder.
+/// last complete snapshot, and its results have the same bits as without the interruption.
+/// `fencepost run --restarts 3` restarts the job automatically. `fencepost snapshots FOLDER` lists
+/// and verifies the contents of a folder.
 ///
 /// # Signals
 /// When SIGUSR1 arrives at a rank or at the launcher, a snapshot is taken at one of the following
-/// offers, after at most 1024 offers and at most about a second. All ranks wait until it is
-/// complete, and the offer returns an error. The process then ends with exit code 75. SIGTERM has
-/// the same effect if `FENCEPOST_SNAPSHOT_ON_TERM` is `on` (`fencepost run --snapshot-on-term`).
+/// offers, after at most 1024 offers and at most about a second. All ranks wait until the snapshot
+/// is complete, and the offer returns an error. The process then ends with exit code 75. SIGTERM
+/// has the same effect if `FENCEPOST_SNAPSHOT_ON_TERM` is `on` (`fencepost run
+/// --snapshot-on-term`).
 ///
 /// # Failures
-/// If a snapshot cannot be written, rank 0 reports it on standard error, older snapshots are left
-/// as they are, and the program goes on, unless [`must_succeed`](Self::must_succeed) was called.
+/// If a snapshot cannot be written, older snapshots are left as they are. Rank 0 reports the
+/// failure on standard error, and the program goes on, unless [`must_succeed`](Self::must_succeed)
+/// was called.
 ///
 /// # Folder
 /// All ranks must see the folder under its path. So if there are several hosts, the folder must be
@@ -190,8 +192,9 @@ impl<'w> Snapshots<'w> {
         Self::open(world, folder.as_ref(), None)
     }
 
-    /// Opens a folder of snapshots on each host, such as on its own disk, and creates it if it does
-    /// not exist. All ranks call this. `folder` is the path for the host of this rank.
+    /// Opens a folder of snapshots on each host, such as one on the host's own disk, and creates
+    /// the folder if it does not exist. All ranks call this. `folder` is the path for the host of
+    /// this rank.
     ///
     /// The state of each rank is written to `copies` folders: the folder of its host, and those of
     /// the next hosts. With two copies, a snapshot is still complete after the loss of any one
@@ -210,8 +213,8 @@ impl<'w> Snapshots<'w> {
     /// A snapshot also delays each rank until it has sent its state `copies - 1` times. In addition
     /// to its own state, each rank needs memory for `copies` copies of a state. To restore a
     /// snapshot, the ranks read each file once and compare its checksums. Each rank then gets the
-    /// cells and halos that it needs. It needs memory for these, and for the cells that other ranks
-    /// get from it.
+    /// cells and halos that it needs. The rank needs memory for these cells, and for the cells that
+    /// other ranks get from it.
     #[track_caller]
     pub fn on_hosts(world: &'w World, folder: impl AsRef<Path>, copies: usize) -> Result<Self> {
         Self::open(world, folder.as_ref(), Some(copies))

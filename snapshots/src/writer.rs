@@ -181,8 +181,8 @@ impl Writer {
         let began = Instant::now();
         let mut copied = std::mem::take(&mut self.copied);
         let result = copied.copy(items);
-        // A rank that could not copy its state also takes part, without bytes, because the other
-        // ranks wait for it.
+        // A rank that could not copy its state also takes part in the exchange, without bytes,
+        // because the other ranks wait for it.
         let copies = exchange(&mut copied.bytes)?;
         self.order(Order::Write { step, copied: result.map(|()| copied), copies, held: began.elapsed() });
         Ok(())

@@ -28,8 +28,8 @@ struct Called {
     target: usize,
     action: Action,
     elements: Datatype,
-    /// For locks: whether the operation is on the second window, where each rank locks only its own
-    /// part, exclusively.
+    /// For locks: whether the operation is on the second window. In this window each rank locks
+    /// only its own part, exclusively.
     alone: bool,
     /// If `None`, the lock of the operation is released before the next barrier. If `Some`, it is
     /// released after the barrier; if `Some(true)`, it is also flushed before the barrier.

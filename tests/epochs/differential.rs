@@ -14,8 +14,8 @@
 //! stand-in. The seed determines how the ranks are distributed over the hosts: in rows of
 //! consecutive ranks, of equal or of different lengths, or in any order.
 //! `FENCEPOST_TEST_TRANSPORTS=all` runs every program on all transports, and
-//! `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` on these two transports. `FENCEPOST_CASES` is the number
-//! of programs; `all` means 2,600.
+//! `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` runs it on these two transports only. `FENCEPOST_CASES` is
+//! the number of programs; `all` means 2,600.
 
 use fencepost::transport::SimConfig;
 use fencepost::{Census, Datatype, Machine, Mode, Options, Placement, TransportKind};

@@ -8,8 +8,8 @@
 //!
 //! One world runs a whole space, with one epoch for each program. So each epoch also follows an
 //! epoch with other neighbours, windows and kinds of operations. Every rank enumerates the same
-//! programs. It stores the first values, calls its own operations, fences, and compares its windows
-//! with the windows of the reference.
+//! programs. For each program, a rank stores the first values, calls its own operations, fences,
+//! and compares its windows with the windows of the reference.
 
 #![expect(clippy::print_stdout, reason = "the number of programs is part of the result")]
 

@@ -16,7 +16,7 @@ fn worlds(size: usize) -> Vec<Ranks> {
 }
 
 /// Returns each transport with one census, or with each census if every case is tried. Each value
-/// of `turn` has different pairs.
+/// of `turn` selects different pairs of a transport and a census.
 fn sampled(size: usize, turn: usize) -> impl Iterator<Item = Ranks> {
     let censuses = Census::ALL.len();
     let is_sampled = move |at: usize| every_case() || at % censuses == (at / censuses + turn) % censuses;

@@ -147,8 +147,8 @@ impl Field {
     /// # Cost
     /// Reads the bytes of the block about once, in the order of the file, through a buffer of at
     /// most 4 MiB. Rows of 16 KiB or more are read directly into `cells`, if the file is in C order
-    /// and has the type of the cells. If at most 4 KiB are between two shorter rows, they are read
-    /// together with the bytes between them.
+    /// and has the type of the cells. Shorter rows are read together, with the gaps between them,
+    /// if a gap has at most 4 KiB.
     #[track_caller]
     pub fn load<T: Element, const D: usize>(&self, block: &Block<D>, cells: &mut [T]) -> Result<()> {
         const { assert!(size_of::<T>() > 0, "an element of a field has at least one byte") };

@@ -408,8 +408,8 @@ impl Exchange<'_> {
         matches!(self.programs[rank].get(self.outcomes[rank].len()), Some(Call::Fence { .. }))
     }
 
-    /// Makes the fence of all ranks if each rank has reached a fence (17). Returns whether the
-    /// fence was made.
+    /// Carries out the fence of all ranks if each rank has reached a fence (17). Returns whether it
+    /// did.
     fn fence(&mut self) -> bool {
         let ranks = self.programs.len();
         if ranks == 0 || !(0..ranks).all(|rank| self.at_fence(rank)) {

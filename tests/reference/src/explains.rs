@@ -260,8 +260,8 @@ fn ready(step: &Step, state: &State) -> bool {
     step.after.iter().all(|before| state.done[*before])
 }
 
-/// Returns a pending step of a shared epoch that has steps that are done, if there is one. The
-/// exclusive epoch `step` must wait for this step.
+/// If only some steps of a shared epoch are done, returns a pending step of that epoch. The
+/// exclusive epoch `step` must wait for the pending step.
 fn half_done(step: &Step, state: &State) -> Option<usize> {
     let half = |side: &&Vec<usize>| side.iter().any(|at| state.done[*at]);
     let waits = |side: &Vec<usize>| side.iter().copied().find(|at| !state.done[*at]);

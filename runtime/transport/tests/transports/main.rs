@@ -94,7 +94,8 @@ fn where_values_are_not_shared_a_payload_is_copied_at_once_and_begins_at_a_multi
             if end.shares(peer) {
                 return;
             }
-            // SAFETY: the payload is on the heap, so it is copied if it is not shared.
+            // SAFETY: the ranks do not share values, and the payload is on the heap, so it is
+            // copied.
             unsafe {
                 end.post(peer, Port::FENCE, Frame { header: header(0), payload: payload.as_ptr(), len: 100 })
             }

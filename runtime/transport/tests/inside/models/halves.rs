@@ -9,8 +9,8 @@
 //! that the other rank touches.
 //!
 //! If ranks exchange messages, each rank touches only its own window, in the order of its own
-//! program. Then the use of an element that is not kept is not a race, but the value of that
-//! element depends on the order of the ranks.
+//! program. In this case the use of an element that is not kept is not a race, but the value of
+//! that element depends on the order of the ranks.
 
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Delta, Id, Rank, WindowId};
