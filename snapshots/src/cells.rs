@@ -44,8 +44,8 @@ pub(crate) struct StoredBox<const D: usize> {
 }
 
 /// Returns disjoint boxes of all cells of local storage that are cells of the array. These are the
-/// block's own cells and the cells of its halo. In dimensions that wrap, the halo continues around
-/// the edges of the array.
+/// block's own cells and the cells of its halo. In dimensions that wrap, the halo continues at the
+/// opposite edge of the array.
 pub(crate) fn stored_boxes<const D: usize>(block: &Block<D>) -> Vec<StoredBox<D>> {
     let (origin, widths) = (block.origin(), block.widths());
     let (extent, strides, global) = (block.extent(), block.strides(), block.global());

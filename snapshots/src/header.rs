@@ -80,8 +80,8 @@ pub(crate) fn bytes(descr: &str, shape: &[usize]) -> Vec<u8> {
     options.writer(Vec::new()).write_header_only().expect("a vector takes all bytes")
 }
 
-/// Reads the header of a file, up to the first element. The error is the reason why the file has no
-/// header of an array of numbers or voids.
+/// Reads the header of a file, up to the first element. The error is the reason why the file does
+/// not begin with the header of an array of numbers or voids.
 ///
 /// # Cost
 /// Reads and allocates at most 64 KiB, even if the header states a greater length.

@@ -188,7 +188,7 @@ fn holders(
     }
     for (rank, stored) in stored.iter_mut().enumerate() {
         // If the rank that wrote the file is a rank of this job, its store is tried first.
-        // Otherwise the first stores differ from file to file, to spread the work.
+        // Otherwise the store that is tried first differs from file to file, to spread the work.
         let is_own = |&store: &usize| stores.member(store, rank) == rank;
         let first = stored.iter().position(is_own).unwrap_or(rank % stored.len().max(1));
         stored.rotate_left(first);

@@ -116,7 +116,7 @@ impl Server {
         let messages: Arc<[Messages]> = hosts.iter().map(|_| Messages::default()).collect();
         let all_messages = Arc::clone(&messages);
         std::thread::spawn(move || {
-            // The thread ends when every rank has been accepted, or else with the test.
+            // The thread ends when every rank has been accepted, or when the test ends.
             for stream in listener.incoming().take(hosts.len()) {
                 let (all, groups, hosts) = (Arc::clone(&all), groups.clone(), Arc::clone(&hosts));
                 let messages = Arc::clone(&messages);

@@ -1,5 +1,5 @@
-//! Ports. The frames of each port arrive in order, and do not wait for frames on other ports that
-//! are not read.
+//! Ports. The frames of each port arrive in order, and do not wait for unread frames on other
+//! ports.
 
 use crate::ends::*;
 use fencepost_tests_support::random::Random;
