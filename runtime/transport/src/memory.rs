@@ -137,7 +137,8 @@ impl Memory {
         }
     }
 
-    /// Returns whether these bytes are in this allocator's arena, where other ranks reach them.
+    /// Returns whether these bytes are in the segment of this allocator, where other ranks reach
+    /// them.
     #[cfg_attr(loom, expect(unused_variables, reason = "an arena alone is looked into"))]
     pub fn has(&self, bytes: &[u8]) -> bool {
         match &self.0 {

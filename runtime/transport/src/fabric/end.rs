@@ -21,7 +21,7 @@ use crate::{
 pub struct FabricEnd<C: Carrier> {
     /// This rank, as a rank of this world.
     rank: usize,
-    /// The members as ranks of the job, by their rank in this world.
+    /// For each rank of this world, its rank in the job.
     members: Vec<u32>,
     number: u64,
     exchange: u64,

@@ -39,8 +39,8 @@ impl<C: Carrier> Core<C> {
         self.peers[rank].close();
     }
 
-    /// Marks that `rank` left all its worlds as finished, and ended. Items that it has sent on an
-    /// open connection are still read.
+    /// Records that `rank` has left all its worlds as finished, and has ended. Items that it has
+    /// sent on an open connection are still read.
     pub(super) fn mark_finished(&mut self, rank: usize) {
         let Some(peer) = self.peers.get_mut(rank) else { return };
         peer.finished = true;

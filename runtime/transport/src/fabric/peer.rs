@@ -102,8 +102,8 @@ impl<C: Carrier> Peer<C> {
         self.heard_rest && self.is_resting() && !self.unsent()
     }
 
-    /// Returns whether nothing that is written for the peer can arrive any more, because the peer
-    /// has died, cannot be reached, or has sent a goodbye.
+    /// Returns whether bytes for the peer can no longer arrive, because the peer has died, cannot
+    /// be reached, or has sent a goodbye.
     pub(crate) fn is_gone(&self) -> bool {
         self.died.is_some() || self.suspected.is_some() || self.heard_goodbye
     }

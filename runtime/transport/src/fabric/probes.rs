@@ -51,7 +51,8 @@ pub(super) struct Probes {
     /// The entries that this process reads, which include its own.
     pub(super) table: Table,
     known: Vec<Known>,
-    /// The list that returned to this rank, and the number of the wait to which it returned.
+    /// The number of this rank's wait to which a list has returned, and that list, which is a
+    /// cycle.
     cycle: Option<(u64, Vec<Waiting>)>,
     /// The last list that began here and was sent: the number of its first wait, the number of the
     /// wait to which it was sent, and the time.

@@ -260,7 +260,7 @@ impl OutboundQueue {
         if self.closed { self.posted } else { self.released }
     }
 
-    /// Counts the oldest unreleased frame that this rank has posted to itself as released.
+    /// Counts as released the oldest unreleased frame that this rank has posted to itself.
     pub(super) fn release_own(&mut self) {
         self.released += 1;
     }

@@ -179,8 +179,8 @@ impl<C: Carrier> Fabric<C> {
     }
 
     /// Begins to serve, once the other ranks are known. For each rank, `openings` has the opening
-    /// of connections to it, and `machines` has the lowest rank on its machine. Called once, before
-    /// the first world.
+    /// of connections to that rank, and `machines` has the lowest rank on its machine. Called once,
+    /// before the first world.
     ///
     /// # Errors
     /// Fails if the thread cannot be started, or if the lists have no entry for this rank.
@@ -266,7 +266,8 @@ impl<C: Carrier> Reports<C> {
         });
     }
 
-    /// Marks that `rank` left all its worlds as finished, and ended. May be called from any thread.
+    /// Records that `rank` has left all its worlds as finished, and has ended. May be called from
+    /// any thread.
     pub fn mark_finished(&self, rank: usize) {
         self.report(|core| core.mark_finished(rank));
     }

@@ -8,7 +8,8 @@ use crate::fabric::carrier::Carrier;
 use crate::fabric::core::{Core, RankState};
 use crate::fabric::ending::Next;
 
-/// If at least this many ranks share a core, everything is given more time, in proportion.
+/// If at least this many ranks share a core, other ranks are given more time to answer, in
+/// proportion.
 const CROWD: u32 = 16;
 
 /// The longest time between two runs of the timers in a process that was not stopped. The timers

@@ -37,7 +37,7 @@ pub type MpiEnd = FabricEnd<OverMpi>;
 /// The connections of a process to the other ranks of its job, over MPI.
 pub type MpiFabric = Fabric<OverMpi>;
 
-/// A handle for reports of other ranks to a fabric over MPI.
+/// A handle for a launcher's reports to a fabric over MPI.
 pub type MpiReports = Reports<OverMpi>;
 
 /// The longest message, in bytes. MPI counts bytes in 31 bits, and a rank that receives a message
@@ -47,8 +47,8 @@ const LONGEST: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 /// The maximum number of messages whose memory a connection keeps.
 const SPARE: usize = 16;
 
-/// The size in bytes from which on a payload is a message of its own, if it is sent to a rank of
-/// this machine, and if it is sent to any other rank. An additional message takes much longer over
+/// The sizes in bytes from which on a payload is a message of its own. The first applies to ranks
+/// of this machine, and the second to all other ranks. An additional message takes much longer over
 /// a network than over memory.
 const APART: [usize; 2] = [16 << 10, 64 << 10];
 

@@ -86,7 +86,7 @@ pub(super) trait Calls {
     fn finalize(&self);
     /// Ends all processes of the job, with this exit code.
     fn abort(&self, code: c_int);
-    /// Returns this process's rank in the world, and the number of its ranks.
+    /// Returns this process's rank in the world, and the number of ranks of the world.
     fn place(&self) -> Result<(usize, usize), String>;
     /// Creates an `MPI_Comm` for each of the two groups, and returns the number of ranks of this
     /// host. All ranks call this.

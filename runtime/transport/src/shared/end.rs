@@ -146,7 +146,7 @@ impl<G: Backend> SharedEnd<G> {
         self.membership.lost(self.rank).unwrap_or(Lost { rank, how: Loss::Ended(what) })
     }
 
-    /// Sets the number of this rank in causes, if this world is a part of another world.
+    /// Sets the number by which causes name this rank, if this world is a part of another world.
     #[cfg(not(loom))]
     pub(crate) fn called(mut self, rank: usize) -> Self {
         self.called = rank;

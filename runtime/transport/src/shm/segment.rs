@@ -279,16 +279,17 @@ impl JobTables {
     }
 }
 
-/// The directory of the worlds of the whole job. World `n` reuses the slot of world `n -
-/// MAX_AHEAD`, once all ranks have taken the address of that earlier world. The first rank to take
-/// a world claims its slot and creates the world, while the others wait. Only one rank creates a
-/// world, because this takes memory, and some microseconds for each rank of the world. Thousands of
-/// ranks could not do it at the same time.
+/// The directory of the worlds of the whole job. A world reuses the slot of the world that came
+/// `MAX_AHEAD` worlds earlier, once all ranks have taken the address of that earlier world. The
+/// first rank to take a world claims its slot and creates the world, while the others wait. Only
+/// one rank creates a world, because this takes memory, and some microseconds for each rank of the
+/// world. Thousands of ranks could not do it at the same time.
 pub(super) struct WorldDirectory {
     /// The address of the block of a world, which is a multiple of 128. The lowest bit is the
-    /// parity of the round, the number of times that the slot was used. A rank finds the world of
-    /// its own round or of the round before, since no rank is further ahead. If `CLAIMED` is set,
-    /// the bits above the lowest `SLOT_BITS` are the rank that is creating the world.
+    /// parity of the round. The round is the number of times that the slot was used. A rank finds
+    /// the world of its own round or of the round before, since no rank is further ahead. If
+    /// `CLAIMED` is set, the bits above the lowest `SLOT_BITS` are the rank that is creating the
+    /// world.
     slots: SharedSlice<AtomicU64>,
     /// The number of worlds that each rank has taken, modulo 2^32. Only that rank writes here.
     taken: SharedSlice<AtomicU32>,

@@ -78,8 +78,8 @@ struct Rules {
     gives_up: bool,
     /// Before a rank ends, it sends what the other rank needs.
     sends_first: bool,
-    /// Items that are written after the announcement that a connection is closed wait for the next
-    /// connection.
+    /// Items that a rank writes after it has announced that it closes the connection wait for the
+    /// next connection.
     keeps_the_rest: bool,
     /// A connection needs no consent of the other side, and is never closed.
     is_connectionless: bool,

@@ -22,9 +22,9 @@ use crate::{Cause, Channels, Frame, Header, Liveness, LocalEnd, Port, Topology, 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// W1: access the other rank's window before the last message has arrived.
+    /// W1: a rank accesses the other rank's window before the last message has arrived.
     Entry,
-    /// W1: send a message before the message of the previous round has arrived.
+    /// W1: a rank sends a message before the message of the previous round has arrived.
     Rounds,
     /// W2: a rank changes its window before the other rank has reported that it has read this
     /// window.
@@ -32,13 +32,13 @@ enum Without {
     /// W3: a rank leaves before the other rank has reported that it has read this rank's window.
     /// Nothing is applied.
     Leaving,
-    /// W4: use one arena instead of two alternating ones.
+    /// W4: a rank uses one arena instead of two alternating ones.
     Reuse,
     /// W5: rank 0 does not await the messages of the first census.
     Skew,
-    /// W6: leave out the second census, because the first one ended without failure.
+    /// W6: ranks leave out the second census, because the first one ended without failure.
     Composition,
-    /// Accept a message of any census as a message of this census.
+    /// A rank accepts a message of any census as a message of this census.
     Number,
 }
 

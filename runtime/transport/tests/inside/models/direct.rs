@@ -1,6 +1,6 @@
 //! Models of a direct census over the notification board. Each rank notifies each other rank, and
-//! reads the notifications of all. A lost, duplicated or early notification is reported, since its
-//! word has the number of its census.
+//! reads the notifications of all other ranks. A lost, duplicated or early notification is
+//! reported, since its word has the number of its census.
 
 use std::mem::ManuallyDrop;
 

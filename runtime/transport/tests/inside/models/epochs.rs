@@ -18,15 +18,16 @@ use crate::{Cause, Channels, CreateJoin, Liveness, Notify, Topology, local};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// W1: access the other rank's window before that rank has entered.
+    /// W1: a rank accesses the other rank's window before the other rank has entered.
     Entry,
     /// W2: a rank changes its window before the other rank has read this window.
     ReadsFirst,
     /// W3: a rank leaves before the other rank has read this rank's window. Nothing is applied.
     Leaving,
-    /// W4: use one arena instead of two alternating ones.
+    /// W4: a rank uses one arena instead of two alternating ones.
     Reuse,
-    /// W6: leave out the entry of the second epoch, because the first one ended without failure.
+    /// W6: ranks leave out the entry of the second epoch, because the first one ended without
+    /// failure.
     Composition,
 }
 

@@ -37,7 +37,7 @@ struct Wire {
     sent: Option<u64>,
     preposted: bool,
     /// `Some` after the element has arrived. The inner value is the element, or `None` if the
-    /// element was read to its place.
+    /// element was read into its place.
     arrived: Option<Option<u64>>,
 }
 
