@@ -8,8 +8,7 @@ use crate::fabric::carrier::Carrier;
 use crate::fabric::core::{Core, RankState};
 use crate::fabric::ending::Next;
 
-/// If at least this many ranks share a core, other ranks are given more time to answer, in
-/// proportion.
+/// If at least this many ranks share a core, handshakes are given more time, in proportion.
 const CROWD: u32 = 16;
 
 /// The longest time between two runs of the timers in a process that was not stopped. The timers
