@@ -1,9 +1,10 @@
 //! Wrappers that report the synchronisation of the standard library to the thread sanitizer. The
-//! library is not instrumented, so the sanitizer does not see what its functions acquire and
-//! release, unless they are inlined. `.ci/run` links each test with this file's object and has the
-//! linker replace all calls of these functions by calls of the wrappers (`--wrap`). Each wrapper
-//! calls the function, and reports its synchronisation at the address that the inlined,
-//! instrumented paths use. No wrapper reports an order that the library does not guarantee.
+//! library is not instrumented, so the sanitizer does not see what the library's functions acquire
+//! and release, unless these functions are inlined. `.ci/run` links each test with this file's
+//! object and has the linker replace all calls of these functions by calls of the wrappers
+//! (`--wrap`). Each wrapper calls the function, and reports its synchronisation at the address that
+//! the inlined, instrumented paths use. No wrapper reports an order that the library does not
+//! guarantee.
 //!
 //! `@PATH@` is a placeholder for the mangled name of the function with that path. `.ci/run` finds
 //! the name in the installed library.
@@ -109,9 +110,9 @@ unsafe fn leave_seen(scope: Address, panicked: bool) {
     leave(scope, panicked);
 }
 
-/// The thread that drops the last `Arc` of a value acquires, by a fence, what the others released.
-/// The sanitizer does not model fences, so every thread that drops an `Arc` acquires at once. No
-/// other `fetch_sub` of this repository has the order `Release`.
+/// The thread that drops the last `Arc` of a value acquires, by a fence, what the other threads
+/// released. The sanitizer does not model fences, so here every thread that drops an `Arc` acquires
+/// in its `fetch_sub`. No other `fetch_sub` of this repository has the order `Release`.
 #[unsafe(export_name = "__wrap___tsan_atomic64_fetch_sub")]
 unsafe extern "C" fn fetch_sub_seen(count: *mut u64, by: u64, order: i32) -> u64 {
     const RELEASE: i32 = 3;
@@ -120,7 +121,7 @@ unsafe extern "C" fn fetch_sub_seen(count: *mut u64, by: u64, order: i32) -> u64
 }
 
 /// If the sanitizer keeps an address for its own memory, its `mmap` treats the address as a hint
-/// and maps another one. A caller that accepts only that address gets the error that the kernel
+/// and maps another address. A caller that accepts only that address gets the error that the kernel
 /// returns for an address in use.
 #[unsafe(export_name = "__wrap_mmap64")]
 unsafe extern "C" fn map_there(

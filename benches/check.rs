@@ -59,7 +59,7 @@ fn halos(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// Does what [`halos`] does, as a superstep.
+/// Does the same as [`halos`], as a superstep.
 #[superstep]
 fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.faces() {

@@ -36,7 +36,7 @@ fn accumulates(hints: Hints, kind: LockType, iterations: u64) -> Duration {
     )
 }
 
-/// Does what [`accumulates`] does, with elements of three words and under shared locks.
+/// Does the same as [`accumulates`], with elements of three words and under shared locks.
 fn wide(hints: Hints, iterations: u64) -> Duration {
     ours::team(
         2,

@@ -3,8 +3,8 @@
 //!
 //! Two ranks, each with a block of its own, execute epochs in which neither accesses the other's
 //! block. `by index` reads `u[k]`, and `by rows` cuts a slice for each row. The bench prints the
-//! least time of several rounds in microseconds, of the sweep alone and of the sweep with the
-//! fence.
+//! least time of several rounds in microseconds: first of the sweep alone, and then of the sweep
+//! with the fence.
 //!
 //! A build for checking loads (`Ranks::check_loads`) is also slower if nothing is checked. So
 //! compare the last lines of such a build with the lines of an ordinary build that checks
@@ -45,7 +45,7 @@ fn by_rows(u: &[f64], v: &mut [f64]) {
 
 type Sweep = fn(&Window<f64>, &mut Window<f64>);
 
-/// Returns how long a sweep takes, and a sweep with a fence, in microseconds.
+/// Returns how long a sweep takes, and how long a sweep with a fence takes, in microseconds.
 fn taken(check: Check, loads: bool, sweep: Sweep) -> [f64; 2] {
     let length = Duration::from_millis(if fencepost_benches::contest::short() { 1 } else { 500 });
     let all = ranks(2).check(check).check_loads(loads).collect(|world| {

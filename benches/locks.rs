@@ -1,5 +1,5 @@
 //! How long does it take to lock a part that no other rank wants, to make many operations in one
-//! epoch, and to change one element by several ranks?
+//! epoch, and to change an element that other ranks also change?
 
 use fencepost::{LockType, LockWindow, Op, TransportKind, World};
 use fencepost_benches::draws::draw;
@@ -79,7 +79,7 @@ fn at_a_fence(iterations: u64) -> Duration {
     })
 }
 
-/// Does what [`at_a_fence`] does, in one epoch of a lock.
+/// Does the same as [`at_a_fence`], in one epoch of a lock.
 fn in_one_epoch(kind: LockType, iterations: u64) -> Duration {
     let make = |world: &World| Ok((world.lock_window::<u64>(MANY)?, indices()));
     ours::team(2, iterations, make, |world, (u, indices), k| {
@@ -120,8 +120,8 @@ fn contended(iterations: u64) -> Duration {
 /// The number of epochs of [`far_puts`] in an iteration.
 const FAR: usize = 1024;
 
-/// Rank 0 puts an element to rank 1 over TCP, in each of [`FAR`] epochs. They are divided into
-/// rounds of `round` epochs.
+/// Rank 0 puts an element to rank 1 over TCP, in each of [`FAR`] epochs. The epochs are divided
+/// into rounds of `round` epochs.
 ///
 /// If `computes`, rank 1 calls nothing of Fencepost until the round is over. Otherwise it waits in
 /// a call. After each round, both ranks meet at a barrier.

@@ -43,7 +43,7 @@ fn line(iterations: u64) -> Duration {
     })
 }
 
-/// Copies the elements on one thread, into memory that is as warm as their own.
+/// Copies the elements on one thread. The source and the target are equally warm in the cache.
 fn copies(iterations: u64) -> Duration {
     team(1, iterations, |_, iterations| {
         let (from, mut to) = (vec![1u64; LONG], vec![0u64; LONG]);

@@ -1,4 +1,4 @@
-//! How long does an epoch between some of the ranks take, compared with a fence of all?
+//! How long does an epoch between some of the ranks take, compared with a fence of all ranks?
 
 use fencepost::{Group, Result, Window, World};
 use fencepost_benches::{Contest, ours};
@@ -13,7 +13,7 @@ fn fence(iterations: u64) -> Duration {
     ours::team(2, iterations, |world| world.window::<u64>(8), epoch)
 }
 
-/// Does what [`fence`] does, by post, start, complete and wait.
+/// Does the same as [`fence`], by post, start, complete and wait.
 fn post(iterations: u64) -> Duration {
     let make = |world: &World| Ok((Some(world.window::<u64>(8)?), world.group([1 - world.rank()])?));
     let epoch = |_: &World, (held, other): &mut (Option<Window<u64>>, Group), k: usize| {
@@ -29,7 +29,8 @@ fn post(iterations: u64) -> Duration {
     ours::team(2, iterations, make, epoch)
 }
 
-/// One rank puts an element to the other rank, which waits for it. Rank 1 sends nothing but posts.
+/// One rank puts an element to the other rank, which waits for the element. Rank 1 sends nothing
+/// but posts.
 fn one_way(iterations: u64) -> Duration {
     let make = |world: &World| Ok((Some(world.window::<u64>(8)?), world.group([1 - world.rank()])?));
     let epoch = |world: &World, (held, other): &mut (Option<Window<u64>>, Group), k: usize| -> Result<()> {

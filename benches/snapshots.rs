@@ -1,10 +1,11 @@
 //! What do snapshots cost a program, and the disk?
 //!
-//! Each figure is paired with its limit in the same round. An offer that is due and skipped is
-//! compared with a reduction of eight bytes. The time for which a snapshot delays ranks is compared
-//! with a copy of the state. A step during background writing is compared with a step without
-//! writing. Writing a snapshot is compared with plain writes of the same size and one sync, and
-//! restoring it with reading the same files. An offer that is not due is compared with nothing.
+//! Each figure is paired with its limit in the same round. An offer that is due, but is skipped
+//! because a snapshot is still being written, is compared with a reduction of eight bytes. The time
+//! for which a snapshot delays ranks is compared with a copy of the state. A step during background
+//! writing is compared with a step without writing. Writing a snapshot is compared with plain
+//! writes of the same size and one sync, and restoring it with reading the same files. An offer
+//! that is not due is compared with nothing.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -62,8 +63,9 @@ fn not_due(folder: &Path) -> f64 {
     times[0]
 }
 
-/// Returns the time of an offer that is due and skipped, and the time of a reduction, in
-/// nanoseconds. Offers and reductions are timed in turn.
+/// Returns the time of an offer that is due but skipped, and the time of a reduction, in
+/// nanoseconds. An offer is skipped while the previous snapshot is being written. Offers and
+/// reductions are timed in turn.
 fn skipped(folder: &Path) -> [f64; 2] {
     let cells = if short() { 1 << 16 } else { 1 << 24 };
     let times = measured(2, |world| {
@@ -71,7 +73,7 @@ fn skipped(folder: &Path) -> [f64; 2] {
         let mut snapshots = Snapshots::new(world, folder)?.every(1);
         let (mut step, mut offers, mut reductions) = (1, Vec::new(), Vec::new());
         snapshots.offer(step, || Items::new().part("state", &mut state))?;
-        // The ranks write for a while. The first offers find a snapshot due and skip it.
+        // Writing the first snapshot takes a while. Offers are skipped until it is written.
         for _ in 0..if short() { 10 } else { 2_000 } {
             step += 1;
             world.barrier()?;
@@ -160,7 +162,7 @@ fn during(folder: &Path) -> [f64; 2] {
 /// The bytes that a plain program writes or reads at a time.
 const PIECE: usize = 1 << 20;
 
-/// Returns the rate at which a snapshot of two ranks writes, and the rate of plain writes with one
+/// Returns the rate at which two ranks write a snapshot, and the rate of plain writes with one
 /// sync, in bytes per nanosecond.
 fn writing(folder: &Path, cells: usize) -> [f64; 2] {
     let bytes = (2 * cells * size_of::<f64>()) as f64;

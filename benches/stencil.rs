@@ -24,7 +24,7 @@ fn block<const D: usize>(cells: [usize; D]) -> Block<D> {
     Block::at(0, 1, cells).and_then(|block| block.halo(1)).expect("a block of one rank")
 }
 
-/// The offsets of the nine cells of a square and of the 27 of a cube.
+/// The offsets of the 9 cells of a square and of the 27 cells of a cube.
 const CUBE_2: [[isize; 2]; 9] = {
     let mut offsets = [[0; 2]; 9];
     let mut n = 0;

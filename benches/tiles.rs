@@ -154,7 +154,7 @@ fn shown<const D: usize>(bands: [usize; D]) -> String {
     bands.map(cells).join(" x ")
 }
 
-/// Times visits of rows that compute nothing.
+/// Times visits to all rows, without any computation.
 fn visits(harness: &mut Harness) {
     for group in [1, 4, 16] {
         let title = format!("a visit of a row: 2048 rows, {group} steps");

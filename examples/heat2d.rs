@@ -39,8 +39,8 @@ pub fn main() -> Result<()> {
         let block = Block::new(world, [CELLS, CELLS])?.halo(GROUP)?;
         let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
         block.fill(&mut u, |[i, j]| wave(i) * wave(j));
-        // visits the rows band by band: all steps of the group pass over a few rows before the next
-        // rows
+        // visits the rows band by band: all steps of the group are computed for a few rows before
+        // the next rows
         let tiles = block.tiles(GROUP)?;
         for _ in 0..1000 / GROUP {
             exchange(&mut u, &block)?;

@@ -3,8 +3,8 @@
 //! exchanges and memory on this machine.
 //!
 //! The initial temperature is sin x sin y sin z, which keeps its shape as the cube cools. So the
-//! exact result is known. The program compares its result with the exact result, and with that of
-//! the serial program bit for bit.
+//! exact result is known. The program compares its result with the exact result, and, bit for bit,
+//! with the result of the serial program.
 //!
 //! `cargo run --release --example heat3d -- -n 2 --cells 256`; `--transport shm` or `tcp` runs the
 //! ranks as processes
@@ -174,8 +174,8 @@ fn run(options: &Options, once: bool) -> Result<()> {
             cube = Some((depth, cells));
         }
     }
-    // Ranks that are processes have ended by now. While they wait, they would take cores from the
-    // serial program.
+    // Ranks that are processes have ended by now. Waiting ranks would take cores from the serial
+    // program.
     let Some((depth, cube)) = cube else { return Ok(()) };
     for _ in 0..race.rounds() {
         let wave: Vec<f64> = (0..n).map(|at| wave(at, n)).collect();

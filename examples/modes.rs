@@ -158,7 +158,7 @@ fn elements_of(datatype: &Datatype) -> Vec<usize> {
     datatype.element_iter().map(|element| element as usize).collect()
 }
 
-/// Returns one of these elements for each cache line in which they are.
+/// Returns one of `elements` for each cache line that contains any of them.
 fn lines(elements: impl IntoIterator<Item = usize>) -> Vec<usize> {
     let mut elements: Vec<usize> = elements.into_iter().collect();
     elements.sort_unstable();

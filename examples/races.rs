@@ -4,7 +4,7 @@
 //! Without a check, each program runs to its end and always gives the same bits, since conflicting
 //! operations have a defined meaning. But the result is not the intended one. With a check, the
 //! fence applies no operation, and its error names both lines. If an operation conflicts with an
-//! earlier operation of the same rank, its call returns an error, as in the program with two
+//! earlier operation of the same rank, the later call returns an error, as in the program with two
 //! operators.
 //!
 //! `cargo run --release --example races`; `--transport shm` runs the ranks as processes
@@ -45,7 +45,7 @@ fn counter(world: &World) -> Result<()> {
     mine.take().map(drop)
 }
 
-/// Transposes a matrix in place. Blocks are sent from the elements in which other blocks arrive.
+/// Transposes a matrix in place. Blocks arrive in the elements from which blocks are sent.
 fn transpose(world: &World) -> Result<()> {
     let mut a = world.window::<u32>(world.size())?;
     for to in 0..world.size() {

@@ -3,9 +3,9 @@
 //!
 //! Each rank has an equal share of the slots. The search for a free slot begins at the hash of the
 //! key. A compare-and-swap inserts the key into the first free slot, and an accumulate counts the
-//! key. Each rank locks all parts and flushes a batch of operations at a time. So a batch is one
-//! message if ranks exchange messages. In the end the table equals a `HashMap` that a single rank
-//! has filled.
+//! key. Each rank locks all parts and flushes a batch of operations at a time. If ranks exchange
+//! messages, the operations of a batch on one rank are therefore sent in one message. In the end
+//! the table equals a `HashMap` that a single rank has filled.
 //!
 //! `cargo run --release --example table -- -n 4`; `--transport shm` runs the ranks as processes
 

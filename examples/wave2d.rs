@@ -58,8 +58,8 @@ fn exchange(u: &mut Window<f64>, v: &mut Window<f64>, block: &Block<2>) -> Resul
     Ok(())
 }
 
-/// The time for a cell whose water is in a cache. It is accurate enough to choose a group, and the
-/// same in each run.
+/// The time for a cell whose water is in a cache. It is accurate enough to choose the number of
+/// steps of a group, and the same in each run.
 const CELL: Nanos = Nanos(0.8);
 
 /// The offsets of the eight cells around a cell, and of the cell itself.
@@ -213,8 +213,8 @@ fn run(options: &Options, once: bool) -> Result<Option<String>> {
         }
         println!("{}: {} pictures", options.out.display(), grids.len());
     }
-    // Ranks that are processes have ended by now. While they wait, they would take cores from the
-    // serial program.
+    // If ranks are processes, only the process of rank 0 continues here. If the other processes
+    // waited, they would take cores from the serial program.
     let Some(pond) = pond else { return Ok(None) };
     for _ in 0..race.rounds() {
         let (time, known) = alone(n, steps);

@@ -95,7 +95,7 @@
 //! number of ranks. `compile` takes a closure that returns the arguments of a rank in a `Result`.
 //! Several arguments form a tuple. For an argument that the function takes by reference, the
 //! closure returns the value. One process saves the plan to a file. Every rank loads the file and
-//! passes its arguments again, and they are compared with the plan.
+//! passes its arguments again, which are then compared with the plan.
 //!
 //! ```
 //! use fencepost::prelude::*;
@@ -126,17 +126,17 @@
 //! ```
 //!
 //! If ranks are processes, each of them runs `main`. Let one process compile and save the plan
-//! before the job starts, or let rank 0 do both in the closure, followed by a barrier. The plan is
-//! for ranks that share memory, unless [`Compiled::with`] selects another placement. If the ranks
-//! do not share memory, the plan is compiled again for the placement at hand.
+//! before the job starts, or let rank 0 do both in the closure, followed by a barrier. The plan
+//! assumes that ranks share memory, unless [`Compiled::with`] selects another placement. If the
+//! ranks do not share memory, the plan is compiled again for their placement.
 //!
 //! # Computing while data travels
 //!
 //! A prepared superstep can run in two halves. [`begin`](Running) takes the window and sends the
-//! data for which other ranks wait. It does not wait itself. [`Running::finish`] waits, and returns
-//! the window. In between, a rank computes values that need no incoming data. The example first
-//! computes the cells of a block that read no halo, with [`Running::inside`], and after `finish`
-//! the other cells, with [`Block::rows_rest`].
+//! data for which other ranks wait. `begin` itself does not wait. [`Running::finish`] waits, and
+//! returns the window. In between, a rank computes values that need no incoming data. With
+//! [`Running::inside`], the example first computes the cells of a block that need no halo. After
+//! `finish` it computes the other cells, with [`Block::rows_rest`].
 //!
 //! ```
 //! use fencepost::prelude::*;
@@ -194,8 +194,8 @@
 //! # Several steps to an exchange
 //!
 //! A block with a halo of `k` cells needs one exchange for `k` steps. [`Block::tiles`] visits the
-//! rows of these steps band by band. It visits each row soon after the rows that the step reads for
-//! it, so a grid larger than the caches is read from memory once for `k` steps. The example
+//! rows of these steps band by band. It visits each row soon after the rows from which that row is
+//! computed, so a grid larger than the caches is read from memory once for `k` steps. The example
 //! computes the residual over each rank's own cells only, since another rank also computes the
 //! cells of the halo:
 //!
@@ -245,11 +245,11 @@
 //! ```
 //!
 //! The order of visits depends on the bands and on the blocks. So the bits of a floating-point sum
-//! over visits also depend on them; a maximum does not. [`Block::advise`] returns the number of
-//! steps and the bands that cost least with the links and the caches of a [`Machine`]. Loops over
-//! rows contain no checks, so the compiler vectorizes them. `RUSTFLAGS="-C target-cpu=native"`
-//! compiles for the vectors of the processor at hand; the crate `multiversion` selects among
-//! several versions at run time.
+//! over visits also depend on the bands and the blocks. The bits of a maximum do not.
+//! [`Block::advise`] returns the number of steps and the bands that cost least with the links and
+//! the caches of a [`Machine`]. Loops over rows contain no checks, so the compiler vectorizes them.
+//! `RUSTFLAGS="-C target-cpu=native"` compiles for the vectors of the processor at hand; the crate
+//! `multiversion` selects among several versions at run time.
 //!
 //! # The tour
 //!
@@ -258,7 +258,7 @@
 //!   [`World::gather_block`], ..).
 //! - **A window** derefs to a slice of its local part. [`Window::put`], [`Window::accumulate`],
 //!   [`Window::get`] and [`Window::fetch`] determine what the next [`Window::fence`] does. Without
-//!   an attribute on the function, they are scheduled at run time.
+//!   an attribute on the function, these operations are scheduled at run time.
 //! - **Messages** go from rank to rank ([`World::message`], [`World::recv`]). A [`Request`] is a
 //!   send or a receive that was begun ([`Message::isend`], [`World::irecv`]), and a [`RequestSet`]
 //!   completes several in any order.
@@ -423,8 +423,8 @@ pub mod plans {
 }
 
 /// Explanations of how the operations of a superstep travel, and why. [`Compiled::explain`] and
-/// `explain` of a prepared superstep return an explanation. It prints as text. A program that shows
-/// it in another form reads its values, epoch by epoch and rank by rank.
+/// `explain` of a prepared superstep return an explanation. An explanation prints as text. To show
+/// it in another form, a program reads its values, epoch by epoch and rank by rank.
 pub mod explain {
     #[doc(hidden)]
     pub use fencepost_planner::explain::{
@@ -445,7 +445,7 @@ pub mod scoped {
 /// [`Snapshots`](snapshots::Snapshots), from which a program continues after a failure, and
 /// [`Field`](snapshots::Field), the array of a block in one file in NumPy's format.
 ///
-/// The module exists with the feature `snapshots`, which is on by default.
+/// The module needs the feature `snapshots`, which is on by default.
 #[cfg(feature = "snapshots")]
 pub mod snapshots {
     pub use fencepost_snapshots::{Field, Items, Snapshots};

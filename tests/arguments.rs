@@ -294,7 +294,7 @@ fn each_wrong_argument_has_its_class_at_the_call_and_changes_nothing() {
 }
 
 /// With a check for conflicts, an operation that repeats the previous operation is recognised by
-/// its displacement. This must not accept invalid displacements.
+/// its displacement. This shortcut must not accept invalid displacements.
 #[test]
 fn displacements_beyond_the_part_are_refused_where_conflicts_are_looked_for() {
     for check in [Check::Conflicts, Check::Mpi] {

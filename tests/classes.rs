@@ -279,8 +279,8 @@ fn rows(class: ErrorClass) -> Vec<Row> {
     }
 }
 
-/// Returns whether the call is made on a world or a window, which have handlers. No call finds an
-/// error that a body returns, so no handler gets such an error.
+/// Returns whether the call is made on a world or a window, which have handlers. An error that a
+/// body returns is not an error of a call, so no handler gets it.
 fn has_handler(what: &str) -> bool {
     !["`Block::", "`Datatype::", "`Ticket::", "`run`", "a superstep whose body"]
         .iter()

@@ -8,8 +8,8 @@ use fencepost::transport::SimConfig;
 use fencepost::{TransportKind, World, ranks};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Runs a program on every transport. On two hosts, the ranks alternate between the hosts, or each
-/// half of the ranks is on one host.
+/// Runs a program on every transport. The program runs on two hosts twice: once with ranks that
+/// alternate between the hosts, and once with each half of the ranks on one host.
 fn everywhere(size: usize, program: impl Fn(&World) -> Result<()> + Sync) {
     let hosts = |host: fn(usize, usize) -> usize| {
         TransportKind::MixedThreads((0..size).map(|rank| host(rank, size) as u32).collect())
@@ -33,9 +33,8 @@ fn everywhere(size: usize, program: impl Fn(&World) -> Result<()> + Sync) {
 mod post_and_start {
     use super::*;
 
-    /// MPI leaves open which of start, put and complete waits for the post. Here none does, since a
-    /// put copies its elements when it is called (13, 16), so all three return before the target
-    /// posts.
+    /// MPI leaves open which of start, put and complete waits for the post. Here a put copies its
+    /// elements when it is called (13, 16), so all three return before the target posts.
     #[test]
     fn example_6_4_start_put_and_complete_return_before_the_post() {
         everywhere(2, |world| {
@@ -54,8 +53,8 @@ mod post_and_start {
     }
 
     /// Rank 0 puts to ranks 1 and 2, and rank 3 puts to rank 2. The `start` or `post` of each rank
-    /// names only the ranks with which it exchanges elements. If both put into one element, the put
-    /// of rank 3 comes later in the order of origins (15).
+    /// names only the ranks with which it exchanges elements. If ranks 0 and 3 put into the same
+    /// element, the put of rank 3 is applied later, in the order of origins (15).
     #[test]
     fn figure_6_4_each_rank_names_those_that_it_meets() {
         everywhere(4, |world| {
@@ -114,8 +113,8 @@ mod post_and_start {
     }
 
     /// Two windows are used in turn. While the neighbours get from one window, the rank computes in
-    /// the other window. When a wait has returned, the neighbours have posted the other window. MPI
-    /// needs an assertion for that, and here nothing is asserted.
+    /// the other window. When a wait has returned, the neighbours have posted the other window. An
+    /// MPI program has to assert that, and here nothing is asserted.
     #[test]
     fn a_double_buffer_is_gotten_from_while_the_other_half_is_computed() {
         const STEPS: u64 = 6;
@@ -141,9 +140,9 @@ mod post_and_start {
         });
     }
 
-    /// An origin may be ahead of its target. Its accesses are queued in order until their posts
-    /// arrive, and at most one access waits at a target (16). So the second complete returns when
-    /// the first post has arrived.
+    /// An origin may be ahead of its target. The origin's accesses are queued in order until their
+    /// posts arrive, and at most one access waits at a target (16). So the second complete returns
+    /// when the first post has arrived.
     #[test]
     fn accesses_are_queued_for_their_posts() {
         everywhere(2, |world| {
@@ -381,9 +380,9 @@ mod design_notes {
         });
     }
 
-    /// A rank whose window is locked takes no part. Ranks on the same node take the lock in shared
-    /// memory, and ranks on other nodes take it through the attendant. Both kinds of ranks wait in
-    /// one queue.
+    /// The rank whose part is locked computes meanwhile, and makes no calls. Ranks on the same node
+    /// take the lock in shared memory, and ranks on other nodes take it through the attendant. Both
+    /// kinds of ranks wait in one queue.
     #[test]
     fn ranks_of_two_nodes_lock_one_window_while_its_owner_computes() {
         let runs = AtomicU64::new(0);
@@ -407,7 +406,7 @@ mod design_notes {
     }
 
     /// Ranks 0 and 1 put to each other. If `other_reading` is set, they also put to ranks 3 and 2,
-    /// as in the other reading of the table.
+    /// as in the other reading of the puzzles' table.
     fn put_for_the_fence(u: &mut Window<u32>, world: &World, other_reading: bool) -> Result<()> {
         let me = world.rank();
         u.put([me as u32 + 1]).to(1 - me, 0)?;
@@ -426,7 +425,8 @@ mod design_notes {
     /// The first puzzle. A fence opens nothing at other ranks (17). So ranks 2 and 3 may exchange
     /// by start and post between two fences, while ranks 0 and 1 put for the second fence. An
     /// element that was put to rank 3 is in rank 3's window once rank 3's wait has returned. The
-    /// fence then applies the operations that were collected for it, in both readings of the table.
+    /// second fence then applies the operations that were collected for it, in both readings of the
+    /// puzzles' table.
     #[test]
     fn the_first_puzzle_has_one_result() {
         for other_reading in [false, true] {
@@ -456,10 +456,11 @@ mod design_notes {
         }
     }
 
-    /// The second puzzle continues. Ranks 2 and 3 meet, and put to each other for the fence. No
-    /// access is open any more, so these puts are two more operations of the fence. They are
-    /// applied after the operations of ranks 0 and 1. The meeting of ranks 2 and 3 imposes no
-    /// order. Before its wait, rank 3 has no window from which to put: such a put does not compile.
+    /// The second puzzle continues the first. After their exchange, ranks 2 and 3 meet at a
+    /// barrier, and put to each other for the second fence. No access is open any more, so these
+    /// puts are two more operations of this fence. They are applied after the operations of ranks 0
+    /// and 1. The meeting of ranks 2 and 3 imposes no order. Before its wait, rank 3 has no window
+    /// from which to put: such a put does not compile.
     #[test]
     fn the_second_puzzle_has_one_result() {
         for other_reading in [false, true] {

@@ -52,7 +52,7 @@ pub fn team<S>(
     team_over(TRANSPORT.with_borrow(Clone::clone), size, iterations, make, epoch)
 }
 
-/// Does what [`team`] does, over a given transport.
+/// Does the same as [`team`], over a given transport.
 ///
 /// # Panics
 /// As [`team`].
@@ -75,7 +75,7 @@ pub fn team_over<S>(
             epoch(world, &mut state, k as usize)?;
         }
         let taken = clock.elapsed();
-        world.barrier()?; // no rank drops what another one still accesses
+        world.barrier()?; // no rank drops a state that other ranks still access
         Ok(taken)
     });
     times.expect("the world goes on").into_iter().max().unwrap_or_default()

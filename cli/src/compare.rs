@@ -72,7 +72,8 @@ Examples:
   fencepost compare --recipe exchange-4 --sweep cells=64..4096 ./heat2d";
 
 impl Compare {
-    /// Starts a job that measures, or measures as a rank of that job, and prints the table.
+    /// Starts a job that measures the plans. In a rank of that job, measures the plans and prints
+    /// the table.
     pub fn run(&self) -> ExitCode {
         match self.compared() {
             Ok(code) => code,
@@ -85,7 +86,7 @@ impl Compare {
             return self.as_rank(&plans_in(folder)?);
         }
         for path in self.machine.iter().chain(&self.elsewhere) {
-            machine(path)?; // so that one process reports what is wrong with it
+            machine(path)?; // so that only one process reports an invalid model
         }
         let plans = self.plans()?;
         let ranks = plans.first().map_or(0, Compiled::ranks);

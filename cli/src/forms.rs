@@ -5,7 +5,7 @@ use clap::{Arg, Command};
 use std::ffi::OsString;
 
 /// Rewrites the options of `fencepost run` up to the program: adds a second dash to long options
-/// that have a single one, and separates the program from the options with `--`.
+/// that have a single dash, and separates the program from the options with `--`.
 pub fn normalised(mut words: Vec<OsString>, run: &Command) -> Vec<OsString> {
     if words.get(1).is_none_or(|word| word != "run") {
         return words;
@@ -48,8 +48,9 @@ fn is_named(arg: &Arg, name: &str) -> bool {
     arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))
 }
 
-/// Reads letters as short options. Returns `None` if a letter is not an option, and otherwise the
-/// option whose value is the next word: `n` for `-vn 4`, and no option for `-n4`.
+/// Reads letters as short options. Returns `None` if a letter is not an option. Otherwise returns
+/// the option whose value is the next word, if there is one: `n` for `-vn 4`, but no option for
+/// `-n4`.
 fn cluster<'a>(run: &'a Command, letters: &str) -> Option<Option<&'a Arg>> {
     let mut left = letters.chars();
     while let Some(letter) = left.next() {

@@ -20,8 +20,8 @@ pub fn list(text: &str) -> Result<Vec<Named>, String> {
 
 fn one(word: &str) -> Result<Named, String> {
     let bad = || format!("`{word}` is not a host: give NAME, NAME:RANKS, NAME=ADDRESS or NAME=ADDRESS:RANKS");
-    // An IPv6 address contains colons itself, so a number of ranks can follow it only if it is in
-    // brackets.
+    // An IPv6 address contains colons itself, so a number of ranks can follow the address only if
+    // the address is in brackets.
     let alone = word.split_once('=').is_some_and(|(_, address)| address.parse::<Ipv6Addr>().is_ok());
     let (rest, ranks) = match word.rsplit_once(':') {
         _ if alone => (word, None),

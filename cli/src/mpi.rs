@@ -1,5 +1,5 @@
 //! `fencepost mpi`: shows the MPI library through which ranks find each other if another launcher
-//! starts them, and the libraries that the search passed over before it found that one.
+//! starts them. Also shows the libraries that the search passed over before it found this library.
 
 use fencepost_transport::mpi::{Look, Search, search};
 use std::fmt::Write;

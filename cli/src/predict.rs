@@ -173,8 +173,8 @@ impl Predict {
         Ok(recipes)
     }
 
-    /// Returns the name of a recipe in the folder that is for a stencil and has the name `plan` or
-    /// the superstep `plan`.
+    /// Looks in the folder for a recipe for a stencil whose name or superstep is `plan`. Returns
+    /// the name of the recipe.
     fn stencil_named(&self, plan: &str) -> Option<String> {
         let all = Recipes::read(&self.folder).ok()?.all;
         let mut names = all.into_iter().filter(|recipe| recipe.is_stencil).map(|recipe| recipe.name);

@@ -43,7 +43,8 @@ Examples:
   fencepost probe -n 2 --transport tcp --time 10s >machine.txt
   fencepost run -n 2 --transport tcp --machine machine.txt ./heat2d";
 
-/// The largest ratio between a measured and a predicted time, in either direction, without a mark.
+/// The largest ratio between the measured and the predicted time of an exchange that gets no mark.
+/// The ratio limits differences in either direction.
 const NEAR: f64 = 1.1;
 
 /// The mark of an exchange that the model does not predict.
@@ -53,7 +54,8 @@ const FAR: &str = "  (they differ by more than 10 percent)";
 type Row = (String, [Nanos; 2]);
 
 impl Probe {
-    /// Starts a job that measures, or measures as a rank of that job, and prints the model.
+    /// Starts a job that measures the machine. In a rank of that job, measures the machine and
+    /// prints the model.
     pub fn run(&self) -> ExitCode {
         let job = match fencepost_runtime::process() {
             Ok(job) => job,
@@ -73,7 +75,8 @@ impl Probe {
                 let (text, is_far) = texts.into_iter().find(|(text, _)| !text.is_empty()).unwrap_or_default();
                 let printed = print(text.as_bytes());
                 if is_far {
-                    // The model is printed nevertheless, and the warning does not change the code.
+                    // The model is printed nevertheless, and the warning does not change the exit
+                    // code.
                     fail(
                         0,
                         "warning: the model does not predict every exchange: the machine was busy, or is unlike the model; the comments mark them",

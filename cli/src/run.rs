@@ -322,7 +322,7 @@ impl Run {
         Ok(hosts)
     }
 
-    /// Returns the words that make a command run on a host when they are put before it. If the host
+    /// Returns the words to put before a command, so that the command runs on a host. If the host
     /// is this machine, no words are needed.
     fn remote(&self, host: &str) -> Vec<OsString> {
         if self.pretend_hosts.is_some() {

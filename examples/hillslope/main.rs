@@ -3,9 +3,9 @@
 //! The terrain is cut into one block for each rank. Before each group of steps, every block puts
 //! its edges into the halos of its neighbours. The width of the halos is the number of steps of a
 //! group. The superstep that exchanges the edges is prepared once and replayed. All steps of a
-//! group pass over a few rows before the next rows, so a large terrain is read from memory only
-//! once for each group. For every number of ranks and every transfer mode the result equals that of
-//! the serial program (`serial.rs`) bit for bit.
+//! group are computed for a few rows before the next rows, so a large terrain is read from memory
+//! only once for each group. For every number of ranks and every transfer mode the result equals
+//! that of the serial program (`serial.rs`) bit for bit.
 //!
 //! `cargo run --release --example hillslope -- -n 4`; `--transport shm` or `tcp` runs the ranks as
 //! processes
@@ -53,8 +53,8 @@ struct Options {
     group: Option<NonZeroUsize>,
 }
 
-/// The time for a cell whose heights are in a cache. It is accurate enough to choose a group, and
-/// the same in each run.
+/// An estimate of the time to compute a cell whose heights are in a cache. The estimate is accurate
+/// enough to choose a group, and is the same in each run.
 const CELL: Nanos = Nanos(0.5);
 
 /// The number of steps that follow an exchange, and the bands in which they are computed.
@@ -96,8 +96,8 @@ fn creep(steps: &Steps, row: &Row<2>, heights: &[f64], next: &mut [f64]) {
     }
 }
 
-/// Lists the state between two groups of steps. The other field is not part of the state, since the
-/// next group computes it.
+/// Lists the state between two groups of steps. The field `next` is not part of the state, since
+/// the next group computes it.
 fn state<'a>(block: &'a Block<2>, heights: &'a mut [f64]) -> Items<'a> {
     Items::new().block("heights", block, heights)
 }
@@ -318,7 +318,7 @@ pub fn main() -> Result<()> {
     run(&Options::parse())
 }
 
-/// Prints the digest for these options, and writes no files. Tests of jobs call it.
+/// Prints the digest for these options, and writes no files. Tests of jobs call this function.
 pub fn with(words: &[&str]) -> Result<()> {
     let words = [&["hillslope"], words].concat();
     let options =

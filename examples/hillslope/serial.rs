@@ -37,7 +37,7 @@ impl Slope {
         0.5 / (self.diffusivity * (self.north_south.powi(-2) + self.east_west.powi(-2)))
     }
 
-    /// Returns the longest step within the bound that is 1, 2 or 5 times a power of ten years.
+    /// Returns the longest stable step whose length in years is 1, 2 or 5 times a power of ten.
     pub fn round_step(&self) -> f64 {
         let bound = self.stability_bound();
         let unit = 10_f64.powf(bound.log10().floor());
@@ -86,8 +86,8 @@ impl Steps {
         }
     }
 
-    /// Does what [`run`](Self::run) does, with `group` steps in one pass over the grid: row `r` of
-    /// one step, then row `r - 1` of the next step, and so on. So the rows that these steps read
+    /// Does the same as [`run`](Self::run), with `group` steps in one pass over the grid: row `r`
+    /// of one step, then row `r - 1` of the next step, and so on. So the rows that these steps read
     /// and write stay in a cache.
     pub fn run_tiled(&self, heights: &mut Vec<f64>, rows: usize, columns: usize, group: usize) {
         let mut next = heights.clone();

@@ -10,7 +10,8 @@ use syn::{Expr, ExprMethodCall, Local, Pat, UnOp};
 /// The names in the body that denote windows, worlds or arguments.
 #[derive(Debug)]
 pub struct Scope {
-    /// The number of each window that takes part, by its name and by other names (`let w = &u`).
+    /// Maps each name of a window that takes part, including second names (`let w = &u`), to the
+    /// number of the window.
     pub windows: BTreeMap<String, usize>,
     /// The number of windows that take part.
     pub count: usize,

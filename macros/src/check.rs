@@ -163,8 +163,8 @@ fn nothing_open(open: Option<&Open>) -> Result<()> {
     }
 }
 
-/// Returns the operations and sections that are open after `flow`, or `None` if its end is not
-/// reached.
+/// Returns the operations and sections that are open after `flow`, or `None` if the end of `flow`
+/// is not reached.
 fn open_after(flow: &[Flow], mut open: Open, frames: &mut Vec<Frame>) -> Result<Option<Open>> {
     for step in flow {
         match step {
@@ -303,7 +303,7 @@ fn conflicts(flow: &[Flow], stable: &Stable) -> Result<()> {
                     epoch.clear();
                 }
             }
-            // If statements follow a jump, another path leads to them.
+            // Statements after a jump are reached only by another path.
             Flow::Jump { .. } => epoch.clear(),
             Flow::Data => {}
         }

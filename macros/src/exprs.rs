@@ -95,7 +95,7 @@ pub fn root_of(expr: &Expr) -> Option<&Ident> {
 }
 
 /// Returns the names to which place expressions belong. A destructuring assignment such as
-/// `(a, b.c) = ..` has one for each of its places.
+/// `(a, b.c) = ..` has one name for each of its places.
 pub fn roots_of(places: &Expr) -> Vec<&Ident> {
     match strip(places) {
         Expr::Tuple(tuple) => tuple.elems.iter().flat_map(roots_of).collect(),

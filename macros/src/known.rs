@@ -326,8 +326,8 @@ pub fn changes_inside(call: &ExprMethodCall) -> bool {
         // On a string or an iterator this call returns a new value.
         ("replace", 2) | ("take", 1) => false,
         ("take", _) => true,
-        // The methods of iterators with these names need a `mut` receiver. So this is another
-        // method.
+        // Iterators need a `mut` receiver for these methods. So without `mut`, this is a method of
+        // another type.
         ("next" | "next_back" | "nth", _) => false,
         _ => among(INTERIOR, method) || matches!(effect(method), Effect::Mutate | Effect::Rearrange),
     }

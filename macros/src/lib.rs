@@ -50,9 +50,10 @@ use proc_macro2::TokenStream;
 /// most 64. The function uses the list as `for field in fields` (or `fields.iter_mut()`, with or
 /// without `.enumerate()`), `fields[0]` and `fields.len()`. The attribute replaces such a loop by a
 /// block for each window, so the loop must not contain a fence, a `break` or a `continue`. If the
-/// number of windows is known only at run time, use a function without the attribute that puts and
-/// calls `world.fence(&mut fields)`. `run` and `replay` take the list in the same form as the
-/// function, `begin` takes it by value, and `pattern` takes a recorder for each window of the list.
+/// number of windows is known only at run time, use a function without the attribute. Such a
+/// function puts, and then calls `world.fence(&mut fields)`. `run` and `replay` take the list in
+/// the same form as the function, `begin` takes it by value, and `pattern` takes a recorder for
+/// each window of the list.
 ///
 /// The attribute also declares an empty enum of the same name. Its associated functions do not call
 /// the function:
@@ -82,16 +83,17 @@ use proc_macro2::TokenStream;
 ///   tickets, or work on elements. If the body visibly has any of these, `replay` is a compile
 ///   error. If the body has any of these but its syntax does not show it, `replay` is an error of
 ///   class `PLAN` on all ranks.
-/// - `begin` is the first half. It takes the windows by value, and returns a `Running`. `finish` of
-///   the `Running` is the second half, and returns the windows, as a tuple if there are several. If
-///   there is a `replay`, `begin` takes only the windows, and is the first half of a replay.
-///   Otherwise it takes all parameters of the function, and is the first half of a `run`. It also
-///   does so if a source is an argument of a generic type, since such an argument may be values.
-///   `begin` of a `run` executes the body up to its last fence and copies the slices that are put.
-///   `finish` then also returns the value that the body has returned, unless it is `()`. Epochs
-///   before the last one are run whole. `begin` does not wait in the last epoch. But if the body
-///   continues after its last fence (other than with an `Ok` of names and literals), or passes
-///   assertions to that fence, `begin` runs all of it.
+/// - `begin` runs the first half of the superstep. It takes the windows by value, and returns a
+///   `Running`. `finish` of the `Running` runs the second half, and returns the windows, as a tuple
+///   if there are several. If there is a `replay`, `begin` takes only the windows, and is the first
+///   half of a replay. Otherwise `begin` takes all parameters of the function, and is the first
+///   half of a `run`. If a source is an argument of a generic type, `begin` is the first half of a
+///   `run`, too, since such an argument may be values. `begin` of a `run` executes the body up to
+///   its last fence and copies the slices that are put. `finish` then also returns the value that
+///   the body has returned, unless it is `()`. Epochs before the last one are run whole. `begin`
+///   does not wait in the last epoch. But if the body continues after its last fence (other than
+///   with an `Ok` of names and literals), or passes assertions to that fence, `begin` runs the
+///   whole body.
 ///
 /// A superstep whose targets or datatypes do not follow from its arguments alone is *dynamic*: it
 /// can be called, and is planned at run time. Compiling it ahead is a compile error that shows the
@@ -119,12 +121,12 @@ use proc_macro2::TokenStream;
 ///
 /// # Options
 /// - `#[superstep(crate = path)]`: the path of the facade, if it is not `::fencepost`.
-/// - `#[superstep(prepared = Name)]`: a name for the type that `prepare` and `load` return, to keep
-///   it in a struct of your own.
+/// - `#[superstep(prepared = Name)]`: a name for the type that `prepare` and `load` return, so that
+///   a struct of your own can have a field of this type.
 /// - `#[superstep(mode = direct)]` (or `aggressive`, `aggregated`, `pipelined`): the mode that
 ///   operations without a mode of their own prefer here. This mode takes precedence over the mode
 ///   of their window and of the environment.
-/// - `#[superstep(sync = pscw)]`: a superstep that `prepare` or `load` returns synchronises by
+/// - `#[superstep(sync = pscw)]`: `prepare` and `load` return a superstep that synchronises by
 ///   posts and starts, only between ranks that exchange something, and not by a fence of all ranks.
 ///   See below.
 ///
@@ -138,8 +140,8 @@ use proc_macro2::TokenStream;
 /// *partners* of a rank. Two ranks are partners if an operation of one rank has the other rank as
 /// its target. The n-th run of a rank matches the n-th run of each of its partners. A rank without
 /// partners need not run the superstep. Runs are not ordered with fences and other calls of all
-/// ranks: on each rank, such calls may come between the runs at different points. Several plans may
-/// be in flight at once and finish in any order, since each window is in only one of them.
+/// ranks: such a call may come between different runs on different ranks. Several plans may be in
+/// flight at once and finish in any order, since each window is in only one of them.
 ///
 /// If the function is called directly, it is a superstep of all ranks and ends in a fence, like any
 /// other superstep. A dynamic superstep can only be called directly: preparing it is a compile

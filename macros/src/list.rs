@@ -191,7 +191,7 @@ fn only_name(pat: &Pat) -> Option<&Ident> {
     }
 }
 
-/// Returns a block for each window of a list, in place of a loop over it.
+/// Returns a block for each window of a list, in place of a loop over the list.
 fn copies(list: &List, counts: bool, each: &ExprForLoop) -> Result<Expr> {
     let named = match (&*each.pat, counts) {
         (Pat::Tuple(tuple), true) if tuple.elems.len() == 2 => {

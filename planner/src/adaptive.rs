@@ -11,15 +11,16 @@
 //! therefore expects the next epoch to be like the last one that began at the same line. The
 //! operations of the next epoch leave in pieces if [`Machine`] predicts that the bytes of that last
 //! epoch arrive sooner in pieces than in one message. Pieces carry the descriptions of their
-//! operations, whereas an epoch that repeats the previous one is replayed without descriptions. An
-//! epoch that repeated the previous one is therefore not cut into pieces. The second epoch of a
-//! line is not cut either, since the first one had no earlier epoch to repeat.
+//! operations, whereas an epoch that repeats the previous one is replayed without descriptions. So
+//! if the last epoch repeated the one before it, the next epoch is not cut into pieces. The second
+//! epoch of a line is not cut either: only one epoch precedes it, so nothing shows yet whether
+//! epochs of this line repeat.
 //!
 //! **Which sections are exposed** ([`Rendezvous`]) matters between ranks that read each other's
 //! memory. The target reads an exposed section in place, which saves packing and unpacking it. In
-//! return, the origin waits at the fence until the target has read the section. This wait costs an
-//! entry and a done. Mode auto exposes sections if all sections together save more than this wait
-//! costs.
+//! return, the origin waits at the fence until the target has read the section. This wait costs two
+//! frames, an entry and a done. Mode auto exposes sections if all sections together save more than
+//! this wait costs.
 //!
 //! **Which elements travel among the records** ([`run_bytes`]) matters between the same ranks. A
 //! few contiguous elements need no description other than a record. The elements follow their
@@ -39,8 +40,8 @@
 //! **Source** The figures come from [`Machine`], whose default documents how they were measured.
 //! The choice between a copy and a rendezvous is the choice between eager and rendezvous protocols:
 //! W. Gropp, E. Lusk, *A high-performance MPI implementation on a shared-memory vector
-//! supercomputer*, Parallel Computing 22, 1997. Different here: an epoch pays for one wait for all
-//! its sections, so one decision covers all of them, instead of a threshold for each.
+//! supercomputer*, Parallel Computing 22, 1997. Different here: an epoch waits once for all its
+//! sections, so one decision covers all sections, instead of a threshold for each section.
 
 use crate::datatype::Datatype;
 use crate::ir::pattern::Mode;
@@ -60,7 +61,7 @@ pub struct Observed {
     pub changed: bool,
 }
 
-/// When operations leave for a target whose memory this rank does not reach.
+/// When operations are sent to a target whose memory this rank cannot access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Departure {
     /// At the fence.
@@ -71,8 +72,8 @@ pub enum Departure {
         /// The size of a piece in bytes. If it is 0, each operation leaves at its call.
         chunk: u64,
     },
-    /// In pieces of the size that the machine model computes from all bytes of this epoch to the
-    /// target so far.
+    /// In pieces. The machine model computes their size from the number of bytes to the target in
+    /// this epoch so far.
     Growing,
 }
 
@@ -99,8 +100,8 @@ impl Departure {
         }
     }
 
-    /// Returns whether the operations collected for a target leave now. They have `collected`
-    /// bytes, and `all` is the number of bytes to this target in this epoch so far.
+    /// Returns whether the operations collected for a target leave now. `collected` is the number
+    /// of their bytes, and `all` is the number of bytes to this target in this epoch so far.
     pub fn is_due(self, collected: u64, all: u64, machine: &Machine) -> bool {
         match self {
             Departure::Held => false,
@@ -110,7 +111,7 @@ impl Departure {
     }
 }
 
-/// A section that is the source of a put or an accumulate to a rank that reads this rank's memory.
+/// The source section of a put or an accumulate to a rank that reads this rank's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Section<'a> {
     /// The mode of the operation.
@@ -130,7 +131,7 @@ impl Section<'_> {
     }
 }
 
-/// The decision about all sections of one rank in one epoch.
+/// The decision which sections of one rank are exposed in one epoch.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Rendezvous {
     /// The time saved by exposing the sections of mode auto that are cheaper to read in place, or
@@ -159,9 +160,9 @@ impl Rendezvous {
 
 /// Returns the maximum number of bytes of contiguous elements that one operation sends among the
 /// records, to a rank that reads records in place. For this many bytes, reading in place would save
-/// half of the time that a wait for the reader takes. So an operation that alone is worth the wait
-/// is never copied. Several smaller operations of an epoch are copied, even if together they are
-/// worth the wait. For the default [`Machine`] the result is about 20 KiB.
+/// half of the time that a wait for the reader takes. So if one operation alone is worth the wait,
+/// its elements are never copied. Several smaller operations of an epoch are copied, even if
+/// together they are worth the wait. For the default [`Machine`] the result is about 20 KiB.
 pub fn run_bytes(machine: &Machine) -> usize {
     let copy = machine.moving.pack + machine.moving.unpack - machine.moving.remote;
     (machine.entry_and_done().0 / 2.0 / copy.max(0.01)).round() as usize
@@ -172,8 +173,8 @@ pub fn run_bytes(machine: &Machine) -> usize {
 pub const LISTED: usize = 64;
 
 /// Returns whether it pays to list gets of `bytes` bytes if the list has to be sent. The elements
-/// of a get that is not listed are copied once more. They are in the cache by then, so this copy
-/// costs as much as packing. The list costs twice as much as a wait for a reader.
+/// of a get that is not listed are copied once more. These elements are in the cache by then, so
+/// this copy costs as much as packing. The list costs twice as much as a wait for a reader.
 pub fn listing_pays(bytes: u64, machine: &Machine) -> bool {
     machine.moving.pack * bytes as f64 > 2.0 * machine.entry_and_done().0
 }

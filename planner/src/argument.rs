@@ -1,5 +1,4 @@
-//! [`Argument`]: an argument of a superstep, which can show that ranks differ only by their
-//! position.
+//! [`Argument`]: an argument of a superstep. It can show that ranks differ only by their position.
 
 /// An argument of a superstep.
 ///
@@ -26,8 +25,8 @@ pub trait Argument {
     }
 }
 
-/// The maximum number of parts of a list that has a class. For longer lists it is cheaper to
-/// compare the patterns themselves.
+/// The maximum number of parts of a list for which a class is computed. For longer lists it is
+/// cheaper to compare the patterns themselves.
 const PARTS_MAX: usize = 64;
 
 macro_rules! by_value {

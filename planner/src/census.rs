@@ -1,5 +1,5 @@
-//! [`Census`]: how ranks find out at a fence which ranks have entered it, in which call these ranks
-//! are, and which ranks have something for which other ranks.
+//! [`Census`]: how ranks find out at a fence which ranks have entered it, and in which call these
+//! ranks are. Ranks also find out which ranks have something for them.
 //!
 //! *Direct*: each rank sends every other rank one notification. That is one round of p - 1 messages
 //! for each rank.
@@ -7,22 +7,23 @@
 //! *Sparse*: in each of the rounds 0, 1, 2, ... each rank sends one message. In round k, rank r
 //! sends to rank r + 2^k and receives from rank r - 2^k, modulo p, until 2^k reaches p. A message
 //! reports facts about *all* ranks (the call, whether some rank has failed). After round k these
-//! facts cover the 2^(k + 1) ranks up to this one, so after the last round they cover all ranks.
-//! Items for one rank travel in these messages: an item whose target is d ranks away is sent on in
-//! each round k for which bit k of d is set. An item for all ranks is passed on by each rank that
-//! has it, and every rank receives it once. Ranks that have nothing for each other exchange
+//! facts cover the 2^(k + 1) ranks that end with this rank, so after the last round they cover all
+//! ranks. Items for one rank travel in these messages: an item whose target is d ranks away is sent
+//! on in each round k for which bit k of d is set. An item for all ranks is passed on by each rank
+//! that has it, and every rank receives it once. Ranks that have nothing for each other exchange
 //! nothing.
 //!
 //! *Reduced*: each rank that has something for another rank sends that rank a *note*, which is a
 //! separate message. Then the ranks add up, by recursive halving, how many notes each of them must
 //! expect. Let m be the largest power of two that is not above the number of ranks. Rank r below m
-//! first exchanges with rank r xor m / 2 the counts of that rank's half of all ranks. Then it
-//! exchanges with rank r xor m / 4 the counts of a quarter, and so on, until it has its own count.
-//! Each rank from m on sends its counts to one of the ranks below m before the rounds, and receives
-//! its own count from that rank after the rounds. A message has a count for each rank of the part
-//! that it covers, so its length does not depend on the number of notes. Items for all ranks follow
-//! the counts. Each of them is sent once to each rank. After the last round each rank has
-//! information from every rank, as above.
+//! first exchanges counts with rank r xor m / 2: each of the two sends the counts of the half of
+//! all ranks to which the other one belongs. Then rank r exchanges the counts of quarters with rank
+//! r xor m / 4, and so on, until it has its own count. Each rank from m on sends its counts to one
+//! of the ranks below m before the rounds, and receives its own count from that rank after the
+//! rounds. A message has a count for each rank of the part that it covers, so its length does not
+//! depend on the number of notes. Items for all ranks follow the counts. Each of these items is
+//! sent once to each rank. After the last round each rank has information from every rank, as
+//! above.
 //!
 //! *Groups first*: if some ranks share memory, but not all of them, the rounds above take place
 //! between hosts. The first rank of each host is its leader. The other ranks of the host send the
@@ -30,20 +31,20 @@
 //! sends the result to the other ranks of its host. Items between ranks of one host do not leave
 //! the host. If no ranks share memory, but some share a machine, the ranks of a machine are cut
 //! into groups of at most eight, and the groups act like hosts. If ranks also share cores, each
-//! wake-up of a rank takes time from all of these ranks. Then p ranks in groups of r are woken 2 (p
-//! - p / r) + p / r log2 (p / r) times instead of p log2 p times.
+//! wake-up of a rank takes time from all of these ranks. In groups of r, p ranks are woken
+//! `2 (p - p / r) + p / r log2 (p / r)` times instead of `p log2 p` times.
 //!
 //! **Cost** in rounds, messages and bytes for each of p ranks, in h groups of at most r ranks:
 //!
 //! - direct: 1 round, p - 1 messages, and a notification for each other rank.
 //! - reduced: log2 p rounds, rounded down, and 2 more if p is no power of two. One message a round,
-//!   and one message for each rank that gets items. Eight bytes for each other rank, and each item
-//!   for one rank once.
+//!   and one message for each rank that gets items. Each rank sends eight bytes for each other
+//!   rank, and each item for one rank once.
 //! - sparse: log2 p rounds, rounded up, and one message a round. An item for one rank travels once
 //!   for each set bit of its distance; items for all ranks travel p - 1 times.
 //! - groups first: log2 h rounds, rounded up, and 2 within groups. One message a round. A leader
 //!   also exchanges r - 1 messages with its group, before and after the rounds. The bytes are those
-//!   of a sparse census with the distances of groups, and the bytes to and from the leaders.
+//!   of a sparse census in which distances count groups, plus the bytes to and from the leaders.
 //!
 //! In a sparse census, an item for a rank that is d ranks away is copied once for each set bit of
 //! d. In a reduced census, the item is sent once, in a message of its own. A message costs a core
@@ -55,9 +56,9 @@
 //! their distance: J. Bruck et al., *Efficient algorithms for all-to-all communications in
 //! multiport message-passing systems*, IEEE TPDS 1997. Different here: only items that exist
 //! travel. Counts by recursive halving: R. Thakur, R. Rabenseifner, W. Gropp, *Optimization of
-//! collective communication operations in MPICH*, IJHPCA 2005, 4.2. Different here: each count
-//! comes with the sum of the numbers of the ranks that it counts. So a rank that lacks one note can
-//! compute which rank has sent this note.
+//! collective communication operations in MPICH*, IJHPCA 2005, 4.2. Different here: each count of
+//! notes comes with the sum of the numbers of the ranks that have sent them. So a rank that lacks
+//! one note can compute which rank has sent this note.
 
 use crate::error::{Error, ErrorClass};
 use crate::ir::schedule::Placement;
@@ -168,10 +169,10 @@ const GROUP: usize = 8;
 ///
 /// If all ranks share memory, a notification is not a message but a store into a line that its
 /// reader polls. So the census is direct for up to 128 ranks, and sparse for more. If not all ranks
-/// share memory, the census is sparse if the model predicts that a sparse census of this number of
-/// ranks without groups is 1.25 times as fast as a direct one. If hosts have leaders, the model
-/// must also predict this for a census with these leaders, since fewer ranks have not been
-/// measured.
+/// share memory, the census is sparse if the model predicts that, without groups, a sparse census
+/// of this number of ranks is 1.25 times as fast as a direct one. If the ranks of a host share
+/// memory, the model must also predict this for a census with leaders. With the second condition
+/// alone, a sparse census would be chosen for fewer ranks than were measured.
 pub fn choose(places: &Places, machine: &Machine) -> Census {
     let pays = |places: &Places| {
         cost(Census::Direct, places, machine) > MARGIN * cost(Census::Sparse, places, machine)
@@ -222,21 +223,22 @@ pub fn dense(places: &Places, machine: &Machine) -> u32 {
     if saved > 0.0 && targets < f64::from(u32::MAX) { targets as u32 } else { u32::MAX }
 }
 
-/// Returns the maximum size in bytes of a frame of operations that travels in a census with the
-/// item of its target. Up to this size, the copies of the frame on the ranks that forward it are
-/// predicted to take less time than a separate message would take on its sender and its receiver.
+/// Returns the maximum size in bytes of a frame of operations that is sent within a census, with
+/// the item for its target, instead of in a separate message. Up to this size, the copies of the
+/// frame on the ranks that forward it are predicted to take less time than a separate message would
+/// take on its sender and its receiver.
 pub fn short(places: &Places, machine: &Machine) -> usize {
     let (rounds, _) = messages(Census::Sparse, places);
     let link = machine.link(places.share());
     let each = machine.moving.pack + machine.moving.unpack + link.per_byte;
-    // On average, half of the bits of a distance are set. One of the copies is not counted, since
-    // the frame would need it in any case.
+    // On average, half of the bits of a distance are set. One of the copies is not counted, since a
+    // separate message would need it too.
     let within = if places.have_leaders() { 2.0 } else { 0.0 };
     let copies = (f64::from(rounds) / 2.0 + within - 1.0).max(0.0);
     (2.0 * link.overhead / (copies * each)).min(SHORT) as usize
 }
 
-/// The largest size that was measured (`benches/log/many_ranks.md`).
+/// The largest size of a frame that was measured within a census (`benches/log/many_ranks.md`).
 const SHORT: f64 = 256.0;
 
 /// The time in ns that an item of a sparse census takes on each rank that it passes, not counting
@@ -245,8 +247,8 @@ const ITEM: f64 = 60.0;
 /// The bytes of an item in a fence of windows.
 const ITEM_BYTES: f64 = 32.0;
 /// The time in ns that a note takes on its sender and its receiver together, not counting its
-/// bytes. A note follows the frames of operations. Nevertheless, it was measured to take 500 to
-/// 1,800 ns more than an item, with 16 to 64 ranks over TCP and with 160 that share memory
+/// bytes. Although a note follows frames of operations, it was measured to take 500 to 1,800 ns
+/// more than an item, with 16 to 64 ranks over TCP and with 160 ranks that share memory
 /// (`benches/log/many_ranks.md`).
 const NOTE: f64 = 1_000.0;
 /// The bytes of a count.
@@ -267,15 +269,15 @@ pub fn messages(census: Census, places: &Places) -> (u32, u32) {
     }
 }
 
-/// The factor by which a sparse census must be predicted to be faster than a direct one to be
-/// chosen. In every round a rank waits, and if it has lost its core meanwhile, it has to get the
-/// core back. Measured over TCP, a sparse census is no slower from 3 ranks on, and faster from 8
-/// ranks on (`benches/log/many_ranks.md`).
+/// A sparse census is chosen only if it is predicted to be faster than a direct one by this factor.
+/// In every round a rank waits, and if it has lost its core meanwhile, it has to get the core back.
+/// Measured over TCP, a sparse census is no slower from 3 ranks on, and faster from 8 ranks on
+/// (`benches/log/many_ranks.md`).
 const MARGIN: f64 = 1.25;
 
-/// The maximum number of ranks that share memory and have a cache line for each pair of ranks. With
-/// more ranks, these lines take more memory than everything else that a rank has. Items for all
-/// ranks, as in a collective, then take four times as long as in a sparse census
+/// The maximum number of ranks in shared memory for which there is a cache line for each pair of
+/// ranks. With more ranks, these lines would take more memory than everything else that a rank has.
+/// Items for all ranks, as in a collective, would take four times as long as in a sparse census
 /// (`benches/log/many_ranks.md`).
 const LINES: u32 = 128;
 
@@ -336,8 +338,8 @@ mod tests {
     use super::*;
     use crate::machine::Link;
 
-    /// Returns each rank's items after all rounds, as pairs of origin and target. The target of an
-    /// item for all ranks is the number of ranks.
+    /// Returns each rank's items after all rounds, as pairs of origin and target. An item for all
+    /// ranks has the number of ranks as its target.
     fn run(ranks: u32) -> Vec<Vec<(u32, u32)>> {
         let own = |rank| (0..=ranks).filter(move |&to| to != rank).map(move |to| (rank, to)).collect();
         let mut held: Vec<Vec<(u32, u32)>> = (0..ranks).map(own).collect();
@@ -396,7 +398,8 @@ mod tests {
             (1..1100).filter(|&ranks| choose(&Places::of(ranks, share), machine) == Census::Sparse).collect()
         };
         assert_eq!(chosen(true, &machine), (129..1100).collect::<Vec<_>>());
-        // With 9 ranks, a sparse census needs one more round than with 8, which outweighs its gain.
+        // With 9 ranks, a sparse census needs one more round than with 8. This round takes more
+        // time than the census saves.
         assert_eq!(chosen(false, &machine), (8..1100).filter(|&ranks| ranks != 9).collect::<Vec<_>>());
         // If messages cost nothing but their latency, only the number of rounds counts.
         let far = Machine { network: Link { latency: 1e6, overhead: 1.0, ..machine.network }, ..machine };

@@ -12,9 +12,9 @@ use indexmap::IndexMap;
 /// Evaluates a superstep and returns the patterns of all `ranks` ranks.
 ///
 /// `arguments` makes a rank's arguments, and `record` evaluates the superstep with them. `record`
-/// also returns whether the superstep queried anything that distinguishes ranks, other than its
-/// arguments. If arguments have a class, the superstep is first evaluated for the first, the middle
-/// and the last rank of the class. If one of these evaluations queries anything that distinguishes
+/// also returns whether the superstep queried anything other than its arguments that distinguishes
+/// ranks. If arguments have a class, the superstep is first evaluated for the first, the middle and
+/// the last rank of the class. If one of these evaluations queries anything that distinguishes
 /// ranks, or if the three patterns differ, the superstep is evaluated for each rank of the class.
 /// Patterns are compared by content, and equal patterns are kept once.
 ///

@@ -46,7 +46,7 @@ pub enum ElementKind {
     /// An arithmetic type.
     Scalar(Scalar),
     /// A value and the index at which it was found: `ValueAt<V, I>`, with the value first, then the
-    /// index, without padding. MINLOC and MAXLOC take these.
+    /// index, without padding. The operators MINLOC and MAXLOC take such elements.
     ValueAt(Scalar, Scalar),
     /// Plain old data, on which only put, get and REPLACE are defined.
     Opaque,
@@ -91,11 +91,11 @@ pub enum Op {
     Bor,
     /// Bitwise exclusive or; integers only.
     Bxor,
-    /// Logical and of integers: 0 or 1.
+    /// Logical and of integers; the result is 0 or 1.
     Land,
-    /// Logical or of integers: 0 or 1.
+    /// Logical or of integers; the result is 0 or 1.
     Lor,
-    /// Logical exclusive or of integers: 0 or 1.
+    /// Logical exclusive or of integers; the result is 0 or 1.
     Lxor,
     /// The later value; any element type.
     Replace,

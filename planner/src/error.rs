@@ -37,8 +37,8 @@ pub enum ErrorClass {
     Buffer,
     /// MPI_ERR_IN_STATUS: some of several requests have failed; each has its own error.
     InStatus,
-    /// MPI_ERR_PENDING: a request that neither failed nor completed, in a call in which another one
-    /// failed.
+    /// MPI_ERR_PENDING: a request that neither failed nor completed, in a call in which another
+    /// request failed.
     Pending,
     /// MPI_ERR_NO_MEM: more memory than there is, or than is allowed.
     NoMem,
@@ -133,7 +133,7 @@ pub enum State {
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct FailedRank {
-    /// The number of the world of the whole program.
+    /// The number of the world that contains all ranks of the program.
     pub program: u64,
     /// The rank in that world.
     pub of_all: usize,

@@ -59,8 +59,8 @@ ids! {
 /// The position of another rank relative to this one: its number minus the number of this rank.
 ///
 /// In a row-major grid, the neighbour in a direction has the same `Delta` for all ranks at which
-/// the grid does not wrap. So the programs of ranks that differ only by their position are equal as
-/// written. Ascending deltas are ascending ranks.
+/// the grid does not wrap. So ranks that differ only by their position have equal programs. A
+/// larger delta leads to a higher rank.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Delta(pub i64);
 
@@ -73,8 +73,8 @@ impl Delta {
         Self(i64::from(to.0) - i64::from(from.0))
     }
 
-    /// Returns the rank that this delta leads to from `from`, in a world of `ranks` ranks. Returns
-    /// `None` if the world has no such rank.
+    /// Returns the rank to which this delta leads from the rank `from`, in a world of `ranks`
+    /// ranks. Returns `None` if the world has no such rank.
     pub fn from(self, from: Rank, ranks: u32) -> Option<Rank> {
         let to = i64::from(from.0).checked_add(self.0)?;
         (0..i64::from(ranks)).contains(&to).then_some(Rank(to as u32))

@@ -15,7 +15,7 @@ pub struct Interner<I, T> {
 }
 
 impl<I: Id, T: Hash + Eq> Interner<I, T> {
-    /// Returns the id of `value`, a new one if no equal value was interned before.
+    /// Returns the id of `value`. The id is new if no equal value was interned before.
     pub fn intern(&mut self, value: T) -> I {
         I::new(self.values.insert_full(value).0)
     }

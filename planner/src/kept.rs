@@ -69,8 +69,8 @@ impl Kept {
         Self { rank, accesses }
     }
 
-    /// Returns an access that conflicts if this rank reads these elements while the epoch runs or,
-    /// if `writes`, writes them. Returns `None` if the rank keeps all of them.
+    /// Returns an access that would conflict if this rank read these elements (or, if `writes`,
+    /// wrote them) while the epoch runs. Returns `None` if there is no such access.
     ///
     /// # Cost
     /// Grows with the accesses.

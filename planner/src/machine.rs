@@ -32,7 +32,7 @@ parameters! {
         latency "latency",
         /// `o`: ns of CPU for each frame, at each end.
         overhead "overhead",
-        /// `g`: ns of CPU for each frame that leaves in one packet with the frame before it, at
+        /// `g`: ns of CPU for each frame that is sent in one packet with the frame before it, at
         /// each end.
         further "further",
         /// Additional ns for each frame with a long payload, since its sender's cache holds the
@@ -90,7 +90,7 @@ parameters! {
 
 /// The cost of communication and of memory. `Display` writes lines `key = value`, and `parse` reads
 /// them. In a text, each key occurs exactly once, and `#` begins a comment. Keys that earlier
-/// versions do not have may be missing. The values are times in nanoseconds, factors, and sizes of
+/// versions did not have may be missing. The values are times in nanoseconds, factors, and sizes of
 /// caches in bytes. `World::measure_machine` measures the machine on which it runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Machine {
@@ -120,9 +120,9 @@ impl Default for Machine {
     /// the resulting choices are good ones.
     ///
     /// The figures of the network were not measured through Fencepost's transport. Programs that
-    /// were written by hand measured them on the same kind of machine: half of a round trip on
-    /// loopback TCP, which took 7.7 us, and the 3.5 GB/s of one stream. How the half is divided
-    /// into latency and overhead is a guess.
+    /// were written by hand measured them on the same kind of machine: a round trip on loopback TCP
+    /// took 7.7 us, and one stream had 3.5 GB/s. A message takes half of a round trip. How this
+    /// half is divided into latency and overhead is a guess.
     ///
     /// The figures of threads are also used between processes that share memory. The figures of the
     /// caches are for sweeps of stencils over two fields of `f64` in two and three dimensions, by
@@ -170,8 +170,8 @@ impl Link {
         if bytes > SHORT { self.payload } else { 0.0 }
     }
 
-    /// Returns the overhead of a frame. `is_further` if it shares a packet with the frame before
-    /// it.
+    /// Returns the overhead of a frame. `is_further` is whether the frame shares a packet with the
+    /// frame before it.
     pub(crate) fn overhead(&self, is_further: bool) -> f64 {
         if is_further { self.further } else { self.overhead }
     }
@@ -191,7 +191,8 @@ impl Machine {
     }
 
     /// Returns the machine for a program whose packs and unpacks move this number of bytes in all.
-    /// A section that is sent, the one that is received, and their two buffers share the caches.
+    /// The section that is sent, the section that is received, and their two buffers share the
+    /// caches.
     pub(crate) fn while_moving(&self, bytes: f64) -> Self {
         let mut machine = *self;
         let Moving { pack, unpack, short, long, remote, remote_rows, .. } = &mut machine.moving;

@@ -1,8 +1,9 @@
-//! [`Packets`]: which frames leave together, and so cost less than frames that leave alone.
+//! [`Packets`]: which frames are sent together, and therefore cost less than frames that are sent
+//! alone.
 //!
 //! Frames of the same two ranks that follow one another are written to a connection together, in a
 //! packet. A long payload is written by itself. A frame that does not fit into the packet begins
-//! another one. A rank that takes many frames reports to their sender that it has released them,
+//! another packet. A rank that takes many frames reports to their sender that it has released them,
 //! and this report is a packet as well. In shared memory, frames that follow one another also cost
 //! less. The difference is small, so the same rules serve both kinds of links.
 
@@ -11,7 +12,7 @@ use crate::ids::Delta;
 /// The bytes that a frame adds to its payload in a packet.
 const HEAD: u64 = 48;
 
-/// The most bytes of the frames of a packet.
+/// The maximum number of bytes of the frames of one packet.
 const PACKET: u64 = 32 << 10;
 
 /// The longest payload that is not written by itself.

@@ -2,17 +2,17 @@
 //! that predicts those times.
 //!
 //! Each probe determines one figure of [`Machine`], or several that stay in proportion. The rest of
-//! the probe's time depends on figures that other probes determine, so there is a machine that
-//! predicts the times of all probes. Figures are found one after another. A small part of a probe's
-//! time depends on figures that are found later, so the whole search runs three times. Figures that
-//! no probe determines, such as the network's if all ranks share memory, are left unchanged.
+//! the probe's time depends on figures that other probes determine, so one machine can predict the
+//! times of all probes. Figures are found one after another. A small part of a probe's time depends
+//! on figures that are found later, so the whole search runs three times. Figures that no probe
+//! determines, such as the network's if all ranks share memory, are left unchanged.
 //!
 //! In all probes, ranks send to each other in both directions. If nothing flowed back, a sender
 //! would run ahead, and the probe would time the rate of messages instead.
 //!
 //! **Source** A. Alexandrov et al., SPAA 1995, for the figures, and T. Hoefler et al., HPCC 2006,
-//! for distinguishing `o` from `L` by several messages at one time. Different here: the figures are
-//! those of compiled schedules, including packing.
+//! for distinguishing `o` from `L` by several messages at one time. Unlike in these papers, the
+//! figures are those of compiled schedules, including packing.
 
 use crate::Result;
 use crate::compile::compile;
@@ -59,13 +59,13 @@ const PACKET: usize = 2048;
 /// The number of messages that leave together.
 const MANY: usize = 32;
 
-/// The number of runs of one element, and the number of elements from each run to the next: many
-/// cache lines, as in a column of a large field, and not a power of two.
+/// The number of runs of one element, and the number of elements from each run to the next. This
+/// distance is many cache lines, as in a column of a large field, and not a power of two.
 const RUNS: usize = 512;
 const STRIDE: usize = 264;
 
-/// The smallest share of its previous value to which a measurement reduces a figure. Without this
-/// limit, something could seem to cost nothing.
+/// The smallest factor by which a measurement scales a figure. Without this limit, an operation
+/// could seem to cost nothing.
 const LEAST: f64 = 1.0 / 16.0;
 
 /// The figure of a machine that a probe determines.
@@ -208,8 +208,7 @@ impl Figure {
         }
     }
 
-    /// Returns the elements that a message moves. `at` is 0 for the first message, 1 for the second
-    /// one.
+    /// Returns the elements that a message moves. `at` is the number of the message, from 0.
     fn moves(self, at: usize) -> Datatype {
         match self {
             Figure::Message | Figure::Second | Figure::Further => Datatype::run(at..at + 1),
@@ -291,8 +290,9 @@ pub fn probes(ranks: u32, placement: Placement, machine: &Machine) -> Result<Vec
 /// ranks on a host. The receiver is on the same host if `shared`, and otherwise on another host. In
 /// [`Figure::Second`], each rank sends to the next rank and to the previous one. In all other
 /// probes, the two ranks of a pair send to each other. The distance between them is half of the
-/// ranks of their host or, between hosts, half of the hosts. So even if each rank is assumed to be
-/// on a host of its own, the ranks of a pair are on different hosts, if there are several hosts.
+/// ranks of their host or, between hosts, half of the hosts. If there are several hosts, the ranks
+/// of a pair are therefore on different hosts, even where the placement assumes a host for each
+/// rank.
 fn partner(rank: u32, (ranks, each): (u32, u32), shared: bool, figure: Figure, at: usize) -> Option<u32> {
     let (host, place) = (rank / each, rank % each);
     let (index, number) = if shared {
@@ -345,9 +345,9 @@ fn patterns(ranks: u32, figure: Figure, to: impl Fn(u32, usize) -> Option<u32>) 
 
 /// Returns the machine that predicts the measured time of each of these probes. All figures that
 /// the probes do not determine are those of `machine`. If times contradict one another, a figure
-/// keeps a sixteenth of its previous value. Figures that are all 0 start from those of
-/// [`Machine::default`]. If no ranks share memory, the time per byte is divided between the network
-/// and moving in the same ratio as before.
+/// keeps a sixteenth of its previous value. If all figures that a probe determines are 0, the
+/// search starts from those of [`Machine::default`]. If no ranks share memory, the time per byte is
+/// divided between the network and moving in the same ratio as before.
 pub fn fitted(machine: &Machine, measured: &[(Probe, Nanos)]) -> Machine {
     let mut machine = *machine;
     (0..3).for_each(|_| fit(&mut machine, measured));
@@ -440,7 +440,7 @@ mod tests {
     use crate::machine::Moving;
     use proptest::prelude::*;
 
-    /// Machines whose memory adds no cost for each byte of a message, like the default one.
+    /// Machines on which, as on the default one, memory adds no cost for each byte of a message.
     fn machines() -> impl Strategy<Value = Machine> {
         let link = |at: f64, bytes: f64| {
             let times = prop::array::uniform3(0.3_f64..3.0);
@@ -571,8 +571,8 @@ mod tests {
                 (probe, time)
             }).collect();
             let found = fitted(&before, &measured);
-            // If moving takes too little of the time per byte between hosts, no factor on it makes
-            // short sections as fast as measured.
+            // If moving takes too little of the time per byte between hosts, no factor for moving
+            // makes short sections as fast as measured.
             let is_least = found.moving.short <= LEAST * before.moving.short;
             for (probe, time) in &measured {
                 let found = probe.predicted(&found).0;

@@ -118,8 +118,8 @@ pub struct OfCall {
     pub total: u64,
     /// The time that all ranks waited.
     pub waited: u64,
-    /// The longest sum of waits of one rank for another one: the time, the rank that waited, and
-    /// the awaited rank.
+    /// The largest sum of the waits of one rank for another rank: the time, the rank that waited,
+    /// and the awaited rank.
     pub longest: Option<(u64, usize, u32)>,
     /// The number of frames that all ranks posted.
     pub messages: u64,

@@ -1,11 +1,11 @@
 //! [`Share`]: the part of a schedule that one rank needs.
 //!
 //! If the calls of the ranks are many and all different, one rank plans for all, since a schedule
-//! of 1,024 such ranks takes more memory than every rank could spend on it. A rank needs its own
+//! of 1,024 such ranks takes too much memory to be stored on every rank. A rank needs its own
 //! program and, of every other program, the frames to and from this rank, the copies into and out
 //! of its windows, and the calls that target it. These form a schedule too, in which ranks that
-//! have nothing to do with this one have empty programs. So a share is written, read, explained and
-//! bound by the code for whole schedules.
+//! have nothing to do with this rank have empty programs. So a share is written, read, explained
+//! and bound by the code for whole schedules.
 //!
 //! ```text
 //! whole                                 the share of rank 1
@@ -14,8 +14,8 @@
 //! r2: await -2; send b0 to -1           r2: send b0 to -1
 //! ```
 //!
-//! [`verify_share`](crate::verify::verify_share) shows for a share what
-//! [`verify`](crate::verify::verify) shows for that rank in the whole schedule: everything that is
+//! For a share, [`verify_share`](crate::verify::verify_share) checks the same as
+//! [`verify`](crate::verify::verify) checks for that rank in the whole schedule: everything that is
 //! done to the memory of the rank, and each channel that ends at the rank. Together the shares of
 //! all ranks cover the whole schedule, except for cycles of waits, which no single rank could see.
 
@@ -30,7 +30,8 @@ use crate::verify::Verified;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The part of a schedule that one rank needs: the whole schedule, or all that concerns this rank.
+/// The part of a schedule that one rank needs: either the whole schedule, or only what concerns
+/// this rank.
 #[derive(Clone, Debug)]
 pub struct Share {
     source: Source,
@@ -71,7 +72,7 @@ impl Share {
         Self { source: Source::Whole(schedule), rank, digest }
     }
 
-    /// Reads the share of `rank` as [`Shares::bytes`] wrote it.
+    /// Reads the share of `rank` from the bytes that [`Shares::bytes`] returned.
     ///
     /// # Errors
     /// FILE if the bytes are not a share of a world that has this rank.

@@ -89,7 +89,7 @@ pub enum What {
         /// The bytes of its payload.
         bytes: u64,
     },
-    /// The rank had finished with a frame.
+    /// The rank finished with a frame.
     Received {
         /// The sender.
         from: u32,
@@ -188,7 +188,7 @@ impl FromStr for Trace {
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// `FILE`, with the line, unless the text is that of a complete trace.
+    /// `FILE`, with the line, if the text is not a complete trace.
     fn from_str(text: &str) -> Result<Self> {
         let wrong =
             |line: usize, what: &str| Error::new(ErrorClass::File, format!("line {}: {what}", line + 1));
@@ -227,7 +227,8 @@ pub fn file_name(run: u32, rank: u32) -> String {
     format!("run{run}-rank{rank}.trace")
 }
 
-/// Returns the run and the rank in the name of a trace file, or `None` if `name` is another name.
+/// Returns the run and the rank in the name of a trace file, or `None` if `name` is not such a
+/// name.
 pub fn of_file_name(name: &str) -> Option<(u32, u32)> {
     let (run, rank) = name.strip_suffix(".trace")?.strip_prefix("run")?.split_once("-rank")?;
     let numbers = (run.parse().ok()?, rank.parse().ok()?);
@@ -319,7 +320,7 @@ impl Trace {
     }
 }
 
-/// Reads this many numbers, with a space between two.
+/// Reads `N` numbers, separated by single spaces.
 fn numbers<const N: usize>(text: &str) -> Result<[u64; N], String> {
     let mut numbers = [0; N];
     let mut words = text.split(' ');

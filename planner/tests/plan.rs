@@ -163,7 +163,7 @@ fn program(random: &mut Random, ranks: u32, windows: usize) -> Program {
     }
 }
 
-// The format, written a second time, only from its description.
+// A second implementation of the format, written only from its description.
 const HEADER: usize = 56;
 const ENTRY: usize = 32;
 
@@ -327,8 +327,7 @@ fn a_plan_remembers_what_it_was_made_for_outside_its_digest() {
     let plan = load(&path).unwrap();
     assert_eq!((plan.made_for, plan.digest), (Some(made_for()), schedule(5).digest()));
     assert_eq!(from_bytes(&to_bytes(&schedule(5)).unwrap()).unwrap().made_for, None);
-    // The checksum covers this record as well: a file in which one of its bytes is changed is
-    // refused.
+    // A checksum covers the record, so a file in which a byte of the record is changed is refused.
     let good = std::fs::read(&path).unwrap();
     let at = good.windows(11).position(|bytes| bytes == b"exchange-64").expect("the recipe's name");
     for byte in at - 40..at + 11 {
@@ -454,8 +453,7 @@ fn edits_with_good_digests_are_refused_or_are_plans() {
             Err(error) => assert_eq!(error.class(), ErrorClass::File, "{error}"),
             Ok(plan) => {
                 accepted += 1;
-                // This is the only encoding of the plan, except for the name of the program that
-                // wrote it.
+                // The plan has no other encoding, except for the name of the program that wrote it.
                 let again = to_bytes(&plan.schedule).unwrap();
                 assert_eq!(taken_apart(&again)[..5], sections[..5]);
                 assert_eq!(plan.digest, plan.schedule.digest());

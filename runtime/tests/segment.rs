@@ -1,4 +1,4 @@
-//! Tests of windows in shared memory: a window for which there is no memory is refused, and freed
+//! Tests of windows in shared memory: a window is refused if there is no memory for it, and freed
 //! memory is used again.
 
 #![cfg(target_os = "linux")]

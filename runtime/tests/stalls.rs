@@ -1,5 +1,6 @@
 //! Tests that long waits are reported, and that wait-for cycles are found. No test depends on time:
-//! a test waits for each report that must come, and a wrong report fails a test whenever it comes.
+//! a test waits for each report that must come, and fails on a wrong report no matter when it
+//! comes.
 
 use fencepost_planner::{Error, Result};
 use fencepost_runtime::{Ranks, Stall, TransportKind, World, ranks};
@@ -213,8 +214,8 @@ fn a_world_that_works_is_never_taken_for_a_deadlock() {
     }
 }
 
-/// Ranks 1 and 3 are on one host and wait for each other, each in another world. The other ranks,
-/// on other hosts, each wait in the world of one of these two ranks, and are in no cycle.
+/// Ranks 1 and 3 are on one host and wait for each other, each in another world. Each of the other
+/// ranks is on another host, waits in the same world as one of these two ranks, and is in no cycle.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_cycle_on_one_host_ends_worlds_of_several_for_all_their_ranks() {

@@ -1,18 +1,19 @@
 //! The cells of a block, as runs and as boxes. The cells of a run are consecutive in a file with
-//! the whole array in C order (the last dimension varies fastest). Boxes are those of the block's
+//! the whole array in C order (the last dimension varies fastest). A box is a part of the block's
 //! local storage.
 
 use fencepost_planner::grid::Block;
 
-/// Returns the runs of a box of cells in a file of the whole array, in ascending order. Each run is
-/// the number of its first cell and its number of cells. All runs together are the cells of the box
-/// in row-major order. Rows that are adjacent in the file are one run.
+/// Returns the runs of a box of cells in a file of the whole array, in ascending order. A run is
+/// given by the number of its first cell and its number of cells. All runs together are the cells
+/// of the box in row-major order. Rows that are adjacent in the file are one run.
 pub(crate) fn file_runs(
     global: &[usize],
     origin: &[usize],
     extent: &[usize],
 ) -> impl Iterator<Item = (u64, usize)> + use<> {
-    // From dimension `whole` on, the cells of the box are consecutive in the file.
+    // The cells of the box along dimension `whole` and all later dimensions are consecutive in the
+    // file.
     let last = global.len() - 1;
     let whole = (0..=last).rev().find(|&d| extent[d] != global[d]).unwrap_or(0);
     let len: usize = extent[whole..].iter().product();
@@ -43,8 +44,8 @@ pub(crate) struct StoredBox<const D: usize> {
 }
 
 /// Returns disjoint boxes of all cells of local storage that are cells of the array. These are the
-/// block's own cells and the cells of its halo. In dimensions that wrap, the halo continues around
-/// the edges of the array.
+/// block's own cells and the cells of its halo. In dimensions that wrap, the halo continues at the
+/// opposite edge of the array.
 pub(crate) fn stored_boxes<const D: usize>(block: &Block<D>) -> Vec<StoredBox<D>> {
     let (origin, widths) = (block.origin(), block.widths());
     let (extent, strides, global) = (block.extent(), block.strides(), block.global());

@@ -68,7 +68,7 @@ impl Folder {
                     path.display()
                 )));
             }
-            // The file system has no locks. So it is not noticed if two jobs use one folder.
+            // The file system has no locks, so nothing prevents two jobs from using one folder.
             Err(rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP | rustix::io::Errno::NOLCK) => {}
             Err(error) => return Err(named(&name, error.into())),
         }
@@ -95,8 +95,8 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Writes the manifest to the folder to which all ranks have written, and renames the folder to
-    /// that of a snapshot.
+    /// Writes the manifest to the folder to which all ranks have written, and gives the folder the
+    /// name of a snapshot.
     ///
     /// # Errors
     /// Fails if a file or folder cannot be written. Older snapshots are then unchanged.

@@ -2,9 +2,9 @@
 //!
 //! A file consists of a magic, a version, the length of the header, the header and the elements.
 //! The header is a Python dictionary, padded with spaces and ended by a newline. The crate `npyz`
-//! reads and writes the dictionary. It parses recursively without a limit, and multiplies extents
-//! without an overflow check. So this module first checks that the text is one that NumPy can
-//! write.
+//! reads and writes the dictionary. The crate parses recursively without a limit, and multiplies
+//! extents without an overflow check. So this module first checks that the text is one that NumPy
+//! can write.
 //!
 //! Source: the format's description in NumPy's manual (`numpy.lib.format`), versions 1.0, 2.0 and
 //! 3.0.
@@ -15,13 +15,13 @@ use std::any::TypeId;
 use std::io::{self, Read};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// The longest dictionary that is read, in bytes. That of an array of numbers has about a hundred
-/// bytes.
+/// The longest dictionary that is read, in bytes. The dictionary of an array of numbers has about a
+/// hundred bytes.
 const TEXT_MAX: u32 = 1 << 16;
 /// The deepest nesting of brackets that is parsed, including those of the dictionary. Headers of
-/// arrays of numbers have 2 levels. Those of structured types have more. Up to this depth, the
-/// error names the structured type. The limit is low because the parser's time doubles with each
-/// level.
+/// arrays of numbers have 2 levels, and headers of structured types have more. Up to this depth,
+/// the error names the structured type. The limit is low because the parser's time doubles with
+/// each level.
 const DEPTH_MAX: usize = 5;
 
 /// The contents of a file's header.
@@ -40,8 +40,8 @@ pub(crate) struct Header {
     pub(crate) size: usize,
 }
 
-/// Returns NumPy's type string of an element in the memory of a little-endian machine.
-/// For an element that is not a number, it is the string of a NumPy void of the same size, such as
+/// Returns NumPy's type string of an element in the memory of a little-endian machine. For an
+/// element that is not a number, returns the string of a NumPy void of the same size, such as
 /// `|V24`.
 pub(crate) fn descr<T: Element>() -> String {
     let id = TypeId::of::<T>();
@@ -80,8 +80,8 @@ pub(crate) fn bytes(descr: &str, shape: &[usize]) -> Vec<u8> {
     options.writer(Vec::new()).write_header_only().expect("a vector takes all bytes")
 }
 
-/// Reads the header of a file, up to the first element. The error is the reason why the file has no
-/// header of an array of numbers or voids.
+/// Reads the header of a file, up to the first element. The error is the reason why the file does
+/// not begin with the header of an array of numbers or voids.
 ///
 /// # Cost
 /// Reads and allocates at most 64 KiB, even if the header states a greater length.
@@ -194,9 +194,10 @@ fn element(dtype: &DType) -> Result<(String, usize), String> {
     Ok((format!("{order}{}{size}", plain.type_char()), size))
 }
 
-/// Returns an error unless the text is one dictionary with the three keys, whose values consist of
-/// strings, `True` or `False`, whole numbers, tuples and lists. Also checks that the parser needs
-/// little stack and time, and that the product of the extents does not overflow.
+/// Returns an error unless the text is one dictionary with the keys `descr`, `fortran_order` and
+/// `shape`, whose values consist of strings, `True` or `False`, whole numbers, tuples and lists.
+/// Also checks that the parser needs little stack and time, and that the product of the extents
+/// does not overflow.
 fn admit(text: &str) -> Result<(), String> {
     let (mut depth, mut count, mut keys) = (0_usize, 1_u64, Vec::new());
     let (mut last, mut rest) = ("", text.trim_end_matches(['\n', ' ']));

@@ -1,8 +1,8 @@
 //! Restores items from the files of ranks, which may be in different folders.
 //!
-//! Each file gets a *holder*: a rank that sees it. A holder compares the whole file with the
+//! Each file gets a *holder*: a rank that sees the file. A holder compares the whole file with the
 //! checksums of the manifest. If the file differs, a rank that sees a copy becomes the holder. Each
-//! rank then requests boxes of cells from the holders, and they send the bytes. A rank needs memory
+//! rank then requests boxes of cells from the holders, which send the bytes. A rank needs memory
 //! only for the bytes that it receives and sends.
 
 use crate::agreement::print;
@@ -48,8 +48,8 @@ impl Need {
 
 /// Restores the items of this rank that are stored in files of ranks. All ranks call this.
 ///
-/// The inner result is an error on all ranks if a rank cannot read data that it serves. On at least
-/// one rank the error is the reason; on the others it may be empty.
+/// The inner result is an error on all ranks if a rank cannot read data that it serves. At least
+/// one rank gets the reason; the errors of the other ranks may be empty.
 pub(crate) fn load(
     world: &World,
     stores: &Stores,
@@ -132,7 +132,7 @@ fn common(one: (&[usize], &[usize]), other: (&[usize], &[usize])) -> Option<(Vec
     (0..one.0.len()).map(along).collect()
 }
 
-/// Returns the bytes that the requests `words` of a rank ask for.
+/// Returns the bytes that a rank requests with `words`.
 fn serve(folder: &Path, manifest: &Manifest, words: &[u64]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     for request in words.chunks_exact(WORDS) {
@@ -161,8 +161,8 @@ fn serve(folder: &Path, manifest: &Manifest, words: &[u64]) -> Result<Vec<u8>, S
 /// Returns, for each rank's file, the rank that serves the file. All of these files are intact. All
 /// ranks call this.
 ///
-/// The inner result is an error on all ranks if no intact copy of a file is found. On at least one
-/// rank the error is the reason; on the others it may be empty.
+/// The inner result is an error on all ranks if no intact copy of a file is found. At least one
+/// rank gets the reason; the errors of the other ranks may be empty.
 fn holders(
     world: &World,
     stores: &Stores,
@@ -188,7 +188,7 @@ fn holders(
     }
     for (rank, stored) in stored.iter_mut().enumerate() {
         // If the rank that wrote the file is a rank of this job, its store is tried first.
-        // Otherwise the first stores differ from file to file, to spread the work.
+        // Otherwise the store that is tried first differs from file to file, to spread the work.
         let is_own = |&store: &usize| stores.member(store, rank) == rank;
         let first = stored.iter().position(is_own).unwrap_or(rank % stored.len().max(1));
         stored.rotate_left(first);

@@ -14,9 +14,9 @@ const NAME_MAX: usize = 64;
 
 /// The list of a program's state: blocks, parts and values, each with a name.
 ///
-/// A program lists its state in one place, a function that returns the items. Its result is passed
-/// to both [`Snapshots::restore`](crate::Snapshots::restore), which writes to them, and
-/// [`Snapshots::offer`](crate::Snapshots::offer), which only reads them:
+/// A program lists its state in one place, a function that returns the items. The program passes
+/// the items both to [`Snapshots::restore`](crate::Snapshots::restore), which writes to them, and
+/// to [`Snapshots::offer`](crate::Snapshots::offer), which only reads them:
 ///
 /// ```
 /// # mod fencepost {
@@ -33,8 +33,8 @@ const NAME_MAX: usize = 64;
 /// # let _ = state;
 /// ```
 ///
-/// All ranks list the same items in the same order. A name has letters, digits, `-`, `_` and `.`,
-/// since it becomes the name of a file.
+/// All ranks list the same items in the same order. A name consists of letters, digits, `-`, `_`
+/// and `.`, since it becomes the name of a file.
 #[derive(Default)]
 #[must_use = "a list of items does nothing by itself"]
 pub struct Items<'a> {
@@ -109,8 +109,8 @@ trait Content {
         Err(Error::new(ErrorClass::Intern, "only a block is loaded from a file of its own"))
     }
 
-    /// Returns an error if the item is the block of another rank, or if its storage has another
-    /// length.
+    /// Returns an error if the item is the block of another rank, or if the number of its cells is
+    /// not that of the block.
     fn check(&self, world: &World) -> Result<(), String> {
         let _ = world;
         Ok(())
@@ -343,8 +343,8 @@ impl Item<'_> {
     /// block, replaces all elements instead.
     ///
     /// # Panics
-    /// If the number of bytes is not that of the box, or of the item. A vector accepts any whole
-    /// number of elements.
+    /// If `bytes` does not have the length of the box, or of the item if it is not a block. A
+    /// vector accepts any whole number of elements.
     pub(crate) fn put(
         &mut self,
         number: usize,

@@ -5,7 +5,7 @@
 //! | `snapshots` | when a snapshot is taken, and the agreements of ranks |
 //! | `agreement` | how ranks agree on errors |
 //! | `items` | the list of a program's state |
-//! | `pace` | an interval as a number of offers |
+//! | `pace` | how many offers an interval between snapshots has |
 //! | `signals` | the signals that ask a program to end |
 //! | `writer` | the thread that writes for a rank |
 //! | `record`, `manifest` | the reports of ranks, and the contents of a snapshot |

@@ -24,8 +24,8 @@ const BEFORE_SUM: &str = "{\"crc32\": \"";
 const AFTER_SUM: &str = "\", \"snapshot\": ";
 const AT_END: &str = "}\n";
 
-/// The largest total size of all items. It is more than any file system has, and no offset below it
-/// overflows.
+/// The largest total size of all items. It is more than any file system has, and so small that
+/// offsets do not overflow.
 const ALL_MAX: u64 = i64::MAX as u64 / 2;
 
 /// The description of a snapshot's contents.
@@ -39,7 +39,7 @@ pub struct Manifest {
     pub(crate) step: u64,
     pub(crate) ranks: usize,
     /// The number of folders to which each rank's file was written, if each host has a folder.
-    /// `None` if all ranks share one folder. Then each array is one file.
+    /// `None` if all ranks share one folder, in which each array is one file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) copies: Option<usize>,
     /// The time at which the last rank had written its part, in seconds since 1970 (UTC).

@@ -68,7 +68,7 @@ pub(crate) fn described(items: &Items<'_>) -> Vec<u8> {
     Report { items: items.all().iter().map(Recorded::of).collect(), ..Report::default() }.to_bytes()
 }
 
-/// Reads the reports of all ranks, and checks that they are of the same items.
+/// Reads the reports of all ranks, and checks that they describe the same items.
 ///
 /// # Errors
 /// Fails if two ranks differ. The message names the step or the item of both ranks.

@@ -30,10 +30,11 @@ pub(crate) fn latest(
     }
     let mut steps = agreed_as(world, ErrorClass::Io, steps)?.into_iter();
     let mut damaged = Vec::new();
-    // The latest manifest that was not tried yet in the folder that this rank leads.
+    // If this rank leads a store, the latest manifest in its folder that was not tried yet.
     let mut next: Option<Manifest> = None;
     loop {
-        // Each rank that leads a store proposes a manifest, and the latest of them is tried.
+        // Each rank that leads a store proposes a manifest, and the latest of these manifests is
+        // tried.
         let mut found = Ok(());
         if next.is_none() {
             found = next_manifest(path, program, &mut steps, &mut damaged).map(|found| next = found);

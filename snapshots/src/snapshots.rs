@@ -2,23 +2,23 @@
 //!
 //! # Protocol
 //! At a fence no operation is in flight, so the memory of all ranks after the fence is a consistent
-//! state of the whole job. A rank copies its part at the offer that all ranks call after this
-//! fence.
+//! state of the whole job. After the fence all ranks call [`offer`](Snapshots::offer), which copies
+//! each rank's part.
 //!
-//! 1. The ranks agree only at some offers; the other offers do nothing. To agree, they reduce one
-//!    word. It holds whether a rank is still writing, whether a rank has failed, whether a signal
-//!    has arrived and, from rank 0, whether a snapshot is due and the number of offers until the
-//!    ranks agree again.
+//! 1. The ranks agree only at some offers; the other offers do nothing. To agree, the ranks reduce
+//!    one word. Its bits state whether a rank is still writing, whether a rank has failed, and
+//!    whether a signal has arrived. Rank 0 adds whether a snapshot is due, and the number of offers
+//!    until the ranks agree again.
 //! 2. If a snapshot is due and none is being written, each rank copies its state, and its
 //!    [thread](Writer) writes the copy to the folder `writing-STEP`.
 //! 3. At the first agreement at which no rank is writing any more, rank 0 gathers the checksums,
-//!    and its thread writes the manifest and renames the folder to `step-STEP`. The ranks notice at
-//!    a later agreement that this has succeeded, and then the next snapshot may begin.
+//!    and its thread writes the manifest and renames the folder to `step-STEP`. When the ranks
+//!    notice at a later agreement that the folder is renamed, the next snapshot may begin.
 //!
 //! If each host has a folder of its own, the lowest rank of each host does the work of rank 0 for
 //! the folder of its host, in the same phases. In step 2 ranks also send their copies to ranks of
-//! other hosts, and the threads of those ranks write them. If one of the folders cannot be
-//! published, the snapshot is removed from the others.
+//! other hosts, whose threads write these copies. If one of the folders cannot be published, the
+//! snapshot is removed from the others.
 //!
 //! No rank waits for a disk, except when the program is about to end ([`Snapshots::finish`], or a
 //! signal). All files of a snapshot, its manifest and its folder are on the disk before the folder
@@ -57,7 +57,7 @@ const OFFERS_MAX: u64 = u64::MAX >> OFFERS;
 /// The default interval.
 const INTERVAL: Duration = Duration::from_secs(600);
 
-/// The work on a snapshot that goes on while the program runs. All ranks are in the same phase.
+/// The state of the work on a snapshot while the program runs. All ranks are in the same phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Idle,
@@ -75,8 +75,8 @@ struct Tally {
     failed: u32,
     /// The bytes of the last snapshot.
     bytes: u64,
-    /// The longest delay of a rank by a snapshot, summed over all snapshots. `wrote` is the same
-    /// sum of the longest time for which a rank wrote.
+    /// The longest time for which each snapshot delayed a rank, summed over all snapshots. `wrote`
+    /// is the longest time for which a rank wrote each snapshot, also summed.
     held: Duration,
     wrote: Duration,
 }
@@ -85,7 +85,7 @@ struct Tally {
 ///
 /// A program lists its [`Items`] in a function, [restores](Self::restore) the latest snapshot when
 /// it starts, and [offers](Self::offer) its state at the end of each step. An offer is cheap; a
-/// snapshot is taken only when it is due.
+/// snapshot is taken only when one is due.
 ///
 /// ```
 /// # mod fencepost {
@@ -125,19 +125,21 @@ struct Tally {
 /// ```
 ///
 /// A job that was killed continues when it is started again: it repeats at most the work since its
-/// last complete snapshot, and its results have the same bits. `fencepost run --restarts 3`
-/// restarts the job automatically. `fencepost snapshots FOLDER` lists and verifies the contents of
-/// a folder.
+/// last complete snapshot, and its results have the same bits as without the interruption.
+/// `fencepost run --restarts 3` restarts the job automatically. `fencepost snapshots FOLDER` lists
+/// and verifies the contents of a folder.
 ///
 /// # Signals
 /// When SIGUSR1 arrives at a rank or at the launcher, a snapshot is taken at one of the following
-/// offers, after at most 1024 offers and at most about a second. All ranks wait until it is
-/// complete, and the offer returns an error. The process then ends with exit code 75. SIGTERM has
-/// the same effect if `FENCEPOST_SNAPSHOT_ON_TERM` is `on` (`fencepost run --snapshot-on-term`).
+/// offers, after at most 1024 offers and at most about a second. All ranks wait until the snapshot
+/// is complete, and the offer returns an error. The process then ends with exit code 75. SIGTERM
+/// has the same effect if `FENCEPOST_SNAPSHOT_ON_TERM` is `on` (`fencepost run
+/// --snapshot-on-term`).
 ///
 /// # Failures
-/// If a snapshot cannot be written, rank 0 reports it on standard error, older snapshots are left
-/// as they are, and the program goes on, unless [`must_succeed`](Self::must_succeed) was called.
+/// If a snapshot cannot be written, older snapshots are left as they are. Rank 0 reports the
+/// failure on standard error, and the program goes on, unless [`must_succeed`](Self::must_succeed)
+/// was called.
 ///
 /// # Folder
 /// All ranks must see the folder under its path. So if there are several hosts, the folder must be
@@ -146,10 +148,10 @@ struct Tally {
 /// [`on_hosts`](Self::on_hosts), each host has a folder of its own instead.
 ///
 /// # Cost
-/// An offer that is not due takes some nanoseconds and sends nothing. About once in a second, or at
-/// each offer if offers are rarer, an offer is one [`World::allreduce_one`] of eight bytes. A
-/// snapshot also copies the state, to memory that later snapshots reuse. So each rank needs
-/// additional memory of the size of its state. A thread of each rank writes the copy. See
+/// Most offers take some nanoseconds and send nothing. About once a second, or at each offer if
+/// offers are rarer, the ranks agree with one [`World::allreduce_one`] of eight bytes. A snapshot
+/// also copies the state, to memory that later snapshots reuse. So each rank needs additional
+/// memory of the size of its state. A thread of each rank writes the copy. See
 /// [`on_hosts`](Self::on_hosts) for copies on other hosts.
 pub struct Snapshots<'w> {
     world: &'w World,
@@ -190,14 +192,15 @@ impl<'w> Snapshots<'w> {
         Self::open(world, folder.as_ref(), None)
     }
 
-    /// Opens a folder of snapshots on each host, such as on its own disk, and creates it if it does
-    /// not exist. All ranks call this. `folder` is the path for the host of this rank.
+    /// Opens a folder of snapshots on each host, such as one on the host's own disk, and creates
+    /// the folder if it does not exist. All ranks call this. `folder` is the path for the host of
+    /// this rank.
     ///
     /// The state of each rank is written to `copies` folders: the folder of its host, and those of
     /// the next hosts. With two copies, a snapshot is still complete after the loss of any one
     /// folder. There are at most as many copies as folders. [`restore`](Self::restore) finds the
-    /// state of each rank in the folders that the ranks see at that time. The next snapshots are
-    /// also written to an empty folder, such as one on a new disk.
+    /// state of each rank in the folders that the ranks see at that time. A folder that is empty,
+    /// such as one on a new disk, gets the next snapshots.
     ///
     /// Ranks share a folder if they are on one host and their paths lead to the same folder. A
     /// folder has a file for each rank, and no `.npy` files.
@@ -210,8 +213,8 @@ impl<'w> Snapshots<'w> {
     /// A snapshot also delays each rank until it has sent its state `copies - 1` times. In addition
     /// to its own state, each rank needs memory for `copies` copies of a state. To restore a
     /// snapshot, the ranks read each file once and compare its checksums. Each rank then gets the
-    /// cells and halos that it needs. It needs memory for these, and for the cells that other ranks
-    /// get from it.
+    /// cells and halos that it needs. The rank needs memory for these cells, and for the cells that
+    /// other ranks get from it.
     #[track_caller]
     pub fn on_hosts(world: &'w World, folder: impl AsRef<Path>, copies: usize) -> Result<Self> {
         Self::open(world, folder.as_ref(), Some(copies))
@@ -220,7 +223,7 @@ impl<'w> Snapshots<'w> {
     #[track_caller]
     fn open(world: &'w World, folder: &Path, copies: Option<usize>) -> Result<Self> {
         signals::watch();
-        // This fails if the current directory was removed. The rank then sees no folder.
+        // `absolute` fails if the current directory was removed. The rank then sees no folder.
         let path = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
         let program = program();
         let rank = world.rank();
@@ -308,10 +311,10 @@ impl<'w> Snapshots<'w> {
     ///
     /// # Errors
     /// All ranks return the error, and the items may then be restored in part. FILE if there are
-    /// snapshots and all are damaged, if they are of another program or of a newer release, or if
-    /// they have other items: another name, type, kind or shape (types that are not numbers are
-    /// compared by size only), or parts that another number of ranks saved. IO if a file cannot be
-    /// read. ARG for a name that is not allowed.
+    /// snapshots and all are damaged, or if they are of another program or of a newer release. FILE
+    /// also if their items differ from `items` in name, type, kind or shape, or if they have parts
+    /// that another number of ranks saved. Types that are not numbers are compared by size only. IO
+    /// if a file cannot be read. ARG for a name that is not allowed.
     ///
     /// # Cost
     /// Each rank reads its cells and their halos once. If the ranks or their grid differ from those
@@ -383,7 +386,7 @@ impl<'w> Snapshots<'w> {
     #[inline(never)]
     #[track_caller]
     fn agree<'a>(&mut self, step: u64, items: impl FnOnce() -> Items<'a>) -> Result<()> {
-        self.left = 1; // if this call fails
+        self.left = 1; // if this call fails, the next offer agrees again
         let mut word = self.word();
         if signals::requested().is_some() {
             word |= ASKED;
@@ -416,8 +419,8 @@ impl<'w> Snapshots<'w> {
         Ok(())
     }
 
-    /// Returns this rank's word for the others: the state of its thread and, on rank 0, its
-    /// settings.
+    /// Returns the word that this rank contributes to an agreement: the state of its thread and, on
+    /// rank 0, whether a snapshot must succeed.
     fn word(&mut self) -> u64 {
         let must_succeed = self.must_succeed && self.world.rank() == 0;
         let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
@@ -574,7 +577,7 @@ fn program() -> String {
     }
 }
 
-/// Returns a text that no other job writes to the lock of the same folder.
+/// Returns a text that no other job writes to the lock file of the same folder.
 fn token(process: u64, time: u64) -> String {
     format!("{process:x}-{time:x}")
 }

@@ -1,5 +1,5 @@
-//! [`Stores`]: the folders of a job. They determine which ranks see the same folder, and which
-//! ranks store copies of other ranks' files.
+//! [`Stores`]: the folders of a job. Records which ranks see the same folder, and which ranks store
+//! copies of other ranks' files.
 //!
 //! Either all ranks share one folder, or the ranks of each host have a folder of their own. Ranks
 //! are in one *store* if they see the same folder. The lowest rank of a store leads the store: it
@@ -86,8 +86,8 @@ impl Stores {
         self.ranks[store][rank % self.ranks[store].len()]
     }
 
-    /// Returns the rank that writes the copy of `rank`'s file in the store that follows the store
-    /// of `rank` by `distance`.
+    /// Returns the rank that writes a copy of `rank`'s file. This rank is in the store that comes
+    /// `distance` stores after the store of `rank`.
     fn target(&self, rank: usize, distance: usize) -> usize {
         let store = self.of(rank);
         let index = self.ranks[store].partition_point(|&other| other < rank);

@@ -128,8 +128,8 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Starts the thread of `rank`. A rank that leads a store passes its `folder`. `copies` is the
-    /// number of folders that get each file, or `None` if all ranks share one folder. With
-    /// `copies`, all items of a rank are in its own file.
+    /// number of folders that get each file, or `None` if all ranks share one folder. If `copies`
+    /// is not `None`, a rank's own file also has its boxes of blocks.
     ///
     /// # Errors
     /// Fails if the system cannot start another thread.
@@ -181,8 +181,8 @@ impl Writer {
         let began = Instant::now();
         let mut copied = std::mem::take(&mut self.copied);
         let result = copied.copy(items);
-        // A rank that could not copy its state also takes part, without bytes, because the other
-        // ranks wait for it.
+        // A rank that could not copy its state also takes part in the exchange, without bytes,
+        // because the other ranks wait for it.
         let copies = exchange(&mut copied.bytes)?;
         self.order(Order::Write { step, copied: result.map(|()| copied), copies, held: began.elapsed() });
         Ok(())
@@ -211,7 +211,7 @@ impl Writer {
         }
     }
 
-    /// Returns whether the thread has not finished its order.
+    /// Returns whether the thread is still carrying out an order.
     pub(crate) fn is_busy(&mut self) -> bool {
         if self.is_busy && self.is_ready.load(Ordering::Acquire) {
             self.wait(); // only takes the result
@@ -314,7 +314,7 @@ impl Destination {
     }
 
     /// Writes this rank's part, and its copies of other ranks' files, to `folder`. Waits until all
-    /// of it is on the disk. Returns the checksum of each item, and of each copied file.
+    /// these bytes are on the disk. Returns the checksum of each item, and of each copied file.
     fn write(
         &self,
         folder: &Path,
@@ -417,8 +417,8 @@ fn write_box(
     Ok(hasher.finalize())
 }
 
-/// Lets this thread run on every core on which another thread of the process may run. A rank that
-/// is pinned to a core would otherwise share it with its writer.
+/// Lets this thread run on every core on which another thread of the process may run. Otherwise a
+/// rank that is pinned to a core would share this core with its writer.
 fn run_on_all_cores() {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let ids = threads.filter_map(|thread| Pid::from_raw(thread.file_name().to_str()?.parse().ok()?));

@@ -36,8 +36,8 @@ use Step::{Bsend, Irecv, Isend, IsendWait, Recv, RecvAny, Send, Sendrecv, Ssend}
 enum Verdict {
     /// The case ends, whether or not standard sends wait for their receives.
     Ends,
-    /// The case ends only if messages are buffered. A check for such cases reports it with these
-    /// words.
+    /// The case ends only if messages are buffered. A check for such cases reports the case with
+    /// these words.
     Saved(&'static [&'static str]),
     /// The case deadlocks whether or not messages are buffered, and is reported with these words.
     Stops(&'static [&'static str]),

@@ -184,7 +184,7 @@ fn flags_order_in_a_row_on_parts_of_different_ranks() {
 }
 
 /// Rank 2 receives a message that follows rank 0's put, between two calls of one epoch. Afterwards
-/// it accesses the same elements.
+/// rank 2 accesses the same elements.
 #[test]
 fn what_a_rank_learns_within_an_epoch_is_known_in_the_next_one() {
     silent(|world| {

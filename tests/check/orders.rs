@@ -8,9 +8,9 @@ use fencepost::prelude::*;
 use fencepost::{Check, TransportKind};
 use fencepost_tests_worlds::transports::transports;
 
-/// A collective: its name, its call, and whether in MPI it orders calls of the first rank before
-/// the collective and calls of the second rank after the collective. If the collective has a root,
-/// this is rank 2.
+/// A collective: its name, its call, and a function of two ranks. The function returns whether, in
+/// MPI, the collective orders earlier calls of the first rank before later calls of the second
+/// rank. If the collective has a root, the root is rank 2.
 type Collective = (&'static str, fn(&World) -> Result<()>, fn(usize, usize) -> bool);
 
 const ROOT: usize = 2;

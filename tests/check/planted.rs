@@ -28,8 +28,8 @@ struct Called {
     target: usize,
     action: Action,
     elements: Datatype,
-    /// For locks: whether the operation is on the second window, where each rank locks only its own
-    /// part, exclusively.
+    /// For locks: whether the operation is on the second window. In this window each rank locks
+    /// only its own part, exclusively.
     alone: bool,
     /// If `None`, the lock of the operation is released before the next barrier. If `Some`, it is
     /// released after the barrier; if `Some(true)`, it is also flushed before the barrier.
@@ -137,8 +137,8 @@ fn drawn(dice: &mut Random, ranks: usize, locks: bool) -> [Vec<Called>; 2] {
     [clean, planted.expect("some operation conflicts with one other")]
 }
 
-/// Returns whether no rank locks a part that it already holds. If an epoch ends after the barrier,
-/// its rank has no other epoch on the same part until then.
+/// Returns whether no rank locks a part that it already holds. A rank whose epoch ends after the
+/// barrier must have no other epoch on the same part until then.
 fn is_playable(calls: &[Called]) -> bool {
     let part = |call: &Called| (call.rank, call.target, call.alone);
     calls.iter().enumerate().filter(|(_, late)| late.late.is_some()).all(|(at, late)| {

@@ -16,7 +16,8 @@ fn everywhere(program: impl Fn(&World) -> Result<()> + Sync) {
     }
 }
 
-/// Checks that a call has failed with the right error, on the rank that promised and on the others.
+/// Checks that a call has failed with the right error, both on the rank that made the promise and
+/// on the other ranks.
 fn is_refused(rank: usize, promised: usize, fenced: Result<()>, words: &str) {
     let error = fenced.expect_err("it was promised otherwise");
     if rank == promised {

@@ -743,7 +743,7 @@ fn exposed(
                 if while_posted {
                     exposed.kept_mut(8..16)?[3] = 1;
                 }
-                // Meanwhile an access of rank 1 to no rank changes nothing.
+                // Meanwhile rank 1 makes an access without targets, which changes nothing.
                 exposed.start(&world.group([0; 0])?)?.complete()?;
                 u = match exposed.wait() {
                     Ok(u) => u,

@@ -287,7 +287,8 @@ fn exclusive_epochs_are_ordered_by_the_lock_with_all_others() {
         let mut ended = Ok(());
         for round in 0..20 {
             let kind = if world.rank() == round % 4 { LockType::Shared } else { LockType::Exclusive };
-            // The barrier orders the operations of two ranks under shared locks in two rounds.
+            // In each round one rank has a shared lock. The barrier orders the operations of
+            // different rounds.
             ended = ended.and(under(&u, kind, |lock| lock.put([1], 3))).and(world.barrier());
             if world.rank() == 1 {
                 ended = ended.and(u.local_mut(|part| {

@@ -272,8 +272,9 @@ fn ranks_that_have_something_for_most_others_take_the_reduced_census_in_the_next
     Ok(())
 }
 
-/// One rank of each host takes part in the rounds of the hosts, and sends a message in each. It
-/// also sends one message to each other rank of its host, and receives one from each.
+/// One rank of each host takes part in the rounds of the hosts, and sends a message in each round.
+/// It also sends one message to each other rank of its host, and receives one from each of these
+/// ranks.
 #[test]
 fn where_some_share_memory_the_rounds_are_of_hosts() -> Result<()> {
     for hosts in

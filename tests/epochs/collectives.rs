@@ -14,9 +14,9 @@ fn each() -> impl Iterator<Item = (TransportKind, Census)> {
     transports([7]).into_iter().flat_map(|transport| Census::ALL.map(|census| (transport.clone(), census)))
 }
 
-/// Returns a sample of these pairs for a slow test: each transport with one census. Returns all
-/// pairs if every case is to be tried. Three tests with different values of `turn` together try
-/// each transport with each census.
+/// Returns a sample of the pairs of [`each`] for a slow test: each transport with one census.
+/// Returns all pairs if every case is to be tried. Three tests with different values of `turn`
+/// together try each transport with each census.
 fn sampled(turn: usize) -> impl Iterator<Item = (TransportKind, Census)> {
     let censuses = Census::ALL.len();
     let is_sampled = move |at: usize| every_case() || at % censuses == (at / censuses + turn) % censuses;
@@ -433,7 +433,7 @@ fn what_is_too_long_to_be_shown_is_planned() -> Result<()> {
 }
 
 /// A rank that is ahead exposes the elements of the next call while other ranks still read the
-/// elements of the last call.
+/// elements of the previous call.
 #[test]
 fn what_is_shown_stays_as_it_is_until_all_have_read_it() -> Result<()> {
     const LENS: [usize; 4] = [4, 60, 1500, 70_000];
@@ -620,8 +620,8 @@ fn a_collective_leaves_pending_operations_pending() -> Result<()> {
 
 type Collective = (&'static str, fn(&World, usize) -> Result<()>);
 
-/// Collectives that each differ from the others in one thing. Each checks that a failed call leaves
-/// its elements unchanged.
+/// Collectives that each differ from the others in one respect. Each checks that a failed call
+/// leaves its elements unchanged.
 const DIFFERENT: [Collective; 12] = {
     fn in_place(elements: usize, call: impl FnOnce(&mut [u32]) -> Result<()>) -> Result<()> {
         let mut mine = vec![3; elements];

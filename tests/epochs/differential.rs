@@ -12,10 +12,10 @@
 //! Every program runs on `local`, `shm` and `sim`. An eighth of them also runs on TCP, an eighth on
 //! several hosts, an eighth on a stand-in for MPI, and an eighth on several hosts with this
 //! stand-in. The seed determines how the ranks are distributed over the hosts: in rows of
-//! consecutive ranks of one length, in rows of different lengths, or in any order.
+//! consecutive ranks, of equal or of different lengths, or in any order.
 //! `FENCEPOST_TEST_TRANSPORTS=all` runs every program on all transports, and
-//! `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` on these two transports. `FENCEPOST_CASES` is the number
-//! of programs; `all` means 2,600.
+//! `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` runs it on these two transports only. `FENCEPOST_CASES` is
+//! the number of programs; `all` means 2,600.
 
 use fencepost::transport::SimConfig;
 use fencepost::{Census, Datatype, Machine, Mode, Options, Placement, TransportKind};
@@ -113,8 +113,8 @@ fn runs_on(asked: Option<&str>, seed: u64) -> Vec<&'static str> {
     }
 }
 
-/// Returns the host of each rank. Hosts have rows of consecutive ranks of one length, rows of
-/// different lengths, or ranks in any order.
+/// Returns the host of each rank. Hosts have rows of consecutive ranks, of equal or of different
+/// lengths, or ranks in any order.
 fn hosts(ranks: usize, seed: u64) -> Vec<u32> {
     let drawn = |rank: usize| (seed >> (40 + 3 * rank)) as u32 % 8 % 3;
     let row = 1 + (seed >> 36) as usize % 4;

@@ -8,8 +8,8 @@
 //!
 //! One world runs a whole space, with one epoch for each program. So each epoch also follows an
 //! epoch with other neighbours, windows and kinds of operations. Every rank enumerates the same
-//! programs. It stores the first values, calls its own operations, fences, and compares its windows
-//! with the windows of the reference.
+//! programs. For each program, a rank stores the first values, calls its own operations, fences,
+//! and compares its windows with the windows of the reference.
 
 #![expect(clippy::print_stdout, reason = "the number of programs is part of the result")]
 
@@ -316,7 +316,7 @@ fn every_program_of_a_small_space_does_what_the_reference_does() {
             run::<u8>,
         ),
     ];
-    // These numbers are for `local`, `shm` and `sim`. One in this number of programs is run.
+    // For `local`, `shm` and `sim`: one program in this number of programs is run.
     let every = if every_case() { [1, 13, 17] } else { [11, 127, 173] };
     let mut total = [0; 2];
     for (seed, (name, space, run)) in spaces.iter().enumerate() {

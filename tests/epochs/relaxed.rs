@@ -1,5 +1,5 @@
-//! Epochs in relaxed order. Each element takes each of its operations exactly once, in some order,
-//! and nothing else.
+//! Epochs in relaxed order. Each operation is applied to its elements exactly once, in some order,
+//! and nothing else changes the elements.
 
 use fencepost::transport::SimConfig;
 use fencepost::{

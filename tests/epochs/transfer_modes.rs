@@ -63,8 +63,8 @@ fn pipelined_operations_leave_by_the_chunk_and_aggregated_ones_at_the_fence() ->
     Ok(())
 }
 
-/// If the operations differ in each epoch, they leave in pieces, as soon as the rank knows that
-/// they differ. If they repeat, they are replayed as a whole.
+/// Operations that differ from epoch to epoch leave in pieces, as soon as the rank knows that they
+/// differ. Operations that repeat are replayed as a whole.
 #[test]
 fn auto_chooses_by_what_followed_the_same_line_before() -> Result<()> {
     for changes in [true, false] {
@@ -361,8 +361,8 @@ fn ranks_that_trade_places_in_place_read_before_they_write() -> Result<()> {
 }
 
 /// Sections are read in place, and values are copied. Both are applied in the order of the calls.
-/// This must hold whether a piggybacked value, a record, a described operation or another section
-/// writes the memory that other ranks read.
+/// This must hold for each kind of write to the memory that other ranks read: by a piggybacked
+/// value, a record, a described operation or another section.
 #[test]
 fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fence() -> Result<()> {
     const N: usize = 6;
@@ -569,7 +569,7 @@ fn a_mode_is_forced_by_the_attribute_for_its_superstep_only() -> Result<()> {
     assert_eq!(modes(&compiled)[..2], [Mode::Aggressive, Mode::Aggregated]);
     assert!(compiled.explain().to_string().contains("aggressive"), "{}", compiled.explain());
     assert_eq!(modes(&late::compile(2, |_| Ok([0; 2]))?)[0], Mode::Auto);
-    // The first time on each rank, calls are compared with the pattern, and nothing leaves early.
+    // In the first run on each rank, calls are compared with the pattern, and nothing leaves early.
     apart(2, Mode::Aggregated).check(Check::Off).explain(true).run(|world| {
         let mut u = world.window::<u32>(4)?;
         u.set_mode(Mode::Pipelined);

@@ -474,7 +474,8 @@ fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Resul
                 u.put([1]).to(0, 0)?;
                 u.fence()?;
             }
-            // A superstep that is refused because another one has begun does not end the assertion.
+            // A superstep that is refused because another superstep has begun does not end the
+            // assertion.
             let w = world.window::<u32>(2)?;
             u.fence_with(Assertions::NOSUCCEED)?;
             let running = shifts.begin(w)?;

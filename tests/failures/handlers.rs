@@ -88,8 +88,8 @@ fn each_error_is_reported_once_to_the_handler_of_the_call_that_found_it() {
                 }
                 told.said(&["world: RmaSync"]);
 
-                // If a call in the body fails, only the handler of that rank is called then. The
-                // others are notified in their superstep.
+                // If a call in the body fails on a rank, only the handler of that rank is called at
+                // once. The other ranks are notified in their superstep.
                 let error = shift(&mut u, &vec![1; 4 + world.rank()], 1).unwrap_err();
                 assert_eq!(error.class() == ErrorClass::Disp, world.rank() == 1, "{error}");
                 told.said(if world.rank() == 1 { &["u: Disp"] } else { &["u: RmaSync"] });

@@ -16,7 +16,7 @@ fn worlds(size: usize) -> Vec<Ranks> {
 }
 
 /// Returns each transport with one census, or with each census if every case is tried. Each value
-/// of `turn` has different pairs.
+/// of `turn` selects different pairs of a transport and a census.
 fn sampled(size: usize, turn: usize) -> impl Iterator<Item = Ranks> {
     let censuses = Census::ALL.len();
     let is_sampled = move |at: usize| every_case() || at % censuses == (at / censuses + turn) % censuses;
@@ -338,8 +338,8 @@ fn a_scoped_epoch_that_panics_leaves_no_borrow_behind() -> Result<()> {
 }
 
 /// A rank that has finished a fence ends the world while other ranks still read each other's memory
-/// in that fence. A rank whose memory is read gets its error only after the reads. No rank sees
-/// stores that it makes later.
+/// in that fence. A rank whose memory is read gets its error only after the reads. No reader sees
+/// what this rank stores afterwards.
 #[test]
 fn a_world_that_is_ended_behind_a_fence_leaves_no_reader_behind() {
     const LEN: usize = 1 << 10;

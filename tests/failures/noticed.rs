@@ -217,7 +217,8 @@ fn a_rank_that_failed_in_a_part_is_not_blamed_for_a_later_failure_in_another_one
                     if let Some(part) = part {
                         let u = part.window::<u8>(1)?;
                         let error = if part.rank() == 1 {
-                            // No other rank can end this wait, so it is refused, and the part ends.
+                            // No other rank can end this wait, so the wait is refused, and the part
+                            // ends.
                             u.post(&part.group([1usize])?)?
                                 .wait()
                                 .map(drop)

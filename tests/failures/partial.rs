@@ -136,7 +136,8 @@ fn helper(u: &mut Window<u64>, call: usize) -> Result<()> {
     Ok(())
 }
 
-/// Runs a superstep in the body of another superstep. If `swallows`, the rank drops its error.
+/// Runs a superstep in the body of another superstep. If `swallows`, the rank drops the error of
+/// the inner superstep.
 #[superstep]
 fn outer(u: &mut Window<u64>, call: usize, fault: Fault, swallows: bool) -> std::result::Result<(), Trouble> {
     fault.at(2)?;

@@ -175,7 +175,8 @@ fn operations_on_other_windows_and_calls_of_other_worlds_go_on_meanwhile() -> Re
                     let mut sum = [1u64];
                     half.allreduce(&mut sum, Op::Sum)?;
                     assert_eq!(sum, [2]);
-                    // A superstep of another world is begun inside this one, and finished after it.
+                    // A superstep of another world is begun while this one runs, and finished after
+                    // this one.
                     let inner = within.begin(w)?;
                     u = running.finish()?;
                     w = inner.finish()?;
@@ -318,7 +319,7 @@ fn a_leaked_superstep_ends_the_waits_of_others_when_the_rank_leaves() {
     }
 }
 
-/// A window on which the body of another superstep begins a superstep.
+/// A prepared superstep, and the window on which the body of another superstep begins it.
 struct Nested {
     window: Option<Window<u64>>,
     shift: shift_prepared,
@@ -341,7 +342,7 @@ fn around(v: &mut Window<u64>, nested: &mut Nested) -> Result<()> {
 }
 
 /// The body of a superstep begins another superstep and does not finish it. The body ends in a
-/// fence, which is a call and so fails.
+/// fence. This fence fails, like any other call before the inner superstep is finished.
 #[test]
 fn a_body_that_leaves_a_superstep_begun_fails_at_its_end() {
     for world in worlds(2) {

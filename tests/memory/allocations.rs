@@ -2,9 +2,9 @@
 //!
 //! Allocations are counted by this program's allocator, for each thread and so for each rank.
 //! Frames are counted when the transport accepts them ([`World::meter`]). On `sim`, a rank's thread
-//! also serves its ends of the links. The queues of these links may still grow when the seed leaves
-//! more bytes in a link than ever before. So on `sim`, less than one allocation in ten epochs is
-//! allowed. An allocation of the epoch itself would occur at least once an epoch.
+//! also serves its ends of the links. The queues of these links may still grow when, with this
+//! seed, a link holds more bytes than ever before. So on `sim`, less than one allocation in ten
+//! epochs is allowed. An allocation of the epoch itself would occur at least once an epoch.
 
 use fencepost::grid::Block;
 use fencepost::transport::{Count, Meter};
@@ -189,8 +189,8 @@ fn a_dynamic_epoch_that_is_another_each_time_does_not_allocate_after_its_third_t
     const EPOCHS: usize = 400;
     let values: Vec<f64> = (0..64).map(f64::from).collect();
     for transport in transports([3]) {
-        // If a list arrives in a frame, its pieces take an allocation, which the description of the
-        // frame shares.
+        // A list that arrives in a frame takes one allocation, for pieces that the description of
+        // the frame shares. So lists are tested on `local` only.
         let lists = matches!(transport, TransportKind::Local);
         let datatypes: Vec<[Datatype; 3]> = (0..8)
             .map(|i| {

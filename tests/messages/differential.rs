@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 /// The number of programs that are drawn by default, and in a full run.
 const PROGRAMS: [u64; 2] = [400, 10_000];
 
-/// Draws a program that ends whether or not messages are buffered. If `buffers`, the program need
-/// only end if all messages are buffered.
+/// Draws a program that ends whether or not messages are buffered. If `buffers`, it is enough that
+/// the program ends if all messages are buffered.
 fn that_ends(random: &mut Random, buffers: bool) -> Vec<Vec<Action>> {
     loop {
         let drawn = draw(random);

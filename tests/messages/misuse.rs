@@ -105,7 +105,8 @@ fn buffered_sends_with_their_elements_in_the_message_take_no_room_in_the_buffer(
         let run = world.run(|world| {
             if world.rank() == 0 {
                 world.attach_buffer(10)?;
-                // Rank 1 has received none of the messages, and detaching waits for none.
+                // Rank 1 has received none of the messages, and detaching the buffer waits for none
+                // of them.
                 (0..100).try_for_each(|i| world.message(i % 2, 0).buffered().send([i as u8; 8]))?;
                 assert_eq!(world.detach_buffer()?, 10);
             }

@@ -14,7 +14,8 @@ fn an_exposure_between_two_fences_comes_before_what_the_second_applies() {
             me @ (0 | 1) => {
                 u.put([me as i32]).to(1 - me, 0)?;
                 if me == 0 {
-                    u.accumulate([1000], Op::Sum).to(3, 1)?; // by another reading of the table
+                    // By another reading of the notes' table, rank 0 also puts to rank 3.
+                    u.accumulate([1000], Op::Sum).to(3, 1)?;
                 }
             }
             2 => {

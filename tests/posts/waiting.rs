@@ -155,7 +155,7 @@ fn ranks_that_wait_for_each_other_are_told_so() {
 /// A name, a call of rank 0 that waits for rank 0 itself, and words of the call's error.
 type OwnWait = (&'static str, fn(&World) -> Result<()>, &'static [&'static str]);
 
-/// Only this rank could end these waits, but it is in the waiting call.
+/// Waits of rank 0 that only rank 0 itself could end, but rank 0 is in the waiting call.
 const OWN_WAITS: [OwnWait; 6] = [
     (
         "an exposure that no access belongs to",

@@ -1,5 +1,5 @@
-//! Requests that are dropped, leaked, moved or unwound by a panic. Each is completed, or no other
-//! code ever gets its buffer.
+//! Requests that are dropped, leaked, moved or unwound by a panic. Each request is completed, or
+//! its buffer is never given to other code.
 
 use fencepost::{Error, ErrorClass, Request, Result, ranks};
 use fencepost_tests_worlds::ends::ends;

@@ -141,7 +141,7 @@ fn sends_that_only_a_check_lets_wait_are_as_many_as_are_kept_for_receives() {
             assert_eq!(world.recv::<usize>(0, 0)?.0, [number]);
             send.wait()?;
         }
-        // Without a check, requests that would wait are limited as before.
+        // Requests that also wait without a check are still limited in number.
         let long = || world.message(0, 0).isend(vec![0u8; 100_000]);
         let mut waiting = vec![long()?];
         while waiting.len() < 65_536 {

@@ -306,7 +306,7 @@ impl Player<'_> {
     }
 
     fn complete(&mut self, count: Completion, waits: bool) -> Result<()> {
-        // These requests are in the set. The others are completed one by one after the last call.
+        // The requests in the set. Other requests are completed one by one, after the last call.
         let requests: Vec<usize> = {
             let alone: Vec<usize> = self.requests.keys().copied().collect();
             let open = self.calls.open.iter().filter(|(at, _)| !alone.contains(at));

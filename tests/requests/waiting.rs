@@ -261,8 +261,8 @@ fn a_set_of_requests_that_wait_for_their_own_rank_only_is_refused_at_once() {
     }
 }
 
-/// The exposure of rank 0 waits for an access of rank 0 itself. The message does not end this
-/// access.
+/// The set has an exposure that waits for an access of rank 0 itself, and a receive. The set can
+/// wait for the receive, although only rank 0 could end that access.
 #[test]
 fn a_set_with_a_request_that_waits_for_its_own_rank_completes_another_one() {
     everywhere(2, |world| {

@@ -1,4 +1,4 @@
-//! Programs, folders and states that do not fit.
+//! Programs, folders and states that do not fit a snapshot, and are refused.
 
 use fencepost::prelude::*;
 use fencepost::snapshots::{Items, Snapshots};

@@ -1,7 +1,7 @@
 //! The effect of each call in each state of a window: the call does not compile, returns an error
 //! of some class, or is allowed. The table is part of the docs. `FENCEPOST_BLESS=1 cargo test
-//! --test states` writes it again, and a person reads it. If the set of calls that compile has
-//! changed, the test reports this, and a second run fills the table.
+//! --test states` writes the table again, and a person reads it. If the set of calls that compile
+//! has changed, the test reports this, and a second run fills the table.
 //!
 //! A cell is a state and a call, as text. The compiler reports which of all cells it refuses. The
 //! other cells are functions in a file, which the test also writes. They are run here, each in a

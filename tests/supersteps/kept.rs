@@ -46,8 +46,8 @@ fn kept_elements_next_to_those_that_others_copy_are_read_and_written_between_the
                     let mut interleaved = interleaved::prepare(world)?;
                     for round in 0..ROUNDS {
                         let mut running = interleaved.begin(u)?;
-                        // The ranks are late in turn, so that the others copy to each rank before,
-                        // during and after this loop.
+                        // The ranks are late in turn, so that the other ranks copy to each rank
+                        // before, during and after this loop.
                         let spells = if round % size as u64 == world.rank() as u64 { 20 } else { 1 };
                         for spell in 0..spells {
                             for element in UNTOUCHED {
@@ -77,7 +77,8 @@ fn kept_elements_next_to_those_that_others_copy_are_read_and_written_between_the
     Ok(())
 }
 
-/// Accesses an element that is not kept between the halves, by its address.
+/// Accesses an element by its address between the halves, although the rank does not keep the
+/// element.
 fn not_kept(transport: TransportKind, element: usize, access: unsafe fn(*mut u64)) -> Result<()> {
     ranks(2).transport(transport).mode(Mode::Direct).run(|world| {
         let mut u = filled(world)?;
@@ -85,7 +86,7 @@ fn not_kept(transport: TransportKind, element: usize, access: unsafe fn(*mut u64
         let mut interleaved = interleaved::prepare(world)?;
         for _ in 0..ROUNDS {
             let running = interleaved.begin(u)?;
-            // SAFETY: not sound: another rank touches the element.
+            // SAFETY: this is not sound, on purpose: another rank accesses the element.
             unsafe { access(address) };
             u = running.finish()?;
         }
@@ -93,15 +94,15 @@ fn not_kept(transport: TransportKind, element: usize, access: unsafe fn(*mut u64
     })
 }
 
-/// No other thread writes the element meanwhile.
+/// Reads an element. No other thread may write the element meanwhile.
 unsafe fn read(element: *mut u64) {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that no other thread writes the element.
     unsafe { element.read_volatile() };
 }
 
-/// No other thread accesses the element meanwhile.
+/// Writes an element. No other thread may access the element meanwhile.
 unsafe fn write(element: *mut u64) {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that no other thread accesses the element.
     unsafe { element.write_volatile(7) };
 }
 

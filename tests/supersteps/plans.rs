@@ -63,7 +63,7 @@ mod wraps {
         u.put(0..n).to(to, n)
     }
 
-    /// The number of supersteps that remain before the numbers of supersteps end.
+    /// The number of supersteps that remain before the largest superstep number is reached.
     const BEFORE: u32 = 6;
 
     #[test]

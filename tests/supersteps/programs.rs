@@ -21,7 +21,8 @@ fn shift(u: &mut Window<u32>, values: &[u32], by: usize) -> Result<()> {
     u.put(values).to(to, 0)
 }
 
-/// Sums the values of all ranks on every rank, in log2 steps. The number of its fences is uniform.
+/// Sums the values of all ranks on every rank, in log2 steps. All ranks call the same number of
+/// fences.
 #[superstep]
 fn all_sum(u: &mut Window<u64>, #[uniform] factor: u64) -> Result<u64> {
     let (rank, size) = (u.rank(), u.size());

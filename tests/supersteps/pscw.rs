@@ -1,5 +1,5 @@
-//! Supersteps with `#[superstep(sync = pscw)]`. Only some ranks run these prepared supersteps,
-//! several of them are run at once, and some of them fail.
+//! Supersteps with `#[superstep(sync = pscw)]`. Only some ranks run these prepared supersteps.
+//! Several runs are under way at once, and some runs fail.
 //!
 //! `tests/epochs/differential.rs` has random programs of this kind. In this file, several plans are
 //! in flight.

@@ -1,6 +1,6 @@
 //! Tries `#[superstep]` on bodies that were written, or drawn at random, to break its slicer. Each
-//! body has the same effect without the attribute, with the attribute, prepared, and compiled ahead
-//! of time. Otherwise the superstep must be dynamic, and report why.
+//! body must have the same effect without the attribute, with the attribute, prepared, and compiled
+//! ahead of time. If a body cannot be prepared, its superstep must be dynamic and report why.
 
 mod bodies;
 use fencepost::prelude::*;

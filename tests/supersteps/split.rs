@@ -11,7 +11,8 @@ fn worlds(size: usize) -> Vec<Ranks> {
     transports([1, 2]).into_iter().map(|t| ranks(size).transport(t)).collect()
 }
 
-/// Returns a world over TCP with links on which bytes are in transit while ranks compute.
+/// Returns a world over TCP whose links delay bytes, so that bytes are in transit while ranks
+/// compute.
 fn late(size: usize) -> Ranks {
     ranks(size).transport(Delayed::over(size, Duration::from_millis(1)))
 }
@@ -76,8 +77,8 @@ fn two_halves_leave_the_bits_of_one_piece() -> Result<()> {
     Ok(())
 }
 
-/// Puts elements 0..4 of each rank to 4..8 of the next rank, and gets 8..10 of that rank into
-/// 10..12.
+/// Puts elements 0..4 of each rank to elements 4..8 of the next rank, and gets elements 8..10 of
+/// the next rank into the rank's own elements 10..12.
 #[superstep]
 fn shift(u: &mut Window<u64>) -> Result<()> {
     let next = (u.rank() + 1) % u.size();
@@ -188,7 +189,7 @@ fn of_several_windows_each_is_lent() -> Result<()> {
     Ok(())
 }
 
-/// Two epochs. The elements that arrive in the first leave in the second.
+/// Runs two epochs. The second epoch puts the elements that arrived in the first.
 #[superstep]
 fn twice(u: &mut Window<u8>) -> Result<()> {
     let next = (u.rank() + 1) % u.size();
@@ -241,7 +242,7 @@ fn tell_twice(u: &mut Window<f64>, values: &[f64]) -> Result<Ticket<f64>> {
     Ok(ticket)
 }
 
-/// Continues after the fence of its body.
+/// A superstep whose body continues after its fence.
 #[superstep]
 fn ask(u: &mut Window<f64>, from: usize) -> Result<f64> {
     let ticket = u.fetch(from, 0)?;
@@ -338,7 +339,8 @@ fn a_ticket_has_its_elements_when_the_superstep_is_finished() -> Result<()> {
     Ok(())
 }
 
-/// Puts values into `v`, which has another type. The error type is one of the program.
+/// Puts values into `v`, which has another element type than `u`. The program defines the error
+/// type.
 #[superstep]
 fn generic<T: Element, const N: usize>(
     u: &mut Window<T>,

@@ -50,7 +50,7 @@ fn look(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
 }
 
 /// The number of runs that a rank may be ahead of a rank to which it sends only short messages.
-/// Such messages are copied when they are posted, so the rank's buffers are free again at once.
+/// Such messages are copied when they are posted, so the sender's buffers are free again at once.
 const MESSAGES_AHEAD: u64 = 16;
 
 /// Returns the elements that rank 0 sends in step `step`.
@@ -120,8 +120,8 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     }
 }
 
-/// One step of a rank in a script: a shift to the right or to the left, or a get from the rank
-/// after the next rank, prepared or dynamic.
+/// One step of a script: a shift to the right or to the left, a get from the rank after the next
+/// rank, or a swap of the windows. A shift or a get is prepared or dynamic.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Right { prepared: bool },
@@ -222,8 +222,8 @@ fn prepared_and_dynamic_supersteps_on_swapped_windows_follow_each_other() {
     }
 }
 
-/// Each of three ranks puts to both others, so no rank leaves the superstep before it has a message
-/// of each.
+/// Each of three ranks puts to the two other ranks, so no rank leaves the superstep before it has a
+/// message from each of them.
 #[superstep(prepared = Around)]
 fn around(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     for by in 1..3 {

@@ -57,8 +57,8 @@ const RETIRED: [(&str, &str); 45] = [
     ("lending_pays", "adaptive"),
 ];
 
-/// Phrases that leave the reader to guess who does what, and what to write instead. The first
-/// letter may be a capital.
+/// Phrases that leave the reader to guess who does what, each with a replacement. The first letter
+/// may be a capital.
 const PHRASES: [(&str, &str); 43] = [
     ("never ends", "cannot end"),
     ("ended well", "succeeded"),

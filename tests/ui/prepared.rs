@@ -1,5 +1,5 @@
-//! `run` of a prepared superstep has the function's parameters, `replay` only the windows, and
-//! `begin` those of `replay` (of `run`, if the body has to run), with windows by value.
+//! `run` of a prepared superstep takes the function's parameters, and `replay` only the windows.
+//! `begin` takes the windows by value, and the other parameters if the body has to run.
 
 use fencepost::prelude::*;
 

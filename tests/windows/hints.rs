@@ -29,7 +29,7 @@ const ROUNDS: u64 = 6;
 const LAST: u64 = ROUNDS - 1;
 
 /// Runs epochs with operations of all kinds: counts under shared locks, and blocks of wide
-/// elements. `shared` is whether several ranks lock a part.
+/// elements. `shared` is true if several ranks lock the same part.
 fn counted(world: &World, hints: Hints, shared: bool) -> Result<()> {
     let (me, size) = (world.rank(), world.size());
     let to = (me + 1) % size;

@@ -1,5 +1,5 @@
-//! [`candidates`] returns a plan in all modes, and [`measure`] times them in a world. Neither needs
-//! the program of the plan.
+//! [`candidates`] compiles a plan in all modes, and [`measure`] times the compiled plans in a
+//! world. Neither needs the program of the plan.
 
 use crate::documents::{MeasurementRow, PredictionRow};
 use crate::predict;
@@ -98,8 +98,8 @@ pub fn measure(
     }
     for turns in &mut turns {
         let mut is_long = false;
-        // One turn may take long because it was interrupted. So the turns are long enough only if
-        // two consecutive turns are.
+        // One turn may take long because it was interrupted. So the number of runs is doubled until
+        // two consecutive turns are long enough.
         while !is_long {
             let first = turns.slowest(world, &mut windows, &touched)?;
             is_long = first.min(turns.slowest(world, &mut windows, &touched)?) >= TURN;

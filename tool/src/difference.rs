@@ -107,7 +107,8 @@ pub enum ChangeKind {
     Added,
     /// Only the first plan has the operation.
     Removed,
-    /// The mode or the round of the operation differs. An operation that moves nothing has neither.
+    /// The mode or the round of the operation differs. An operation that moves nothing has neither
+    /// a mode nor a round.
     Travels {
         /// Before.
         before: Option<(Mode, u32)>,

@@ -309,7 +309,8 @@ fn compare_one(recipes: &Recipes, recipe: &Recipe, now: &Compiled) -> Option<(Fi
     (!epochs().all(|(old, new)| old == new)).then(|| (FindingKind::Moved, moved(&shown, epochs())))
 }
 
-/// Returns each pair of an old and a new pattern that some rank has, with the first such rank.
+/// Returns the old and the new pattern of each rank. Each pair is returned once, with its first
+/// rank.
 fn patterns<'s>(old: &'s Schedule, new: &'s Schedule) -> Vec<(usize, &'s Pattern, &'s Pattern)> {
     let of = |(rank, (before, now))| (rank, &old.classes[before].pattern, &new.classes[now].pattern);
     pairs(old, new).into_iter().map(of).collect()

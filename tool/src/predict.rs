@@ -62,7 +62,7 @@ impl Question {
     /// Predicts the times of a plan. Returns a row for each placement, machine and mode.
     ///
     /// # Errors
-    /// If the plan cannot be compiled for one of them. The error states why.
+    /// If the plan cannot be compiled for one of the rows. The error states why.
     pub fn rows(&self, plan: &Compiled) -> Result<Vec<PredictionRow>, String> {
         let made_for = plan.made_for();
         let placements = or(&self.placements, || plan.placement());

@@ -13,8 +13,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Returns the plan or the error of each recipe. Stencils are compiled here. If there are other
-/// plans, the program that `program` returns is started. That program compiles them instead of
-/// entering its first world, and then ends.
+/// plans, the program that `program` returns is started. That program compiles the other plans
+/// instead of entering its first world, and then ends.
 ///
 /// The program's standard output goes to standard error, to keep it out of the output of the
 /// calling command.

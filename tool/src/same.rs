@@ -18,7 +18,7 @@ pub(crate) fn is_same(old: &Schedule, new: &Schedule) -> bool {
             .all(|(_, (before, now))| without_sites(&old.classes[before]) == without_sites(&new.classes[now]))
 }
 
-/// Returns each pair of an old and a new class that some rank has, with the first such rank.
+/// Returns the old and the new class of each rank. Each pair is returned once, with its first rank.
 pub(crate) fn pairs(old: &Schedule, new: &Schedule) -> Vec<(usize, (ClassId, ClassId))> {
     let mut met = HashSet::new();
     let both = old.class_of.iter().copied().zip(new.class_of.iter().copied()).enumerate();

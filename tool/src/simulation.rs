@@ -21,8 +21,8 @@ pub struct Question {
     pub steps: u64,
     /// The work of a rank in each step, in nanoseconds.
     pub work: u64,
-    /// The largest deviation of a rank's work from `work`, as a fraction. It is the same in all
-    /// steps.
+    /// The largest deviation of a rank's work from `work`, as a fraction. A rank deviates by the
+    /// same amount in all steps.
     pub uneven: f64,
     /// The largest random delay of a rank in one step, as a fraction of its work.
     pub noise: f64,

@@ -163,7 +163,7 @@ pub struct Summary {
     /// The number of these frames that seem to arrive before they are sent, because clocks of hosts
     /// were compared too coarsely. The arrows of these frames have no length.
     pub early: u64,
-    /// The number of events that ranks had overwritten.
+    /// The number of events that are missing, because ranks overwrote them.
     pub lost: u64,
 }
 

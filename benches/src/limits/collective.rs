@@ -1,8 +1,9 @@
 //! Collectives by hand: pinned threads, one barrier, and arrays that all threads reach.
 //!
-//! Each thread has two copies of an array for its own elements, which take turns. So one barrier in
-//! each call is enough: before a thread writes a copy again, it has passed a barrier that follows
-//! all reads of that copy. The elements are `f64`, and sums follow a balanced tree.
+//! Each thread has two copies of an array for its own elements, and the two copies take turns. So
+//! one barrier after each write is enough: before a thread writes a copy again, it has passed a
+//! barrier that follows all reads of that copy. The elements are `f64`, and sums follow a balanced
+//! tree.
 
 use super::team::{Beat, Words, team};
 use std::time::Duration;
@@ -38,8 +39,8 @@ impl Arrays {
 
     /// Returns the elements that `rank` wrote before the last barrier.
     fn read(&self, copy: u64, rank: usize) -> &[f64] {
-        // SAFETY: the array was written before the last barrier, and is not written again before
-        // the barrier after the next.
+        // SAFETY: the array was written before the last barrier, and no thread writes it again
+        // before the next barrier.
         unsafe { std::slice::from_raw_parts(self.of(copy, rank), self.len) }
     }
 

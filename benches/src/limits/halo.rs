@@ -1,10 +1,11 @@
-//! The exchange of a halo between two threads that share a block: each sends a row, a column, or a
-//! plane.
+//! The exchange of a halo between two threads, each with a block of its own. Each thread sends a
+//! row, a column, or a plane.
 
 use super::team::{Words, team};
 use std::time::Duration;
 
-/// The elements that are moved: `outer` times `inner` elements, with a stride for each of the two.
+/// The elements that are moved: `outer` times `inner` elements, with a stride for each of the two
+/// loops.
 #[derive(Clone, Copy, Debug)]
 pub struct Face {
     outer: usize,
@@ -99,7 +100,7 @@ impl Face {
     }
 
     /// # Safety
-    /// As [`Face::copy`]; `buffer` holds this face's elements.
+    /// As for [`Face::copy`]. `buffer` has room for this face's elements.
     #[inline(always)]
     unsafe fn pack(&self, from: *const u64, buffer: *mut u64) {
         for i in 0..self.outer {
@@ -119,7 +120,7 @@ impl Face {
     }
 
     /// # Safety
-    /// As [`Face::copy`]; `buffer` holds this face's elements.
+    /// As for [`Face::copy`]. `buffer` contains this face's elements.
     #[inline(always)]
     unsafe fn unpack(&self, buffer: *const u64, to: *mut u64) {
         for i in 0..self.outer {
@@ -176,8 +177,8 @@ impl Halo {
         })
     }
 
-    /// Does what `direct` does, with new values in each iteration, which the receiving thread
-    /// reads.
+    /// Does the same as `direct`, but each iteration writes new values, and the receiving thread
+    /// reads them.
     ///
     /// One element of each cache line is written and read, so that the lines change their owner.
     /// Because of a second barrier, no thread writes again before the other thread has read the
@@ -203,8 +204,8 @@ impl Halo {
         })
     }
 
-    /// Does what `fresh` does, with packed elements. Because two buffers take turns, one barrier is
-    /// enough.
+    /// Does the same as `fresh`, with packed elements. Because two buffers take turns, one barrier
+    /// is enough.
     pub fn fresh_packed(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let face = self.face; // its own copy, which no store can change
@@ -244,7 +245,7 @@ impl Halo {
                 unsafe { face.pack(from, mine.start()) };
                 beat.wait();
                 // SAFETY: the other thread wrote the buffer before this barrier, and writes it
-                // again only after the next one.
+                // again only after the next barrier.
                 unsafe { face.unpack(others.start(), to) };
             }
         })

@@ -39,8 +39,8 @@ impl Tables {
             let mut sets = self.draws[beat.me].iter().cycle();
             for set in sets.by_ref().take(iterations as usize) {
                 for (&index, &value) in set.indices.iter().zip(&set.values) {
-                    // SAFETY: `draw` gives indices below TABLE, and in this limit each table is
-                    // written by one thread and read by none.
+                    // SAFETY: `draw` gives indices below TABLE. Here each table is written by one
+                    // thread and read by no thread.
                     unsafe { table.add(index as usize).write(value) };
                 }
                 beat.wait();
@@ -93,7 +93,7 @@ impl Tables {
         })
     }
 
-    /// Logs the index of each get, and takes the values that the owner of the table answers.
+    /// Logs the index of each get, and takes the values with which the owner of the table answers.
     ///
     /// After a barrier, the owner of a table writes the answers into the log. After another
     /// barrier, the thread that logged the gets takes them.

@@ -1,5 +1,5 @@
-//! A five-point stencil on a square that is divided between threads: step by step on a grid that
-//! the threads share, and tiled in time by hand.
+//! A five-point stencil on a square that is divided between threads. The stencil is computed step
+//! by step on a grid that the threads share, or is tiled in time by hand.
 
 use super::team::{Beat, Words, team};
 use std::ops::Range;
@@ -76,8 +76,8 @@ impl Square {
     /// Runs `steps` steps on threads that share the square. Each thread computes some of the rows,
     /// and all threads meet at a barrier after each step.
     ///
-    /// A second call begins with the first field, which holds the values after an even number of
-    /// steps.
+    /// Each call first reads the first field. So a second call continues the first call only if the
+    /// first call made an even number of steps.
     pub fn sweep(&self, steps: u64) -> Duration {
         let rows = |thread: usize| 1 + self.cells * thread / self.threads;
         team(self.threads, steps, |beat, steps| {
@@ -139,8 +139,8 @@ impl Square {
         beat.wait();
     }
 
-    /// Returns the rows that a thread computes in a step of a group. Rows are counted in the
-    /// thread's fields.
+    /// Returns the rows that a thread computes in a step of a group. The numbers of the rows are
+    /// those in the thread's own fields.
     fn rows(&self, thread: usize, step: usize) -> Range<usize> {
         let (own, group) = (self.cells / self.threads, self.group);
         let first = if thread > 0 { 1 + step } else { group };

@@ -46,8 +46,8 @@ impl Wire {
         let one = TcpStream::connect(listener.local_addr().expect("its address")).expect("loopback");
         let streams = [one, listener.accept().expect("the connection").0];
         for stream in &streams {
-            // Reno does not pace what it sends. See the TCP transport of Fencepost, which does the
-            // same.
+            // Reno does not pace what it sends. See the TCP transport of Fencepost, which also uses
+            // Reno.
             let _: rustix::io::Result<()> = rustix::net::sockopt::set_tcp_congestion(stream, "reno");
             stream.set_nodelay(true).expect("a socket");
             stream.set_nonblocking(true).expect("a socket");

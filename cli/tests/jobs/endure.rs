@@ -12,7 +12,7 @@ const RANKS: usize = 2;
 /// The number of epochs within which every kind of epoch, window and part of the world occurs.
 const CYCLE: usize = 600;
 /// The number of times that each rank reports the resources that it holds. The reports divide the
-/// epochs into equal parts, each of several whole cycles.
+/// epochs into equal parts of one or more whole cycles.
 ///
 /// The peaks of queues and arenas rise now and then, since they depend on which rank runs ahead. A
 /// leak grows in every part. So the part with the least growth shows whether there is a leak.
@@ -24,7 +24,8 @@ const SLACK_KIB: u64 = 512;
 /// The same limit for the shared memory of a job. A leak of one window in a hundred epochs grows to
 /// twice this limit in a cycle.
 const SEGMENT_SLACK_KIB: u64 = 64;
-/// The limit for the growth of memory in all parts after the first. Peaks of queues take less.
+/// The limit for the growth of memory in all parts after the first. The peaks of queues stay below
+/// it.
 const GROWTH_KIB: u64 = 16 << 10;
 
 /// The number of epochs, by default and with `FENCEPOST_TEST_JOBS=full`.
@@ -196,7 +197,7 @@ fn run_epoch(
     Ok(())
 }
 
-/// The number of puts in one epoch. Each puts one element, and is sent in a frame of its own.
+/// The number of puts in one epoch. Each put has one element, and is sent in a frame of its own.
 const SMALL_PUTS: usize = 500_000;
 /// The bytes of memory that each of [`SMALL_PUTS`] puts may cost the receiver. A frame has 64
 /// bytes, and some megabytes are in transit.
@@ -271,7 +272,7 @@ fn threads(transport: &str) -> Launched {
 }
 
 fn processes(transport: &str) -> Launched {
-    // For processes, the launcher and not this word determines the transport.
+    // The launcher determines the transport of processes, so the word `tcp` has no effect.
     let words = ["endure", "tcp", &epochs().to_string()];
     run_with(&options(transport, &RANKS.to_string()), &words, &LIMIT)
 }

@@ -89,7 +89,7 @@ pub fn refusals() {
 }
 
 /// Programs of threads and jobs report a variable that nothing reads, and the known name that is
-/// most similar. They report it once.
+/// most similar. The variable is reported once.
 pub fn unknown_variables() {
     let typo = ("FENCEPOST_TRANSPORTS", "shm");
     let check = |ended: Ended, what: &str| {
@@ -108,8 +108,8 @@ pub fn unknown_variables() {
     }
 }
 
-/// A variable applies to every way to enter a world that leaves the setting open. An entry that
-/// sets another value reports that it ignores the variable.
+/// If a program enters a world without choosing a setting, the variable of the setting applies. If
+/// the program chooses another value, it reports that it ignores the variable.
 pub fn variables_of_every_entry() {
     let lines = |ended: &Ended| ended.out.lines().map(str::to_owned).collect::<Vec<_>>();
     let ignored = |ended: &Ended, name: &str| {
@@ -218,7 +218,7 @@ pub fn settings() {
         let names = [*name, &format!("`{value}`"), allowed].iter().all(|text| line.contains(text));
         assert!(line.starts_with("error ARG") && names, "{name}={value}: {ended:#?}");
     }
-    // The machine model is read, and a message about an error in it names the line.
+    // The machine model is read, and a message about an error in the model names the line.
     let path = std::env::temp_dir().join(format!("fencepost-machine-{}", std::process::id()));
     let model = fencepost::Machine::default().to_string();
     for (model, code, says) in

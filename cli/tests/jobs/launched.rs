@@ -57,7 +57,7 @@ pub fn run(options: &[&str], rank: &[&str]) -> Launched {
     run_with(options, rank, &[])
 }
 
-/// Does what [`run`] does, with these environment variables.
+/// Does the same as [`run`], with these environment variables.
 pub fn run_with(options: &[&str], rank: &[&str], environment: &[(&str, &str)]) -> Launched {
     let program = rank_program();
     let mut words = vec!["run"];

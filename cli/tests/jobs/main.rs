@@ -2,11 +2,16 @@
 //! resource is left behind.
 //!
 //! This program contains both the tests and the program under test: the jobs run `jobs rank ..`. By
-//! default a sample of each kind runs; `FENCEPOST_TEST_JOBS=full` runs all: 40 kill points, four
-//! ways to die, three transports, ten times each; 500 deaths of ranks that have not joined; 12 kill
-//! points among 64 ranks, four victims, four places; 250 consecutive jobs, 50 of them killed;
-//! 100,800 epochs on each transport. No test sleeps: each waits for a line of output, for the end
-//! of a process, or for a lock.
+//! default a sample of each kind runs. `FENCEPOST_TEST_JOBS=full` runs everything:
+//!
+//! - 40 kill points, with four ways to die, on three transports, ten times each;
+//! - 500 deaths of ranks that have not joined;
+//! - 12 kill points among 64 ranks, with four victims, in four setups;
+//! - 250 consecutive jobs, 50 of them killed;
+//! - 100,800 epochs on each transport.
+//!
+//! No test sleeps in place of an event: each waits for a line of output, for the end of a process,
+//! or for a lock.
 
 #![expect(clippy::print_stdout, reason = "tests print what they measured")]
 

@@ -1,5 +1,6 @@
-//! Jobs of a launcher of MPI. A stand-in replaces the MPI library and the launcher, so that tests
-//! can choose the hosts. `.ci/run mpi` runs the same programs under a real library and launcher.
+//! Jobs that a launcher of MPI starts. A stand-in replaces the MPI library and the launcher, so
+//! that tests can choose the hosts. `.ci/run mpi` runs the same programs under a real library and
+//! launcher.
 
 use crate::launched::{Ended, Launched, rank_program, start};
 use crate::points::{Fate, now};
@@ -106,7 +107,8 @@ pub fn hosts() {
     }
 }
 
-/// If no transport between hosts is chosen, both are timed, and all ranks use the faster one.
+/// If no transport between hosts is chosen, MPI and TCP are timed, and all ranks use the faster
+/// one.
 pub fn wires() {
     let messages = |variables: &[(&str, &str)]| {
         let (server, ranks) = ranks(&[0, 0, 1], variables, &["placed"]);
@@ -166,7 +168,7 @@ pub fn refusals() {
             assert!(ended.code != Some(0) && all.contains(text), "{text}: {ended:#?}");
         }
     };
-    // The launcher has started another number of ranks than the library knows.
+    // The launcher's number of ranks differs from the library's.
     says(ended(&[0, 0], &[("PMI_SIZE", "3")], &["well"]), "makes it rank");
     says(ended(&[0, 0], &[("FENCEPOST_SHARE", "perhaps")], &["well"]), "FENCEPOST_SHARE is `perhaps`");
     let sealed = [("FENCEPOST_TRANSPORT", "mpi"), ("FENCEPOST_SEAL", "on")];
@@ -181,7 +183,7 @@ pub fn deaths() {
     const WAYS: [(&str, usize); 5] = [("kill", 1), ("exit", 3), ("leave", 2), ("panic", 0), ("stop", 1)];
     let pairs = HOSTS.into_iter().flat_map(|hosts| [(hosts, "tcp"), (hosts, "mpi")]);
     for (at, (hosts, transport)) in pairs.enumerate() {
-        // By default, each way to die is tried on every other pair.
+        // By default, each way to die is tried on half of the pairs.
         for (_, (how, victim)) in
             WAYS.into_iter().enumerate().filter(|(way, _)| crate::full() || (at / 2 + at + way) % 2 == 0)
         {
@@ -294,14 +296,14 @@ pub fn allocations() {
     for rank in ended(&[0, 0], &set, &["counted"]) {
         let counts = rank.expect(0).out.lines().filter_map(|line| line.split(' ').nth_back(1));
         let counts: Vec<usize> = counts.filter_map(|count| count.parse().ok()).collect();
-        // A message that arrives earlier than any message before it may need more memory than was
-        // kept.
+        // A message that arrives further ahead than every message before it may need more memory
+        // than was kept.
         assert!(counts.len() == 4 && counts.iter().all(|count| *count <= MOST), "{rank:#?}");
     }
 }
 
 /// Rank 0 sends 8 MiB, and then computes for at least a second, until `file` exists. Rank 1 creates
-/// `file` once it has received the 8 MiB and a get under a lock of rank 0's elements is done.
+/// `file` once the 8 MiB have arrived, and a get of rank 0's elements under a lock is done.
 pub fn busy(file: &str) -> Result<()> {
     const LONG: usize = (8 << 20) / 8;
     const LIMIT: i64 = 60_000_000_000;
@@ -351,14 +353,14 @@ pub fn computes() {
     }
 }
 
-/// Each rank sends long elements of its window to the next one, in place.
+/// Each rank sends elements of its window to the next rank, in place.
 #[superstep]
 fn turn(u: &mut Window<u64>, v: &mut Window<u64>, next: usize) -> Result<()> {
     v.put(u.section(0..LONG)).to(next, 0)?;
     Ok(())
 }
 
-/// A number of elements that are long enough to be sent in place.
+/// The number of elements of a message that is long enough to be sent in place.
 const LONG: usize = 1 << 17;
 
 /// Rank 1 dies, and does not receive the elements that rank 0 then sends to it.
@@ -375,7 +377,7 @@ pub fn lends(how: &str) -> Result<()> {
         }
         world.barrier()?;
         Fate { rank: 1, point: 1, how }.at(me, 1);
-        // The first sends may still succeed, because rank 1 may have taken them in before it died.
+        // The first sends may still succeed, because rank 1 may have received them before it died.
         let error = loop {
             if let Err(error) = turn.replay(&mut u, &mut v) {
                 break error;
@@ -410,7 +412,7 @@ pub fn lent() {
         let told = format!("the elements are copied: {is_copied}");
         assert!(ended[rank].out.contains(&told), "rank {rank}: {ended:#?}");
     }
-    // Nobody on rank 1's host kills it while it is stopped, so it may continue and receive.
+    // Nobody on rank 1's host kills rank 1 while it is stopped, so it may continue and receive.
     let soon = [&by_mpi[..], &[("FENCEPOST_GRACE", "300ms")]].concat();
     let (_server, ranks) = ranks(&[0, 1, 0], &soon, &["lends", "stop"]);
     let Ok([first, stopped, last]) = <[Launched; 3]>::try_from(ranks) else { panic!("three ranks") };

@@ -9,7 +9,7 @@ use fencepost_tests_worlds::waits::{COMPUTES, FAILS, WAITS};
 use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Without `FENCEPOST_TEST_JOBS=full`, a run tries one of this number of waits on each transport.
+/// Without `FENCEPOST_TEST_JOBS=full`, a run tries one in this number of waits on each transport.
 const SAMPLE: usize = 8;
 
 pub fn by_shm() {

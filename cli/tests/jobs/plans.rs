@@ -14,7 +14,7 @@ fn pass_on(u: &mut Window<f64>, next: usize, count: usize) -> Result<()> {
     u.put(0..count).to(next, count..2 * count)
 }
 
-/// Does what `pass_on` does, but the target begins one element further.
+/// Does the same as `pass_on`, but the target begins one element further.
 #[superstep]
 fn shifted(u: &mut Window<f64>, next: usize, count: usize) -> Result<()> {
     u.put(0..count).to(next, count + 1..2 * count + 1)
@@ -219,7 +219,8 @@ pub fn refused() {
         folder.plan_of(&[], rank).expect(*code).says(expected);
         assert!(!Path::new(&folder.path("a.plan")).exists());
     }
-    // If a check finds such a recipe, it does not advise to write the plans.
+    // If a check finds a recipe that was not compiled, the check does not advise to write the
+    // plans.
     let folder = Folder::new("[a]\nplan = 'nothing'\nranks = 2");
     let ended = folder.plan(&["--check"]);
     let text = &ended.expect(2).out;

@@ -12,15 +12,16 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The number of kill points. The points of posts, locks and messages precede point 22 in the
-/// program, where other ranks still wait for the rank. The points of the checker are in a program
+/// The number of kill points. The program reaches the points of posts, locks and messages before
+/// point 22, while other ranks still wait for the rank. The points of the checker are in a program
 /// of their own.
 const POINTS: usize = 40;
 /// After these points no other rank waits for the rank that dies.
 const MISSED: [usize; 2] = [23, 24];
 /// Points at which no rank panics. At 31 and 32, the panic would first drop an access or a window,
-/// which is another error. At the other points, the rank waits, moves elements or is notified of a
-/// conflict, and the report of its wait, another thread or its handler ends the process.
+/// which is another error. At the other points, the rank is in a call that waits, moves elements,
+/// or reports a conflict. There the report of the wait, another thread, or the error handler ends
+/// the process.
 const CALM: [usize; 10] = [27, 28, 29, 31, 32, 33, 34, 35, 38, 39];
 const RANKS: usize = 4;
 const WAYS: [&str; 4] = ["kill", "stop", "exit", "panic"];
@@ -376,8 +377,9 @@ fn all(transport: &str) {
     report(transport, noticed);
 }
 
-/// Returns whether the sample contains this point. The sample has every eighth point, different
-/// ones for each way to die, and also has all points from 25 on for the first way.
+/// Returns whether the sample contains this point. For each way to die, the sample has every eighth
+/// point, and these points differ from way to way. For the first way, it also has all points from
+/// 25 on.
 fn sampled(point: usize, how: &str) -> bool {
     let way = WAYS.iter().position(|&way| way == how).unwrap_or_default();
     (point + 2 * way).is_multiple_of(8) || way == 0 && point > 24
@@ -398,9 +400,10 @@ fn one(transport: &str, how: &str, point: usize, victim: usize) -> Vec<Duration>
     if how == "stop" { Vec::new() } else { noticed }
 }
 
-/// Checks that the launcher and every survivor name the victim, its host and how it died, `inside`
-/// a world or not. If `all` is a number of ranks, checks that each of these ranks except the victim
-/// reports the death. Returns how long each survivor took to notice the death.
+/// Checks that the launcher and every survivor name the victim, its host and how it died. `inside`
+/// states whether the victim died inside a world. If `all` is a number of ranks, checks that each
+/// of these ranks except the victim reports the death. Returns how long each survivor took to
+/// notice the death.
 pub fn named(
     what: &str,
     ended: &Ended,

@@ -134,7 +134,7 @@ pub fn hillslope() {
     }
 }
 
-/// The launcher forwards much more output than it and the hosts can buffer.
+/// The launcher forwards much more output than the launcher and the hosts can buffer.
 pub fn floods() {
     let options = [&HOSTS[..], &["--tag-output"]].concat();
     let ended = run(&options, &["flood", "4000000", "well"]).end();

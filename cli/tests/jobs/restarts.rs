@@ -144,7 +144,8 @@ fn kill_last_agent(lines: &[String]) {
 }
 
 /// The agent of the second host is killed, while processes that its ranks have started hold the
-/// locks of these ranks. The next attempt has the same hosts, or only the first host.
+/// locks of these ranks. The next attempt has the same hosts, or with `--shrink` only the first
+/// host.
 pub fn lost_hosts() {
     for (shrink, ranks) in [(&[][..], 4), (&["--shrink"], 2)] {
         let folder = Folder::new();
@@ -245,7 +246,8 @@ pub fn snapshots_on_term() {
         (vec!["-x", "FENCEPOST_SNAPSHOT_ON_TERM=on"], None),
         (vec![], Some(variable)),
     ];
-    // Without the variable, no rank would live longer than the grace period after the signal.
+    // Without `FENCEPOST_SNAPSHOT_ON_TERM`, no rank would live longer than the grace period after
+    // the signal.
     let impatient = ("FENCEPOST_GRACE", "0");
     for ((options, _), (more, environment)) in places().into_iter().zip(ways) {
         let options = [options, more].concat();

@@ -42,7 +42,7 @@ fn ranks_on(transport: &str) -> usize {
     if transport == "mixed" { 4 } else { 2 }
 }
 
-/// After the program of its rank has ended, a wrapper continues for longer than the limit of
+/// A wrapper continues after the program of the rank has ended, for longer than the limit of
 /// silence.
 pub fn wrappers() {
     for transport in ALL {
@@ -51,9 +51,9 @@ pub fn wrappers() {
     }
 }
 
-/// A wrapper continues although a signal has killed the program of its rank, or although the
-/// program has ended within its world. The job has no limit of silence, so the launcher can notice
-/// the failure only by the end of the program.
+/// A wrapper continues after a signal has killed the program of its rank, or after the program has
+/// ended without leaving its world. The job has no limit of silence, so the launcher can notice the
+/// failure only by the end of the program.
 pub fn wrappers_of_failures() {
     let settings = [("FENCEPOST_SILENCE", "off"), ("FENCEPOST_GRACE", "1s")];
     for transport in ALL {
@@ -174,10 +174,10 @@ pub fn terminals() {
 }
 
 /// A launcher runs in the background of a terminal that stops background processes when they write.
-/// It is stopped before it writes, together with its ranks, for longer than the limit of silence.
-/// Then it continues in the foreground.
+/// The launcher and its ranks are stopped before the launcher writes, for longer than the limit of
+/// silence. Then the launcher continues in the foreground.
 pub fn background() {
-    // The shell waits until its job is stopped, reports it, and continues the job on request.
+    // The shell waits until its job is stopped, reports the stop, and continues the job on request.
     let script = r#"set -m
 { "$@"; } 1>&2 &
 until [ -n "$(jobs -s)" ] || [ -z "$(jobs -p)" ]; do :; done
@@ -226,7 +226,8 @@ fn is_rank(pid: &str) -> bool {
 /// The program of a rank of [`background`]. It runs until it has been stopped for a while.
 pub fn errors() -> Result<()> {
     fencepost::run(|world| {
-        // The launcher may stop this process as soon as the launcher has something to write.
+        // The clock starts before the write, because the launcher may stop this process as soon as
+        // the launcher has output to forward.
         let mut before = Instant::now();
         std::io::stderr().write_all(format!("an error of rank {}\n", world.rank()).as_bytes())?;
         loop {
@@ -374,7 +375,7 @@ pub fn until_signal() -> Result<()> {
     })
 }
 
-/// Ranks that are the first process of a PID namespace end with their launcher.
+/// A rank that is the first process of a PID namespace ends when its launcher ends.
 pub fn first_processes() {
     let unshare = ["-Urpf", "--mount-proc"];
     let tried = Command::new("unshare").args(unshare).arg("true").output();
@@ -394,7 +395,7 @@ pub fn first_processes() {
     }
 }
 
-/// A control group with a limit of memory, which is removed when dropped.
+/// A control group with a limit of memory. The group is removed when this value is dropped.
 struct MemoryGroup(PathBuf);
 
 impl MemoryGroup {
@@ -447,7 +448,7 @@ pub fn memory_limits() {
     }
 }
 
-/// The memory of a window takes no memory of the machine until it is touched.
+/// A window takes no physical memory until its elements are accessed.
 pub fn untouched_memory() {
     const BYTES: u64 = 512 << 20;
     let bytes = BYTES.to_string();
@@ -467,7 +468,7 @@ pub fn untouched_memory() {
     }
 }
 
-/// The program of a rank of these two tests.
+/// The program of a rank of [`memory_limits`] and [`untouched_memory`].
 pub fn window(bytes: usize, touches: bool) -> Result<()> {
     fencepost::run(|world| {
         let mut u = world.window::<u8>(bytes)?;
@@ -538,10 +539,10 @@ pub fn pieces() -> Result<()> {
     })
 }
 
-/// If the system refuses a call, the error says so and names the call.
+/// If the system refuses a call, the error reports the refusal and names the call.
 pub fn refused_calls() {
     let mut harmless = Command::new("true");
-    // SAFETY: system calls alone.
+    // SAFETY: the closure only makes system calls.
     unsafe { harmless.pre_exec(|| refuse(libc::SYS_reboot, libc::EPERM)) };
     if let Err(error) = harmless.status() {
         return left_out("refused system calls", &error);
@@ -559,13 +560,13 @@ pub fn refused_calls() {
         command
             .args(["run", "-n", "2", "--transport", "shm", "--", &program, "rank", "well"])
             .stderr(Stdio::piped());
-        // SAFETY: system calls alone.
+        // SAFETY: the closure only makes system calls.
         unsafe { command.pre_exec(move || refuse(number, errno)) };
         start_by(command).end().expect(125).says(&format!("the system refuses the call {name}"));
     }
 }
 
-/// Makes the system refuse this call of this process and its children from now on.
+/// Makes the system refuse this call to this process and to its children.
 fn refuse(call: libc::c_long, errno: libc::c_int) -> std::io::Result<()> {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let mut steps = [
@@ -583,7 +584,7 @@ fn refuse(call: libc::c_long, errno: libc::c_int) -> std::io::Result<()> {
     if installed { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Options in the forms that users of mpirun type are accepted.
+/// The launcher accepts options in the forms that users of mpirun know.
 pub fn forms() {
     let file = std::env::temp_dir().join(format!("fencepost-hosts-{}", std::process::id()));
     std::fs::write(&file, "localhost slots=2\n").expect("a folder for temporary files");

@@ -135,7 +135,7 @@ pub fn refused() {
     }
 }
 
-/// It is reported if a trace cannot be written, and if only one of the ranks records a trace.
+/// An error is reported if a trace cannot be written, and if only one of the ranks records a trace.
 pub fn unwritten() {
     let ended = run_with(&["-n", "2"], &["settings"], &[("FENCEPOST_TRACE", "/proc/nowhere")]).end();
     assert!(ended.expect(0).err.contains("rank 1 cannot write its trace to /proc/nowhere"), "{}", ended.err);
@@ -154,8 +154,9 @@ pub fn unwritten() {
     assert!(ended.expect(1).out.contains("the beginning of a trace (FENCEPOST_TRACE)"), "{}", ended.out);
 }
 
-/// If a rank waits for rank 0 when the program of rank 0 is over, it gets an error, and the profile
-/// names the waiting rank. Its wait is not reported before that.
+/// If a rank still waits for rank 0 when the program of rank 0 is over, the waiting rank gets an
+/// error, and the profile names the waiting rank. The wait is not reported before the program of
+/// rank 0 is over.
 pub fn of_a_rank_that_waits() {
     for (transport, way) in [("shm", "plainly"), ("tcp", "between-halves")] {
         let environment = [("FENCEPOST_PROFILE", "on"), ("FENCEPOST_STALL", "off")];

@@ -28,7 +28,7 @@ fencepost::plan!(
 /// Computes steps of a plate of `cells`, and returns this rank's cells.
 ///
 /// # Errors
-/// As the exchange.
+/// Those of the exchange.
 pub fn run(world: &World, cells: [usize; 2], steps: usize) -> Result<Vec<f64>> {
     let block = Block::new(world, cells)?.halo(1)?;
     let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
@@ -70,7 +70,7 @@ fn state<'a>(block: &'a Block<2>, u: &'a mut [f64]) -> Items<'a> {
 /// saved state.
 ///
 /// # Errors
-/// As the exchange, and as the snapshots.
+/// Those of the exchange and of the snapshots.
 pub fn resume(
     world: &World,
     cells: [usize; 2],

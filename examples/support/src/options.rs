@@ -74,8 +74,8 @@ impl Job {
     }
 
     fn transport(&self) -> TransportKind {
-        // In a job of processes, the launcher chooses between `shm` and `tcp`. `Tcp` selects
-        // whichever it has chosen.
+        // In a job of processes, the launcher chooses between `shm` and `tcp`. `Tcp` selects the
+        // transport that the launcher has chosen.
         let of_job = || self.process().map_or(TransportKind::Local, |_| TransportKind::Tcp);
         self.transport.clone().unwrap_or_else(of_job)
     }

@@ -1,10 +1,10 @@
-//! [`Race`]: the times that several ways to compute the same steps take.
+//! [`Race`]: compares the times of several ways to compute the same steps.
 
 use std::fmt;
 use std::time::Duration;
 
-/// The times that several ways to compute the same steps took. All other ways are compared with the
-/// first one.
+/// The measured times of several ways to compute the same steps. Each other way is compared with
+/// the first one.
 #[derive(Clone, Debug)]
 pub struct Race {
     steps: u64,
@@ -13,7 +13,7 @@ pub struct Race {
 }
 
 impl Race {
-    /// The number of cells that can be computed in a moment.
+    /// The number of cells that all rounds of one way may compute together.
     const MOMENT: u64 = 300_000_000;
 
     /// The number of cells that could be computed in the time that a rank waits for the other ranks

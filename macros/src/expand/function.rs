@@ -125,8 +125,8 @@ pub(super) fn ends_in_fence(superstep: &Superstep, body: &Body) -> bool {
     is_fence && statements[last + 1..].iter().all(is_over)
 }
 
-/// Returns whether a value consists only of literals and names of anything but windows, so that
-/// nothing has to be evaluated.
+/// Returns whether a value consists only of literals and of names that do not denote windows, so
+/// that nothing has to be evaluated.
 fn is_there(value: &Expr, body: &Body) -> bool {
     match strip(value) {
         Expr::Tuple(tuple) => tuple.elems.iter().all(|value| is_there(value, body)),

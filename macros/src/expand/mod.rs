@@ -51,7 +51,7 @@ pub fn expand(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStr
     }
 }
 
-/// Returns the diagnostic for an error, and the unchanged function if it compiles.
+/// Returns the diagnostic for an error, and the unchanged function if the function compiles.
 pub fn harmless(item: TokenStream, error: &syn::Error) -> TokenStream {
     let complaint = error.to_compile_error();
     let Ok(Item::Fn(mut function)) = syn::parse2::<Item>(item.clone()) else {

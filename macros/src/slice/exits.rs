@@ -2,8 +2,9 @@
 //! pattern can have.
 //!
 //! A pattern describes a successful execution, so an exit may be left out if the pattern cannot
-//! evaluate its condition. An exit stays whenever that is possible, since the code after it may
-//! rely on its condition, for example for an index, the end of a loop or the size of a buffer.
+//! evaluate its condition. An exit stays whenever its condition can be evaluated, since the code
+//! after the exit may rely on this condition, for example for an index, the end of a loop or the
+//! size of a buffer.
 
 use super::keepers::{Found, Keepers};
 use super::need::{Known, Need};
@@ -26,7 +27,7 @@ pub struct Exit<'a> {
 }
 
 impl Exit<'_> {
-    /// Returns whether the condition of the exit may guard something in a pattern that needs
+    /// Returns whether the condition of the exit may guard something in a pattern with these
     /// `needs`, and can be evaluated any number of times.
     ///
     /// A call that is unrelated to the targets of operations guards nothing, and may have effects

@@ -16,7 +16,7 @@ pub struct Found {
     pub operation: bool,
     /// An exit, except exits by errors that are left out.
     pub jump: bool,
-    /// A change of a needed name, or a macro that may make one.
+    /// A change of a needed name, or a macro that may change such a name.
     pub changes: bool,
     /// An operation on the right of `&&` or `||`.
     pub in_short_circuit: bool,

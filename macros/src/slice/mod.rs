@@ -60,10 +60,10 @@ pub struct Slice {
 /// Slices the body, or returns the line that prevents this.
 ///
 /// A pattern describes a successful execution. Each exit by error stays if the slice can evaluate
-/// its condition, since a later index or the end of a loop may rely on it. An exit that needs
-/// elements is left out, and the pattern continues behind it. So a pattern may be evaluated
-/// although the body would have left. Therefore its evaluation is bounded, a pattern that panics is
-/// ignored, and a pattern contains no unsafe code.
+/// its condition, since a later index or the end of a loop may rely on this condition. An exit that
+/// needs elements is left out. So the evaluation of a pattern may continue where the body would
+/// have returned an error. Therefore its evaluation is bounded, a pattern that panics is ignored,
+/// and a pattern contains no unsafe code.
 pub fn slice(superstep: &Superstep, body: &Body) -> Outcome {
     match described(superstep, body) {
         Ok(slice) => Outcome::Described(slice),
@@ -137,8 +137,8 @@ fn describe(
     }
 }
 
-/// Returns the reason why an argument of this type has no owned form that a closure could return,
-/// if there is one.
+/// Returns why an argument of this type has no owned form that a closure could return, or `None` if
+/// the argument has such a form.
 fn not_owned(ty: &Type) -> Option<&'static str> {
     struct Borrows(Option<&'static str>);
     impl<'a> Visit<'a> for Borrows {

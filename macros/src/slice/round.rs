@@ -467,7 +467,8 @@ impl Slicer<'_> {
         if verb == Verb::Get {
             return self.keep(local);
         }
-        // For a part of a slice, the pattern has as many elements as its datatype names.
+        // For a part of a slice, the pattern has as many elements as there are in the datatype of
+        // the part.
         if let Expr::Tuple(pair) = strip(local)
             && pair.elems.len() == 2
         {

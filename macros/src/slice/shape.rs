@@ -1,5 +1,5 @@
-//! Determines the number of a value's elements without the elements. Of a slice that is put, a
-//! pattern needs nothing else.
+//! Determines how many elements a value has, without the elements themselves. A pattern needs
+//! nothing else of a slice that is put.
 
 use crate::chain::Scope;
 use crate::collect::Reason;

@@ -1,5 +1,5 @@
-//! Finds state on which a pattern must not rely, although it is neither an element nor the world:
-//! values that may be different when the pattern is evaluated again.
+//! Finds state other than elements and the world on which a pattern must not rely: values that may
+//! be different when the pattern is evaluated again.
 //!
 //! A pattern is evaluated when a superstep is entered or prepared. The body runs later, and a
 //! replay runs even later. So only arguments, locals and constants may decide where operations go.

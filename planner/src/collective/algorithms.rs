@@ -163,8 +163,8 @@ fn distances(ranks: u32) -> impl Iterator<Item = u32> {
     (0..31).map(|power| 1 << power).take_while(move |&distance| distance < ranks)
 }
 
-/// Builds the epoch in which each rank puts block b of its elements to its own slot on rank b, for
-/// every b.
+/// Builds the epoch in which each rank `r` puts block `b` of its elements to slot `r` on rank `b`,
+/// for every `b`.
 fn into_blocks(what: &Collective, widest: usize) -> Step {
     epoch(what, |rank, calls| {
         let slot = what.len + rank as usize * widest;
@@ -190,11 +190,11 @@ fn binomial(what: &Collective, root: u32) -> Vec<Step> {
     distances(ranks).map(doubled).collect()
 }
 
-/// Builds the steps that combine up the tree. If the root is in a range, the root holds the result
-/// of the range. Otherwise the first rank of the range holds it. If the root is in the right half,
-/// the result of the left half is combined into that of the right half. REPLACE is the only
-/// operator whose result depends on this order. So for REPLACE nothing is sent in this case, since
-/// the right half already holds the result.
+/// Builds the steps in which results are combined up the tree. If the root is in a range, the root
+/// holds the result of the range. Otherwise the first rank of the range holds it. If the root is in
+/// the right half, the result of the left half is combined into the result of the right half. Only
+/// for REPLACE does this order change the result. In this case the right half already holds the
+/// result of REPLACE, so nothing is sent.
 fn up_the_tree(what: &Collective, root: u32, op: Op) -> Vec<Step> {
     let holder = |low: u32, high: u32| if (low..high).contains(&root) { root } else { low };
     let up = |ranges: Vec<[u32; 3]>| {

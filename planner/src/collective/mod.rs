@@ -5,8 +5,9 @@
 //! elements over a balanced tree: it first reduces each half of the ranks, and then combines the
 //! result of the right half into that of the left half. The left half of `n` ranks has `n / 2`
 //! ranks, rounded up. Scans go left to right. [`Collective::algorithm`] chooses by the machine
-//! model. [`Collective::plan`] returns the [`Step`]s of an algorithm, which work on a window of the
-//! plan's own. Each step is an epoch of all ranks, or a combination that each rank does by itself.
+//! model. [`Collective::plan`] returns the [`Step`]s of an algorithm, which work on a window that
+//! belongs to the plan. Each step is an epoch of all ranks, or a combination that each rank does by
+//! itself.
 //!
 //! | | direct | tree | blocks |
 //! |---|---|---|---|
@@ -21,8 +22,8 @@
 //! In the direct algorithm of a reduction or scan, each rank combines the elements that it
 //! receives.
 //!
-//! **Cost** for p ranks that bring n bytes each (in an all-to-all, n bytes for each rank). The
-//! figures are the maximum over all ranks, of sends or of receives, whichever is larger.
+//! **Cost** for p ranks that bring n bytes each (in an all-to-all, n bytes for each rank). Each
+//! figure is the maximum over all ranks of the larger of a rank's sends and receives.
 //!
 //! | | rounds | messages | bytes |
 //! |---|---|---|---|
@@ -124,7 +125,7 @@ pub enum Step {
     Combine(Slots),
 }
 
-/// Slots of one rank's window, one for each rank, whose contents the operator combines.
+/// The slots of one rank's window, one for each rank. The operator combines their contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slots {
     /// The operator that combines the slots.
@@ -169,14 +170,15 @@ pub enum Fold {
 pub enum Delivery {
     /// Elements travel with the exchange of words that begins each collective.
     Ride,
-    /// Elements are read after the exchange, in the memory of the ranks that show them: directly,
-    /// or in blocks that ranks have combined.
+    /// Elements are read after the exchange, in the memory of the ranks that show them. With
+    /// [`Algorithm::Blocks`], ranks show blocks that they have combined.
     InPlace(Algorithm),
     /// Elements are sent after the exchange, by the plan of this algorithm.
     Plan(Algorithm),
 }
 
-/// The maximum number of bytes of elements that a rank shows. There is room for twice as many.
+/// The maximum number of bytes of elements that a rank shows. There is room for twice as many
+/// bytes.
 const SHOWN: f64 = (8 << 20) as f64;
 
 /// The same limit for operations in which all ranks bring elements that other ranks receive
@@ -184,8 +186,8 @@ const SHOWN: f64 = (8 << 20) as f64;
 /// receivers read, as measured (`benches/log/messages_and_collectives.md`).
 const SHOWN_BY_ALL: f64 = (16 << 10) as f64;
 
-/// The number of bytes of a rank's elements that fit into the words that it sends each other rank
-/// in a direct exchange.
+/// The number of bytes of elements that fit into the words that a rank sends each other rank in a
+/// direct exchange.
 const TOLD: f64 = 32.0;
 
 /// The smallest number of bytes of elements that are read in place although they could travel with
@@ -224,8 +226,9 @@ impl Collective {
         }
     }
 
-    /// Returns the moves of `rank` in the direct algorithm, by ascending target: the target rank,
-    /// the elements, and the index of their first element at the target.
+    /// Returns the moves of `rank` in the direct algorithm, by ascending target. Each move has the
+    /// target rank, the elements, and the index at which the first of these elements is stored at
+    /// the target.
     pub fn direct(&self, rank: u32) -> impl Iterator<Item = (u32, Range<usize>, usize)> + use<> {
         let what = *self;
         let to = match self.operation {
@@ -238,7 +241,8 @@ impl Collective {
     }
 
     /// Returns the move from `rank` to the rank `to` in the [direct](Self::direct) algorithm, if
-    /// there is one: the elements, and the index of their first element at the target.
+    /// there is one. The move has the elements, and the index at which the first of them is stored
+    /// at the target.
     pub fn direct_to(&self, rank: u32, to: u32) -> Option<(Range<usize>, usize)> {
         let Self { operation, ranks, len, .. } = *self;
         let moves = match operation {
@@ -343,9 +347,9 @@ impl Collective {
         if !share || shown > self.most_shown() || rides && self.bytes() < LINE {
             return planned;
         }
-        // For elements that travel with the exchange, the prediction can be compared with that of
-        // plans, but not with that of reading in place: if the elements fill half a cache line or
-        // more, the exchange is slower than reading.
+        // If elements travel with the exchange, their predicted time can be compared with that of a
+        // plan, but not with that of reading in place. Here the elements fill half a cache line or
+        // more, and then an exchange that carries them is slower than reading in place.
         let cost = if rides { f64::INFINITY } else { self.cost(algorithm, machine, share, census) };
         let in_place = [Algorithm::Direct, Algorithm::Blocks]
             .map(|algorithm| (Delivery::InPlace(algorithm), self.in_place(algorithm, machine, census)));
@@ -405,8 +409,9 @@ impl Collective {
     /// Returns whether the elements should travel with the exchange of words that begins each
     /// collective. They should if another exchange and separate messages would cost more.
     ///
-    /// In shared memory this costs a record for each rank, with the elements among the records.
-    /// Elsewhere, and in a sparse census, it costs one more copy for each rank.
+    /// In shared memory, elements in the exchange cost a record for each rank, and are stored among
+    /// the records. Without shared memory, and in a sparse census, they cost one more copy for each
+    /// rank.
     pub fn rides(&self, algorithm: Algorithm, machine: &Machine, share: bool, census: Census) -> bool {
         let exchange = cost(census, &Places::of(self.ranks, share), machine);
         algorithm == Algorithm::Direct && self.ride(machine, share, census) <= exchange

@@ -1,13 +1,13 @@
-//! [`conflicts`]: finds operations whose order matters because they access the same element. For
-//! this, nothing is run.
+//! [`conflicts`]: finds operations whose order matters because they access the same element. It
+//! does not run the program.
 //!
 //! Such operations have a defined meaning (planner/README.md), but a program seldom intends it. The
 //! search reads patterns only, so it also finds operations that the passes would leave out.
 //!
 //! A conflict is between two operations (paragraph 10). A single operation is reported if it writes
-//! an element twice (28). An operation is not reported if it accumulates twice into an element,
-//! since its visits come in typemap order (6), or if it reads a section of the window that it
-//! writes, since it reads M (4).
+//! an element twice (28). An operation that accumulates twice into an element is not reported,
+//! since its visits come in typemap order (6). Neither is an operation that reads a section of the
+//! window to which it writes, since it reads the elements as they were before the epoch (4).
 //!
 //! - `rule` defines which accesses conflict, for all users.
 //! - `sweep` finds the conflicts among many accesses.
@@ -61,8 +61,8 @@ pub struct Touch {
     pub origin: usize,
     /// The number of the operation among the operations of its rank.
     pub operation: usize,
-    /// The access to the element. A source is read as by a get, and the destination of a get is
-    /// written as by a put.
+    /// The access to the element. A source counts as read by a get. The destination of a get counts
+    /// as written by a put.
     pub kind: Kind,
     /// The line of the call.
     pub site: Site,
@@ -109,8 +109,8 @@ impl fmt::Display for Conflict {
 /// Returns the first conflicts that paragraph 28 defines, at most [`MOST_CONFLICTS`].
 ///
 /// Conflicts are sorted by [`rank`](Conflict::rank). If the conflicts of several ranks differ only
-/// by the positions of the ranks, they appear as one. For each rank, operations that write an
-/// element twice come first, sorted by window. The patterns must pass
+/// by the positions of the ranks, they appear as one conflict. For each rank, operations that write
+/// an element twice come first, sorted by window. The patterns must pass
 /// [`check`](crate::check::check).
 ///
 /// # Cost
@@ -140,7 +140,8 @@ pub fn conflicts(patterns: &Patterns) -> Vec<Conflict> {
             let (rank, window) = (rank.index(), a.window as usize);
             let conflict = Conflict { rank, ranks: count, window, elements, between };
             // The same two operations can conflict in several places, for example if one of them
-            // reads a section of the part to which it writes. They are one conflict then.
+            // reads a section of the part to which it writes. All these places are reported as one
+            // conflict.
             match found[first..].iter_mut().find(|before| before.is_between_those_of(&conflict)) {
                 Some(Conflict { elements, .. }) => {
                     let more = conflict.elements;
@@ -221,7 +222,7 @@ fn sections(patterns: &Patterns, pattern: ClassId) -> Vec<Access<'_, By>> {
         .collect()
 }
 
-/// Returns the accesses of the operations of the rank at `origin` to this rank.
+/// Returns the accesses to this rank by operations of the rank at `origin`.
 fn from(patterns: &Patterns, pattern: ClassId, origin: Delta) -> impl Iterator<Item = Access<'_, By>> {
     let here =
         moving(patterns, pattern).filter(move |(_, operation)| operation.target == Some(origin.back()));

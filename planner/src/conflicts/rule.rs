@@ -50,8 +50,8 @@ pub fn access_to_section(kind: Kind) -> Kind {
     if kind == Kind::Get { Kind::Put } else { Kind::Get }
 }
 
-/// Returns the access that a compare-and-swap makes to its element: a replacement, if it changes
-/// anything (planner/README.md, 32).
+/// Returns the access that a compare-and-swap makes to its element. It counts as an accumulate with
+/// REPLACE (planner/README.md, 32).
 #[doc(hidden)]
 pub fn access_to_compare_and_swap() -> Kind {
     Kind::Accumulate(Op::Replace)

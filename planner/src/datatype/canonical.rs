@@ -1,13 +1,13 @@
 //! Canonical form. First, runs are joined until they are maximal. Then equal neighbours are folded
 //! into (count, stride), greedily from left to right, innermost first, until nothing changes.
 //!
-//! Pass 0 joins runs, and pass `k` folds neighbours of equal body with `k - 1` dimensions. A piece
-//! represents all runs that it describes. In pass `k`, it counts as a list of its rows of `k`
-//! dimensions. The passes would make the same rows if they began with the runs of this piece alone,
-//! because the piece is *sound*: no boundary between its rows joins two runs or continues a row. So
-//! only the borders between pieces have to be examined. If a border joins two pieces, their
-//! outermost parts are split off. The result is the same as if every run were written out, but the
-//! cost grows with the number of pieces.
+//! Pass 0 joins runs, and pass `k` folds neighbours that have the same body of `k - 1` dimensions.
+//! A piece represents all runs that it describes. In pass `k`, it counts as a list of its rows of
+//! `k` dimensions. The passes would make the same rows if they began with the runs of this piece
+//! alone, because the piece is *sound*: at no boundary between its rows could two runs be joined,
+//! or a row be continued. So only the borders between pieces have to be examined. If two pieces can
+//! be joined at their border, their outermost parts are split off. The result is the same as if
+//! every run were written out, but the cost grows with the number of pieces.
 
 use super::form::{Dim, Piece, Pieces};
 use crate::error::{Error, ErrorClass, Result};
@@ -32,7 +32,7 @@ pub(super) fn nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<Pie
     Ok(list)
 }
 
-/// Checks that the elements of a nest that is not empty are within the limits.
+/// Checks that the elements of a nest are within the limits. The nest must not be empty.
 pub(super) fn check(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<()> {
     let mut size = run;
     for &(count, _) in dims {
@@ -153,7 +153,7 @@ fn is_sound(piece: &Piece) -> bool {
     piece.run > 0 && piece.dims.iter().all(|dim| dim.count > 1)
 }
 
-/// Returns whether `pass` joins the first run or row of `next` to the last one of `piece`.
+/// Returns whether `pass` joins the first run or row of `next` to the last run or row of `piece`.
 fn joins(piece: &Piece, next: &Piece, pass: usize) -> bool {
     let Some(body) = pass.checked_sub(1) else {
         return piece.end() == next.offset;

@@ -77,27 +77,28 @@ impl Piece {
 ///
 /// A datatype names elements of a window or of a slice, and does not know their type. So each
 /// displacement, block length and stride counts elements: if MPI counts bytes, divide by the size
-/// of an element. `old` is a datatype. If it is elementary, use the first of two forms. `n` is
-/// MPI's `count`, `len` is MPI's `blocklength`, and `lens` and `at` are arrays. The constructors
-/// `MPI_Type_..` are:
+/// of an element. `old` is a datatype. If there are two forms, the first is for an elementary
+/// `old`. `n` is MPI's `count`, `len` is MPI's `blocklength`, and `lens` and `at` are arrays. The
+/// constructors `MPI_Type_..` are:
 ///
 /// - `contiguous`: `Datatype::run(0..n)`; `old.repeat(n, old.extent())?`.
 /// - `vector`: `Datatype::nest(0, &[(n, stride)], len)?`;
 ///   `old.repeat(len, old.extent())?.repeat(n, stride * old.extent())?`.
 /// - `hvector`: the same, with `repeat(n, stride)`: the stride counts elements, not copies of
 ///   `old`.
-/// - `indexed`, `hindexed`: `Datatype::runs(at.into_iter().zip(lens))?`; of copies of `old`,
+/// - `indexed`, `hindexed`: `Datatype::runs(at.into_iter().zip(lens))?`; for copies of `old`,
 ///   `Datatype::sequence` of `old.repeat(len, old.extent())?.shift(at)?`.
 /// - `indexed_block`, `hindexed_block`: `Datatype::runs(at.map(|at| (at, len)))?`; if `len` is 1,
 ///   `Datatype::elements(at)?`.
 /// - `subarray`: `Datatype::subarray(&shape, &start, &sizes)?` in C's order; in Fortran's order
 ///   with all three reversed.
-/// - `resized`: the extent of a datatype cannot be set. Give it when copies are made:
+/// - `resized`: the extent of a datatype cannot be set. Pass the extent when you make copies:
 ///   `old.repeat(n, extent)?`.
-/// - `struct`: of one element type, `Datatype::sequence([a.shift(3)?, b.shift(9)?])?`. A record of
-///   several types is an element, by `#[derive(Element)]`.
+/// - `struct`: if all members have one element type,
+///   `Datatype::sequence([a.shift(3)?, b.shift(9)?])?`. A record of several types is an element, by
+///   `#[derive(Element)]`.
 /// - `darray`, in blocks: `Datatype::subarray(&block.global(), &block.origin(), &block.extent())?`,
-///   where `block` is a [`Block`](crate::grid::Block). Its shares differ by at most one.
+///   where `block` is a [`Block`](crate::grid::Block). The lengths of blocks differ by at most one.
 /// - `darray`, cyclic in blocks of `len`: `Datatype::runs((rank * len..n).step_by(ranks *
 ///   len).map(|at| (at as i64, len.min(n - at))))?`.
 ///

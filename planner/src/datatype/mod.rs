@@ -10,7 +10,8 @@
 //!   maximal runs, and the traversal of two typemaps in lockstep;
 //! - `touched`: the elements that a typemap touches, no matter how often; `slice`: a part of a
 //!   typemap; `monotone`: both sides of a transfer reordered so that the target ascends;
-//! - `overlap`: whether two typemaps share an element, or one visits an element twice;
+//! - `overlap`: whether two typemaps share an element, and whether one typemap visits an element
+//!   twice;
 //! - `text`: print and parse; `wire`: bytes.
 //!
 //! # Limits

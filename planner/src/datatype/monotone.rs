@@ -15,8 +15,8 @@ use crate::error::Result;
 /// Returns both typemaps, reordered by the stable permutation that makes the elements of `target`
 /// ascend. Elements that are equal in `target` keep their order.
 ///
-/// The two typemaps should have equal sizes. If they do not, the elements that only the longer one
-/// has are left out.
+/// The two typemaps should have equal sizes. If they do not, the rest of the longer typemap is left
+/// out.
 ///
 /// # Errors
 /// Class `Type` if the result would exceed a [limit](super#limits).
@@ -52,8 +52,8 @@ fn by_pieces(origin: &Datatype, target: &Datatype) -> Option<(Datatype, Datatype
         parts.push(by_dimensions(from, piece)?);
     }
     parts.sort_by_key(|(_, target)| target.low());
-    // Pieces whose bounds overlap are not sorted here: equal elements of both must keep their
-    // order.
+    // Pieces whose bounds overlap cannot be sorted as wholes: elements that are in both pieces must
+    // keep their order.
     if parts.windows(2).any(|pair| pair[0].1.high() > pair[1].1.low()) {
         return None;
     }

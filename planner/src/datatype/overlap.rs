@@ -1,10 +1,9 @@
 //! Decides whether two typemaps share an element, and whether one visits an element twice.
 //!
 //! Nests are halved until bounds or strides show that the halves share nothing. To test the
-//! strides, each nest is reduced modulo the greatest common divisor of the outer strides, which
-//! leaves the elements within those strides. If the reduced nests have no element in common, the
-//! nests have none either (for example, two columns of one matrix). Long lists are written out,
-//! sorted and traversed together.
+//! strides, the elements of both nests are taken modulo the greatest common divisor of the outer
+//! strides. If the two nests have no remainder in common, they share no element (for example, two
+//! columns of one matrix). Long lists are written out, sorted and traversed together.
 
 use super::form::{Datatype, Dim, Piece};
 use crate::error::Result;
@@ -65,7 +64,7 @@ impl Datatype {
     pub fn overlap_bounds(&self, other: &Datatype) -> Option<Range<i64>> {
         let low = self.overlap(other)?;
         // The highest element is the lowest one of the mirror images. If a mirror image would
-        // exceed the limits, returns the lower one of the two upper bounds.
+        // exceed the limits, this uses the lower one of the two upper bounds.
         let high = match (self.upside_down(), other.upside_down()) {
             (Ok(own), Ok(other)) => own.overlap(&other).map(|element| 1 - element),
             _ => None,
@@ -161,8 +160,8 @@ fn returns(dims: &[(usize, i64)], at: i64, run: i64, still: bool, patience: &mut
     }
     let reach: i64 = inner.iter().map(|&(count, stride)| (count as i64 - 1) * stride).sum();
     let most = count as i64 - 1;
-    // The numbers of steps after which the inner dimensions suffice: |at + steps * stride| < reach
-    // + run.
+    // The numbers of steps after which the inner dimensions can do the rest:
+    // `|at + steps * stride| < reach + run`.
     let near = reach + run - 1;
     let low = if still { 0 } else { (-near - at).div_euclid(stride).max(-most - 1) };
     let high = (near - at).div_euclid(stride).min(most);

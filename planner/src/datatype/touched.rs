@@ -11,14 +11,15 @@ impl Datatype {
     ///
     /// # Cost
     /// Needs memory for at most half as many runs as the extent has elements, so the caller has to
-    /// limit the extent. The time grows with these runs, the pieces, and the logarithms of their
-    /// counts, not with the visits.
+    /// limit the extent. The time grows with these runs, with the pieces, and with the logarithms
+    /// of the counts of dimensions, but not with the number of visits.
     ///
     /// # Errors
     /// If there is not enough memory.
     #[doc(hidden)]
     pub fn ascending_runs(&self) -> Result<Vec<Range<i64>>, TryReserveError> {
-        // The system may promise more memory than it has, so this requests all of it first.
+        // The system may promise more memory than it has, so the memory for all runs is first
+        // requested at once.
         let most = self.pieces().iter().map(most_runs).fold(0, usize::saturating_add);
         Vec::<Range<i64>>::new().try_reserve_exact(most)?;
         self.joined_runs()
@@ -40,12 +41,13 @@ impl Datatype {
     }
 
     /// Returns runs with the elements that the typemap touches, in some order. These are the runs
-    /// of the typemap or, if it has more runs than its extent has elements, each element once.
+    /// of the typemap. But if the typemap has more runs than its extent has elements, they are
+    /// other runs, which have each element once.
     ///
     /// # Cost
-    /// Nothing before the first run is requested. Then, if each element is returned once, the cost
-    /// of [`ascending_runs`](Self::ascending_runs), and a panic if there is not enough memory for
-    /// that. Otherwise grows with the runs.
+    /// Nothing before the first run is requested. After that, if the runs have each element once,
+    /// the cost is that of [`ascending_runs`](Self::ascending_runs), and the first request panics
+    /// if there is not enough memory. Otherwise the cost grows with the runs.
     #[doc(hidden)]
     pub fn touched_runs(&self) -> impl Iterator<Item = (i64, usize)> + '_ {
         let is_repeated = self.run_count() as u64 > self.extent() as u64;

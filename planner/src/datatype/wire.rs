@@ -1,8 +1,9 @@
 //! The wire form. There is one byte string for each typemap, and no other is accepted.
 //!
 //! Numbers are encoded as in [`varint`]. The number of pieces comes first, then the pieces. Each
-//! piece consists of its displacement minus that of the piece before, the number of dimensions, the
-//! count and stride of each dimension (outermost first), and the length of its runs.
+//! piece consists of its displacement minus the displacement of the previous piece, the number of
+//! dimensions, the count and stride of each dimension (outermost first), and the length of its
+//! runs.
 
 use super::canonical::{check, is_canonical};
 use super::form::{Datatype, Dim, Piece, Pieces};

@@ -22,7 +22,7 @@ use std::fmt;
 pub struct Cost {
     /// The time of the slowest rank: all its instructions, and the travel time of its last frame.
     pub predicted: Nanos,
-    /// A lower bound: the overheads and bytes of the rank that has most of them, plus one latency.
+    /// A lower bound: the largest time that a rank needs for overheads, bytes and one latency.
     pub bound: Nanos,
     /// The slowest rank.
     pub slowest: u32,
@@ -63,13 +63,13 @@ pub fn cost(schedule: &Schedule, machine: &Machine) -> Cost {
     cost
 }
 
-/// Returns the predicted time on `machine` of an epoch that has the messages of `schedule` and was
-/// not prepared, and the census that its fence takes.
+/// Returns the predicted time on `machine` of an unprepared epoch with the messages of `schedule`,
+/// and the census of its fence.
 ///
-/// The messages are packed, sent, received and unpacked as in the schedule. They leave before the
-/// census begins, so the latency of the slowest message overlaps with the census. The epoch takes
-/// moving + frames + wire + max(latency, census). Descriptions of operations are left out, because
-/// an epoch that repeats the last one sends none.
+/// The messages are packed, sent, received and unpacked as in the schedule. They are sent before
+/// the census begins, so the latency of the slowest message overlaps with the census. The epoch
+/// takes moving + frames + wire + max(latency, census). Descriptions of operations are left out,
+/// because an epoch that repeats the last one sends none.
 pub fn cost_at_fence(schedule: &Schedule, machine: &Machine) -> (Nanos, Census) {
     let places = Places::new(schedule.class_of.len() as u32, schedule.placement);
     let way = census::choose(&places, machine);
@@ -182,8 +182,8 @@ impl Terms {
             }
         }
         terms.wire = Nanos(f64::max(out, into));
-        // This rank waits for an entry before a direct copy, and the peer waits for a done after
-        // it.
+        // Before a direct copy this rank waits for an entry, and after the copy the peer waits for
+        // a done.
         terms.latency = Nanos(farthest + if direct { machine.shared.latency } else { 0.0 });
         terms
     }

@@ -119,7 +119,7 @@ pub enum Route {
         shared: bool,
         /// The number of operations that share the frames, this one included.
         together: usize,
-        /// The terms of the cost, both packed and copied directly.
+        /// The terms of the cost if the elements are packed, and if they are copied directly.
         costs: Costs,
     },
 }
@@ -130,7 +130,7 @@ pub enum Route {
 pub struct Costs {
     /// Packing.
     pub pack: Nanos,
-    /// A message of its own.
+    /// The message, if no other operation shares it.
     pub message: Nanos,
     /// Unpacking.
     pub unpack: Nanos,

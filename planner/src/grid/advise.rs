@@ -2,8 +2,9 @@
 //!
 //! A deeper halo is exchanged less often, but each step except the last also computes cells of the
 //! halo. [`cost`] predicts the time of the exchange from its compiled schedule, as for every other
-//! superstep. The cells that all steps compute are counted. Steps that are visited band by band
-//! wait for memory only once together, if the data that a band needs for all steps fits in a cache.
+//! superstep. The cells that all steps compute are counted. If steps are visited band by band, and
+//! the data that a band needs for all steps fits in a cache, all steps together wait for memory
+//! only once.
 //!
 //! **Source** C. Ding, Y. He, SC 2001, on exchanging a wider halo less often in codes that solve
 //! PDEs. Different here: the time of an exchange is that of a compiled schedule, not a linear
@@ -32,16 +33,16 @@ const FILLED: f64 = 0.6;
 /// The part of the shared caches that fields may occupy. The rest is for other data of the program.
 const SHARED: f64 = 0.8;
 
-/// More steps between two exchanges are advised only if the time of a step is then less than this
-/// share of the time with one step for each exchange. The model is not precise enough for smaller
-/// gains.
+/// More than one step between two exchanges is advised only if this makes the time of a step less
+/// than this share of its time with one step for each exchange. The model is not precise enough for
+/// smaller gains.
 const GAIN: f64 = 0.98;
 
 /// The cost of visiting a row, in addition to computing its cells.
 const ROW: Nanos = Nanos(12.0);
 
-/// The cost of a step by the number of steps between two exchanges: see [`Block::advise`]. Its
-/// `Display` is a table.
+/// The predicted cost of a step, for each number of steps between two exchanges: see
+/// [`Block::advise`]. Its `Display` is a table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Advice<const D: usize> {
     costs: Vec<Costs<D>>,
@@ -74,7 +75,7 @@ impl<const D: usize> Costs<D> {
 }
 
 impl<const D: usize> Advice<D> {
-    /// Returns the number of steps for one exchange with which a step costs least. If several
+    /// Returns the number of steps between two exchanges with which a step costs least. If several
     /// numbers cost the same, returns the smallest. Returns 1 if more steps save less than 2
     /// percent.
     pub fn steps(&self) -> usize {
@@ -136,9 +137,9 @@ impl<const D: usize> fmt::Display for Advice<D> {
 
 impl<const D: usize> Block<D> {
     /// Returns how many steps should follow one exchange, from 1 to 32, and in which bands they
-    /// should be visited. With these, the model of the machine predicts the lowest cost of a step.
-    /// The halo of this block is the halo for one step. With `k` steps it has to be `k` times as
-    /// wide.
+    /// should be visited. With this number of steps and these bands, the model of the machine
+    /// predicts the lowest cost of a step. The halo of this block is the halo for one step. For `k`
+    /// steps, the halo has to be `k` times as wide.
     ///
     /// `cell` is the time to compute one cell when its fields are in a core's cache: measure it by
     /// computing the same few rows repeatedly. `exchanged` is the number of bytes of a cell that
@@ -165,8 +166,9 @@ impl<const D: usize> Block<D> {
     /// # }
     /// ```
     ///
-    /// If the program gave no grid, and a halo for more steps fits only another grid, these steps
-    /// are predicted for that grid. [`halo`](Self::halo) chooses the same one.
+    /// If the program gave no grid, the halo for a number of steps may fit only another grid than
+    /// the default grid. The time of these steps is then predicted for that other grid, which
+    /// [`halo`](Self::halo) chooses, too.
     ///
     /// The answer is the same on all ranks that give the same numbers. If each rank measures its
     /// own `cell`, the ranks have to agree on one value first, such as the largest, because all
@@ -174,11 +176,11 @@ impl<const D: usize> Block<D> {
     ///
     /// Fields that fit in a core's cache cost only the computation of their cells. So do fields
     /// that fit in the shared caches of a host, if these caches supply bytes as fast as cells are
-    /// computed. Steps over other fields wait for caches or memory: once a group if a band with all
-    /// its steps fits in a cache, and once a step otherwise. Two effects are not in the model:
-    /// ranks wait for each other if their work differs from step to step, and ranks take turns if
-    /// there are more ranks than cores. Both make exchanges more expensive, and deeper halos
-    /// better, than predicted. If these effects matter, time a few numbers of steps.
+    /// computed. Steps over other fields wait for caches or memory: once for each group of steps if
+    /// the data of a band for all steps fits in a cache, otherwise once for each step. Two effects
+    /// are not in the model: ranks wait for each other if their work differs from step to step, and
+    /// ranks take turns if there are more ranks than cores. Both make exchanges more expensive, and
+    /// deeper halos better, than predicted. If these effects matter, time a few numbers of steps.
     ///
     /// # Errors
     /// ARG if the block has no halo; if `cell` is negative or not finite; if `exchanged` or
@@ -359,8 +361,8 @@ impl Waits<'_> {
         let core = FILLED * caches.core;
         let host = (SHARED * caches.host / self.near as f64).max(core);
         // A step reads each plane again while it computes the planes around it. If a core's cache
-        // does not hold that many planes, they come from the shared caches each time. Half of the
-        // bytes belong to fields that are read.
+        // does not hold all planes that a plane is computed from, they are loaded from the shared
+        // caches each time. Half of the bytes belong to fields that are read.
         let reach = (block.width[0] / self.steps) as f64;
         let planes = (2.0 * reach + 1.0) * (1..D).map(held).product::<f64>() * self.fields;
         let reread = if planes <= core { 0.0 } else { all * steps * (1.0 + reach) };
@@ -380,8 +382,8 @@ impl Waits<'_> {
         let pieces = (stored[D - 1] / bands[D - 1] as f64).max(1.0);
         let rows = self.rows as f64 * pieces * ROW.0;
         // Caches load the next cells while cells are computed. Loads from memory overlap in part
-        // with both. Loads from shared caches overlap in part if they take longer than the cells of
-        // a sweep.
+        // with loads from caches and with computation. Loads from shared caches overlap in part if
+        // they take longer than the cells of a sweep.
         let cells = self.cells as f64 * self.cell.0;
         let near = near * caches.near;
         let hidden = all * steps * caches.near <= cells;

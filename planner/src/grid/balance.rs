@@ -4,8 +4,8 @@ use smallvec::SmallVec;
 
 /// Returns the grid of `ranks` ranks over an array of `global` cells for which the largest block
 /// has the smallest surface towards other ranks. Considers only grids in which each block has a
-/// cell and is at least as wide as the halo, which has `widths`. Returns `None` if there is no such
-/// grid.
+/// cell and is at least as wide as the halo. The halo has the widths `widths`. Returns `None` if
+/// there is no such grid.
 ///
 /// Like MPI_Dims_create, but takes the array's own extents into account. Of several grids with the
 /// same surface, this is the one with more ranks in the earlier, slower dimensions, so that
@@ -78,9 +78,9 @@ impl<const D: usize> Search<D> {
         }
     }
 
-    /// Returns whether the faces exceed the surface of the best grid, however the ranks that are
-    /// `left` are spread over the dimensions after this one. This is far cheaper than computing the
-    /// surface.
+    /// Returns whether the surface must exceed that of the best grid, no matter how the remaining
+    /// ranks, which are `left`, are spread over the dimensions after this one. This bound is far
+    /// cheaper to compute than the surface itself.
     fn is_hopeless(&self, dimension: usize, left: u32) -> bool {
         let face = |d: usize, ranks: usize| faces(ranks) as f64 * self.face[d] * ranks as f64;
         let known: f64 = (0..=dimension).map(|d| face(d, self.grid[d])).sum();

@@ -7,8 +7,8 @@ impl<const D: usize> Argument for Block<D> {
     /// Returns everything on which the datatypes and the neighbours' deltas depend. For each
     /// dimension this is the number of cells and of ranks, the width of the halo, whether the block
     /// is the first or the last, and which blocks among this block and its two neighbours have the
-    /// extra cell. Also, whether the dimension wraps, rows are padded, and the halo is that of a
-    /// star.
+    /// extra cell. The class also has whether the dimension wraps, whether rows are padded, and
+    /// whether the halo is that of a star.
     fn class(&self) -> Option<Vec<u64>> {
         let mut key = Vec::with_capacity(3 * D);
         for d in 0..D {

@@ -2,9 +2,9 @@
 //! datatypes of its halo.
 //!
 //! A block's local storage is row-major, slowest dimension first. It consists of the block's own
-//! cells, a halo of the same width on both sides of each dimension (also at the edge of the global
-//! array, where it may hold boundary values), and padding at the end of each row, if the row's
-//! length would otherwise be a multiple of 512 elements.
+//! cells and a halo of the same width on both sides of each dimension. At an edge of the global
+//! array there is also a halo, which may hold boundary values. Rows end in padding if their length
+//! would otherwise be a multiple of 512 elements.
 
 mod advise;
 mod balance;
@@ -79,9 +79,9 @@ const CELLS_MAX: usize = isize::MAX as usize / 8;
 /// # }
 /// ```
 ///
-/// A block is created without allocating. It records whether a method was called whose result may
-/// differ between ranks with equal datatypes (the rank, coordinates or origin). A clone keeps its
-/// own record.
+/// A block is created without allocating. The block records whether a method was called whose
+/// result may differ between ranks with equal datatypes (the rank, coordinates or origin). A clone
+/// keeps its own record.
 #[derive(Clone, Debug)]
 pub struct Block<const D: usize> {
     rank: usize,
@@ -409,8 +409,8 @@ impl<const D: usize> Block<D> {
         Some(rank)
     }
 
-    /// Returns whether this block ends at the low and at the high edge of the array in dimension
-    /// `d`, with no block behind that edge. Returns `(false, false)` in a dimension that wraps.
+    /// Returns whether this block is at the low edge of the array in dimension `d`, and whether it
+    /// is at the high edge. Returns `(false, false)` in a dimension that wraps.
     ///
     /// # Panics
     /// If there is no dimension `d`.
@@ -420,7 +420,8 @@ impl<const D: usize> Block<D> {
         (edge && self.coords[d] == 0, edge && self.coords[d] + 1 == self.grid[d])
     }
 
-    /// Returns the index in local storage of own cell `cell`, counted from the first own cell.
+    /// Returns the index in local storage of own cell `cell`. `cell` is counted from the first own
+    /// cell.
     ///
     /// # Panics
     /// If the block has no such cell.
@@ -472,9 +473,9 @@ impl<const D: usize> Block<D> {
         if self.pads && cells.is_multiple_of(UNLUCKY) { cells + PADDING } else { cells }
     }
 
-    /// Returns the cells from `first` on, `count` of them in each dimension, as a datatype of the
-    /// local storage of the rank at `coords`. `first` is counted from the start of the storage, so
-    /// the halo is included.
+    /// Returns a box of cells as a datatype of the local storage of the rank at `coords`. The box
+    /// begins at `first` and has `count` cells in each dimension. `first` is counted from the start
+    /// of the storage, where the halo begins.
     fn cells_at(&self, coords: [usize; D], first: [usize; D], count: [usize; D]) -> Datatype {
         let strides = self.strides_at(coords);
         let offset: usize = (0..D).map(|d| first[d] * strides[d]).sum();

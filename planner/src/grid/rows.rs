@@ -62,8 +62,8 @@ impl<const D: usize> Row<D> {
         self.len
     }
 
-    /// Returns the first cell, counted from the first own cell of the block. Cells in the halo
-    /// before the own cells have negative numbers.
+    /// Returns the position of the row's first cell, counted from the first own cell of the block.
+    /// Cells in the halo before the own cells have negative positions.
     pub fn first(&self) -> [isize; D] {
         let mut rest = self.at;
         std::array::from_fn(|d| {
@@ -73,9 +73,9 @@ impl<const D: usize> Row<D> {
         })
     }
 
-    /// Returns the positions in the row at which it has own cells of the block. The range is empty
-    /// if the row is in the halo. A sum over all cells of the array, such as a residual, counts
-    /// only these positions, since other ranks compute the cells of the halo as well.
+    /// Returns the positions of the row at which there are own cells of the block. The range is
+    /// empty if the row is in the halo. A sum over all cells of the array, such as a residual,
+    /// counts only these positions, since other ranks compute the cells of the halo as well.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -240,8 +240,8 @@ impl<const D: usize> Row<D> {
 }
 
 /// Panics because the length of the slice differs from that of the block's storage. This function
-/// and the next one take numbers instead of the row. A row that is passed to a function by
-/// reference has to be in memory, which costs some nanoseconds for each row.
+/// and the next one take numbers instead of a reference to the row. A row that is passed by
+/// reference has to be in memory, which would cost some nanoseconds for each row.
 #[cold]
 #[inline(never)]
 #[track_caller]

@@ -9,7 +9,7 @@
 //!
 //! **Why the order keeps every dependence.** Cell `i` of step `s` gets the place `i + s * shift` in
 //! each dimension, where `shift` is at least the reach. A band is a box of places. From band to
-//! band, the first dimension advances fastest. Within a band, the steps follow each other. To
+//! band, the first dimension advances fastest. Within a band, the steps run one after another. To
 //! compute cell `i`, step `s` reads cells within one reach of `i`, which step `s - 1` has written.
 //! The place of such a cell is at most `i + (s - 1) * shift + reach`, so it is not beyond the place
 //! of `i` in any dimension. The cell is therefore in this band, in which step `s - 1` ran before
@@ -23,8 +23,8 @@
 //!
 //! **Source** M. Wolfe, "More iteration space tiling", SC 1989: skewed loops over space, tiled with
 //! time. Different here: the bands of a rank need no synchronisation with other ranks, since the
-//! halo is deep enough for all steps of a group. Also, rows are whole, so that the innermost loop
-//! is the user's own.
+//! halo is deep enough for all steps of a group. Also, a band is visited row by row, so that the
+//! innermost loop is the user's own.
 
 use super::rows::{Row, Rows};
 use super::{Block, Error, ErrorClass, Result};
@@ -54,9 +54,10 @@ pub struct Visit<const D: usize> {
 
 impl<const D: usize> Tiles<D> {
     /// Sets the number of cells of a band in each dimension. The number for the last dimension cuts
-    /// rows into pieces. If a dimension has fewer cells than its number, a band has all of them.
-    /// With `usize::MAX` in each dimension, every step sweeps the block before the next step
-    /// begins. [`Advice::bands`](super::Advice::bands) computes bands for the caches of a machine.
+    /// rows into pieces. If a dimension has fewer cells than the given number, a band has all cells
+    /// of the dimension. With `usize::MAX` in each dimension, every step sweeps the block before
+    /// the next step begins. [`Advice::bands`](super::Advice::bands) computes bands for the caches
+    /// of a machine.
     ///
     /// # Errors
     /// ARG if a number is 0.
@@ -73,8 +74,7 @@ impl<const D: usize> Tiles<D> {
         Ok(self)
     }
 
-    /// Leaves out the last steps of the group if there are more than `steps`, for the end of a
-    /// computation.
+    /// Limits the group to its first `steps` steps, for the end of a computation.
     #[must_use]
     pub fn at_most(mut self, steps: usize) -> Self {
         self.steps = self.steps.min(steps);
@@ -327,8 +327,8 @@ impl<const D: usize> Block<D> {
     /// sets others.
     ///
     /// # Errors
-    /// ARG if `steps` is 0 or more than the width of the halo, or if it is more than 1 and the halo
-    /// is that of a [`star`](Self::star).
+    /// ARG if `steps` is 0 or more than the width of the halo. Also ARG if `steps` is more than 1
+    /// and the halo is that of a [`star`](Self::star).
     ///
     /// # Cost
     /// Some nanoseconds for each row. Nothing is allocated.

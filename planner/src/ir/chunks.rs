@@ -16,7 +16,7 @@ pub struct Chunks<'p> {
     pub assignments: Table<ClassId, Vec<RoundAssignment>>,
 }
 
-/// A link, frame by frame.
+/// The contents of a link: its direct copies and its frames.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cut {
     /// Transfers that their origin copies from source to target.

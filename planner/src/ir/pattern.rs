@@ -20,8 +20,8 @@ pub enum Kind {
 /// The origin's side of an operation.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Local {
-    /// A contiguous buffer of the operation's own, with as many elements as the remote datatype: a
-    /// slice copied at the call, a ticket, or a buffer borrowed by a scoped epoch.
+    /// A contiguous buffer that belongs to the operation, with as many elements as the remote
+    /// datatype: a slice copied at the call, a ticket, or a buffer borrowed by a scoped epoch.
     Buffer,
     /// Elements of one of the origin's windows: a source for puts and accumulates, a destination
     /// for gets.
@@ -75,7 +75,7 @@ impl std::fmt::Display for Site {
     }
 }
 
-/// One call as written.
+/// One operation, as the program calls it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Operation {
     /// Put, get or accumulate.
@@ -105,7 +105,7 @@ pub struct Pattern {
 /// Whether the order of operations on one element is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Order {
-    /// By origin rank, then program order, then typemap order.
+    /// Operations are applied by origin rank, then program order, then typemap order.
     #[default]
     Canonical,
     /// Each operation on an element is applied exactly once, in some order.
@@ -118,8 +118,8 @@ pub enum Sync {
     /// All ranks run the superstep, in the same order as all other calls of all ranks.
     #[default]
     Fence,
-    /// The ranks that exchange something run the superstep, both ranks of each pair equally often.
-    /// A rank whose program is empty need not run it.
+    /// The ranks that exchange something run the superstep. The two ranks of each pair run it
+    /// equally often. A rank whose program is empty need not run it.
     Pscw,
 }
 
@@ -139,8 +139,8 @@ pub struct Patterns {
     pub class_of: Vec<ClassId>,
     /// Whether the order of operations on one element is kept.
     pub order: Order,
-    /// How the ranks are synchronised. No pass reads it, because each program is complete in itself
-    /// (W6).
+    /// How the ranks are synchronised. No pass reads this field, because each program is complete
+    /// in itself (W6).
     pub sync: Sync,
 }
 

@@ -1,9 +1,9 @@
-//! [`Peers`]: ranks grouped by what they do and by what is done to them. Every stage before `lower`
-//! refers to a [`Peers`].
+//! [`Peers`]: ranks grouped by their operations and by the operations of other ranks on them. Every
+//! stage before `lower` refers to a [`Peers`].
 //!
 //! Everything that goes from one rank to another is a *link*. A link is interned by content, and
-//! both of its ends store its id. A pass decides something about a link only once, in the link, so
-//! its two ends cannot disagree.
+//! both of its ends store its id. A pass stores its decision about a link only once, in the link,
+//! so the two ends of the link cannot disagree.
 
 use crate::ids::{ClassId, Delta, LinkId};
 use crate::table::Table;
@@ -39,7 +39,8 @@ pub struct Peer {
     pub shared: bool,
     /// The link to the peer.
     pub sends: Option<LinkId>,
-    /// The link from the peer. For the rank itself, both fields hold its link to itself.
+    /// The link from the peer. For the rank itself, `sends` and `receives` both hold its link to
+    /// itself.
     pub receives: Option<LinkId>,
 }
 

@@ -4,7 +4,8 @@ use crate::ir::pattern::Mode;
 use crate::ir::stage::Stage;
 use crate::ir::transfers::Transfer;
 
-/// All transfers with their routes. In this stage, different routes have different links.
+/// All transfers with their routes. In this stage, links that have different routes are different
+/// links.
 pub type Routed<'p> = Stage<'p, Route>;
 
 /// The routes of the transfers of a link.

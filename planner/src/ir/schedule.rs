@@ -6,13 +6,13 @@
 //! An executor runs the instructions of its rank one after another and decides nothing. Between
 //! each ordered pair of ranks there is one channel of *frames*, first in first out. A frame is an
 //! *entry* ("I am in this superstep: you may touch my windows"), *data* (bytes from a buffer of the
-//! sender's), or *done* ("I have finished touching your windows in this superstep").
-//! [`Instruction::Await`] takes the next frame of a peer, which must be of the kind that the
+//! sender), or *done* ("I have finished touching your windows in this superstep").
+//! [`Instruction::Await`] takes the next frame of a peer. The frame must be of the kind that the
 //! instruction names. A data frame stays readable until it is released. At most one data frame of
 //! each peer is open at a time.
 //!
-//! A rank runs its program once each time the superstep is entered: run 0, 1, 2, ... There are
-//! [`Buffer::copies`] copies of each buffer, and run `k` uses copy `k % copies`.
+//! Each time a rank enters the superstep, it runs its program once. These runs are numbered 0, 1,
+//! 2, ... There are [`Buffer::copies`] copies of each buffer, and run `k` uses copy `k % copies`.
 
 use crate::datatype::Datatype;
 use crate::element::{ElementType, Op};
@@ -142,7 +142,7 @@ impl Placement {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Program {
     /// The pattern of the rank's calls. Calls are matched with the pattern by their position, and
-    /// loading a plan compares the pattern with the rank's own.
+    /// loading a plan compares this pattern with the rank's own pattern.
     pub pattern: Pattern,
     /// For `explain`: the way in which each operation travels, and its round. `None` if the
     /// operation has no target or no elements, or if later puts, of this rank or another, replace
@@ -242,7 +242,8 @@ pub enum Instruction {
         peer: Delta,
     },
     /// Waits until `peer` has released every frame that earlier runs sent from the copy of `buffer`
-    /// that this run uses (W4). Omitted if the two ranks synchronise both ways in every run.
+    /// that this run uses (W4). This instruction is omitted if the two ranks synchronise both ways
+    /// in every run.
     Reclaim {
         /// The buffer.
         buffer: BufferId,
@@ -284,7 +285,8 @@ pub enum Instruction {
         /// The round of issue.
         round: RoundId,
     },
-    /// Takes the next frame from `peer`. It must be of kind `frame`, and of the same superstep.
+    /// Takes the next frame from `peer`. The frame must be of kind `frame`, and of the same
+    /// superstep.
     Await {
         /// The rank that sends the frame.
         peer: Delta,

@@ -111,14 +111,15 @@ impl Side {
 }
 
 impl Fold {
-    /// Returns the parts of this fold that go to elements `first..first + count`, relative to a
-    /// transfer that begins at `first`.
+    /// Returns the parts of this fold that are combined into elements `first..first + count` of the
+    /// transfer. In the result, these elements are numbered from 0.
     fn slice(&self, first: usize, count: usize) -> Result<Vec<Fold>> {
         let (low, high) = (first as i64, (first + count) as i64);
         if low <= self.into.low() && self.into.high() <= high {
             return Ok(vec![Fold { source: self.source.clone(), into: self.into.shift(-low)? }]);
         }
-        // Ranges of successive positions in the source whose elements go to these elements.
+        // Ranges of successive positions in the source whose elements are combined into elements
+        // `first..first + count`.
         let (mut at, mut folds) = (0, Vec::<(usize, usize, Vec<(i64, usize)>)>::new());
         for (place, run) in self.into.run_iter() {
             let (from, to) = (place.max(low), (place + run as i64).min(high));

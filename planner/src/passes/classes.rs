@@ -5,8 +5,8 @@ use crate::ir::peers::{Peer, Peers, RankClass};
 use crate::table::Table;
 use indexmap::IndexSet;
 
-/// A numbering of distinct rows from 0, in the order in which they are first seen. A row equal to
-/// the previous one costs no hash.
+/// A numbering of distinct rows from 0, in the order in which they are first seen. A row that
+/// equals the previous row is not hashed.
 #[derive(Default)]
 pub(crate) struct Classes {
     rows: IndexSet<Box<[u32]>>,

@@ -6,11 +6,11 @@
 //! l0: put w0 1..2 -> w0 12..13
 //! ```
 //!
-//! Both stages are lists of transfers; the pass makes them fewer and longer. It leaves out every
-//! write that comes before the last put to the same element, whichever ranks write, so one writer
-//! remains. Puts that follow each other between the same two windows become one put, which has
-//! their typemaps in sequence. Accumulates with one operator are joined in the same way, since
-//! typemap order is then program order.
+//! The stages before and after the pass are lists of transfers. The pass makes the transfers fewer
+//! and longer. The pass leaves out every write that comes before the last put to the same element,
+//! no matter which ranks write. So one writer of the element remains. Puts that follow each other
+//! between the same two windows become one put, which has their typemaps in sequence. Accumulates
+//! with one operator are joined in the same way, since typemap order is then program order.
 //!
 //! **Requires** nothing. **Ensures** that the order of writes to one element is kept: transfers are
 //! grouped by window, and keep their order within a group. If [`Options::coalesce`] is off, nothing
@@ -53,8 +53,8 @@ fn window(side: &Side) -> Option<WindowId> {
     side.window().map(|(window, _)| window)
 }
 
-/// Returns the source window of an answer. No two answers land in the same element, so they may
-/// also be grouped by the window that they come from.
+/// Returns the source window of an answer. No two answers are written to the same element, so
+/// answers may also be grouped by the window from which they come.
 fn answer_source(transfer: &Transfer) -> Option<WindowId> {
     if transfer.is_answer() { window(&transfer.source) } else { None }
 }
@@ -74,7 +74,8 @@ fn joins(a: &Transfer, b: &Transfer, options: &Options) -> bool {
 /// Returns whether `transfer` moves in long runs.
 ///
 /// The choice between direct and packed depends on the length of blocks, so transfers with long and
-/// with short blocks are not joined. If both end up packed, one step still packs them together.
+/// with short blocks are not joined. If the transfers are packed after all, one step still packs
+/// them together.
 fn in_blocks(transfer: &Transfer) -> bool {
     let runs = |side: &Side| side.window().map_or(1, |(_, datatype)| datatype.run_count()) as u64;
     transfer.bytes() >= 256 * runs(&transfer.source).max(runs(&transfer.target))

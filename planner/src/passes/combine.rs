@@ -13,8 +13,8 @@
 //! combined. Only adjacent accumulates of a message are combined, so no other operation comes
 //! between them.
 //!
-//! The pass comes after `route`, because a direct copy sends nothing: it combines the target's
-//! elements in place.
+//! The pass comes after `route`, because a direct copy sends nothing. Such a copy combines the
+//! target's elements in place.
 //!
 //! **Requires** routes. **Ensures** that every added instruction saves at least 16 bytes. If
 //! [`Options::coalesce`] is off, nothing changes. **Cost** proportional to the runs of accumulates

@@ -45,7 +45,7 @@ impl Cover {
     }
 }
 
-/// Returns whether two of `sets` share an element, or one holds an element twice.
+/// Returns true if two of `sets` share an element, or if one of them holds an element twice.
 pub(crate) fn any_overlap(sets: &[&Datatype]) -> bool {
     let mut by_low: Vec<&Datatype> = sets.iter().copied().filter(|set| set.size() > 0).collect();
     by_low.sort_by_key(|set| set.low());
@@ -113,7 +113,7 @@ pub(crate) fn arriving_fits(transfers: &Transfers<'_>) -> Result<()> {
 }
 
 /// Returns the first window in which overlapping writes have more than [`MOST_RUNS`] runs, and the
-/// number of these runs. The runs of both sides count.
+/// number of these runs. The runs of sources and of targets count.
 fn unwieldy<'d>(
     written: impl Iterator<Item = (WindowId, &'d Datatype, &'d Datatype)>,
 ) -> Option<(WindowId, usize)> {

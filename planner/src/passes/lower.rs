@@ -13,20 +13,19 @@
 //! 3. Own direct copies, after each peer's entry has been awaited (W1): first stores to other
 //!    ranks, then loads into this rank's windows. A done is sent to each peer after the last copy
 //!    that touches the peer.
-//! 4. Answers to this rank's gets from all ranks, including the copies within this rank.
-//! 5. Puts and accumulates. If their order can be observed, they are applied by origin, and this
-//!    rank is one of the origins. Otherwise they are applied in the order in which they are
+//! 4. Answers from all ranks to this rank's gets, and the copies within this rank.
+//! 5. Puts and accumulates. If their order can be observed, they are applied origin by origin, and
+//!    this rank is one of the origins. Otherwise they are applied in the order in which they are
 //!    expected.
-//! 6. The dones of the ranks that touched this rank's windows (W3).
+//! 6. Waits for the dones of the ranks that touched this rank's windows (W3).
 //!
-//! The frames of each channel are an entry, data, and a done; both ends have them in that order.
-//! There is no cycle of waits: entries and sends await nothing but buffers of earlier runs, copies
-//! await entries, landing awaits sends, and the end awaits dones.
+//! Each channel carries an entry, then data, then a done, and both ends have the frames in that
+//! order. There is no cycle of waits: entries and sends await nothing but buffers of earlier runs,
+//! copies await entries, landing awaits sends, and the end of the program awaits dones.
 //!
-//! **Requires** that answers come first in the frames of a link.
-//! **Ensures** that every schedule is complete in itself (W6), and that equal programs are stored
-//! once.
-//! **Cost** proportional to the classes.
+//! **Requires** that answers come first in the frames of a link. **Ensures** that any two schedules
+//! can run one after the other (W6), and that equal programs are stored once. **Cost** proportional
+//! to the classes.
 
 use crate::datatype::Datatype;
 use crate::element::{ElementType, Op};
@@ -261,8 +260,8 @@ impl<'a> Lowering<'a> {
             .filter(|&place| self.receives(&self.class.peers[place]).is_some())
             .map(|place| (self.assignments[place].receives.first().copied().unwrap_or_default(), place))
             .collect();
-        // Copies of this rank to itself wait for no other rank, so they come first if order permits
-        // it.
+        // Copies of this rank to itself wait for no other rank, so they come first if the order
+        // permits that.
         let own = |place: usize| self.class.peers[place].delta != Delta::SELF;
         peers.sort_by_key(|&(round, place)| (own(place), round, place));
         let mut landing: Vec<Landing> =

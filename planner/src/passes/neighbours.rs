@@ -1,4 +1,5 @@
-//! [`Neighbours`]: which ranks have operations on which others. Ranks are grouped by this.
+//! [`Neighbours`]: which ranks have operations on which others. Ranks with equal neighbourhoods are
+//! grouped.
 
 use crate::ids::{ClassId, Delta, Id, Rank};
 use crate::ir::pattern::Patterns;

@@ -8,12 +8,12 @@
 //!
 //! **Requires** patterns in which [`check`](crate::check::check) finds no error. **Ensures** that
 //! operations without a target or without elements are gone. If both sides of a transfer are in
-//! windows, its target ascends. A transfer can name only a range of a buffer, so a transfer from or
-//! to a buffer keeps the order as written. No element is the destination of two gets of one rank:
-//! only the get that lands last is kept. The transfers of a link begin with the answers, in the
-//! program order of the rank that issued the gets. Puts and accumulates follow, in the program
-//! order of the rank that sends. **Cost** ranks x peers small integer steps, and for each distinct
-//! pair of patterns the size of their datatypes.
+//! windows, the elements of its target ascend. A transfer can name only a range of a buffer, so a
+//! transfer from or to a buffer keeps the order of elements that the call has. No element is the
+//! destination of two gets of one rank: only the get that lands last is kept. The transfers of a
+//! link begin with the answers, in the program order of the rank that issued the gets. Puts and
+//! accumulates follow, in the program order of the rank that sends. **Cost** ranks x peers small
+//! integer steps, and for each distinct pair of patterns the size of their datatypes.
 
 use super::classes::Classes;
 use super::cover::latest;
@@ -59,7 +59,8 @@ struct Asked {
 struct Toward {
     puts: Vec<Transfer>,
     gets: Vec<Transfer>,
-    /// For each window of the target that is touched, the index after its highest touched element.
+    /// For each window of the target that is touched, the index after the highest element that is
+    /// touched.
     reach: BTreeMap<WindowId, usize>,
 }
 
@@ -120,8 +121,8 @@ fn transfer(id: OperationId, operation: &Operation, patterns: &Patterns) -> Tran
     }
 }
 
-/// Returns both sides. If both are in windows and the reordered datatypes can be built, they are
-/// reordered so that the target ascends.
+/// Returns both sides. If both are in windows and the reordered datatypes can be built, both sides
+/// are reordered so that the elements of the target ascend.
 pub(super) fn ascending(source: Side, target: Side) -> (Side, Side) {
     if let (Some((from, origin)), Some((to, written))) = (source.window(), target.window())
         && written.as_run().is_none()

@@ -221,10 +221,10 @@ fn by_colour(routed: &Routed<'_>) -> Assignments {
 ///
 /// Edges are added one by one. If the sender and the receiver have no free round in common, two
 /// rounds are exchanged along a path. The path begins at the receiver, and its edges have the two
-/// rounds in turn. It cannot return to the sender. Senders with few edges are first merged into
-/// groups, and so are receivers. No group has more edges than the largest degree. Edges of one
-/// group get different rounds, which is more than necessary, but never costs a round. So the tables
-/// hold about two entries per edge, however uneven the degrees are.
+/// rounds in turn. The path cannot return to the sender. Senders with few edges are first merged
+/// into groups, and so are receivers. No group has more edges than the largest degree. Edges of one
+/// group get different rounds, which is more than necessary, but never costs a round. With these
+/// groups, the tables hold about two entries per edge, however uneven the degrees are.
 ///
 /// # Cost
 /// Memory is proportional to the edges. Time is edges x vertices at worst; in measured cases it was
@@ -263,7 +263,7 @@ fn degrees(ends: impl Iterator<Item = u32>) -> (Vec<u32>, u32) {
 /// Senders or receivers, in groups that have at most as many edges as there are rounds.
 struct Vertices {
     group: Vec<u32>,
-    /// For each group and round, the number of the edge in that round plus one, or 0.
+    /// For each group and round, the number of the edge plus one, or 0 if there is no edge.
     edge: Vec<u32>,
     /// The same information as bits that mark the free rounds.
     free: Vec<u64>,

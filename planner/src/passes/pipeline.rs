@@ -25,7 +25,7 @@ use crate::machine::Machine;
 use crate::options::Options;
 use crate::table::Table;
 
-/// The largest number of frames of a message, however long the message is. A frame takes some
+/// The largest number of frames of a message, however long the message is. A frame takes about a
 /// hundred bytes of a plan.
 const MOST_FRAMES: u64 = 1 << 16;
 

@@ -10,7 +10,7 @@
 //! released all frames of the previous run. If the peer sends nothing, the sender awaits the
 //! release of a copy before it writes to the copy again (W4).
 //!
-//! The cap limits all staging memory of a rank. If two copies of every buffer exceed it, the
+//! The cap limits all staging memory of a rank. If two copies of every buffer exceed the cap, the
 //! longest buffers get a single copy, whose release is awaited as well. A run then waits until the
 //! peer has read the frames of the previous run.
 //!
@@ -69,7 +69,8 @@ fn all(row: &[Option<Staging>]) -> u64 {
     row.iter().flatten().map(|staging| staging.bytes * u64::from(staging.copies)).sum()
 }
 
-/// Reduces buffers to one copy instead of two, longest first, until all are within `cap`.
+/// Reduces buffers to one copy instead of two, longest first, until all copies together take at
+/// most `cap` bytes.
 fn within(row: &mut [Option<Staging>], cap: u64, peers: &[Peer]) {
     let mut total = all(row);
     let mut by_length: Vec<usize> = (0..row.len()).collect();
@@ -88,7 +89,8 @@ fn within(row: &mut [Option<Staging>], cap: u64, peers: &[Peer]) {
 /// Returns whether the peer sends this rank a frame of any kind in every run.
 fn flows_back(peer: &Peer, links: &Table<LinkId, Cut>) -> bool {
     let data_back = peer.receives.is_some_and(|link| !links[link].frames.is_empty());
-    // A rank that touches the other's windows awaits the other's entry and sends it a done.
+    // A rank that touches another rank's windows awaits that rank's entry and sends that rank a
+    // done.
     let touches = |cut: &Cut| !cut.direct.is_empty();
     data_back || [peer.sends, peer.receives].into_iter().flatten().any(|link| touches(&links[link]))
 }

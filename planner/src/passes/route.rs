@@ -37,8 +37,8 @@ use crate::table::Table;
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
 
-/// Over a network, a contiguous run of up to this many bytes is sent in one piece. Cutting it gains
-/// nothing, since neither end has anything to do for one piece while another is on its way.
+/// Over a network, a contiguous run of up to this many bytes is sent in one piece. Cutting the run
+/// gains nothing, since neither end has anything to do for one piece while another is on its way.
 const WHOLE: u64 = 2 << 20;
 
 /// See the [module](self).
@@ -87,8 +87,8 @@ fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> 
     };
     let auto = |transfer: &Transfer| options.asked(transfer.asked) == Mode::Auto && gain(transfer) > 0.0;
     let total: f64 = link.iter().filter(|transfer| auto(transfer)).map(gain).sum();
-    // If no message is left, the entry and the done replace the message. Otherwise both frames are
-    // additional, and one latency overlaps with the message in transit.
+    // If every transfer is direct, the entry and the done replace the message. Otherwise both
+    // frames are additional, and the latency of one overlaps with the message in transit.
     let all = link.iter().all(|transfer| auto(transfer) || options.asked(transfer.asked) == Mode::Direct);
     let price = if all {
         let bytes: u64 = link.iter().map(Transfer::bytes).sum();
@@ -137,7 +137,7 @@ impl Judge<'_> {
         peer.delta == Delta::SELF || peer.shared && self.wishes[link][transfer]
     }
 
-    /// Returns whether a transfer between this class and another rank should be direct.
+    /// Returns whether any transfer between this class and another rank should be direct.
     fn any_direct(&self, class: &RankClass) -> bool {
         class.peers.iter().filter(|peer| peer.shared && peer.delta != Delta::SELF).any(|peer| {
             [peer.sends, peer.receives].into_iter().flatten().any(|link| self.wishes[link].contains(&true))
@@ -214,7 +214,7 @@ fn unordered(a: &Access<'_>, b: &Access<'_>) -> bool {
     match (a.part, b.part) {
         (Part::Others, _) | (_, Part::Others) => true,
         // A rank's own copies read M, the memory before the epoch, so nothing may be unpacked
-        // before them. Stores come before all unpacking.
+        // before these copies. Stores come before all unpacking.
         (Part::Own, other) | (other, Part::Own) => other != Part::Stores,
         _ => false,
     }
@@ -257,7 +257,8 @@ impl Router<'_> {
         routed
     }
 
-    /// Returns the route of `link`, given the class at each end and the name of the link there.
+    /// Returns the route of `link`, given the class at each end and the name that this class has
+    /// for the link.
     fn link(
         &mut self,
         link: LinkId,
@@ -334,8 +335,8 @@ fn messages(packed: Vec<Transfer>, mode: impl Fn(&Transfer) -> Mode, ordered: bo
     groups.into_iter().map(message).collect()
 }
 
-/// Groups transfers by mode. `from` is the number of the first one. Each aggressive transfer forms
-/// a group of its own and leaves first.
+/// Groups transfers by mode. `from` is the number of the first transfer. Each aggressive transfer
+/// forms a group of its own and leaves first.
 fn group(modes: &[Mode], from: usize) -> Vec<(Mode, Vec<usize>)> {
     let of = |wanted: Mode| {
         modes.iter().enumerate().filter(move |&(_, &mode)| mode == wanted).map(move |(at, _)| from + at)

@@ -1,9 +1,10 @@
 //! The part of [`coalesce`](super::coalesce) that finds which writes to an element can be seen.
 //!
 //! The pass visits all writes to a rank from last to first, in canonical order. A write before a
-//! put (or a REPLACE) of the same element cannot be seen, whichever rank issued it, so it is not
-//! sent. Likewise, an answer to a get cannot be seen if a rank puts to the elements where the
-//! answer arrives. In a relaxed epoch every order is valid, so the canonical one is too.
+//! put (or a REPLACE) of the same element cannot be seen, whichever rank issued the write, so the
+//! write is not sent. Likewise, an answer to a get cannot be seen if a rank puts to the elements
+//! where the answer arrives. In a relaxed epoch every order is valid, so the pass may use the
+//! canonical order there, too.
 //!
 //! Afterwards the content of a link depends on the other ranks that write to its target, so ranks
 //! are grouped again, by their class and the classes of their peers.

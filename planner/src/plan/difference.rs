@@ -33,7 +33,7 @@ pub fn difference(mine: &Pattern, planned: &Pattern) -> Option<Difference> {
 
 /// Returns the name of the first part in which two calls differ, and both values as text.
 fn first_difference(mine: &Operation, planned: &Operation) -> Option<(&'static str, String, String)> {
-    // There is no `..` here, so that the compiler requires a decision about each new field.
+    // The pattern has no `..`, so that the compiler requires a decision about each new field.
     let Operation { kind, window, target, remote, local, mode, site: _ } = mine;
     let target_text =
         |target: &Option<_>| target.map_or("None".into(), |delta: crate::ids::Delta| delta.to_string());

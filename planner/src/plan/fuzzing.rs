@@ -136,7 +136,7 @@ mod tests {
         for bit in 0..whole.len() * 8 {
             let mut changed = whole.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            let sections = bit / 8 == 0; // this byte selects the form of the rest, which is not sections then
+            let sections = bit / 8 == 0; // if bit 0 is changed, the rest is not read as sections
             assert!(sections || !plan(&changed), "bit {bit}");
         }
         let mut plans = 0;

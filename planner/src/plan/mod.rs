@@ -1,7 +1,7 @@
 //! Plan files: a schedule on disk.
 //!
 //! A plan is untrusted input. [`from_bytes`] never reads past the end of the file. It allocates
-//! nothing that the length of the file does not justify, except the map of classes, which
+//! memory in proportion to the length of the file, except for the map of classes, which
 //! [`RANKS_MAX`] limits. In the result, every reference points to an existing item. Each schedule
 //! has exactly one encoding, so that writing the result again produces the same file. This module
 //! does not check whether the schedule does what a superstep asks for. Like any other schedule, a
@@ -36,7 +36,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use words::{Known, Reader, Writer};
 
-/// The largest number of ranks of a plan that is read from a file: a map of 64 MiB.
+/// The largest number of ranks of a plan that is read from a file. Its map of classes takes 64 MiB.
 pub const RANKS_MAX: u32 = 1 << 24;
 /// The largest length of a file that is read, in bytes.
 pub const LENGTH_MAX: u64 = 1 << 30;
@@ -99,13 +99,13 @@ impl Schedule {
 
 /// Writes `schedule` to the file `path`.
 ///
-/// A concurrent reader sees either the old file or all of the new one: the plan is written to a
-/// file of another name in the same folder, which then replaces the old one.
+/// A concurrent reader sees either the old file or all of the new one. The plan is first written to
+/// a file of another name in the same folder, and that file then replaces the old one.
 ///
 /// # Errors
 /// IO if the file system reports an error, or if `path` is not a regular file or may not be
-/// written; the old file stays, and no temporary file is left. FILE if [`to_bytes`] refuses the
-/// schedule.
+/// written. The old file then stays, and no temporary file is left. FILE if [`to_bytes`] refuses
+/// the schedule.
 pub fn save(schedule: &Schedule, path: impl AsRef<Path>) -> Result<()> {
     let bytes = to_bytes(schedule)?;
     store(path.as_ref(), &bytes)
@@ -115,7 +115,7 @@ pub fn save(schedule: &Schedule, path: impl AsRef<Path>) -> Result<()> {
 /// Each plan records `made_for`.
 ///
 /// # Errors
-/// The errors of [`save`]. The limit of the length applies to all schedules together.
+/// The errors of [`save`]. The limit of the file's length applies to all schedules together.
 pub fn save_all<'s>(
     schedules: impl IntoIterator<Item = &'s Schedule>,
     made_for: &MadeFor,
@@ -152,8 +152,8 @@ pub fn load(path: impl AsRef<Path>) -> Result<Plan> {
 /// plan.
 ///
 /// # Errors
-/// The errors of [`load`], except that several plans are allowed. The message names the plan in the
-/// file that the error concerns.
+/// The errors of [`load`], except that several plans are allowed. The message names the plan, among
+/// those in the file, that caused the error.
 pub fn load_all(path: impl AsRef<Path>) -> Result<Vec<Plan>> {
     let path = path.as_ref();
     all_from_bytes(&read(path)?, &path.display().to_string())
@@ -297,7 +297,7 @@ fn io(path: &Path, what: &str, error: std::io::Error) -> Error {
 ///
 /// # Errors
 /// FILE if the schedule has more than [`RANKS_MAX`] ranks or the file would be longer than
-/// [`LENGTH_MAX`], since it could not be read again.
+/// [`LENGTH_MAX`], since such a file could not be read.
 pub fn to_bytes(schedule: &Schedule) -> Result<Vec<u8>> {
     file_of(schedule, None)
 }
@@ -382,8 +382,8 @@ fn sections(schedule: &Schedule, made_for: Option<&MadeFor>) -> Sections<Vec<u8>
 /// Reads a plan from the bytes of a file.
 ///
 /// # Errors
-/// FILE unless the bytes are those of exactly one plan: if they are foreign, truncated, edited, of
-/// another version, or followed by another plan.
+/// FILE if the bytes are not those of exactly one plan, because they are foreign, truncated,
+/// edited, of another version, or followed by another plan.
 ///
 /// # Cost
 /// Time and memory are linear in the file's length and its number of ranks.

@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the number of items that follow. Each item takes at least one byte, so the length of
-    /// the file limits what is allocated for them.
+    /// the file limits the memory that is allocated for the items.
     pub fn count(&mut self) -> Result<usize> {
         let value = self.number()?;
         match usize::try_from(value) {

@@ -5,14 +5,14 @@
 //! - Work, moving and overheads are `calc`s, so LogGOPSim has to use an overhead `o` of 0.
 //! - A frame is a `send` and a `recv`. LogGOPSim charges a whole number of nanoseconds for each
 //!   byte after the first. The file asks for 1 ns (`-G 1`), and a frame of `n` ns on the wire has
-//!   the size `n + 1`. So a size is a time, which makes both kinds of links and every rounding
-//!   exact.
+//!   the size `n + 1`. A size is therefore a time, so the times on both kinds of links are exact,
+//!   including their rounding.
 //! - A release for which the sender of the frame waits is a message of size 1. It leaves by the
 //!   second `nic`, because the link may be busy with frames.
 //!
 //! Operations on a rank's clock form a chain of `requires`. A `send` is not in this chain: it waits
-//! for the link while the rank continues. The remainder of a tag by 3 is the kind of link: 0
-//! between hosts, 1 in shared memory, and 2 for a frame of a rank to itself, which has no latency.
+//! for the link while the rank continues. A tag modulo 3 is the kind of link: 0 between hosts, 1 in
+//! shared memory, and 2 for a frame of a rank to itself, which has no latency.
 //!
 //! LogGOPSim differs in two rules. First, it has only one latency, which also applies to a frame of
 //! a rank to itself. The file names the latency between hosts if there are several hosts. Second,
@@ -104,7 +104,8 @@ struct Sent {
     /// The number of the frame among the frames to that rank.
     number: u32,
     bytes: u64,
-    /// The number of runs after which its buffer is reclaimed, or `None` if it is not reclaimed.
+    /// The number of runs after which the frame's buffer is reclaimed, or `None` if the buffer is
+    /// not reclaimed.
     copies: Option<u32>,
 }
 
@@ -112,8 +113,8 @@ struct Sent {
 struct Part<'s> {
     epoch: Epoch<'s>,
     frames: Table<ClassId, Vec<Sent>>,
-    /// The frames that each class releases: the sender, and the number of the frame among the
-    /// sender's.
+    /// For each frame that a class releases, the sender, and the number of the frame among the
+    /// frames from that sender.
     releases: Table<ClassId, HashSet<(Delta, u32)>>,
 }
 
@@ -284,7 +285,7 @@ impl Chain<'_> {
         self.operation(what).map(drop)
     }
 
-    /// Writes the time after the last frame. A rank has at least one operation.
+    /// Writes the time after the last frame. A rank without any operation gets a `calc` of 0.
     fn end(mut self) -> Result<()> {
         self.pass()?;
         if self.labels == 0 { self.clock(format_args!("calc 0")) } else { Ok(()) }

@@ -10,11 +10,11 @@
 //!
 //! There is no event queue. Steps are simulated one by one, because no rank needs anything from a
 //! later step. Within a step, each rank runs until it waits for a frame that has not been sent. The
-//! waiting ranks are then visited again, until all have finished: two passes for a halo. Once one
+//! waiting ranks are then visited again, until all have finished. A halo takes two passes. Once one
 //! or two successive steps move all times by the same amount, the rest is extrapolated.
 //!
 //! **Source** A. Alexandrov et al., SPAA 1995 (LogGP). T. Hoefler, T. Schneider and A. Lumsdaine,
-//! HPDC 2010, for simulating whole applications in this model. Different here: programs are
+//! HPDC 2010, for simulating whole applications in this model. Unlike in that work, programs are
 //! verified, so the order of frames between two ranks is known, and no queue is needed.
 
 mod goal;
@@ -58,7 +58,7 @@ pub struct Simulation {
     pub followed: u64,
     /// The waits of each rank.
     pub waits: Vec<Waits>,
-    /// The last steps of the run, on the path that determines its end.
+    /// The critical path through the last steps of the run.
     pub path: Path,
 }
 
@@ -107,11 +107,13 @@ pub struct Path {
 enum Event {
     /// Moves elements.
     Move(u64),
-    /// Sends a frame to a rank. `is_further` if it shares a packet with the frame before it.
+    /// Sends a frame to a rank. `is_further` is set if the frame shares a packet with the frame
+    /// before it.
     Send { to: Delta, bytes: u64, is_further: bool },
     /// Waits for the next frame of a rank. `number` counts the frames of that rank in the epoch.
     Await { from: Delta, number: u32, is_long: bool, is_further: bool },
-    /// Releases the last frame that came from a rank, so that the rank may write its buffer again.
+    /// Releases the last frame that came from a rank, so that this sender may write its buffer
+    /// again.
     Release { from: Delta, number: u32 },
     /// Waits until the frames that this buffer sent `copies` runs ago have been released.
     Reclaim { buffer: u32, copies: u32 },
@@ -130,8 +132,8 @@ struct Epoch<'s> {
     buffers: Table<ClassId, Vec<Vec<u32>>>,
     /// The number of the first frame that each rank sends. Frames are numbered across all ranks.
     first: Vec<u32>,
-    /// The numbers of the frames that ranks await, rank by rank, each in program order. Those of
-    /// rank `r` begin at `awaited_from[r]`.
+    /// The numbers of the frames that ranks await, rank by rank, and in program order for each
+    /// rank. Those of rank `r` begin at `awaited_from[r]`.
     awaited: Vec<u32>,
     awaited_from: Vec<u32>,
     /// Whether any rank waits for releases.
@@ -269,7 +271,7 @@ fn events(program: &Program, machine: &Machine) -> (Vec<Event>, Sends, Vec<Vec<u
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Clock {
     now: u64,
-    /// The time from which its link is free.
+    /// The time from which the rank's link is free.
     free: u64,
 }
 
@@ -287,7 +289,8 @@ struct State {
 /// Linear in ranks, in the frames of each rank, and in the steps that are followed. With noise, all
 /// steps are followed. Without noise, steps are followed until one or two of them move all times by
 /// the same amount. The path needs the state before each of the last 64 steps, or before fewer
-/// steps if there are many ranks: 16 bytes a rank, and 16 a frame in epochs that reclaim buffers.
+/// steps if there are many ranks. Each state takes 16 bytes a rank, and 16 bytes a frame in epochs
+/// that reclaim buffers.
 ///
 /// # Errors
 /// `ARG` for figures of more than a second, or a run of more than 36 years; `NO_MEM` for more than
@@ -541,8 +544,8 @@ impl History {
     }
 
     /// Returns the time by which the whole state has moved in the last `period` steps up to `step`,
-    /// or `None` if its parts have moved by different times. `period` is 1 or 2, since buffers with
-    /// two copies may make every other step the same.
+    /// or `None` if its parts have moved by different times. `period` is 1 or 2, since with two
+    /// copies of a buffer only every other step may be the same.
     fn moved(&self, period: u64, step: u64, state: &State) -> Option<u64> {
         let at = self.clocks.len().checked_sub(period as usize)?;
         let (before, releases) = (&self.clocks[at], &self.released[at]);
@@ -550,7 +553,7 @@ impl History {
         let left = |clock: &Clock| clock.free.saturating_sub(clock.now);
         let has_moved =
             |(now, before): (&Clock, &Clock)| now.now - before.now == moved && left(now) == left(before);
-        // The times of a run replace those of the run two before it.
+        // The release times of a run overwrite those of the run two before it.
         let run = |step: u64| (step % 2) as usize;
         let is_released_later = |(now, before): (&[Vec<u64>; 2], &[Vec<u64>; 2])| {
             (step..step + 2).all(|step| {

@@ -51,11 +51,11 @@ struct Logged {
 /// What an event had to wait for.
 #[derive(Clone, Copy)]
 enum Cause {
-    /// Nothing but the event before it.
+    /// Nothing but the previous event.
     Before,
     /// The arrival of a frame: its sender, and its number in the epoch.
     Frame { epoch: usize, from: u32, frame: usize },
-    /// The link, which was busy with the frame before.
+    /// The link, which was busy with the previous frame.
     Link,
     /// A release in an earlier step: the rank that releases the frame, the step, the sender
     /// relative to that rank, and the number of the frame.

@@ -106,8 +106,8 @@ pub(super) struct Awaited<'s> {
 }
 
 impl<'s> Facts<'s> {
-    /// Checks that the buffers hold little more than what is packed into them, since the executor
-    /// allocates the buffers of a program.
+    /// Checks that no buffer is much longer than what is packed into it, since the executor
+    /// allocates every buffer with the length that the program states.
     pub fn lengths(&self) -> Result<(), VerifyError> {
         for (id, buffer) in self.program.buffers.iter() {
             let Packed { bytes, things, .. } = self.packed[id];

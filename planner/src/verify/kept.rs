@@ -64,7 +64,8 @@ fn finding(rank: Rank, class: ClassId, instruction: Option<usize>, what: String)
     Box::new(Finding { rank, class, instruction, operation: None, what })
 }
 
-/// Returns the parts that an instruction reads or writes, each with whether it is written.
+/// Returns the parts that an instruction reads or writes, each with a flag that is set if the part
+/// is written.
 fn parts(instruction: &Instruction) -> impl Iterator<Item = (&Part, bool)> {
     let (from, to) = match instruction {
         Instruction::Pack { from, .. } | Instruction::Combine { from, .. } => (Some(from), None),

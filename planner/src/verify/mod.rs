@@ -12,20 +12,21 @@
 //!
 //! # The accepted form
 //!
-//! A schedule that cannot be shown to be right is refused. So it must also keep these rules:
+//! A schedule that cannot be shown to be right is refused. To be accepted, a schedule must also
+//! keep these rules:
 //! - A rank exposes itself to each peer, and is done with each peer, at most once per run.
 //! - Each byte of a buffer is packed at most once and sent at most once per run. Values are
 //!   combined into packed bytes before these are sent, by an operator whose order of application
 //!   cannot be observed. The result is unpacked in one piece by the same operator.
-//! - If two ranks access one element of a third, the third rank's own instructions order the
+//! - If two ranks access one element of a third rank, the third rank's own instructions order the
 //!   accesses: the third rank awaits the done of one of the two before it exposes itself to the
 //!   other.
-//! - A buffer is freed by a `Reclaim`, or by a frame from the same peer that reads the buffer.
+//! - A buffer is freed by a `Reclaim`, or by a frame from the peer that reads the buffer.
 //! - Accesses to one rank's memory have at most [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs and
-//!   take at most 2^24 visits. This does not apply if each requested movement is made by one write,
-//!   no element is written twice, and elements are read before they are written: such accesses are
-//!   not processed run by run. So a file of a few words, which may name any number of elements,
-//!   costs no more time and memory than that.
+//!   take at most 2^24 visits. These limits do not apply if each requested movement is made by one
+//!   write, no element is written twice, and elements are read before they are written. Such
+//!   accesses are not processed run by run. A file of a few words may name any number of elements,
+//!   but its verification takes no more time and memory than these limits allow.
 //!
 //! # How
 //!
@@ -71,7 +72,8 @@ use facts::Facts;
 use neighbourhood::Neighbourhood;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A value that has been verified. It owns the value, and only [`verify`] creates one.
+/// A value that has been verified. `Verified` owns the value, and only this module creates one, in
+/// [`verify`] and similar functions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Verified<S>(S);
 
@@ -137,8 +139,8 @@ fn check(patterns: &Patterns, schedule: &Schedule) -> Result<(), VerifyError> {
     shown(schedule, &first, None)
 }
 
-/// Checks the memory of all ranks, or of rank `only`, and the channels that end there. `first`
-/// holds the lowest rank of each class.
+/// Checks the memory of all ranks, or of rank `only`, and the channels that end at these ranks.
+/// `first` holds the lowest rank of each class.
 fn shown(schedule: &Schedule, first: &Table<ClassId, Rank>, only: Option<Rank>) -> Result<(), VerifyError> {
     let arena = Bump::new();
     let facts = schedule
@@ -150,8 +152,8 @@ fn shown(schedule: &Schedule, first: &Table<ClassId, Rank>, only: Option<Rank>) 
     let extras = one_sided(&facts, class_of)?;
     reach(&facts, schedule)?;
 
-    // The lowest rank of each distinct neighbourhood: a class, and the classes around it with their
-    // distances.
+    // The lowest rank of each distinct neighbourhood. A neighbourhood is a class, and the classes
+    // around it with their distances.
     let mut distinct: Vec<(Rank, Vec<(Delta, &Facts<'_>)>)> = Vec::new();
     let mut seen: BTreeSet<Vec<u64>> = BTreeSet::new();
     let (mut key, mut last, mut around) = (Vec::new(), Vec::new(), Vec::new());

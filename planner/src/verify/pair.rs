@@ -1,5 +1,5 @@
-//! Checks two programs and the channel from one to the other: their frames agree, and buffers are
-//! not written too soon.
+//! Checks two programs and the channel from one to the other. Their frames must agree, and buffers
+//! must not be written too soon.
 
 use super::error::VerifyError;
 use super::facts::{Awaited, Facts, Peer, Sent};
@@ -159,9 +159,9 @@ fn bounds(
 /// Checks W4 and W5: before run `k` overwrites the frames that run `k - copies` sent, the receiver
 /// is known to have released these frames.
 ///
-/// This is known from a `Reclaim`, or from a frame that the receiver sent after the release: any
-/// frame of a run in between, a frame of this run that is awaited before the first write, or a
-/// frame of run `k - copies` that was sent after the release.
+/// A `Reclaim` shows this, and so does a frame that the receiver sent after the release. Three
+/// kinds of frames qualify: any frame of a run in between, a frame of run `k` that is awaited
+/// before the first write, and a frame of run `k - copies` that was sent after the release.
 fn reuse(
     sender: &Facts<'_>,
     rank: Rank,

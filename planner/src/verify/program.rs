@@ -370,7 +370,7 @@ impl<'s> Walk<'_, 's> {
         found.ok_or_else(|| VerifyError::Malformed(self.at(at, format!("no buffer {buffer}"))))
     }
 
-    /// Returns the end of the `bytes` bytes that begin at `byte`, if it is inside the buffer.
+    /// Returns the end of the `bytes` bytes that begin at `byte`, if that end is inside the buffer.
     fn within_buffer(&self, at: usize, buffer: BufferId, byte: u64, bytes: Option<u64>) -> Check<u64> {
         let size = self.buffer(at, buffer)?.bytes;
         match bytes.and_then(|bytes| byte.checked_add(bytes)) {
@@ -400,8 +400,8 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    /// Checks the range of bytes into which values are combined: all of them are packed, in
-    /// elements of that size, and none of them is sent yet.
+    /// Checks that all bytes into which values are combined are packed, in elements of `size`
+    /// bytes, and that none of these bytes is sent yet.
     fn fold(&mut self, at: usize, buffer: BufferId, byte: u64, into: &Datatype, size: u32) -> Check {
         if into.is_empty() {
             return Ok(());

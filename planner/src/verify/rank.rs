@@ -3,9 +3,9 @@
 //!
 //! All accesses to the rank's memory are recorded as runs of elements: *demands* from the patterns,
 //! in canonical order, and *writes* and *reads* from the programs. Each write and read carries the
-//! span of the rank's own program in which it may happen. An own access happens at its own
-//! instruction. A peer's access happens between two instructions of the rank: one exposes the rank
-//! to the peer, and the other awaits the peer's done (W1 holds on the peer's side, see
+//! span of the rank's own program in which it may happen. An access of the rank itself happens at
+//! one instruction. A peer's access happens between two instructions of the rank: one exposes the
+//! rank to the peer, and the other awaits the peer's done (W1 holds on the peer's side, see
 //! [`program`](super::program)). Two accesses are in order if their spans are in order, or if one
 //! rank does both and its program orders them. Everything else counts as a race, even if a longer
 //! chain of waits might order it. [`sweep`](super::sweep) then compares element by element, using
@@ -62,8 +62,8 @@ pub(super) fn bounded(here: &Neighbourhood<'_, '_>) -> Result<(), VerifyError> {
     Ok(())
 }
 
-/// Adds the demands of the patterns in canonical order: gets first, then origins in ascending
-/// order, each in program order.
+/// Adds the demands of the patterns in canonical order: first this rank's gets, then the other
+/// operations on this rank, by ascending origin. Operations of one rank are in program order.
 fn demands(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
     let operations = &here.own.program.pattern.operations;
     for (id, operation) in operations.iter().filter(|(_, operation)| operation.kind == Kind::Get) {
@@ -247,7 +247,8 @@ fn accesses_of_peers(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>
     }
 }
 
-/// Returns the space of a part at its owner, and the elements there.
+/// Returns the space in which the owner of a part has the part, and the part's elements in that
+/// space.
 pub(super) fn side(part: &Part) -> (Space, Datatype) {
     match part {
         Part::Window { window, datatype, .. } => (Space::Window(*window), datatype.clone()),

@@ -211,9 +211,9 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         VerifyError::TooMuch(self.here.finding(Delta::SELF, None, None, what))
     }
 
-    /// Returns whether the rank's memory is correct for a reason that does not require looking at
-    /// elements: each demand has one write with the same movement, no element is written twice, and
-    /// every read of a written element comes before its write.
+    /// Returns whether the rank's memory can be shown to be correct without looking at elements:
+    /// each demand has one write with the same movement, no element is written twice, and every
+    /// read of a written element comes before its write.
     fn plain(&mut self) -> bool {
         const FEW: usize = 64;
         let all = |what: What| -> Vec<usize> {
@@ -255,8 +255,8 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         true
     }
 
-    /// Compares the accesses to the elements `at..end`, which all of `active` cover and nothing
-    /// else touches.
+    /// Compares the accesses to the elements `at..end`. All runs of `active` cover these elements,
+    /// and no other run touches them.
     fn interval(&mut self, space: Space, at: i64, end: i64, active: &[Run]) {
         let accesses = &self.accesses;
         let of = |run: &Run| &accesses[run.access as usize];
@@ -366,7 +366,7 @@ impl Access {
         (self.actor, self.instruction)
     }
 
-    /// Returns whether this is the demand of one of this rank's gets.
+    /// Returns whether the access is the demand of a get of this rank.
     fn is_get(&self, here: &Neighbourhood<'_, '_>) -> bool {
         self.actor == Delta::SELF
             && self.operation.is_some_and(|id| {

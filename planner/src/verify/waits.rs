@@ -5,9 +5,10 @@
 //! not be unrolled: if one run has no cycle, neither does any number of runs in a row.
 //!
 //! The check first considers classes. The graph of (rank, instruction) maps into the graph of
-//! (class, instruction), so if the latter has no cycle, neither does the former. If the graph of
-//! classes has a cycle (for example, if a value is passed along a chain of ranks of one class), the
-//! ranks decide: each runs as far as it can, until all have finished or none can continue.
+//! (class, instruction), so if the graph of classes has no cycle, the graph of ranks has no cycle
+//! either. If the graph of classes has a cycle (for example, if a value is passed along a chain of
+//! ranks of one class), the ranks decide: each runs as far as it can, until all have finished or
+//! none can continue.
 
 use super::error::VerifyError;
 use super::facts::Facts;
@@ -121,7 +122,8 @@ fn by_rank(facts: &Table<ClassId, Facts<'_>>, class_of: &[ClassId]) -> Result<()
             next[rank] += 1;
         }
     }
-    // Start with a rank that waits, and follow the ranks that are waited for until one repeats.
+    // Start with a rank that waits, and go from each rank to the rank that it waits for, until a
+    // rank repeats.
     let waiting = |rank: usize| {
         let (at, step) = steps[class_of[rank]].get(next[rank])?;
         let (ChannelUse::Await(index) | ChannelUse::Send(index)) = step;

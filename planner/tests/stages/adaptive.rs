@@ -142,7 +142,7 @@ fn how_many_bytes_travel_among_the_records_follows_what_copies_and_a_wait_cost()
         ..default
     };
     assert_eq!(run_bytes(&default), 875);
-    // First a wait costs twice as much, and then a copy.
+    // On the first of these machines, a wait costs twice as much. On the second, a copy does.
     assert_eq!(run_bytes(&with(300.0, 0.10)), 1750);
     assert_eq!(run_bytes(&with(90.0, 0.34)), 438);
     // No model turns all of memory into records.

@@ -49,8 +49,8 @@ fn deeper_halos_pay_by_latency_alone() {
 
 #[test]
 fn the_best_number_of_steps_is_the_one_of_the_formula() {
-    // Two ranks, which each exchange one side with one byte for each cell. Rows cost nothing. A
-    // step costs `latency / k` plus the time of `(k - 1) / 2` cells. A cell takes a millisecond.
+    // Two ranks exchange one side each, with one byte for each cell. Rows cost nothing. A step
+    // costs `latency / k` plus the time of `(k - 1) / 2` cells. A cell takes a millisecond.
     let block = Block::at(1, 2, [20]).unwrap().halo(1).unwrap();
     for (latency, steps) in [(0.4, 1), (2.0, 2), (4.5, 3), (8.0, 4), (12.5, 5), (18.0, 6), (24.5, 7)] {
         let advice = block.advise(Nanos(1e6), 1, 2, Apart, &machine(latency * 1e6, 0.0)).unwrap();
@@ -71,8 +71,8 @@ fn no_more_steps_are_considered_than_fit_the_block() {
     }
 }
 
-/// Compares two numbers of cells: those that the steps compute on the rank that computes most, and
-/// those that the advice counts.
+/// Compares the number of cells that the steps compute, on the rank that computes most, with the
+/// number that the advice counts.
 fn counted<const D: usize>(ranks: usize, block: impl Fn(usize) -> Block<D>) {
     let advice = block(0).advise(Nanos(1.0), 8, 16, Together, &machine(0.0, 0.0)).unwrap();
     assert_eq!(advice.steps(), 1);
@@ -154,14 +154,14 @@ fn bands_pay_in_shared_caches_that_are_slower_than_the_cells() {
     assert_eq!(advice(0.25).steps(), 1);
     let slower = advice(0.2);
     assert!(slower.steps() > 1 && slower.bands()[0] == 1, "{slower}");
-    // One step waits for the shared caches, and visits 1000 rows of 12 ns.
+    // A step waits for the shared caches, and visits 1000 rows, for 12 ns each.
     let time = slower.predicted(1).unwrap().0;
     assert!(((time - 12e3) / (1002.0 * 102.0 * 0.2_f64.hypot(0.24)) - 1.0).abs() < 0.05, "{time}");
 }
 
 #[test]
 fn steps_are_as_many_and_bands_as_large_as_a_cache_holds() {
-    // A row of both fields has 16 KiB, so one band of `k` steps takes `k + 2` times as much.
+    // A row of both fields has 16 KiB, so one band of `k` steps takes `k + 2` times 16 KiB.
     let block = Block::at(0, 1, [1000, 1024 - 2]).unwrap().halo(1).unwrap();
     for rows in [4_u32, 6, 10, 18, 34] {
         let cache = f64::from(rows * 16 * 1024) * 1.02 / 0.6;
@@ -175,7 +175,7 @@ fn steps_are_as_many_and_bands_as_large_as_a_cache_holds() {
         };
         assert!(advice.steps() > 1 && held(advice.steps()) <= 0.6 * cache, "{rows} rows: {advice}");
     }
-    // If nothing fits, one step after another is as good as any order.
+    // If nothing fits a cache, computing one step after another is as good as any other order.
     let advice = advised(&block, 1e-3, &memory(100.0, 0.0));
     assert_eq!(advice.steps(), 1, "{advice}");
 }

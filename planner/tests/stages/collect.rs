@@ -1,5 +1,5 @@
 //! Patterns of all ranks, which are evaluated once for each class of the arguments. The result is
-//! the same as evaluating each rank.
+//! the same as if each rank were evaluated.
 
 use fencepost_planner::Result;
 use fencepost_planner::argument::Argument;

@@ -71,7 +71,7 @@ fn operation(rank: usize, ranks: usize) -> BoxedStrategy<Operation> {
         .boxed()
 }
 
-/// Draws the operations of each rank. Ranks with equal operations are one class.
+/// Draws the operations of each rank. Ranks with equal operations form one class.
 pub(crate) fn patterns() -> BoxedStrategy<Patterns> {
     (1..5_usize, prop::bool::weighted(0.1))
         .prop_flat_map(|(ranks, relaxed)| {
@@ -381,8 +381,8 @@ fn conflicts_are_what_the_definition_says_and_name_both_lines() {
         ),
         ["elements 5..8 of w0 on rank 0: put by op0 of rank 0 and put by op1 of rank 0"],
     );
-    // A put that overwrites itself is found even if it is the only operation (28), and so is a get
-    // whose section overlaps itself.
+    // A put that overwrites itself is found even if it is the only operation (paragraph 28), and so
+    // is a get whose section overlaps itself.
     assert_eq!(
         conflicts(
             "class c0\n put buffer -> +1 w0 3+[4 by 0]x1 at a.rs:1\nclass c1\n get -1 w0 0..4 -> w1 2+[2 by 1]x2 at b.rs:2\nranks c0 c1\n"
@@ -392,7 +392,8 @@ fn conflicts_are_what_the_definition_says_and_name_both_lines() {
             "element 3 of w1 on rank 1: put twice by op0 of rank 1 at b.rs:2",
         ],
     );
-    // An operation that reads or accumulates twice, or writes its own section, is not found.
+    // An operation that reads an element twice, accumulates to it twice, or writes its own section
+    // is not reported.
     for text in [
         "get self w0 0+[4 by 0]x1 -> w0 8..12",
         "put w0 0+[4 by 0]x1 -> self w0 8..12",
@@ -487,7 +488,7 @@ ranks c0 c1
 }
 
 /// Returns the schedule of ranks that each put some elements to the next rank. `elements` holds the
-/// number of elements of each rank, which is also the position to which they are put.
+/// number of elements of each rank. This number is also the position to which the rank puts them.
 fn puts_to_the_next(elements: &[usize], placement: Placement, machine: &Machine) -> Schedule {
     let mut text = "superstep chain\nwindow w0 f64\nshape 1\n".to_owned();
     let mut kinds: Vec<usize> = elements.to_vec();

@@ -1,5 +1,5 @@
-//! GOAL files. A reader that has only the text, and a queue of events, ends each run at the same
-//! time as the simulation.
+//! GOAL files. A second simulator, which has only the text and a queue of events, ends each run at
+//! the same time as the simulation.
 
 use crate::compiled::{options, patterns};
 use crate::simulated::{halo, machines, one_way};
@@ -30,7 +30,7 @@ struct Operation {
     ready: u64,
 }
 
-/// A file: the operations of each rank, and the latency for each remainder of a tag by 3.
+/// A file: the operations of each rank, and the latency for each value of a tag modulo 3.
 struct File {
     ranks: Vec<Vec<Operation>>,
     latency: [u64; 3],

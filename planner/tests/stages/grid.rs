@@ -52,8 +52,8 @@ fn exchange<const D: usize>(
         .collect();
     let number = |cell: [usize; D]| (0..D).fold(0, |sum, d| sum * global[d] + cell[d]) as i64;
 
-    // The storage of each rank, in row-major order of the grid. Each own cell holds its index in
-    // the array.
+    // The storage of each rank, in row-major order of the grid. Each cell of the rank's own block
+    // holds its index in the array.
     let mut places = Vec::new();
     let mut storage: Vec<Vec<i64>> = Vec::new();
     for (block, coords) in blocks.iter().zip(indices(grid)) {
@@ -94,7 +94,7 @@ fn exchange<const D: usize>(
             for cell in indices(shape) {
                 let at: usize = (0..D).map(|d| cell[d] * strides[d]).sum();
                 let own = (0..D).all(|d| (widths[d]..widths[d] + extent[d]).contains(&cell[d]));
-                // The cell's index in the array, around the ends if the array wraps.
+                // The cell's index in the array, wrapped around if the array wraps.
                 let place: Option<Vec<usize>> = (0..D)
                     .map(|d| {
                         let place = (origin[d] + cell[d]) as i64 - widths[d] as i64;

@@ -1,6 +1,6 @@
-//! Halos through all stages: from blocks to patterns, to a schedule, which is verified, written to
-//! a plan file and read again. The compiler makes one schedule, and another one is lowered by hand
-//! with packing. The plan of 100,172 ranks takes less than 10 KB.
+//! Halos through all stages: from blocks to patterns and to a schedule. The schedule is verified,
+//! written to a plan file and read again. The compiler makes one schedule, and another one is
+//! lowered by hand with packing. The plan of 100,172 ranks takes less than 10 KB.
 
 use fencepost_planner::collect::patterns;
 use fencepost_planner::element::{ElementType, Scalar};
@@ -86,7 +86,7 @@ fn lowered(patterns: &Patterns, block: impl Fn(u32) -> Block<2>) -> Schedule {
 fn a_halo_of_a_hundred_thousand_ranks_is_verified_and_fits_ten_kilobytes() {
     let ranks = 316 * 317;
     // The uneven grid has 30 classes of blocks. A message to a smaller block arrives at the same
-    // position as in a larger one.
+    // position as a message to a larger one.
     for (global, classes) in [([316 * 64, 317 * 64], 9), ([316 * 64 + 100, 317 * 64 + 7], 30)] {
         let block = |rank| Block::at(rank as usize, ranks, global)?.grid([316, 317])?.halo(1);
         let record = |rank, block: &Block<2>| Ok((exchange(rank, block), false));
@@ -164,8 +164,9 @@ fn the_halo_of_a_hundred_thousand_ranks_is_compiled_into_less_than_ten_kilobytes
     }
 }
 
-/// This build reads a file that an earlier build wrote, and would write the same file. If it would
-/// not, the format has changed and needs a new version. `FENCEPOST_BLESS=1` writes the file again.
+/// This build reads a file that an earlier build wrote, and would write the same file. If the files
+/// differ, the format has changed and needs a new version. `FENCEPOST_BLESS=1` writes the file
+/// again.
 #[test]
 fn the_format_is_what_it_was() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/halo-6-ranks.plan");

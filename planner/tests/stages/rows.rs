@@ -50,7 +50,7 @@ fn slices_of_a_row_are_the_cells_at_their_offset() {
         for rank in 0..6 {
             let wide = |block: Block<2>| slices(&block.halo(width).unwrap(), width);
             assert!(wide(Block::at(rank, 6, [7, 11]).unwrap()) > 0);
-            // Rows of 512 elements with the halo, which are padded.
+            // With the halo, the rows have 512 elements, and are padded.
             assert!(wide(Block::at(rank, 6, [13, 512 - 2 * width]).unwrap().grid([6, 1]).unwrap()) > 0);
             let line = Block::at(rank, 6, [13]).unwrap().halo(width).unwrap();
             assert_eq!(slices(&line, width), if rank == 0 { 3 } else { 2 });

@@ -28,8 +28,8 @@ struct Follower {
     at: usize,
     began: bool,
     waits: u64,
-    /// The frames of each epoch and rank that have not been taken: when each frame arrives, and the
-    /// buffer, the epoch and the step from which it was sent.
+    /// The frames that have not been taken, by sender: when each frame arrives, and the buffer, the
+    /// epoch and the step from which the frame was sent.
     inbox: HashMap<u32, VecDeque<(u64, Option<Of>)>>,
     /// The frame that came last from each rank.
     open: HashMap<u32, Of>,
@@ -170,7 +170,8 @@ fn by_events(
     all.iter().map(|follower| (follower.now, follower.waits)).collect()
 }
 
-/// Returns the overhead of a frame of this rank and `peer`, and remembers that it was the last.
+/// Returns the overhead of a frame between this rank and `peer`, and records the frame as the last
+/// one.
 fn overhead(last: &mut Series, link: &Link, (peer, payload): (Delta, u64)) -> f64 {
     let is_long = payload > 8 * 1024;
     let alone = if is_long { 32 * 1024 } else { payload + 48 };
@@ -380,8 +381,8 @@ fn what_cannot_be_simulated_is_refused() {
     assert!(error(&Machine::default(), 1, u64::MAX).contains("36 years"));
 }
 
-/// A trace of a simulation has the frames of the schedule, which end after they begin, and ends
-/// when the simulation does.
+/// A trace of a simulation has the frames of the schedule. Each frame is received after it was
+/// sent, and the trace ends when the simulation does.
 #[test]
 fn what_is_traced_is_what_is_simulated() {
     let schedule = halo([3, 2], Placement::Hosts { ranks_each: 2 });

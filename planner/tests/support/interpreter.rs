@@ -85,8 +85,8 @@ pub fn differs(
     if machine.channels.values().any(|channel| !channel.is_empty()) {
         return Err("frames are left in a channel".into());
     }
-    // The same runs by the reference. Each run begins with the values that the schedule left, so a
-    // relaxed order may be any order.
+    // The reference makes the same runs. Each run begins with the values that the schedule left, so
+    // the schedule may use any order in a relaxed epoch.
     let mut before = world.clone();
     for run in 0..runs {
         for rank in 0..machine.ranks.len() {

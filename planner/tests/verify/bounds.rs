@@ -93,7 +93,7 @@ fn overlapping_operations_of_too_many_runs_are_no_memory() {
         for huge in huge() {
             for kind in [Kind::Put, Kind::Get, Kind::Accumulate(Op::Sum)] {
                 // If overlapping typemaps have few runs, the verifier takes as long as is
-                // permitted. So one kind of operation is enough for these.
+                // permitted. So these typemaps are tested with one kind of operation only.
                 if huge.run_count() <= 1 << 20 && kind != Kind::Put {
                     continue;
                 }

@@ -61,8 +61,8 @@ fn each_damage_is_refused_by_name_at_every_place_of_every_schedule() {
     assert!(DAMAGES.len() >= 15);
 }
 
-/// If several ranks put to the same elements, one put is sent. Any put but the last is refused,
-/// whichever rank calls it.
+/// If several ranks put to the same elements, one put is sent. A schedule that sends any put but
+/// the last is refused, whichever rank calls the put.
 #[test]
 fn another_writer_than_the_last_is_refused() {
     let put = |target: i64, first: usize| {
@@ -78,7 +78,7 @@ fn another_writer_than_the_last_is_refused() {
             |rank: i64, dice: &mut Random| vec![put(2 - rank, dice.below(6)), put(2 - rank, dice.below(6))];
         let asked = intern(patterns(&window, order, (0..5).map(|r| rank(r, &mut dice)).collect()));
         // A schedule that was compiled for patterns without some of the puts is presented as the
-        // schedule of these patterns.
+        // schedule of `asked`.
         let mut other = asked.clone();
         for pattern in other.classes.values_mut() {
             if dice.once_in(2) {

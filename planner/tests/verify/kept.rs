@@ -1,5 +1,5 @@
-//! Elements that a rank keeps while an epoch runs. Kept elements are verified for good schedules,
-//! and refused if there is one element too many.
+//! Elements that a rank keeps while an epoch runs. The verifier accepts the kept elements of good
+//! schedules, and refuses them if there is one element too many.
 
 use super::good::good;
 use crate::support::{by_rank, random};

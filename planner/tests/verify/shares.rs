@@ -12,7 +12,8 @@ use fencepost_planner::verify::{VerifyError, verify, verify_kept, verify_share};
 use fencepost_tests_support::random::Random;
 use std::sync::Arc;
 
-/// Returns the verdict on the share of each rank, in the form that other ranks read.
+/// Returns the verdict on the share of each rank. Each share is first written as bytes and read
+/// again.
 fn verdicts(schedule: &Schedule) -> Vec<Result<(), VerifyError>> {
     let shares = Shares::of(schedule);
     let ranks = (0..schedule.class_of.len()).map(Rank::new);

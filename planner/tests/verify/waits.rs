@@ -92,7 +92,7 @@ fn w1_a_window_is_not_touched_before_its_rank_entered() {
 
 #[test]
 fn w2_elements_are_not_written_before_they_were_read() {
-    // Rank 1 sends the elements to which rank 0 puts.
+    // Rank 1 sends the same elements that rank 0 overwrites by a put.
     let put = |to, remote, local| operation(Kind::Put, to, Datatype::run(remote), section(local));
     let patterns = epoch(vec![vec![put(1, 0..2, 0..2)], vec![put(-1, 4..6, 0..2)]]);
     let mut schedule = accepted(&patterns, false);
@@ -138,8 +138,8 @@ fn w4_a_buffer_is_not_written_before_its_reader_released_it() {
         // The buffer is reclaimed, but too late.
         program.instructions.sort_by_key(|i| matches!(i, Instruction::Reclaim { .. }));
     }
-    // No run of this schedule goes wrong, since the late reclaim awaits this run's frame too. It is
-    // refused nevertheless.
+    // No run of this schedule goes wrong, since the late reclaim awaits this run's frame too. The
+    // schedule is refused nevertheless.
     assert_eq!(verify(&patterns, schedule).map(|_| ()).unwrap_err().name(), "BufferReused");
 }
 
@@ -187,10 +187,10 @@ fn w5_frames_of_one_run_are_not_left_for_the_next() {
 fn w6_no_wait_is_left_to_the_superstep_before_or_after() {
     let patterns = one_put();
     let schedule = accepted(&patterns, true);
-    // The wrong argument: "it entered the last one, so it will have entered this one".
+    // A wrong argument: "the peer entered the last run, so it will have entered this run".
     let begin = |i: &Instruction| entry(i) || matches!(i, Instruction::Expose { .. });
     refused(&patterns, without(schedule.clone(), begin), "BeforeEntry");
-    // The wrong argument: "its next entry will show that it has finished".
+    // A wrong argument: "the peer's next entry will show that it has finished".
     let end = |i: &Instruction| done(i) || matches!(i, Instruction::Done { .. });
     refused(&patterns, without(schedule, end), "LeftEarly");
 }

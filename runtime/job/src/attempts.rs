@@ -154,8 +154,8 @@ impl Attempts {
 }
 
 impl Start {
-    /// Returns how long ranks on the `lost` hosts may live on. The launcher does not know when the
-    /// ranks of another machine have ended.
+    /// Returns how long ranks on the `lost` hosts may continue to run. The launcher does not know
+    /// when the ranks of another machine have ended.
     fn rest_of_hosts(&self, lost: &[bool]) -> Duration {
         let is_far = |host: &Host| !host.remote.is_empty() && !host.pretended;
         let lives_on = self.hosts.iter().zip(lost).any(|(host, &lost)| lost && is_far(host));

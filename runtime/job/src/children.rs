@@ -31,8 +31,8 @@ use std::time::{Duration, Instant};
 /// The variable that names a rank's control channel: its descriptor, and the inode of its socket.
 /// Thanks to the inode, a process does not mistake another descriptor for the channel.
 pub(crate) const VARIABLE: &str = "FENCEPOST_JOB";
-/// How long a wrapper may take to end after the process that has joined the job inside it has
-/// ended. A wrapper that runs longer counts as continuing.
+/// How long a wrapper may take to end after the process inside the wrapper, which had joined the
+/// job, has ended. A wrapper that runs longer counts as continuing.
 const WRAPPER_END: Duration = Duration::from_millis(500);
 /// The number of bytes of output that one system call reads.
 const PIECE: usize = 1 << 14;
@@ -87,7 +87,7 @@ pub(crate) enum Event {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ready {
     Process(u32),
-    /// The process that has joined the job inside the process that was started.
+    /// The process that has joined the job, which runs inside the child.
     Joined(u32),
     Channel(u32),
     Output(u32, bool),
@@ -97,7 +97,7 @@ pub(crate) enum Ready {
 pub(crate) struct Children {
     children: Vec<Child>,
     limits: Limits,
-    /// One memory file for each host of the job that is this machine.
+    /// One memory file for each of the job's hosts that are on this machine.
     memory: Vec<HostMemory>,
     /// Whether the children are stopped.
     suspended: bool,
@@ -504,7 +504,7 @@ impl Child {
         loop {
             match waitid(WaitId::PidFd(self.process.as_fd()), WaitIdOptions::EXITED) {
                 Err(Errno::INTR | Errno::AGAIN) => {
-                    // The descriptor is nonblocking, so this waits here until it is readable.
+                    // The descriptor is nonblocking, so `poll` waits here until it is readable.
                     let mut fds = [PollFd::new(&self.process, PollFlags::IN)];
                     let _: rustix::io::Result<usize> = rustix::event::poll(&mut fds, None);
                 }

@@ -70,7 +70,7 @@ pub(crate) struct ExternalRank {
 }
 
 /// Returns the value of an environment variable. Bytes that are not UTF-8 are replaced, so that the
-/// check of the value refuses it and shows it.
+/// check refuses the value and shows it.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }

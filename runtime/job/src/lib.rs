@@ -4,8 +4,8 @@
 //! itself. A rank's process finds `FENCEPOST_JOB` in its environment. The variable names a
 //! descriptor that the process inherited, its *control channel*. The first message on that channel
 //! is the [`Description`] of the job, including the secret. If the job has a memory file, the file
-//! arrives with this message. So no resource of a job has a name that other processes could use, or
-//! that could be left behind.
+//! arrives with this message. So no resource of a job has a name by which another process could
+//! open it, and no resource is left behind.
 //!
 //! | file | idea |
 //! |---|---|
@@ -84,7 +84,7 @@ pub use wire::Wire;
 pub const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 /// Returns the interfaces that the MPI of this process's launcher may have. The slice is empty if
-/// any interface is possible, also if no external launcher has started this process.
+/// any interface is possible, and also if no external launcher has started this process.
 pub fn interfaces_of_launcher() -> &'static [fencepost_transport::mpi::Family] {
     let external = environment::external_rank(environment::variable);
     external.ok().flatten().map_or(&[], |external| external.families)

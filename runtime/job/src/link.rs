@@ -143,8 +143,8 @@ impl Link {
         })
     }
 
-    /// Ends the job because this process ends inside a world. First reports that to the other
-    /// ranks, which would not notice it over MPI.
+    /// Ends the job because this process ends inside a world. First reports the end of the process
+    /// to the other ranks, which would not notice it over MPI.
     pub(crate) fn abandon(&self) {
         let fabric = self.connections.as_ref().and_then(Connections::fabric);
         if let Some(Fabric::Mpi(fabric)) = fabric {
@@ -230,8 +230,8 @@ pub(crate) const LIMIT_MIN: Duration = Duration::from_millis(500);
 fn fabric(job: &Description, deaths_reported: bool) -> std::io::Result<TcpFabric> {
     let Limits { heartbeat, silence } = job.limits;
     let settings = Settings::default();
-    // A rank keeps its connections open in a job of up to twice as many ranks as `connections`, so
-    // `connections` is at most half of the descriptors that are left.
+    // In a job of up to twice as many ranks as `connections`, a rank keeps all its connections
+    // open, so `connections` is at most half of the descriptors that are left.
     let open = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let most = usize::try_from(open.saturating_sub(OTHERS) / 2).unwrap_or(usize::MAX);
     let settings = Settings {

@@ -179,7 +179,7 @@ fn join_external() -> Result<Option<Member>, String> {
     let address = variable(RENDEZVOUS);
     match (external_rank(variable)?, address) {
         (None, None) => Ok(None),
-        // Otherwise each process would run the whole program alone.
+        // Without this error, each process would run the whole program alone.
         (None, Some(at)) => Err(format!(
             "{RENDEZVOUS} is `{at}`, but no variable gives this process a rank: start it with one of {}, or unset {RENDEZVOUS}",
             launchers()
@@ -228,7 +228,7 @@ impl Member {
     /// Returns this rank's endpoint of the next world of the whole job.
     ///
     /// # Errors
-    /// The transport can't join the world, or the shared memory has no room for another one.
+    /// The transport can't join the world, or the shared memory has no room for another world.
     pub fn endpoint(&self) -> std::io::Result<Endpoint> {
         // Locked until the endpoint is created, so that worlds are created in order.
         let mut worlds = self.worlds.lock().unwrap_or_else(PoisonError::into_inner);

@@ -37,7 +37,7 @@ struct State {
 /// by the order in which each process enters them, and only one thread can keep that order.
 #[derive(Default)]
 struct Runs {
-    /// The thread that is in a `run`, and the number of nested calls that it is in.
+    /// The thread that is in a `run`, and the number of nested calls of `run` on that thread.
     thread: Option<(ThreadId, u32)>,
     /// Whether another thread has called `run` while that thread was in a `run`.
     overlapped: bool,
@@ -90,7 +90,7 @@ impl Membership {
         self.await_sent();
     }
 
-    /// Sends a heartbeat, unless earlier bytes still wait for the launcher.
+    /// Sends a heartbeat, unless earlier bytes to the launcher are not sent yet.
     ///
     /// # Errors
     /// The launcher is gone.

@@ -12,8 +12,8 @@ use std::io;
 /// serves connections.
 const THREADS: u64 = 3;
 
-/// A lower bound on the memory of a rank that no other process shares with it, in KiB. A program
-/// that does nothing takes about twice as much.
+/// A lower bound on the memory that a rank shares with no other process, in KiB. A program that
+/// does nothing takes about twice as much.
 const MEMORY_KIB: u64 = 1 << 10;
 
 /// The resources of this machine; `None` if they are unknown or unlimited.

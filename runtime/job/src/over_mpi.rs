@@ -1,5 +1,5 @@
-//! [`meet`]: how the ranks that a launcher of MPI has started find each other, over that MPI.
-//! Nothing has to be configured.
+//! [`meet`]: how the ranks that a launcher of MPI has started find each other, over the launcher's
+//! MPI. Nothing has to be configured.
 //!
 //! MPI is initialised, and each rank gathers data from all others. From then on the ranks of one
 //! host use memory that they share. Between hosts they exchange messages of MPI if the transport is
@@ -313,8 +313,8 @@ impl Hosts {
     }
 
     /// Shares memory among the ranks of each host. If the ranks of a host can't share memory, each
-    /// of them counts as a host of its own from here on, with memory of its own. If one of them has
-    /// no memory of its own either, all ranks of the job use TCP.
+    /// of them counts as a host of its own from here on, with memory of its own. If one of these
+    /// ranks cannot create memory of its own either, all ranks of the job use TCP.
     fn share(mut self, session: &Session, shares: bool) -> Result<(Self, Option<Shared>), String> {
         let is_needed = shares && self.count() < self.first_of.len();
         let mut shared = if is_needed { Some(share(session, &self.here)?) } else { None };
@@ -433,9 +433,9 @@ fn networks() -> Vec<Network> {
 }
 
 /// Returns the address at which this rank listens. On one host this is the loopback address. On
-/// several hosts it is the address in the first network of rank 0 in which each host has an address
-/// of its own. Without such a network, this rank listens at the address from which this host
-/// reaches rank 0. The inner error concerns this rank alone.
+/// several hosts it is this host's address in a network of rank 0: the first network in which each
+/// host has an address of its own. Without such a network, this rank listens at the address from
+/// which this host reaches rank 0. The inner error concerns this rank alone.
 fn address(session: &Session, hosts: &Hosts) -> Result<Result<IpAddr, String>, String> {
     if hosts.count() == 1 {
         return Ok(Ok(Ipv4Addr::LOCALHOST.into()));

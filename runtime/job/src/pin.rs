@@ -9,8 +9,8 @@ pub(crate) fn cores() -> u32 {
 }
 
 /// Returns the number of cores that the ranks of an external launcher on this host may use
-/// together. Such a launcher may bind each rank to a core. But the launcher itself, which is the
-/// parent of the ranks, may use all the cores that they have together.
+/// together. Such a launcher may bind each rank to a core. But the launcher's process, the parent
+/// of the ranks, may use the cores of all ranks.
 pub(crate) fn cores_of_launcher() -> u32 {
     cores().max(allowed(getppid()).map_or(0, |allowed| allowed.len() as u32))
 }

@@ -96,8 +96,8 @@ impl Rendezvous {
         let (mut handshakes, mut channels) = (Vec::new(), Vec::new());
         while table.iter().any(Option::is_none) {
             handshakes.retain(|handshake: &JoinHandle<()>| !handshake.is_finished());
-            // The number of simultaneous handshakes is limited to twice the number of ranks, and
-            // some more. Further connections wait in the listener's queue.
+            // At most `2 * ranks + 16` handshakes run at a time. Further connections wait in the
+            // listener's queue.
             let room = handshakes.len() < 2 * table.len() + 16;
             let mut fds = room.then(|| PollFd::new(&listener, PollFlags::IN));
             let again = timeout_until(Some(Instant::now() + RETRY_INTERVAL));

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// Shares memory among the ranks of this host. All ranks of the host must call this function.
 /// Returns the segment, or the reason why some rank can't use the segment. In the latter case no
-/// rank uses it.
+/// rank uses the segment.
 ///
 /// # Errors
 /// MPI has failed.
@@ -223,10 +223,10 @@ impl Neighbours {
     }
 
     /// Watches the other ranks of this host until all of them have ended. Calls `ended` for each
-    /// rank that has ended, with how the rank ended and with `false`. Calls `ended` for the rank a
-    /// second time, with `true`, as soon as no rank between this rank and the ended rank runs any
-    /// more. Kills the next running rank if that rank is stopped for longer than the silence limit,
-    /// as a launcher kills a rank that sends no heartbeat.
+    /// rank that has ended, with a text that describes how the rank ended, and with `false`. Calls
+    /// `ended` for the rank a second time, with `true`, as soon as no rank between this rank and
+    /// the ended rank runs any more. Kills the next running rank if that rank is stopped for longer
+    /// than the silence limit, as a launcher kills a rank that sends no heartbeat.
     pub(crate) fn watch(self, limits: Limits, mut ended: impl FnMut(&Neighbour, &str, bool)) {
         let mut stop = Stop::default();
         let mut watched: VecDeque<(Neighbour, Option<String>)> =
@@ -335,8 +335,8 @@ mod tests {
         assert_eq!(order, [2, 3, 1]);
     }
 
-    /// Starts a process that ends when its input ends. Returns it as the rank with this number and
-    /// index.
+    /// Starts a process that ends when its input ends. Returns the process as the rank with this
+    /// number and index.
     fn neighbour(local: usize) -> (Child, Neighbour) {
         let child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a process");
         let pid = child.id() as i32;

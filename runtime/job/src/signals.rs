@@ -18,13 +18,13 @@ pub(crate) struct Signals {
     pipe: UnixStream,
     caught: Vec<(i32, Arc<AtomicBool>)>,
     ids: Vec<SigId>,
-    /// Whether a terminal may stop this process when it writes in the background: the process did
-    /// not ignore the signal before, and a shell exists to continue it.
+    /// Whether a terminal may stop this process when it writes in the background. This is so if the
+    /// process did not ignore the signal before and a shell exists to continue the process.
     stops_by_terminal: bool,
 }
 
 impl Signals {
-    /// Starts to catch the signals that are forwarded to ranks, and with `of_shell` also those with
+    /// Starts to catch the signals that are forwarded to ranks, and, if `of_shell`, also those with
     /// which a shell suspends a job. Signals that this process ignores (`nohup`, a shell's `&`)
     /// stay ignored. From then on the process also ignores the signals with which a terminal stops
     /// background processes, and checks the state of the terminal before it reads or writes.

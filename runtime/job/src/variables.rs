@@ -271,8 +271,8 @@ pub fn unknown(names: impl IntoIterator<Item = OsString>) -> Vec<(String, Option
     found.into_iter().map(with_nearest).collect()
 }
 
-/// Returns the known name that is nearest to `name`, if at most three letters, and at most half of
-/// them, must be added, removed, changed or exchanged.
+/// Returns the known name that is nearest to `name`, if few letters must be added, removed, changed
+/// or exchanged: at most three, and at most half of the letters of `name`.
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let distance = |known: &'k str| (strsim::osa_distance(name, known), known);
     let most = 3.min(name.chars().count() / 2);

@@ -69,7 +69,7 @@ pub(crate) fn quicker(
     Ok(if all[0] == [1] { Wire::Mpi } else { Wire::Tcp })
 }
 
-/// Returns the faster wire, by the geometric mean of all lengths.
+/// Returns the faster wire, by the geometric mean of the times for all lengths.
 fn choice(mpi: Times, tcp: Option<Times>) -> Wire {
     let product = |times: Times| times.iter().map(|time| time.as_secs_f64()).product::<f64>();
     if tcp.is_some_and(|tcp| product(tcp) <= product(mpi)) { Wire::Tcp } else { Wire::Mpi }

@@ -30,8 +30,8 @@ use std::rc::Rc;
 /// An access to the windows of some ranks, which [`complete`](Self::complete) carries out.
 ///
 /// An access borrows none of the window's own elements: puts read their source at the call, and
-/// gets store their elements in tickets. An access may overlap in any order with exposures of this
-/// rank, and with accesses to other ranks.
+/// gets store their elements in tickets. An access may overlap with exposures of this rank and with
+/// accesses to other ranks. All of these may begin and end in any order.
 ///
 /// An access that is dropped is not carried out. The wait of each of its targets fails with
 /// `RMA_SYNC` and names the line of the access's start. The tickets of the access fail in the same
@@ -143,8 +143,8 @@ impl<T: Element> Access<T> {
     /// applied when their targets wait.
     ///
     /// The call waits for the post of each target that the access gets from. For each other target,
-    /// it waits only for the post before the post of this access, so at most one access is queued
-    /// at a target.
+    /// it waits only for the post before the one that this access matches, so at most one access is
+    /// queued at a target.
     ///
     /// # Errors
     /// - `DISP` or `ASSERT`, with the line of the post, if an operation of the access was not
@@ -161,8 +161,8 @@ impl<T: Element> Access<T> {
     ///
     /// # Cost
     /// A message for each target, which contains the elements. If memory is reached, the target
-    /// instead reads the elements from the memory in which they were collected, and gets read in
-    /// place. Otherwise gets take a message in each direction.
+    /// instead reads the elements from the memory in which they were collected, and gets read the
+    /// target's memory in place. Otherwise gets take a message in each direction.
     ///
     /// # Source
     /// MPI 4.1, section 12.5.2 (MPI_WIN_COMPLETE).

@@ -174,7 +174,7 @@ fn filled<T: Element>(
     let own = region.as_ref().ok().filter(|_| copied.is_none()).cloned();
     allocate::<T>(core, len, region, Hints::new(), call).map_err(|error| {
         // SAFETY: the window was not made on this rank, so this rank never enters a call in which
-        // others would access it.
+        // others would access the region.
         let adopted = || own.and_then(|region| unsafe { region.take_vec() });
         Refused::new(copied.or_else(adopted).unwrap_or_default(), error)
     })

@@ -1,5 +1,5 @@
 //! [`answer_if_asked`]: compiles the requested plans and ends the program, if the command
-//! `fencepost` has started the program for that.
+//! `fencepost` has started the program for that purpose.
 
 use crate::state::environment::{print, text};
 use crate::supersteps::recipe::{self, Recipe};

@@ -71,7 +71,7 @@ impl<T: Element> Window<T> {
         };
         posted?;
         let waited = posts::wait(core, &call);
-        // This comes after the wait, because a handler may unwind, and then the window must no
+        // The errors are reported after the wait. A handler may unwind, and then the window must no
         // longer be posted.
         let completed = core.handler.report(completed);
         let waited = core.handler.report(waited);
@@ -125,8 +125,8 @@ impl<T: Element> Drop for Unwound<'_, T> {
     fn drop(&mut self) {
         let Self { access, core, ranks, call } = self;
         let posted = posts::post(core, ranks, Lent::Whole, call.site);
-        // This comes before the wait, since ranks that unwind at the same time wait for each
-        // other's accesses.
+        // The access is dropped before the wait, since ranks that unwind at the same time wait for
+        // each other's accesses.
         access.give_up();
         if posted.is_ok() {
             drop(posts::wait(core, call));

@@ -14,7 +14,8 @@ use std::time::Instant;
 const LEAST: usize = 16 << 20;
 const MOST: usize = 128 << 20;
 
-/// The size of the smallest fields that time shared caches, as a multiple of a core's own cache.
+/// The size of the smallest fields with which shared caches are timed, as a multiple of the size of
+/// a core's own cache.
 const NEAR: usize = 4;
 
 /// The minimum ratio of the time for a byte from memory to the time for a byte from shared caches.

@@ -99,7 +99,7 @@ impl WindowCore {
         ready.call((self, id), Asked { kind, target, remote, local, slice, landing }, site)
     }
 
-    /// Checks that the last fence did not assert that no operation follows it.
+    /// Returns an error if the last fence asserted that no operation follows it.
     pub(super) fn may_follow(&self, site: Site) -> Result<()> {
         if !self.collecting.is_closed() {
             return Ok(());

@@ -28,8 +28,8 @@ pub mod lends {
     pub struct ReadOnly(pub(super) ());
 }
 
-/// A window that was posted to a group of ranks, its sources. They may access the window until
-/// [`wait`](Self::wait) returns it.
+/// A window that was posted to a group of ranks. These ranks are the sources of the exposure, and
+/// may access the window until [`wait`](Self::wait) returns the window.
 ///
 /// Gets of the sources read *M*, the contents of the window at the post. Nothing changes *M* before
 /// the wait. The wait applies the puts and accumulates in ascending order of the sources, then in
@@ -169,7 +169,7 @@ impl<T: Element, L> Exposed<T, L> {
     /// that were not exposed. `ASSERT` if a source has put or accumulated into a window that was
     /// exposed to gets only. In these three cases the error names the lowest such source and its
     /// line, and nothing was applied. `PROC_FAILED` if a source has left or died, or the world has
-    /// ended. The error returns the window as it was at its post.
+    /// ended. The error returns the window, unchanged since its post.
     ///
     /// Also `RMA_SYNC` if this rank itself is a source and has not ended its access. No other rank
     /// can end that access, so the wait is refused at once, and the world ends.
@@ -270,7 +270,7 @@ impl<T: Element> Exposed<T, lends::Part> {
     #[track_caller]
     pub fn kept_mut(&mut self, elements: Range<usize>) -> Result<&mut [T]> {
         self.keeps(&elements, Location::caller())?;
-        // SAFETY: as in `kept`; and `&mut self` is the only access to them.
+        // SAFETY: as in `kept`. In addition, `&mut self` is the only access to the elements.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.window.data.add(elements.start), elements.len()) })
     }
 

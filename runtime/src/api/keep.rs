@@ -33,8 +33,8 @@ impl<T: Element> Window<T> {
             return refuse(self, ErrorClass::RmaSync, format!("this rank {open}"));
         }
         // SAFETY: this rank owns the part, and drops the window below. Other ranks access the part
-        // only while this rank is in a call that has the window, has posted the window, or has
-        // begun a superstep on it. After a post or in such a superstep, this rank does not own the
+        // only in three cases: this rank is in a call that has the window, has posted the window,
+        // or has begun a superstep on the window. In the last two cases this rank does not own the
         // window.
         if let Some(vec) = unsafe { core.region.take_vec() } {
             return Ok(vec);
@@ -54,9 +54,9 @@ impl<T: Element> Window<T> {
     /// rank still has something open on the window.
     ///
     /// # Errors
-    /// `RMA_SYNC` on all ranks if any rank has collected operations for the window's next fence or
-    /// has an access to it open, or if another rank is in another call. `PROC_FAILED` if the world
-    /// has ended. The error returns the window.
+    /// `RMA_SYNC` on all ranks if any rank has collected operations for the window's next fence, if
+    /// any rank has an open access to the window, or if another rank is in another call.
+    /// `PROC_FAILED` if the world has ended. The error returns the window.
     ///
     /// # Source
     /// MPI 4.1, section 12.2.5 (MPI_WIN_FREE).

@@ -66,9 +66,9 @@ pub(crate) fn member() -> Result<Option<&'static fencepost_job::Member>> {
 /// number without a unit is in seconds:
 ///
 /// - `FENCEPOST_HEARTBEAT` and `FENCEPOST_SILENCE`: a rank that has been silent for
-///   `FENCEPOST_SILENCE` is killed. A connection between ranks on which nothing has arrived for
-///   that time plus one heartbeat is given up, and the ranks that wait for data from it are
-///   notified at most two seconds later.
+///   `FENCEPOST_SILENCE` is killed. If nothing has arrived on a connection between ranks for that
+///   time plus one heartbeat, the connection is given up. The ranks that wait for data from the
+///   connection are notified at most two seconds later.
 /// - `FENCEPOST_GRACE`: how long the other ranks may continue after one has failed.
 ///
 /// `FENCEPOST_SILENCE` and `FENCEPOST_TIMEOUT` may be `off`.

@@ -135,8 +135,8 @@ impl<'w, T: Element> Locked<'w, T> {
     /// Carries out the collected operations, and waits until they are done. Tickets then hold their
     /// elements.
     ///
-    /// In a shared epoch, the operations so far have then happened, before all later calls of this
-    /// rank. An exclusive epoch happens as a whole when it ends. After the first flush that carries
+    /// In a shared epoch, the operations so far happen before all later calls of this rank. An
+    /// exclusive epoch happens as a whole when it ends. After the first flush that carries
     /// something out, an epoch holds the whole part, so exclusive epochs of other ranks wait until
     /// that epoch ends. A flush without collected operations does nothing, and takes no lock.
     ///

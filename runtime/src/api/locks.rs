@@ -32,8 +32,8 @@ use std::rc::Rc;
 /// A lock window does not deref to its part, since other ranks may access the part at any time. The
 /// owner accesses its part in the epochs of [`local`](Self::local) and
 /// [`local_mut`](Self::local_mut). A [`Window`] is changed over to locks, and back, by all ranks
-/// together. After a rank has dropped its window, the accesses of others to its part return
-/// `RMA_SYNC`. So let all ranks meet before a rank drops its window, by
+/// together. After a rank has dropped its window, accesses of other ranks to that rank's part
+/// return `RMA_SYNC`. So let all ranks meet before a rank drops its window, by
 /// [`into_window`](Self::into_window) or a barrier.
 ///
 /// ```
@@ -63,7 +63,7 @@ pub struct LockWindow<T: Element> {
 /// A lock of one rank's part of a [`LockWindow`]: an epoch that ends with [`unlock`](Self::unlock)
 /// or with a drop.
 ///
-/// The operations of a lock are those of [`Locked`].
+/// A lock derefs to [`Locked`], whose methods are the operations of the epoch.
 ///
 /// A lock that is dropped is unlocked, and an error is then reported only to the window's [error
 /// handler](LockWindow::on_error). If the thread panics, operations that were not carried out are
@@ -85,7 +85,8 @@ pub struct LockAll<'w, T: Element> {
     site: &'static Location<'static>,
 }
 
-/// The elements of this rank's part while it holds a shared lock of it: see [`LockWindow::local`].
+/// The elements of this rank's part, while this rank holds a shared lock of its part: see
+/// [`LockWindow::local`].
 pub struct LocalPart<'w, T: Element> {
     core: &'w LockCore,
     element: PhantomData<T>,
@@ -100,9 +101,9 @@ impl World {
     /// As [`window`](Self::window).
     ///
     /// # Cost
-    /// Twice the cost of [`window`](Self::window): the locks are words of a separate window. They
-    /// take 64 bytes for each rank. For a part with 16 regions, the maximum, they take as much
-    /// again.
+    /// Twice the cost of [`window`](Self::window): the locks are words of a separate window. The
+    /// locks take 64 bytes for each rank. For a part with 16 regions, the maximum, they take twice
+    /// as much.
     #[track_caller]
     pub fn lock_window<T: Element>(&self, len: usize) -> Result<LockWindow<T>> {
         self.locks_in(len, Hints::new(), &Call::named(codes::LOCK_WINDOW, "World::lock_window"))
@@ -179,9 +180,10 @@ impl<T: Element> Window<T> {
     /// Changes the window over to locks, together with all ranks. The window keeps its elements.
     ///
     /// # Errors
-    /// `RMA_SYNC` on all ranks if any rank has collected operations for the window's next fence or
-    /// has an access to it open, or if another rank is in another call. `NO_MEM` if some rank has
-    /// no memory for the locks. `PROC_FAILED` if the world has ended. The error returns the window.
+    /// `RMA_SYNC` on all ranks if any rank has collected operations for the window's next fence, if
+    /// any rank has an open access to the window, or if another rank is in another call. `NO_MEM`
+    /// if some rank has no memory for the locks. `PROC_FAILED` if the world has ended. The error
+    /// returns the window.
     #[track_caller]
     pub fn into_locked(self) -> Result<LockWindow<T>, Refused<Self>> {
         let call =
@@ -305,7 +307,7 @@ impl<T: Element> LockWindow<T> {
         Locked::new(&self.core, target)
     }
 
-    /// Runs `read` on this rank's part under a shared lock, and returns its result.
+    /// Runs `read` on this rank's part under a shared lock, and returns the result of `read`.
     ///
     /// Elements are loaded one by one, and other ranks may access the part meanwhile.
     ///
@@ -320,7 +322,7 @@ impl<T: Element> LockWindow<T> {
         self.data().handler.report(self.core.owned(LockType::Shared, &call, |_| read(&part)))
     }
 
-    /// Runs `write` on this rank's part under an exclusive lock, and returns its result.
+    /// Runs `write` on this rank's part under an exclusive lock, and returns the result of `write`.
     ///
     /// No other rank accesses the part meanwhile. What `write` stored is visible to each rank that
     /// locks the part later, even if `write` panics or returns an error.

@@ -141,8 +141,8 @@ struct Timed {
 }
 
 impl Timed {
-    /// Prepares the exchange of a probe, and finds a number of exchanges that takes at least
-    /// [`LONG`].
+    /// Prepares the exchange of a probe, and finds how many exchanges take at least [`LONG`]
+    /// together.
     #[track_caller]
     fn of(probe: Probe, world: &World, u: &mut Window<u64>) -> Result<Self> {
         let exchange = adopt(&PROBE, world, [Arc::new(probe.schedule().clone())])?;

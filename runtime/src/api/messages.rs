@@ -83,9 +83,9 @@ impl<'w, S> Message<'w, S> {
 impl Message<'_> {
     /// Makes the send complete at once.
     ///
-    /// The elements are copied. They may count against the buffer that was
-    /// [attached](World::attach_buffer) until this rank has been notified that the message was
-    /// received. The message can still be received after this rank has left.
+    /// The elements are copied. Until this rank has been notified that the message was received,
+    /// they may count against the [attached](World::attach_buffer) buffer. The message can still be
+    /// received after this rank has left.
     ///
     /// The send returns `BUFFER` if no buffer is attached or the buffer has no room. In that case
     /// nothing was sent. A buffer has room for at most 65,536 messages.
@@ -101,14 +101,14 @@ impl Message<'_> {
     ///
     /// The elements are read at the call and can be reused when it returns.
     ///
-    /// The call returns at some time between its start and the receive. Each rank has memory for
-    /// [some messages](crate::Ranks::unexpected) that it has not received yet. If this memory is
-    /// full, or if the message is too long to be sent [at once](crate::Ranks::eager), the send
+    /// The call may return at once, or only when a receive takes the message. Each rank has memory
+    /// for [some messages](crate::Ranks::unexpected) that it has not received yet. If this memory
+    /// is full, or if the message is too long to be sent [at once](crate::Ranks::eager), the send
     /// waits until a receive takes the message. A correct program does not depend on this memory:
     /// it also completes if each send is [synchronous](Self::synchronous). With
     /// [`Check::Mpi`](crate::Check::Mpi) (`FENCEPOST_CHECK=mpi`) each send waits until a receive
-    /// takes the message, like a synchronous send, so a program that depends on this memory is
-    /// reported.
+    /// takes the message, like a synchronous send. Ranks that depend on this memory then wait for
+    /// each other, which is reported.
     ///
     /// # Errors
     /// `RANK` for a rank that the world does not have, and `DISP` for elements that the slice does

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A world to be entered; see [`ranks`].
+/// The settings of a world, before the world is entered; see [`ranks`].
 ///
 /// A setting that the program leaves open is read from the environment when the world is entered.
 /// Without a variable, the setting has its default. If a variable contradicts a setting of the
@@ -77,7 +77,7 @@ pub struct Ranks {
     end_deadlocks: Option<bool>,
     eager: Option<usize>,
     unexpected: Option<usize>,
-    /// The numbers at which the counters of supersteps and windows of each world start.
+    /// The numbers at which each world starts its counters of supersteps and of windows.
     before: (u32, u32),
 }
 
@@ -152,8 +152,9 @@ pub fn ranks(size: usize) -> Ranks {
 ///
 /// # Errors
 /// Returns the error of the lowest rank whose failure was not caused by another rank. Returns `ARG`
-/// for an environment value that is not allowed, and for a file of a machine model that cannot be
-/// read. Returns `FILE`, with the line, if the content of the file is not a machine model.
+/// if an environment variable has a value that is not allowed, or if the file of a machine model
+/// cannot be read. Returns `FILE`, with the line, if the content of the file is not a machine
+/// model.
 #[doc(alias = "MPI_Init")]
 #[doc(alias = "MPI_Finalize")]
 pub fn run(program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
@@ -172,12 +173,12 @@ pub fn collect<R: Send>(program: impl Fn(&World) -> Result<R> + Sync) -> Result<
     Ranks::default().collect(program)
 }
 
-/// The maximum number of ranks that are threads of one process: each pair of them shares some
-/// memory, about 2 KiB.
+/// The maximum number of ranks that are threads of one process. The number is limited because each
+/// pair of these ranks shares about 2 KiB of memory.
 const THREADS: usize = 2048;
 
 thread_local! {
-    /// Whether this thread is in the program of a rank.
+    /// Whether this thread runs the program of a rank.
     static IN_PROGRAM: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -218,8 +219,9 @@ impl Ranks {
 
     /// Sets the model of the costs of communication.
     ///
-    /// Every prediction and every choice of this world and its parts follows the model. The default
-    /// of [`Machine`] is the model of a two-core server. The variable is `FENCEPOST_MACHINE`.
+    /// Every prediction and every choice of this world, and of worlds that are split from it,
+    /// follows the model. The default of [`Machine`] is the model of a two-core server. The
+    /// variable is `FENCEPOST_MACHINE`.
     ///
     /// All ranks must give the same model: if the models differ, the first call that all ranks make
     /// returns `RMA_SYNC` on all ranks.
@@ -228,17 +230,18 @@ impl Ranks {
         self
     }
 
-    /// Sets the census: the algorithm by which ranks find out, at fences, barriers and short
-    /// collectives, which ranks have entered the call and which rank has something for which other
-    /// rank.
+    /// Sets the census. The census is the algorithm by which ranks find out, at fences, barriers
+    /// and short collectives, which ranks have entered the call, and for which other ranks each of
+    /// them has data.
     ///
-    /// The setting holds for this world and its parts. By default the machine model decides. Each
-    /// census gives the same results, to the bit, and errors of the same names. In a sparse census,
-    /// one rank represents its host if only some ranks share memory. If no ranks share memory, one
-    /// rank represents up to eight ranks of a machine. If each rank had something for most others
-    /// in one fence, a world with the sparse census takes the reduced census in the next fence,
-    /// provided that the model predicts the reduced census to be faster. This setting is for
-    /// measurements. The variable is `FENCEPOST_CENSUS=direct|sparse|reduced`.
+    /// The setting holds for this world and for worlds that are split from it. By default the
+    /// machine model decides. Each census gives the same results, to the bit, and errors with the
+    /// same names. In a sparse census, one rank represents its host if only some ranks share
+    /// memory. If no ranks share memory, one rank represents up to eight ranks of a machine. A
+    /// world whose census is sparse by default may take the reduced census for a fence. It does so
+    /// if each rank had data for most other ranks in the fence before, and if the model predicts
+    /// that the reduced census is faster. This setting is for measurements. The variable is
+    /// `FENCEPOST_CENSUS=direct|sparse|reduced`.
     ///
     /// All ranks must choose the same census: if the choices differ, the first call that all ranks
     /// make ends the world with `RMA_SYNC`.
@@ -247,7 +250,7 @@ impl Ranks {
         self
     }
 
-    /// Sets whether anything is planned.
+    /// Sets whether the world plans its communication.
     ///
     /// Without planning, every operation is a message of its own. Supersteps that this world
     /// prepares are then compiled in the aggressive mode, and no messages are joined. In epochs
@@ -261,7 +264,7 @@ impl Ranks {
         self
     }
 
-    /// Sets which mistakes this world and its parts look for while they run.
+    /// Sets which mistakes this world, and worlds that are split from it, look for while they run.
     ///
     /// The default is `Calls` in debug builds and `Off` in others. The variable is
     /// `FENCEPOST_CHECK=off|calls|conflicts|mpi`.
@@ -279,9 +282,10 @@ impl Ranks {
     ///   epoch conflicts with another epoch and nothing orders the two epochs. After either error,
     ///   the next [`barrier`](crate::World::barrier) returns errors on all ranks, as a fence does.
     ///   So does the next call that changes a window over to locks or back.
-    /// - **A put that writes an element twice** returns `RMA_CONFLICT` at its call, with both
-    ///   lines, and is not part of the epoch. The same holds for an operation that conflicts with
-    ///   an earlier operation of the same rank, in the epoch of a fence or in an access.
+    /// - **A put that writes an element twice** returns `RMA_CONFLICT` at its call, with its line,
+    ///   and is not part of the epoch. The same holds for an operation that conflicts with an
+    ///   earlier operation of the same rank, in the epoch of a fence or in an access. Its error has
+    ///   the lines of both operations.
     ///
     /// An epoch without such a conflict has the same results, to the bit, as an epoch that is not
     /// checked.
@@ -304,10 +308,10 @@ impl Ranks {
     ///
     /// - The record of an operation on one element takes 8 bytes. Records of other operations take
     ///   more.
-    /// - Each fence of windows has one more exchange, in which these records and the lines of the
-    ///   calls travel to their targets. Each origin marks the elements that it touches, with one
-    ///   bit for each kind of operation. If several ranks touch the elements of a target, the
-    ///   target marks its elements as well.
+    /// - Each fence of windows has one more exchange, in which these records, with the lines of the
+    ///   calls, are sent to the targets of the operations. Each origin marks the elements that it
+    ///   touches, with one bit for each kind of operation. If several ranks touch the elements of a
+    ///   target, the target marks its elements as well.
     /// - A barrier has one more exchange. Each post, access and message has one more frame, with a
     ///   word for each rank.
     /// - Each epoch of a lock is compared with the epochs on the same part that are not known to be
@@ -364,10 +368,11 @@ impl Ranks {
     ///
     /// - **A system call that the program passes elements to** (`file.write_all(bytes_of(&u[..]))`,
     ///   a read into the window) fails with EFAULT between two fences, since a system call raises
-    ///   no signal. Copy the elements first. Calls of this crate accept elements.
+    ///   no signal. Copy the elements first. Elements may be passed to calls of this crate
+    ///   directly.
     /// - A load that also stores, as in `u[i] += 1`, may be seen only as a store. The pages of a
     ///   long copy stay open after it, so later loads from these pages are not seen. If several
-    ///   threads of the program access elements, one may load unseen while another one does.
+    ///   threads of the program access elements at the same time, some loads may not be seen.
     /// - At most 1024 windows of a process are watched. No window is watched while SIGSEGV or
     ///   SIGTRAP is blocked, or has a handler that was installed after the handler of this crate.
     ///   Signals that belong to no window go to the handlers that were installed before.
@@ -431,9 +436,9 @@ impl Ranks {
     ///
     /// The wait is reported again each time that its duration has doubled. `None` disables the
     /// reports, and the default is 10 seconds. With a duration of zero, a wait is reported as soon
-    /// as the rank would sleep. The report contains which rank waits for which, in which call, how
-    /// many of the awaited things have arrived, and where the awaited rank is, if that is known.
-    /// The variable is `FENCEPOST_STALL`.
+    /// as the rank would sleep. The report names the waiting rank, its call, and the ranks that it
+    /// waits for. It also contains how many of the awaited things have arrived, and where the
+    /// awaited rank is, if that is known. The variable is `FENCEPOST_STALL`.
     ///
     /// # Cost
     /// Nothing until a waiting rank would sleep; from then on, one reading of the clock each time
@@ -462,8 +467,8 @@ impl Ranks {
     ///
     /// Ranks of one world that are in different collective calls are notified at once. A cycle is
     /// recognised within some seconds, and never by mistake. Two kinds of ranks are never part of a
-    /// recognised cycle. The first waits for any of more than 64 ranks. The second has begun to
-    /// receive in another world, where an arriving message may let other ranks continue. The
+    /// recognised cycle: a rank that waits for any of more than 64 ranks, and a rank that has begun
+    /// to receive in another world, where an arriving message may let other ranks continue. The
     /// variable is `FENCEPOST_DEADLOCK`.
     pub fn end_deadlocks(mut self, ends: bool) -> Self {
         self.end_deadlocks = Some(ends);
@@ -473,10 +478,10 @@ impl Ranks {
     /// Sets the size in bytes of the longest message that is sent together with its elements.
     ///
     /// The default is 16,384. For messages to a rank of another host, or by TCP, it is 1,048,576.
-    /// The size is always at least 64 less than one rank's equal share of
-    /// [`unexpected`](Self::unexpected). A size of 0 allows only empty messages. For longer messages
-    /// only the envelope is sent at first. The elements follow when a receive has taken the message.
-    /// So a [send](crate::Message::send) of a longer message waits for its receive. [`run()`] reads
+    /// The size is at most one rank's equal share of [`unexpected`](Self::unexpected), less 64
+    /// bytes. If the size is 0, only empty messages are sent at once. Of a longer message, only the
+    /// envelope is sent at first, and the elements follow when a receive has taken the message. So
+    /// a [send](crate::Message::send) of a longer message waits for its receive. [`run()`] reads
     /// `FENCEPOST_EAGER`.
     pub fn eager(mut self, bytes: usize) -> Self {
         self.eager = Some(bytes);
@@ -753,7 +758,8 @@ impl Entry {
             return Err(Error::new(ErrorClass::Intern, "a process that was launched is in no job"));
         };
         let rank = member.job().rank as usize;
-        // This comes first, since worlds are counted in the order in which threads enter them.
+        // `enter` is called first, since worlds are counted in the order in which threads enter
+        // them.
         let entered = member.enter();
         let registry = || Arc::new(Registry::of_job(&member.job().secret, &self.machine));
         let one = |endpoint, program: &(dyn Fn(&World) -> Result<R> + Sync)| {
@@ -861,8 +867,8 @@ impl Entry {
             }
             Ok(Err(error)) => {
                 world.core().end_for_part(&error);
-                // A rank that stops does not fail the others. They may still be in the exchange
-                // after which they stop as well.
+                // A rank that stops must not make the other ranks fail: they may still be in the
+                // exchange after which they stop as well.
                 let failed = || Leave::Failed(error.to_string());
                 world.leave(if is_stopping { Leave::Finished } else { failed() });
                 End::Error(error)

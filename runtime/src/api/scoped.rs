@@ -148,7 +148,8 @@ impl WindowCore {
         let Some(target) = target else { return Ok(()) };
         self.world.alive()?;
         self.may_collect(site)?;
-        let _ = self.is_short(); // gets that follow an access find the fast path open
+        // After an access, the first get opens the fast path again for later gets.
+        let _ = self.is_short();
         let remote = self.region(target, region, elements.size(), site)?;
         self.may_follow(site)?;
         if !remote.is_empty() {
@@ -199,7 +200,7 @@ impl Drop for Unwound<'_> {
         let Self(core, call) = self;
         core.discard();
         let error = call.error(&core.world, ErrorClass::Other, "the closure of the epoch panicked");
-        // The error is for the other ranks: this rank is unwinding.
+        // The error is for the other ranks. This rank does not return it, since it unwinds.
         core.world.calls.begin();
         drop(fence::fail(&core.world, &[core], call, error));
         core.world.calls.leave();

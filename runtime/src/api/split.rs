@@ -1,5 +1,5 @@
-//! Splits a world: decides which ranks are in which part, and which rank lays out the memory of
-//! each part.
+//! Splits a world: decides which ranks are in which new world, and which ranks lay out the memory
+//! of each new world.
 
 use crate::posts::state::ports;
 use crate::protocol::state::stalls::Stalls;

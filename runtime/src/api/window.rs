@@ -96,9 +96,9 @@ impl<T: Element> Window<T> {
     /// Gets elements of a target into a section: `u.get(0..4).from(target, region)?`.
     ///
     /// The get reads the values that the elements have when the target enters the fence. They are
-    /// stored in the section before any put of the epoch is applied. From a target whose memory is
-    /// not reached, an epoch may get at most 256 times the size of the target's part, or 16 MiB if
-    /// that is more. Beyond that the fence returns `SIZE`.
+    /// stored in the section before any put of the epoch is applied. If this rank does not reach
+    /// the target's memory, it may get at most 256 times the size of the target's part in one
+    /// epoch, or 16 MiB if that is more. Beyond that the fence returns `SIZE`.
     #[doc(alias = "MPI_Get")]
     #[inline]
     pub fn get<S: Section<T>>(&self, into: S) -> Get<'_, Self, S> {

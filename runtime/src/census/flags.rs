@@ -4,7 +4,8 @@
 pub(crate) const FAILED: u32 = 1;
 /// The gets of this rank read memory of the receiver.
 pub(crate) const READS: u32 = 2;
-/// The operations of this rank differ from those of the last epoch that this line ended.
+/// The operations of this rank differ from its operations in the last epoch that a fence at this
+/// line ended.
 pub(crate) const CHANGED: u32 = 4;
 /// Sections for the receiver are exposed: the receiver reads memory of this rank.
 pub(crate) const EXPOSES: u32 = 8;

@@ -16,10 +16,10 @@ use fencepost_transport::{Channels, Header, Notification, Notify, Port, Topology
 
 impl Exchange<'_> {
     /// Takes the census. `word` is the word of this exchange's notifications, and `mine` are this
-    /// rank's flags. The census also carries what this rank `gives` others.
+    /// rank's flags. The census also carries the bytes that this rank `gives` to other ranks.
     ///
     /// Returns the items and the flags that concern all ranks. Returns no flags if some rank has
-    /// failed or is in another call. In that case every rank knows it.
+    /// failed or is in another call. In that case every rank finds this out.
     pub(crate) fn take_census(
         &mut self,
         mut items: Items,
@@ -127,8 +127,8 @@ impl Exchange<'_> {
                 } else if let Some(theirs) = census_of(frame.header.kind) {
                     return Err(censuses_differ(world, endpoint, from, &theirs.to_string()));
                 }
-                // A whole message of this census with an odd kind is the awaited message, whose
-                // kind was altered. So the awaited message will not come any more.
+                // If a frame of an unexpected kind has the digest of this census, it is the awaited
+                // message, whose kind was altered. That message will not arrive a second time.
                 let odd = !(of_epoch && world.is_of_this_exchange(&frame.header));
                 let lost = odd && is_whole(items, &frame);
                 if of_epoch {
@@ -209,8 +209,8 @@ mod tests {
     use fencepost_transport::{Liveness, Pause, SimConfig};
     use std::sync::Mutex;
 
-    /// Rank 0 would lead rank 1. Rank 1 notifies the others and waits, like a rank with a direct
-    /// census.
+    /// In a sparse census, rank 0 leads rank 1. Here rank 1 notifies the others and waits, like a
+    /// rank with a direct census.
     #[test]
     fn a_rank_that_does_not_tell_its_speaker_is_told() {
         let transport = TransportKind::MixedThreads(vec![0, 0, 1]);

@@ -1,7 +1,7 @@
-//! The census of an exchange. It distributes the contents of notifications in log2 p rounds, with
-//! one message for each rank. If only some ranks share memory, the rounds are between hosts: the
-//! first rank of a host leads, collects from the others before the rounds and passes the result to
-//! them afterwards.
+//! The census of an exchange. It distributes the contents of notifications in log2 p rounds. In
+//! each round, each rank sends one message. If only some ranks share memory, the rounds are between
+//! hosts: the first rank of a host leads, collects from the others before the rounds and passes the
+//! result to them afterwards.
 //!
 //! A message has the sender's word and flags in its header. The flags that [concern all
 //! ranks](flags::OF_ALL) combine the flags of every rank whose contribution has reached the sender.

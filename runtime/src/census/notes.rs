@@ -3,10 +3,10 @@
 //!
 //! Bytes that a rank has for all others go with the counts instead
 //! ([`counts`](crate::census::state::counts)). A rank posts its notes before its first message of
-//! the census, each behind the frames of operations for the same rank. When the census is complete
-//! and all agree, a rank knows how many notes it lacks and looks for them in the frames of all
-//! ranks. It knows which rank sends the last note, and that nothing else from that rank comes
-//! before the note.
+//! the census. Each note is posted after the frames of operations for the same rank. When the
+//! census is complete and all agree, a rank knows how many notes it lacks and looks for them in the
+//! frames of all ranks. The rank knows which rank sends the last note, and that nothing else from
+//! that rank comes before the note.
 
 use crate::census::Exchange;
 use crate::census::messages::{ALTERED, DIGEST, is_whole, payload, post, sign};

@@ -57,11 +57,11 @@ pub(crate) fn of_two(
 ///
 /// # Safety
 /// [`are_riding`] is true of the address of this notification, and the notification is of this
-/// exchange. So its sender leaves the records unchanged until its fence after the next, and that
-/// fence waits for this rank's next notification.
+/// exchange. So the sender leaves the records unchanged until the sender's fence after the next
+/// one, and that fence waits for this rank's next notification.
 #[inline(always)]
 pub(crate) unsafe fn riders(notification: &Notification, place: usize) -> &[Record] {
-    // SAFETY: that address has this number of records, by the caller's promise.
+    // SAFETY: the caller guarantees that this number of records begins at the address.
     let far = |address: u64, count| unsafe {
         std::slice::from_raw_parts(with_exposed_provenance(address as usize), count)
     };

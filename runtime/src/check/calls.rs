@@ -1,7 +1,7 @@
 //! Conflicts of two operations of the same rank and epoch (planner/README.md, 29). They are found
 //! when the later operation is called.
 //!
-//! Each rank marks the elements of each part that it has touched ([`Marks`]), so an operation
+//! Each rank marks the elements that it has touched in each part ([`Marks`]), so an operation
 //! without a conflict is recognised quickly. For an operation with a conflict, the earlier
 //! operations are examined one by one.
 
@@ -29,7 +29,7 @@ struct Access<'a> {
     touched: Touched<'a>,
 }
 
-/// Compares an operation on `target` that is about to be called with the earlier operations. The
+/// Compares an operation on `target`, which is about to be called, with the earlier operations. The
 /// operation may have a section of this window or of another window.
 ///
 /// # Errors
@@ -48,7 +48,7 @@ pub(crate) fn call(
     Ok(())
 }
 
-/// Compares an operation that is about to be called with the earlier operations.
+/// Compares an operation, which is about to be called, with the earlier operations.
 fn compared(
     window: &WindowCore,
     (kind, target, touched): (Kind, usize, Touched<'_>),
@@ -75,8 +75,8 @@ fn compared(
     if fits() {
         return Ok(());
     }
-    // Earlier accesses may not be marked yet. Also, marks may be left of sections whose window was
-    // fenced without this window or no longer exists.
+    // Earlier accesses may not be marked yet. Also, there may still be marks of sections whose
+    // window was fenced without this window or no longer exists.
     mark_before();
     if fits() {
         return Ok(());
@@ -93,7 +93,8 @@ fn compared(
 }
 
 /// Checks an operation that is about to be called. The operation writes these elements by an access
-/// of this kind. The elements are in the part of `rank`, of the window `named` or else of `window`.
+/// of this kind. The elements are in the part that `rank` has of the window `named`, or of `window`
+/// if `named` is `None`.
 ///
 /// # Errors
 /// `RMA_CONFLICT`, if the operation writes an element twice. In that case the operation must not be

@@ -1,14 +1,15 @@
 //! The messages in which ranks list their calls for each other before a fence that is checked, and
 //! the conflicts that these messages show.
 //!
-//! A message has a part for each window on which its sender has called an operation for its
-//! receiver, and for each window whose sections it has named. A part contains the number of the
-//! window, the source lines of its entries, and the source lines of records. A record keeps some
-//! bits of its source line, and the part contains these bits with the line. The part also contains
-//! a [list](crate::check::state::lists), and whether each operation of the list was compared at its
-//! call with all earlier operations of the sender. Numbers have eight bytes. If the receiver reads
-//! records of the sender in place, an entry of the list may represent several records. An operation
-//! is identified by its sender, and by its number among the operations of the sender on the part.
+//! A message has a part for each window on which the sender has called an operation for the
+//! receiver, and for each window whose sections the sender has named. A part contains the number of
+//! the window, the source lines of its entries, and the source lines of records. A record keeps
+//! some bits of its source line, and the part contains these bits with the line. The part also
+//! contains a [list](crate::check::state::lists), and whether each operation of the list was
+//! compared at its call with all earlier operations of the sender. Numbers have eight bytes. If the
+//! receiver reads records of the sender in place, an entry of the list may represent several
+//! records. An operation is identified by its sender, and by its number among the operations of the
+//! sender on the part.
 //!
 //! If only one rank has touched elements, and that rank has compared its operations with each
 //! other, no conflict is left to find. Otherwise each element is marked
@@ -274,9 +275,9 @@ fn are_few(window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
 
 /// Returns whether accesses to elements of the window may conflict.
 ///
-/// If only one rank has touched elements, and has compared its operations itself, nothing
-/// conflicts. If there are few accesses, they are compared with each other. Otherwise the elements
-/// are marked.
+/// If only one rank has touched elements, and that rank has compared its operations with each
+/// other, nothing conflicts. If there are few accesses, returns `true`, so that the caller compares
+/// them. Otherwise marks the elements to find out.
 ///
 /// # Errors
 /// As [`each_access`].

@@ -2,11 +2,11 @@
 //! moves.
 //!
 //! Before the fence itself, there is one exchange. In this exchange, each rank sends every other
-//! rank a list of the accesses that it has requested to the elements of that rank (`find` defines
-//! the form). Each rank looks for conflicts on the elements that it owns. A rank that finds
-//! conflicts fails in the fence, like a rank without memory for its puts. So all ranks see the
-//! failure and nothing is applied. The report of the failure contains the conflicts, so each rank
-//! that is part of a conflict returns an error that names the conflict.
+//! rank a list of its accesses to that rank's elements (`find` defines the form). Each rank looks
+//! for conflicts on the elements that it owns. A rank that finds conflicts fails in the fence, like
+//! a rank without memory for its puts. So all ranks see the failure and nothing is applied. The
+//! report of the failure contains the conflicts, so each rank that is part of a conflict returns an
+//! error that names the conflict.
 //!
 //! - The rules W1 to W6 hold: the exchanges fence no window, each exchange is complete in itself,
 //!   and the fence is unchanged.

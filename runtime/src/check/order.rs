@@ -1,11 +1,10 @@
 //! Collectives that order fewer calls in MPI than a barrier does, for checks in which only MPI's
 //! order counts (planner/README.md, 37).
 //!
-//! Each such collective begins with one more exchange. If the collective orders earlier calls of a
-//! rank before later calls of another rank, the former rank uses this exchange to send the latter
-//! the times that are over. The other exchanges of the collective order nothing. A rank whose
-//! arguments are wrong fails in the first exchange of the collective, whether this is the extra
-//! exchange or not.
+//! Each such collective begins with one more exchange. If the collective orders earlier calls of
+//! rank `a` before later calls of rank `b`, then in this exchange `a` sends `b` the times that are
+//! over. The other exchanges of the collective order nothing. A rank whose arguments are wrong
+//! fails in the first exchange of the collective, whether this is the extra exchange or not.
 
 use super::stores::is_asked;
 use crate::state::call::Call;
@@ -22,9 +21,9 @@ const ORDERED: u64 = 0xc4ec_4ed0_0bde_0000;
 pub(crate) enum Orders {
     /// Earlier calls of every rank come before later calls of every other rank.
     All,
-    /// Earlier calls of this rank come before later calls of the others.
+    /// Earlier calls of the given rank come before later calls of the other ranks.
     From(usize),
-    /// Earlier calls of the others come before later calls of this rank.
+    /// Earlier calls of the other ranks come before later calls of the given rank.
     To(usize),
     /// Earlier calls of each rank come before later calls of the ranks above it.
     Upwards,
@@ -44,7 +43,8 @@ impl Orders {
 }
 
 /// Returns the call of the extra exchange with which a collective of this order begins. Returns
-/// `None` if the check accepts more than MPI's order, or if the order is [`Orders::All`].
+/// `None` unless ranks check with [`Check::Mpi`](crate::Check::Mpi), and also if the order is
+/// [`Orders::All`].
 pub(crate) fn first(world: &WorldCore, orders: Orders, call: &Call) -> Option<Call> {
     let is_first = orders != Orders::All && world.checks.is_on() && is_asked(world);
     is_first.then_some(Call { hash: call.hash ^ ORDERED, ..*call })

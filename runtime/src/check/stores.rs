@@ -1,4 +1,4 @@
-//! The elements that a rank has stored into its part since a call returned the window to the
+//! The elements of its part that a rank has stored into since a call returned the window to the
 //! program, or while the window is posted. These elements are found by comparing the part with a
 //! copy. The module also finds the elements that the rank has loaded, if loads are watched
 //! (planner/README.md, 37).

@@ -14,8 +14,8 @@
 //! 0 form              a datatype, which gets no number
 //! 1 number form       a datatype, which has this number from here on
 //! 2 number            the datatype of this number
-//! 3 number ..         the datatype of this number is forgotten; what is meant follows
-//! 4 ..                all are forgotten; what is meant follows
+//! 3 number ..         the datatype of this number is forgotten; another of these forms follows
+//! 4 ..                all datatypes are forgotten; another of these forms follows
 //! ```
 
 use fencepost_planner::datatype::Datatype;

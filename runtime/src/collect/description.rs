@@ -39,7 +39,7 @@ pub(crate) const FAR: u64 = u64::MAX;
 
 /// The bit of an operation's code that is set if its elements are a section of the sender's memory.
 /// With this bit, the number of the window replaces the place of the elements in the frame. The
-/// section follows the elements of the target.
+/// datatype of the section follows the datatype of the target's elements.
 const EXPOSED: u8 = 1 << 7;
 
 /// Operations without their elements.

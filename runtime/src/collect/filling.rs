@@ -15,8 +15,8 @@ pub(crate) struct Filling {
     pub(crate) set: Cell<usize>,
     /// The elements that records have as sources. They are read when the fence is entered.
     pub(crate) sources: Cell<RecordSources>,
-    /// Whether only records wait for the fence: no operation on a datatype, and only gets of the
-    /// fast path.
+    /// Whether only records and gets of the fast path wait for the fence, and no operation on a
+    /// datatype.
     pub(crate) plain: Cell<bool>,
     /// The maximum number of elements of one operation that are kept among the records, if the
     /// target's memory is reached.

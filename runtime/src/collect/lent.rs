@@ -59,13 +59,13 @@ impl Part {
 
 impl Lent {
     /// Returns the error class of an operation on these elements, if the post does not expose them
-    /// to it. The operation is a get if `reads` is set, and otherwise a put.
+    /// to such an operation. The operation is a get if `reads` is set, and otherwise a put.
     pub(crate) fn misfit(&self, elements: &Datatype, reads: bool) -> Option<ErrorClass> {
         self.misfit_of(elements.touched_runs().map(|(at, len)| at..at + len as i64), reads)
     }
 
     /// Returns the error class of an operation on these runs, if the post does not expose them to
-    /// it. The operation is a get if `reads` is set, and otherwise a put.
+    /// such an operation. The operation is a get if `reads` is set, and otherwise a put.
     pub(crate) fn misfit_of(
         &self,
         mut runs: impl Iterator<Item = Range<i64>>,

@@ -4,10 +4,10 @@
 //!   correct while they differ by less than 2^31.
 //! - The number of a window or a split does not wrap: the window or the split that would get the
 //!   last number is refused (`WorldCore::next_made`).
-//! - More operations of one epoch than [`most_operations`] are refused at the fence, on all ranks,
-//!   before anything is sent.
-//! - A notification needs to report only whether there is something, and the exact number only if
-//!   it is small. So its count saturates ([`count_more`]).
+//! - If an epoch has more operations than [`most_operations`], its fence fails on all ranks before
+//!   anything is sent.
+//! - The count of a notification saturates ([`count_more`]). The count has to be exact only if it
+//!   is small. Otherwise it only has to differ from zero.
 
 /// Returns whether the superstep of `word` comes before the superstep of `than`, by the numbers in
 /// the high halves of these words.

@@ -63,8 +63,8 @@ impl<R> Log<R> {
     /// While the slice is used, the owner does not fill or change the log, and the memory of the
     /// records is not given away or freed.
     pub(crate) unsafe fn read<'l>(log: *const Self) -> &'l [R] {
-        // SAFETY: the caller guarantees it. The owner may hold a shared reference to the log, so no
-        // `&mut` reference is made here.
+        // SAFETY: the caller guarantees that the log and its memory do not change. The owner may
+        // hold a shared reference to the log, so no `&mut` reference is made here.
         unsafe {
             let (start, len) = ((&raw const (*log).start).read(), (&raw const (*log).len).read());
             std::slice::from_raw_parts(start.as_ptr(), len)
@@ -112,8 +112,8 @@ impl<R: Copy> Log<R> {
         more <= self.room - self.len || self.grow(more)
     }
 
-    /// From here on, limits the room to records of this number of bytes, except for records that
-    /// are already there.
+    /// From here on, limits the room to this number of bytes. Records that are already in the log
+    /// stay.
     pub(crate) fn limit(&mut self, bytes: usize) {
         self.most = bytes / size_of::<R>();
         self.room = self.room.min(self.most.max(self.len));

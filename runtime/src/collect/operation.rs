@@ -275,8 +275,8 @@ impl TargetRegion {
     #[doc(hidden)]
     pub fn datatype(self, count: usize) -> Datatype {
         match self {
-            // A region beyond all windows is out of range, wherever it begins, so the displacement
-            // may be lowered.
+            // The displacement is lowered if the end would overflow. The region is then still out
+            // of range for every window.
             TargetRegion::At(at) => {
                 let at = at.min(usize::MAX - count);
                 Datatype::run(at..at + count)
@@ -473,8 +473,8 @@ impl<'c, C, S> Put<'c, C, S> {
     }
 }
 
-/// Calls a put or an accumulate that does not take the fast path. It is not inlined, to stay out of
-/// the loops that contain the calls.
+/// Collects a put or an accumulate that does not take the fast path. It is not inlined, to stay out
+/// of the loops that contain the calls.
 #[cold]
 #[inline(never)]
 fn slow_path<T: Element, C: Collect<T>, S: Source<T>>(
@@ -547,7 +547,7 @@ impl<'c, C, S> Get<'c, C, S> {
     }
 }
 
-/// Calls a get that does not take the fast path.
+/// Collects a get that does not take the fast path.
 #[cold]
 #[inline(never)]
 fn slow_get<T: Element, C: Collect<T>, S: Section<T>>(

@@ -3,8 +3,8 @@
 //!
 //! An operation on one element of at most eight bytes is only a [`Record`]: no datatype is built
 //! and nothing is allocated. If the target reads records in place, a few adjacent elements form a
-//! run: one record, with the elements in the room of the next records. Every other operation is a
-//! [`DatatypeOperation`] that a record refers to, so that one list keeps the order.
+//! run: one record, and after it the elements, in the room of the next records. Every other
+//! operation is a [`DatatypeOperation`] that a record refers to, so that one list keeps the order.
 
 use crate::collect::log::Log;
 use crate::collect::operation::WindowKey;
@@ -35,7 +35,8 @@ pub(crate) const PUT: u64 = 0;
 pub(crate) const ELEMENT: u64 = 32;
 /// The code of a record that a run of elements follows. The elements take the room of the next
 /// records. The value of the record is a [`Run`]. If the elements are a section, they are read when
-/// the fence is entered. Until then, their first word is the displacement from which they are read.
+/// the fence is entered. Until then, the first word of their room is the displacement from which
+/// they are read.
 pub(crate) const RUN: u64 = 30;
 /// The code of a record that refers to a datatype operation.
 pub(crate) const DATATYPE: u64 = 63;
@@ -79,7 +80,7 @@ impl Head {
     }
 }
 
-/// The value of a record of a run: the number of elements, and above bit 40 the code of the
+/// The value of a record of a run: the number of elements, and from bit 40 on the code of the
 /// operation.
 #[derive(Clone, Copy)]
 pub(crate) struct Run(pub(crate) u64);
@@ -100,8 +101,8 @@ impl Run {
     }
 }
 
-/// Returns the elements that each of these records touches, except records of operations on
-/// datatypes; elements have `size` bytes.
+/// Returns the elements that each of these records touches. Leaves out records of operations on
+/// datatypes. Elements have `size` bytes.
 pub(crate) fn touched(mut records: &[Record], size: usize) -> impl Iterator<Item = Range<usize>> {
     std::iter::from_fn(move || {
         loop {
@@ -126,7 +127,8 @@ fn site_bits(site: &'static Location<'static>) -> u64 {
     std::ptr::from_ref(site) as u64 >> 3 & 0x3_ffff
 }
 
-/// Returns the code of an operation's kind; gets have none.
+/// Returns the code of a put or an accumulate. Gets have no code of their own: for a get, returns
+/// `PUT`.
 #[inline]
 pub(crate) fn code_of(kind: Kind) -> u64 {
     match kind {
@@ -162,8 +164,8 @@ pub(crate) enum DatatypeSource {
     /// A section of a window in the same fence, named at this line. When the fence is entered, the
     /// section is read and becomes `Bytes`, or it is exposed.
     Section(WindowKey, Datatype, &'static Location<'static>),
-    /// A section of the origin's part of the world's window with this number: the target reads it
-    /// in place.
+    /// A section of the origin's part of a window, which has this number in the world. The target
+    /// reads the section in place.
     Exposed(u32, Datatype),
 }
 
@@ -195,7 +197,8 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Returns an empty outbox. Its records and elements go to this memory while it has room.
+    /// Returns an empty outbox. Its records and elements go to this memory while the memory has
+    /// room.
     pub(crate) fn new(memory: &Memory) -> Self {
         Self {
             records: Log::on(memory.clone()),
@@ -307,7 +310,8 @@ impl Outbox {
     /// A section that was [left](Self::leave_section) is still readable, and no rank writes it
     /// meanwhile.
     pub(crate) unsafe fn elements(&self) -> &[u8] {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that such a section is readable, and that no rank writes
+        // it.
         self.section.map_or(&self.bytes, |(first, len)| unsafe { std::slice::from_raw_parts(first, len) })
     }
 
@@ -316,14 +320,15 @@ impl Outbox {
         (size_of_val(&self.records[..]) + self.bytes.len()) as u64
     }
 
-    /// Copies `bytes` to the end of the arena, aligned to eight, and returns where they begin.
+    /// Copies `bytes` to the end of the elements of datatype operations, aligned to eight, and
+    /// returns where they begin.
     pub(crate) fn keep(&mut self, bytes: &[u8]) -> usize {
         let Some((at, to)) = self.append(bytes.len()) else { handle_alloc_error(Layout::for_value(bytes)) };
         to.copy_from_slice(bytes);
         at
     }
 
-    /// Reads the elements that are sources of records from the window at `base`. Each element has
+    /// Reads, from the window at `base`, the elements that are sources of records. Each element has
     /// `size` bytes.
     ///
     /// # Safety
@@ -341,14 +346,16 @@ impl Outbox {
                 record.head = head.0;
                 let from = elements[0].head as usize;
                 let to: &mut [u8] = bytemuck::cast_slice_mut(elements);
-                // SAFETY: the caller guarantees it, and there is room for this number of elements.
+                // SAFETY: the caller has checked the displacements, and there is room for this
+                // number of elements.
                 unsafe {
                     base.add(from * size).copy_to_nonoverlapping(to.as_mut_ptr(), run.count() * size);
                 }
                 continue;
             }
             let mut bits = [0u8; 8];
-            // SAFETY: the caller guarantees it; a record's element has at most eight bytes.
+            // SAFETY: the caller has checked the displacement. A record's element has at most eight
+            // bytes.
             unsafe {
                 base.add(record.value as usize * size).copy_to_nonoverlapping(bits.as_mut_ptr(), size);
             }

@@ -33,10 +33,10 @@ pub(crate) enum Into {
 /// A get of one element into the same window or into a borrowed buffer, or a wide get.
 ///
 /// ```text
-/// from  bits  0..40  one element: its displacement; once it was read (`is_read`), what was read
-///       bits 40..64  the rank that it is of
-///       all bits     more than one: the rank
-/// into  bits  0..62  one element: displacement or address where it lands; else the place in `wide`
+/// from  bits  0..40  one element: its displacement
+///       bits 40..64  one element: its rank
+///       all bits     one element that was read (`is_read`): its value; more than one: the rank
+/// into  bits  0..62  one element: displacement or address where it lands; else the index in `wide`
 ///       bits 62..64  0 a displacement, 1 an address, 2 more than one element
 /// ```
 #[derive(Clone, Copy)]
@@ -72,8 +72,8 @@ pub(crate) struct Streaks {
     now: Cell<Asking>,
 }
 
-/// A window and the rank from which it gets. Each is encoded as its number plus 1, and no rank as
-/// 0.
+/// A window and the rank from which it gets. Both are encoded as their numbers plus 1. If there is
+/// no rank, its place holds 0.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Asking(u64);
 
@@ -190,8 +190,8 @@ impl Pending {
         self.wide.push(get);
     }
 
-    /// Notes that the get at `first` reads from `target`, one of the world's `ranks`, and that it
-    /// begins the streak with this number, if any.
+    /// Notes that the get at `first` reads from `target`, one of the world's `ranks` ranks. If
+    /// `streak` is a number, the get begins the streak with this number.
     pub(crate) fn ask(&mut self, (target, ranks): (usize, usize), streak: Option<u64>, first: usize) {
         if self.asks.is_empty() {
             self.asks.resize(ranks, false);

@@ -54,7 +54,8 @@ pub(crate) struct Region {
     /// Whether the memory is that of a vector. In that case only ranks that share values reach it,
     /// and there are no `Counts`.
     is_adopted: bool,
-    /// Whether the memory must not be given away, because a transport was lent some of it for good.
+    /// Whether the memory must not be given away, because some of it was lent to a transport
+    /// permanently.
     stays: AtomicBool,
     base: NonNull<u8>,
     /// A second mapping of the elements, if loads of the elements are observed. Only the owner's
@@ -173,7 +174,7 @@ impl Region {
     /// The caller is the owner, and no rank accesses the elements from here on, as if the window
     /// had been dropped.
     pub(crate) unsafe fn take_vec<T: Element>(&self) -> Option<Vec<T>> {
-        // SAFETY: only the owner touches it while the region is shared.
+        // SAFETY: only the owner touches this field while the region is shared.
         let memory = unsafe { &mut *self.memory.get() };
         let taken = memory.take_if(|_| self.is_adopted && !self.stays.load(Ordering::Relaxed))?;
         taken.into_vec().map_err(|bytes| *memory = Some(bytes)).ok()
@@ -210,8 +211,7 @@ impl Region {
         }
     }
 
-    /// Returns the elements that were seen to be loaded since [`watch`](Self::watch), ascending, in
-    /// runs.
+    /// Returns the elements whose loads were seen since [`watch`](Self::watch), as ascending runs.
     pub(crate) fn loaded(&self) -> Vec<Range<usize>> {
         self.watched.as_ref().map(Watched::loaded).unwrap_or_default()
     }
@@ -290,7 +290,8 @@ impl Region {
 /// Returns the counts in the region whose elements begin at `base`.
 ///
 /// # Safety
-/// `base` is the first element of such a region, and the region outlives the reference.
+/// `base` is the address of the first element of a region with [`Counts`], and the region outlives
+/// the reference.
 unsafe fn counts<'a>(base: *mut u8) -> &'a Counts {
     // SAFETY: there are `HEAD` bytes before the elements. They are zero at first, and no other code
     // touches them.

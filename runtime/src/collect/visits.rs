@@ -7,10 +7,10 @@
 //! begin. These bytes are the datatype, the values to compare with, and the operands.
 //!
 //! ```text
-//! head  bits 0..8   code: 0..4 operator, 4..7 action, 7 whether it is wide
-//!       bits 8..    displacement in elements; 0 where it is wide
-//! value             operand; where its bytes begin, if it is wide; of a compare-and-swap what it
-//!                   compares with, and its operand is the value of a second record
+//! head  bits 0..8   code: bits 0..4 operator, bits 4..7 action, bit 7 set if wide
+//!       bits 8..    displacement in elements; 0 for a wide operation
+//! value             the operand; for a wide operation, where its bytes begin; for a
+//!                   compare-and-swap, the value to compare with (a second record has the operand)
 //! ```
 
 use crate::collect::log::Log;

@@ -78,9 +78,9 @@ impl World {
 
     /// Scatters an array from one rank to the blocks of all ranks.
     ///
-    /// `all` at `root` holds the cells of the whole array in row-major order. On each rank, the own
-    /// cells of `block` are set from `all`, in the local storage `cells`. Halos are left unchanged.
-    /// `all` is not read on other ranks, and may be empty there.
+    /// `all` at `root` holds the cells of the whole array in row-major order. On each rank, the
+    /// call writes the own cells of `block` into the local storage `cells`, and leaves halos
+    /// unchanged. `all` is not read on other ranks, and may be empty there.
     ///
     /// # Errors
     /// ARG if `block` is not this rank's block in this world. SIZE if the length of `cells` is not

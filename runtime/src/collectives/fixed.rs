@@ -70,8 +70,8 @@ fn agreed(world: &World, call: &Call, what: &Collective, algorithm: Algorithm) -
     }
 }
 
-/// Moves all elements as the puts of one dynamic epoch, whose fence is the exchange, or as bytes of
-/// the census of the exchange.
+/// Moves all elements in the exchange: as the puts of a dynamic epoch whose fence is the exchange,
+/// or as bytes of the census.
 fn ride<T: Element, R>(
     world: &World,
     call: &Call,
@@ -106,7 +106,8 @@ fn ride<T: Element, R>(
     Ok(carry.take(&mut [&window[first], &window[second]].into_iter()))
 }
 
-/// Sends the moves of the direct algorithm as bytes of a census. Bytes for all ranks are sent once.
+/// Sends the elements that the direct algorithm moves, as bytes of a census. Bytes for all ranks
+/// are sent once.
 fn give<T: Element>(core: &WorldCore, call: &Call, what: &Collective, window: &mut [T]) -> Result<()> {
     let (me, all) = (core.rank as u32, what.is_for_all());
     let others = what.direct(me).filter(|(to, ..)| *to != me);
@@ -122,7 +123,7 @@ fn give<T: Element>(core: &WorldCore, call: &Call, what: &Collective, window: &m
     };
     core.given(call, gives, |from, to_all, bytes| {
         let Some((elements, at)) = needs(from) else {
-            return to_all == all; // this rank does not need it
+            return to_all == all; // this rank does not need the bytes
         };
         let to = bytemuck::cast_slice_mut(&mut window[at..at + elements.len()]);
         let fits = to_all == all && to.len() == bytes.len();

@@ -1,5 +1,5 @@
 //! Collectives whose elements are read in the windows of the ranks that brought them. This requires
-//! that all memory is reached.
+//! that each rank reaches the memory of all ranks.
 //!
 //! Each rank has a window with room for twice the elements that it brings. It writes its elements
 //! into one half. All ranks meet in the exchange at the beginning of the collective, and then each
@@ -92,13 +92,14 @@ pub(super) fn in_place<T: Element, R>(
     Ok(taken(what, me, slot, combined, carry))
 }
 
-/// Returns the number of elements that [`taken`] needs to combine in.
+/// Returns the number of elements of the buffer in which [`taken`] combines elements.
 pub(super) fn room(what: &Collective) -> usize {
     what.len + spare(what.ranks as usize, what.len)
 }
 
-/// Takes the result of this rank from the elements that each rank brought. `slot` returns the named
-/// elements of a rank. `combined` has [room] to combine in.
+/// Computes this rank's result from the elements that each rank brought, and passes it to `carry`.
+/// `slot` returns elements that a rank brought. `combined` is the buffer for combining, of at least
+/// [`room`] elements.
 pub(super) fn taken<'s, T: Element, R>(
     what: &Collective,
     me: usize,

@@ -1,12 +1,12 @@
 //! Collectives of lists whose lengths only their owners know.
 //!
 //! In the exchange each rank sends every other rank four values: the length of its list for that
-//! rank, whether all its lists have one length, the length of its longest list, and whether it has
-//! a plan for lists of that length. Short lists travel with the exchange. From these values all
-//! ranks conclude whether anything is left to send, and whether all lists of the world have one
-//! length. If all lists have one length, they are sent by a collective of that length. Otherwise
-//! the lists go through slots of one size, in the number of dynamic epochs that the longest list
-//! needs.
+//! rank, whether all its lists have one length, the length of its longest list, and whether the
+//! rank has a plan for lists of that length. Short lists travel with the exchange. From these
+//! values all ranks conclude whether anything is left to send, and whether all lists of the world
+//! have one length. If all lists have one length, they are sent by a collective of that length.
+//! Otherwise the lists go through slots of one size, in the number of dynamic epochs that the
+//! longest list needs.
 
 use crate::census::Give;
 use crate::collectives::bug;
@@ -151,8 +151,9 @@ impl<'a> Lists<'a> {
 
 /// Exchanges the lengths of lists, and the short lists.
 ///
-/// Calls `take` for one list of each rank, by rank, with the number of its elements and with their
-/// bytes. There are no bytes if the list did not travel with the exchange.
+/// Calls `take` once for each rank, in the order of ranks, with the number of elements of the
+/// rank's list and with their bytes. If the list did not travel with the exchange, the number is 0
+/// and there are no bytes.
 fn announce(
     world: &World,
     call: &Call,

@@ -9,26 +9,27 @@
 //!
 //! # One call
 //!
-//! Each call begins with an *exchange*, direct, sparse or reduced
-//! ([`Census`](fencepost_planner::census::Census)). The exchange carries the collective that each
-//! rank is in, with the root, the operator, the length and the element type. So if ranks are in
-//! different calls, all ranks find that out at the call. Then nothing is applied, and the world
-//! goes on.
-//! 1. Short arrays travel with the exchange. If all memory is reached, up to 32 bytes go in the
-//!    notifications themselves ([`told`]). Otherwise they go as the puts of a dynamic epoch whose
-//!    fence is the exchange ([`ride`](fixed)), in the messages of a sparse census, or as notes of a
-//!    reduced census. They are combined in the same order in all cases.
-//! 2. If all memory is reached, ranks write their elements into windows before the exchange, and
-//!    read each other's windows after it ([`in_place`]). This holds for broadcasts and allreduces
-//!    of up to 8 MiB, and for all other collectives of up to 16 KiB.
+//! Each call begins with an *exchange*, whose [`Census`](fencepost_planner::census::Census) is
+//! direct, sparse or reduced. In the exchange each rank announces its collective, with the root,
+//! the operator, the length and the element type. If ranks are in different calls, all ranks detect
+//! that in the exchange. In that case nothing is applied, and the world goes on.
+//! 1. Short arrays travel with the exchange. If all ranks reach each other's memory, arrays of up
+//!    to 32 bytes are in the notifications themselves ([`told`]). Other short arrays are put in a
+//!    dynamic epoch whose fence is the exchange ([`ride`](fixed)). If the exchange takes a sparse
+//!    or a reduced census, the messages or the notes of the census carry them instead. The elements
+//!    are combined in the same order in all cases.
+//! 2. If all ranks reach each other's memory, they write their elements into windows before the
+//!    exchange, and read each other's windows after it ([`in_place`]). Broadcasts and allreduces of
+//!    up to 8 MiB, and all other collectives of up to 16 KiB, are done in this way.
 //! 3. All other elements are moved after the exchange, by schedules. A schedule was compiled and
 //!    verified when the world first saw a collective of this kind, root, operator, length and
 //!    element type ([`cache`]). All ranks make the same plan, so no vote is needed, and the
 //!    schedule's digest is in the word of each frame. Ranks of one process plan only once
 //!    ([`schedule cache`]).
-//! 4. Arrays whose lengths differ by rank are announced in the exchange, short ones with their
-//!    elements ([`lists`]). Then arrays of equal lengths are moved as in 3, after another exchange
-//!    if some rank has no plan yet. Other arrays are put in dynamic epochs.
+//! 4. If lengths may differ by rank, each rank announces the lengths of its arrays in the exchange,
+//!    and short arrays travel with the exchange ([`lists`]). If all lengths turn out to be equal,
+//!    longer arrays are moved as in 3, after another exchange if some rank has no plan yet.
+//!    Otherwise they are put in dynamic epochs.
 //!
 //! A result is written to the caller's elements only when all of it has arrived: a call that fails
 //! leaves these elements unchanged. A rank that leaves after the exchange, in the middle of 3, ends
@@ -56,8 +57,8 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use fixed::run;
 
 /// The costs are for p ranks and n bytes in each rank's elements. In addition, every call has one
-/// exchange, of p - 1 notifications or log2 p messages; an allreduce by blocks in shared memory has
-/// two exchanges.
+/// exchange, which takes p - 1 notifications or log2 p messages. An allreduce by blocks in shared
+/// memory has two exchanges.
 impl World {
     /// Sends `root`'s `elements` to all ranks.
     ///
@@ -67,11 +68,11 @@ impl World {
     /// lengths or element types. Otherwise as [`World::barrier`].
     ///
     /// # Cost
-    /// Short arrays travel with the exchange. If all memory is reached, the root writes arrays of
-    /// up to 8 MiB to its memory before the exchange, and the other ranks read them after it. Each
-    /// rank keeps 2 n bytes for that. Other arrays take log2 p rounds of n bytes down a binomial
-    /// tree, or two rounds of about n bytes for each rank. A second call with the same root, length
-    /// and type neither plans nor allocates.
+    /// Short arrays travel with the exchange. If all ranks reach each other's memory, the root
+    /// writes arrays of up to 8 MiB to its memory before the exchange, and the other ranks read
+    /// them after it. For this, each rank keeps 2 n bytes. Other arrays take log2 p rounds of n
+    /// bytes down a binomial tree, or two rounds of about n bytes for each rank. A second call with
+    /// the same root, length and type neither plans nor allocates.
     #[doc(alias = "MPI_Bcast")]
     #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, elements: &mut [T]) -> Result<()> {
@@ -82,8 +83,8 @@ impl World {
         })
     }
 
-    /// Sends `root`'s `elements` to all ranks, and replaces their own elements. The other ranks
-    /// need not know the number of elements.
+    /// Replaces the `elements` of all ranks by those of `root`. The other ranks need not know the
+    /// number of elements.
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;
@@ -138,8 +139,8 @@ impl World {
     /// different operators. Otherwise as [`broadcast`](Self::broadcast).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange, (p - 1) n bytes to the root. Longer arrays take log2
-    /// p rounds of n bytes up the tree, or two rounds of about n bytes for each rank.
+    /// Short arrays travel with the exchange: the root receives (p - 1) n bytes. Longer arrays take
+    /// log2 p rounds of n bytes up the tree, or two rounds of about n bytes for each rank.
     #[doc(alias = "MPI_Reduce")]
     #[track_caller]
     pub fn reduce<T: Element>(&self, root: usize, elements: &[T], op: Op) -> Result<Option<Vec<T>>> {
@@ -164,9 +165,10 @@ impl World {
     /// As [`reduce`](Self::reduce).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange, (p - 1) n bytes for each rank. Longer arrays take
-    /// log2 p rounds of n bytes (2 n for some if p is not a power of two), or two rounds of about n
-    /// bytes. A second call with the same operator, length and type neither plans nor allocates.
+    /// Short arrays travel with the exchange: each rank receives (p - 1) n bytes. Longer arrays
+    /// take log2 p rounds of n bytes (2 n for some if p is not a power of two), or two rounds of
+    /// about n bytes. A second call with the same operator, length and type neither plans nor
+    /// allocates.
     #[doc(alias = "MPI_Allreduce")]
     #[track_caller]
     pub fn allreduce<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
@@ -208,10 +210,10 @@ impl World {
     /// As [`reduce`](Self::reduce).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange, at most (p - 1) n bytes from or to a rank. Longer
-    /// arrays take two rounds of about n bytes, or log2 p rounds of n bytes if the order of
-    /// combining cannot affect the result. Further calls behave as those of
-    /// [`allreduce`](Self::allreduce).
+    /// Short arrays travel with the exchange: each rank sends and receives at most (p - 1) n bytes.
+    /// Longer arrays take two rounds of about n bytes, or log2 p rounds of n bytes if the order of
+    /// combining cannot affect the result. As in [`allreduce`](Self::allreduce), a second call with
+    /// the same operator, length and type neither plans nor allocates.
     #[doc(alias = "MPI_Scan")]
     #[track_caller]
     pub fn scan<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
@@ -228,8 +230,9 @@ impl World {
     ///
     /// # Cost
     /// The lengths travel in the exchange, together with the elements if no list has more than 240
-    /// bytes. Otherwise the elements take one round to the root, or several of bounded memory if
-    /// lengths differ. Use [`gather_into`](Self::gather_into) if lengths are equal.
+    /// bytes. Otherwise the elements take one round to the root, or, if lengths differ, several
+    /// rounds that each use bounded memory. Use [`gather_into`](Self::gather_into) if lengths are
+    /// equal.
     #[doc(alias = "MPI_Gatherv")]
     #[track_caller]
     pub fn gather<T: Element>(&self, root: usize, elements: &[T]) -> Result<Option<Vec<Vec<T>>>> {
@@ -247,9 +250,9 @@ impl World {
     ///
     /// # Cost
     /// The lengths travel in the exchange, together with the elements if no list has more than 240
-    /// bytes. Otherwise there is one round in which each rank gets all bytes of the others, or
-    /// several of bounded memory if lengths differ. Use [`allgather_into`](Self::allgather_into) if
-    /// lengths are equal.
+    /// bytes. Otherwise there is one round in which each rank gets all bytes of the others, or, if
+    /// lengths differ, several rounds that each use bounded memory. Use
+    /// [`allgather_into`](Self::allgather_into) if lengths are equal.
     #[doc(alias = "MPI_Allgatherv")]
     #[track_caller]
     pub fn allgather<T: Element>(&self, elements: &[T]) -> Result<Vec<Vec<T>>> {
@@ -260,7 +263,7 @@ impl World {
     }
 
     /// Sends each rank its own list, `elements[target]`, and returns the lists that the ranks sent
-    /// to this rank, as `[origin]`.
+    /// to this rank, indexed by origin.
     ///
     /// Lengths may differ.
     ///
@@ -270,8 +273,9 @@ impl World {
     ///
     /// # Cost
     /// The lengths travel in the exchange, together with the elements if no list has more than 240
-    /// bytes. Otherwise the elements take one round, or several of bounded memory if lengths
-    /// differ. Use [`all_to_all_into`](Self::all_to_all_into) if lengths are equal.
+    /// bytes. Otherwise the elements take one round, or, if lengths differ, several rounds that
+    /// each use bounded memory. Use [`all_to_all_into`](Self::all_to_all_into) if lengths are
+    /// equal.
     #[doc(alias = "MPI_Alltoallv")]
     #[track_caller]
     pub fn all_to_all<T: Element>(&self, elements: &[Vec<T>]) -> Result<Vec<Vec<T>>> {
@@ -297,8 +301,9 @@ impl World {
     /// as [`broadcast`](Self::broadcast).
     ///
     /// # Cost
-    /// Short arrays travel with the exchange. Longer arrays take one round, (p - 1) n bytes to the
-    /// root. A second call with the same root, length and type neither plans nor allocates.
+    /// Short arrays travel with the exchange. Longer arrays take one round, in which the root
+    /// receives (p - 1) n bytes. A second call with the same root, length and type neither plans
+    /// nor allocates.
     #[doc(alias = "MPI_Gather")]
     #[track_caller]
     pub fn gather_into<T: Element>(&self, root: usize, elements: &[T], all: &mut [T]) -> Result<()> {
@@ -364,8 +369,8 @@ impl World {
         })
     }
 
-    /// Begins a trace: replaces `numbers` by the largest of all ranks, in a separate collective
-    /// call.
+    /// Begins a trace: replaces each of `numbers` by the largest value on any rank, in a separate
+    /// collective call.
     #[track_caller]
     pub(crate) fn begin_trace(&self, numbers: &mut [u64; 2]) -> Result<()> {
         let name = "the beginning of a trace (FENCEPOST_TRACE)";
@@ -376,7 +381,7 @@ impl World {
     }
 
     /// Runs one collective call. `checked` is the result of checking its arguments, and `orders` is
-    /// the order that the collective gives to other calls. Reports an error to the world's handler.
+    /// the order that MPI gives the collective. Reports an error to the world's handler.
     fn collective<R>(
         &self,
         call: &Call,

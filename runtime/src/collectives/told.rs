@@ -1,6 +1,6 @@
-//! Collectives of very few elements, if all memory is reached. Each collective begins with an
-//! exchange, and a rank's elements are in its notifications of that exchange. Nothing else is sent,
-//! stored or read.
+//! Collectives of very few elements, between ranks that all reach each other's memory. Each
+//! collective begins with an exchange, and a rank's elements are in its notifications of that
+//! exchange. Nothing else is sent, stored or read.
 
 use crate::collectives::carry::Carry;
 use crate::collectives::in_place::{room, taken};
@@ -24,15 +24,15 @@ impl Words {
     }
 }
 
-/// Returns whether notifications have room for the elements that a rank brings. The result is the
-/// same on all ranks.
+/// Returns whether notifications have room for the elements that a rank contributes. The result is
+/// the same on all ranks.
 pub(super) fn is_told<T: Element>(world: &World, what: &Collective) -> bool {
     let bytes = what.brings().saturating_mul(size_of::<T>());
     bytes <= size_of::<Words>() && align_of::<T>() <= align_of::<Words>() && world.core().tells()
 }
 
-/// Sends this rank's elements, for which notifications [have room](is_told), to the other ranks,
-/// and takes theirs.
+/// Sends this rank's elements to the other ranks in notifications, and takes the elements of the
+/// other ranks. The notifications must [have room](is_told) for the elements.
 pub(super) fn tell<T: Element, R>(
     world: &World,
     call: &Call,

@@ -1,13 +1,13 @@
 //! Ranks that are in different calls of their world. A rank that is behind returns, and a rank that
 //! is ahead exchanges notifications again.
 //!
-//! A rank is behind if another rank left an earlier call without taking part in the exchange of
-//! that call, or failed after the exchanges of an earlier call. All ranks see which ranks are
-//! behind, since every rank reads every notification. All ranks drop the frames of the exchange,
-//! and no rank has applied anything. A rank that is behind returns its own error, if it has one. If
-//! not, it returns an error that names the rank that is ahead. The next call of a rank that is
-//! behind has the next number. A rank that is ahead keeps its collected operations, and exchanges
-//! notifications again until all ranks are in its call.
+//! A rank is behind another rank if that other rank left an earlier call without taking part in the
+//! exchange of the call, or failed in an earlier call after the exchanges of the call. All ranks
+//! see which ranks are behind, since every rank reads every notification. All ranks drop the frames
+//! of the exchange, and no rank has applied anything. A rank that is behind returns its own error,
+//! if it has one. If not, it returns an error that names the rank that is ahead. The next call of a
+//! rank that is behind has the next number. A rank that is ahead keeps its collected operations,
+//! and exchanges notifications again until all ranks are in its call.
 
 use crate::census::flags::{CALL, RUNS};
 use crate::census::messages::has_something;
@@ -24,7 +24,8 @@ use fencepost_transport::{Cause, Lost, Notify};
 /// The ranks that are ahead of this rank, or behind it.
 #[derive(Default)]
 struct Apart {
-    /// The rank that is furthest ahead of this rank, and by how many calls.
+    /// For the rank that is furthest ahead of this rank: the number of calls by which it is ahead,
+    /// and its number.
     ahead: Option<(i32, usize)>,
     /// A rank that is behind this rank.
     behind: Option<usize>,

@@ -18,8 +18,8 @@ use fencepost_transport::{Record, Topology};
 use std::cell::Cell;
 
 impl Fence<'_> {
-    /// Applies puts and accumulates, in ascending order of origins. Exposed sections are read in
-    /// place, or were `copied` before.
+    /// Applies puts and accumulates, in ascending order of origins. Exposed sections are read from
+    /// `copied` if it is given, otherwise in place.
     pub(super) fn apply(&mut self, all: &Notifications, copied: Option<&[u8]>) {
         let me = self.world.rank;
         let staged = Cell::new(copied.map_or(std::ptr::null(), <[u8]>::as_ptr));
@@ -69,8 +69,8 @@ impl Fence<'_> {
         self.world.reports.count_epoch();
     }
 
-    /// Applies the outbox of `origin`, a rank that shares its values. Exposed sections are read in
-    /// place, or from `staged`.
+    /// Applies the outbox of `origin`, a rank that shares its values. Exposed sections are read
+    /// from `staged` if it is given, otherwise in place.
     #[inline]
     pub(super) fn apply_from(&self, window: &WindowCore, origin: usize, staged: Option<&Cell<*const u8>>) {
         let me = self.world.rank;
@@ -80,9 +80,8 @@ impl Fence<'_> {
         } else {
             window.peers[origin].region.as_ref().expect("a region is known where values are shared")
         };
-        // SAFETY: the origin filled this set before its notification. The origin does not touch the
-        // set before its fence after the next, and that fence waits for this rank's next
-        // notification.
+        // SAFETY: the origin filled this set before its notification. The origin touches the set
+        // again only after it has read this rank's next notification.
         let outbox = unsafe { &*region.outbox(set, me) };
         if !outbox.is_empty() {
             let in_place = |number| exposed_by(self.windows, number, origin);
@@ -106,12 +105,12 @@ impl WindowCore {
     #[inline]
     pub(super) unsafe fn apply_records(&self, records: &[Record]) {
         let (base, len) = (self.region.base(), self.peers[self.world.rank].len);
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         unsafe { (self.filling.apply)(base, len, self.element, Items::Records(records), &Operands::none()) };
     }
 }
 
-/// The number of records by which the prefetch is ahead. They take some cache lines.
+/// The number of records by which the prefetch is ahead. These records fill some cache lines.
 const AHEAD: usize = 32;
 
 /// Returns the function that applies operations to a window of elements of this type.
@@ -145,7 +144,7 @@ unsafe fn apply<V: Values>(
     let one = |head: Head, value: u64| {
         let code = head.code();
         if code == DATATYPE {
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller upholds the safety contract.
             unsafe { apply_datatype(base, element, &operands.wide[head.at()], operands) };
             return;
         }
@@ -169,7 +168,7 @@ unsafe fn apply<V: Values>(
         Items::Records(mut records) => {
             while let Some(first) = records.first() {
                 if Head(first.head).code() == RUN {
-                    // SAFETY: the caller guarantees it.
+                    // SAFETY: the caller upholds the safety contract.
                     let done = unsafe { apply_run(base, len, element, records) };
                     records = &records[done..];
                     continue;
@@ -180,7 +179,7 @@ unsafe fn apply<V: Values>(
                     kernel::fetch(std::ptr::from_ref(line).wrapping_add(AHEAD / LINE));
                     move |i: usize| (line[i].head, line[i].value)
                 });
-                // SAFETY: the caller guarantees it.
+                // SAFETY: the caller upholds the safety contract.
                 let done = unsafe { lines_of_one_kind::<V>(base, len, Head(first.head).code(), lines) };
                 if done == 0 {
                     one(Head(first.head), first.value);
@@ -194,7 +193,7 @@ unsafe fn apply<V: Values>(
                 let lines = heads.as_chunks::<LINE>().0.iter().zip(values.as_chunks::<LINE>().0);
                 let lines =
                     lines.map(|(heads, values)| move |i: usize| (heads[i], u64::from_ne_bytes(values[i])));
-                // SAFETY: the caller guarantees it.
+                // SAFETY: the caller upholds the safety contract.
                 let done = unsafe { lines_of_one_kind::<V>(base, len, Head(first).code(), lines) };
                 if done == 0 {
                     one(Head(first), u64::from_ne_bytes(value));
@@ -205,13 +204,14 @@ unsafe fn apply<V: Values>(
     }
 }
 
-/// The number of records that are applied together, which is the number in a cache line.
+/// The number of records that are applied together, which is the number of records in a cache line.
 const LINE: usize = 64 / size_of::<Record>();
 
 /// Applies the leading records that have this code and each touch one element inside the window.
 /// Works cache line by cache line. Returns the number of applied records.
 ///
-/// Usually many successive records have one kind, so the kind is examined once for all of them.
+/// Usually many successive records have the same kind, so the kind is examined once for all of
+/// them.
 ///
 /// # Safety
 /// As [`apply`].
@@ -306,7 +306,8 @@ unsafe fn apply_datatype(
         }
     };
     match op_of(wide.code) {
-        // SAFETY: the datatype is within the window, and `from` has its number of elements.
+        // SAFETY: the datatype is within the window, and `from` has the datatype's number of
+        // elements.
         None => unsafe { kernel::unpack(from, base, &wide.remote, size) },
         // SAFETY: as above.
         Some(op) => unsafe { kernel::combine(op, element, base, &wide.remote, from) },
@@ -319,7 +320,7 @@ unsafe fn apply_datatype(
 /// `from` and `to` are one element of `size` bytes each.
 #[inline]
 pub(super) unsafe fn move_one(from: *const u8, to: *mut u8, size: usize) {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller upholds the safety contract.
     unsafe {
         if size == 8 {
             to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
@@ -337,7 +338,7 @@ mod tests {
     use fencepost_planner::ir::pattern::Kind;
     use std::panic::Location;
 
-    /// Draws operations on few elements, in long and short streaks of one kind.
+    /// Generates random operations on few elements, in long and short streaks of one kind.
     fn draw(scalar: Scalar, number: usize, len: u64) -> Vec<(u64, u64)> {
         let takes = |op: &Op| op.takes(ElementType::scalar(scalar));
         let ops = Op::ALL.into_iter().filter(takes).map(Kind::Accumulate);
@@ -379,7 +380,7 @@ mod tests {
                     let base = window.as_mut_ptr().cast();
                     for items in items {
                         // SAFETY: the window has LEN elements of at most eight bytes, and all
-                        // displacements are below.
+                        // displacements are below LEN.
                         unsafe { apply_to(element)(base, LEN, element, items, &Operands::none()) };
                     }
                     window

@@ -37,9 +37,9 @@ pub(super) fn fence_checked(
     result
 }
 
-/// Runs a collective with this order. `checked` is the result of checking its arguments. A rank
-/// whose arguments are wrong takes part in the first exchange of the call, so that the others see
-/// the failure.
+/// Runs a collective to which MPI gives the order `orders`. `checked` is the result of checking its
+/// arguments. A rank whose arguments are wrong takes part in the first exchange of the call, so
+/// that the others see the failure.
 #[inline]
 pub(crate) fn ordered<R>(
     world: &WorldCore,

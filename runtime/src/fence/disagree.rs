@@ -12,18 +12,19 @@ use fencepost_planner::{Error, ErrorClass};
 use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{Channels, Lost, Notify, Port, Topology};
 
-/// The fault of a rank that sent a frame that belongs to no exchange.
+/// The fault of a rank whose frame belongs to no exchange.
 const STRAY: &str = "it sent a frame that belongs to no epoch";
 /// The fault of a rank whose reason is shorter than the header of a reason.
 const SHORT: &str = "its report of why the fence failed is too short";
 
-/// Returns the disagreement of two ranks whose numbers of calls or digests of prepared runs differ.
+/// Returns how two ranks disagree, if the numbers of their calls or the digests of their prepared
+/// runs differ.
 #[cold]
 pub(super) fn differing(theirs: u32, mine: u32) -> Disagreement {
     if calls::ahead(theirs, mine) == 0 { Disagreement::Words } else { Disagreement::Calls }
 }
 
-/// The disagreement of an exchange. If several variants apply, the last one counts.
+/// The disagreement of an exchange. If several variants apply, the last one of this list counts.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Disagreement {
     #[default]

@@ -2,11 +2,12 @@
 //!
 //! Between ranks that do not reach each other's memory, elements are sent in frames. If long
 //! elements were sent before the notification, their target would have to keep them until it knows
-//! that all ranks agree, and then copy them to its window. So only their description travels with
-//! the census, and announces how many bytes follow. When the census is complete and all agree, the
-//! target pre-posts the place of the elements in its window as a receive buffer, and the transport
-//! reads the elements into this buffer. This costs one latency more and saves a copy, so the length
-//! decides ([`follows_census`](fencepost_planner::adaptive::follows_census)).
+//! that all ranks agree, and then copy them to its window. Therefore only a description of these
+//! elements travels with the census, and announces how many bytes follow. When the census is
+//! complete and all agree, the target pre-posts the place of the elements in its window as a
+//! receive buffer, and the transport reads the elements into this buffer. This costs one latency
+//! more and saves a copy, so the length decides
+//! ([`follows_census`](fencepost_planner::adaptive::follows_census)).
 //!
 //! The target pre-posts a place only if the operation is a put to one run of elements, and if
 //! nothing else in this fence reads or writes these elements. Otherwise the target keeps the
@@ -29,8 +30,8 @@
 //! - W6: the target awaits each announced frame with its number of bytes, and refuses any other
 //!   frame in its place. Nothing stays in the channel.
 //!
-//! If a rank is lost in between, the world ends. The state of the windows into which elements were
-//! being read is mixed then.
+//! If a rank is lost in between, the world ends. Windows into which elements were being read are
+//! then in a mixed state.
 
 use crate::collect::outbox::{DATATYPE, DatatypeSource, Head, PUT};
 use crate::fence::notifications::Notifications;
@@ -63,11 +64,11 @@ impl<'a> Fence<'a> {
     /// reach its memory. Then receives the elements that others have announced. Called when the
     /// census is complete, all agree, and all frames that came before the census have been read.
     ///
-    /// A rank sends all this before it waits. So a rank that lacks a note of the census, because the
-    /// note was altered, finds another frame in place of the note.
+    /// A rank sends its elements and answers before it waits. So a rank that lacks a note of the
+    /// census, because the note was altered, finds another frame in place of the note.
     ///
     /// # Errors
-    /// A rank was lost, or sent something else: the world ends.
+    /// The world ends if a rank was lost, or sent a frame that is not the awaited one.
     pub(super) fn exchange_following(&mut self, word: u64, all: &Notifications) -> Result<()> {
         if self.world.reach.is_all {
             return Ok(());
@@ -114,8 +115,8 @@ impl<'a> Fence<'a> {
         announced
     }
 
-    /// Returns the address in the window to which the elements that follow from `from` may be read
-    /// directly. Returns `None` if something else in this fence reads or writes there.
+    /// Returns the address in the window where this rank may pre-post the announced elements of
+    /// `from`. Returns `None` if something else in this fence reads or writes at that place.
     fn place(
         &self,
         window: &WindowCore,
@@ -256,7 +257,7 @@ mod tests {
     use std::ops::Range;
     use std::panic::Location;
 
-    /// The number of elements that are long enough to follow the census.
+    /// A number of elements that is large enough for the elements to follow the census.
     const LONG: usize = 1 << 15;
 
     fn sent(rank: usize, at: usize) -> u64 {
@@ -264,8 +265,8 @@ mod tests {
     }
 
     /// Runs an epoch of two ranks over TCP in which each rank puts elements `from` of its part to
-    /// elements `to` of the other's, and calls `also`. Returns the parts, and how many bytes both
-    /// ranks copied: between calls and windows, and in the transport.
+    /// elements `to` of the other rank's part, and calls `also`. Returns the parts, and how many
+    /// bytes both ranks copied: between calls and windows, and in the transport.
     fn exchanged(
         len: usize,
         (from, to): (Range<usize>, Range<usize>),
@@ -311,8 +312,9 @@ mod tests {
         }
     }
 
-    /// Elements that follow are applied from a copy if something else reads or writes their place:
-    /// the section that is sent to the other rank, a get of either rank, or another operation.
+    /// Elements that follow the census are applied from a copy if something else reads or writes
+    /// their place: the section that is sent to the other rank, a get of either rank, or another
+    /// operation.
     #[test]
     fn elements_whose_place_is_used_otherwise_are_applied_in_order() {
         let (low, high) = (0..LONG, LONG..2 * LONG);

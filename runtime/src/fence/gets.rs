@@ -1,5 +1,5 @@
 //! Gets read the requested elements from M (planner/README.md, 1 and 4), and land when no rank
-//! reads any more.
+//! reads M any more.
 
 use crate::collect::pending::{Get, Into as Landing, Pending};
 use crate::fence::Fence;
@@ -13,14 +13,15 @@ use fencepost_planner::Result;
 use fencepost_transport::Topology;
 
 impl Fence<'_> {
-    /// Answers the gets of ranks that do not reach this rank's memory, from M.
+    /// Answers the gets of ranks that do not reach this rank's memory. The answers contain elements
+    /// of M.
     pub(super) fn answer(&mut self, word: u64) -> Result<()> {
         self.apply_too_early();
         remote::answer(self.world, self.endpoint, self.windows, word)
             .map_err(|lost| self.world.lost(&lost, self.call))
     }
 
-    /// Applies this rank's own operations on itself, if a test has taken away the wait for reads.
+    /// Applies this rank's own operations on itself, if a test has disabled the wait for reads.
     fn apply_too_early(&self) {
         if without(Wait::ReadsFirst) {
             self.windows.iter().for_each(|window| self.apply_from(window, self.world.rank, None));
@@ -79,8 +80,8 @@ impl Fence<'_> {
             .map_err(|lost| self.world.lost(&lost, self.call))
     }
 
-    /// Lands gets in program order. The list of each window is in this order. The numbers of the
-    /// streaks give the order of gets of different windows.
+    /// Lands gets in program order. Each window's list of gets is in program order, and the numbers
+    /// of the streaks order the gets of different windows.
     ///
     /// `staged` is whether the gets were staged. If not, each get is read in place, and other ranks
     /// read only elements of this rank that no operation writes.
@@ -89,9 +90,10 @@ impl Fence<'_> {
             let pending = window.filling.pending.borrow();
             if pending.is_read {
                 for (to, word) in pending.words(window.region.base()) {
-                    // SAFETY: either the element was checked against this rank's part at the call
-                    // and all reads of M are done (settle), or the scoped epoch holds the borrow of
-                    // an element of eight bytes until after this fence.
+                    // SAFETY: there are two cases. Either the element is in this rank's part, as
+                    // was checked at the call, and all reads of M are done (settle). Or the element
+                    // is borrowed: it has eight bytes, and the scoped epoch holds the borrow until
+                    // after this fence.
                     unsafe { to.write_unaligned(word) };
                 }
                 return;
@@ -138,7 +140,8 @@ impl Fence<'_> {
         }
         let bytes = &pending.staged[at..end];
         let Some(wide) = get.wide() else {
-            // SAFETY: checked against this rank's part at the call; the rest as below.
+            // SAFETY: the element was checked against this rank's part at the call; the rest as
+            // below.
             unsafe { move_one(bytes.as_ptr(), get.landing(window.region.base(), size), size) };
             return end;
         };
@@ -185,7 +188,7 @@ impl Fence<'_> {
                 unsafe { kernel::copy(from, &wide.remote, into.region.base(), section, size) };
             }
             // SAFETY: as above; the scoped epoch holds the borrow of the buffer until after this
-            // fence; the elements were checked against its length.
+            // fence; the elements were checked against the buffer's length.
             Landing::Borrowed(to, elements) => unsafe {
                 kernel::copy(from, &wide.remote, *to, elements, size)
             },

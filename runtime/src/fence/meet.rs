@@ -46,8 +46,8 @@ impl WorldCore {
     /// Exchanges notifications in which each rank sends the same records to all others, or sends no
     /// records. Records may be sent only if notifications [can carry them](Self::tells).
     ///
-    /// Calls `heard` for each other rank with the records that it has sent. If a rank sent no
-    /// records, `heard` gets the earlier contents of its notification.
+    /// Calls `heard` for each other rank with the records of that rank. If a rank sent no records,
+    /// `heard` gets the earlier contents of its notification.
     pub(crate) fn tell(
         &self,
         call: &Call,
@@ -136,7 +136,8 @@ impl WorldCore {
         })
     }
 
-    /// Does the same as [`given`](Self::given), but fails with the rank that gave something else.
+    /// Does the same as [`given`](Self::given), but the error is the rank that gave something else,
+    /// or nothing.
     fn each_given(
         &self,
         gives: impl Fn(usize) -> bool,

@@ -8,19 +8,20 @@
 //! "my rank is in this fence". Such a notification travels through ranks in between, or as a note
 //! ([`notes`](crate::census::notes)). A rank that receives no notification from another rank knows
 //! that the other rank has nothing for it. Short frames of operations are
-//! [piggybacked](crate::census::state::rides) on notifications. If memory is reached, records are
-//! in the notification itself, or at the address that it gives. If values are shared, the reader
-//! takes other operations from the sender's outbox. Between other ranks, operations travel in
-//! frames before the notification, and the notification contains the number of frames. Long
-//! elements of these operations [follow] the census. If conflicts are checked, an exchange of the
-//! calls comes first ([`check`]). A fence that has only records to send takes the short path of
-//! [`straight`], which has the same effect. Then, on each rank:
+//! [piggybacked](crate::census::state::rides) on notifications. If two ranks reach each other's
+//! memory, records are in the notification itself, or at an address in the notification. If they
+//! also share values, the reader takes other operations from the sender's outbox. Between other
+//! ranks, operations travel in frames before the notification, and the notification contains the
+//! number of frames. Long elements of these operations [follow] the census. If conflicts are
+//! checked, an exchange of the calls comes first ([`check`]). A fence that has only records to send
+//! takes the short path of [`straight`], which has the same effect. These are the steps of each
+//! rank:
 //!
 //! 1. Sections that are sources were read before the notification was sent, so later writes do not
 //!    change the values that were read from M (W2). Other sections are *exposed* for a rendezvous,
 //!    and their target reads them in place.
-//! 2. When the census is complete and all agree, gets read M. A get reads M directly if memory is
-//!    reached; otherwise the target answers.
+//! 2. When the census is complete and all ranks agree, gets read M. A get reads M directly if
+//!    memory is reached; otherwise the target answers.
 //! 3. If others read elements that are written on this rank, this rank stages all elements that it
 //!    reads from others. Then it waits until the readers of its memory have finished (W2, W3).
 //! 4. Gets land, in program order.
@@ -34,8 +35,8 @@
 //! # With a census by messages
 //!
 //! A rank sends its message of round k after the messages of all earlier rounds have come. A rank
-//! that leads its host sends its first message after all other ranks of the host have sent it
-//! theirs. When the leader has completed the rounds, it sends the result to these ranks. So a rank
+//! that leads its host sends its first message after it has received the messages of all other
+//! ranks of the host. When the leader has completed the rounds, it sends them the result. So a rank
 //! that completes the census knows, through a chain of messages, that every rank had entered. The
 //! effect is the same as if each rank had notified every other rank directly. Ranks of one host
 //! pass messages to each other through the memory of that host.
@@ -44,15 +45,15 @@
 //!   were equal ([`census`](crate::census) explains why all ranks find out if the words were not
 //!   equal). Frames that come earlier are set aside.
 //! - W2: sections are read, and frames posted or added to the census, before the first message.
-//! - W3: ranks that read another rank's memory send it a frame when they have finished. The rank
-//!   whose memory is read knows, from the notifications and from the sections that it exposed,
-//!   which ranks it waits for. Readers may have entered the next census by then, since frames
-//!   arrive in order.
+//! - W3: a rank that has read another rank's memory sends that rank a frame when it has finished.
+//!   The rank whose memory is read knows, from the notifications and from the sections that it
+//!   exposed, which ranks it waits for. Readers may have entered the next census by then, since
+//!   frames arrive in order.
 //! - W4: an outbox is filled again after the census of the next exchange. Its readers entered that
 //!   census after they had finished with the outbox.
 //! - W5: for the same reason, all ranks have entered the next exchange before any rank enters the
 //!   one after that. A rank sends each other rank at most one message of a census. So a channel
-//!   contains at most one message of a later exchange than the awaited message.
+//!   contains at most one message that belongs to a later exchange than the awaited message.
 //! - W6: each census sends and awaits all its messages, even the empty ones, and leaves none in a
 //!   channel.
 //!
@@ -72,17 +73,16 @@
 //!
 //! # What goes wrong
 //!
-//! When the census is already complete, a rank that has gone on to a later step may end the world.
-//! Then no rank begins to touch memory of others. A rank whose memory is already being touched
-//! still waits until that access is over. Collected operations are left unchanged, since others may
-//! read them.
+//! After the census is complete, a rank in a later step may still end the world. Then no rank
+//! begins to touch memory of others. A rank whose memory is already being touched still waits until
+//! that access is over. Collected operations are left unchanged, since others may read them.
 //!
 //! If a rank has failed or a word differs, every rank sees that. Then nothing is applied anywhere,
 //! the ranks send each other descriptions of their calls, and the world goes on. (In a census by
 //! messages, each rank then first notifies every other rank, and the rest is the same as in a
-//! direct census. Notes are dropped with the frames before them.) All ranks also see a rank that is
-//! in another [call](crate::state::calls) of the world than the others. Ranks that are behind
-//! return an error, and ranks that are ahead take the census again ([`apart`]).
+//! direct census. Notes are dropped with the frames before them.) All ranks also see if some ranks
+//! are in different [calls](crate::state::calls) of the world. Ranks that are behind return an
+//! error, and ranks that are ahead take the census again ([`apart`]).
 //!
 //! A rank that cannot complete the census ends the world, and returns when no rank touches its
 //! memory. Other ranks may have completed the census and may be reading that memory, or they may
@@ -138,11 +138,11 @@ use sources::prepare;
 use std::ops::Range;
 use std::panic::Location;
 
-/// The mask for values that go into the words of notifications. The words are below 2^61.
+/// The mask for digests that are mixed into the words of notifications. The words are below 2^61.
 const WORD: u64 = (1 << 60) - 1;
 
-/// Skips a fence of these windows, because it orders no operation. Afterwards the program can
-/// access the windows, as after any fence.
+/// Skips a fence of these windows, because the fence orders no operation. Afterwards the program
+/// can access the windows, as after any fence.
 #[inline]
 pub(crate) fn left_out(windows: &[&WindowCore], site: &'static Location<'static>) {
     windows.iter().for_each(|window| check::begins(window, site));
@@ -180,7 +180,8 @@ fn fence_unrecorded(
     fence_unchecked(world, windows, call, failed)
 }
 
-/// Runs [`fence`] if conflicts are not checked, or if the check found no conflict.
+/// Does the work of [`fence`] without a check for conflicts. Called if conflicts are not checked,
+/// or after a check that found no conflict.
 #[inline(always)]
 fn fence_unchecked(
     world: &WorldCore,
@@ -317,12 +318,13 @@ struct Fence<'a> {
     endpoint: &'a mut Endpoint,
     /// The bytes that this rank gives to others, in a call that fences no window.
     gives: &'a [Give<'a>],
-    /// The records in the notifications of this rank, which are the same for all others, in a call
-    /// that fences no window.
+    /// In a call that fences no window: the records in this rank's notifications, the same ones for
+    /// all other ranks.
     told: Option<&'a Told>,
     /// The items that travel in the census of this exchange, if the exchange takes a census.
     items: Option<Items>,
-    /// Whether the census has replaced the notifications, because all ranks agreed in it.
+    /// Whether the census has replaced the notifications, because it has shown that all ranks
+    /// agree.
     counted: bool,
     /// Whether all gets of this rank are listed for their targets.
     listed: bool,
@@ -371,8 +373,8 @@ impl Fence<'_> {
     }
 
     fn exchange(&mut self, failed: Option<Error>) -> Result<Reads> {
-        // The hash includes the prepared runs since the last agreement: on a mismatch their frames
-        // may still be in the channels.
+        // The hash includes the prepared runs since the last agreement: on a mismatch, frames of
+        // these runs may still be in the channels.
         let hash = hash(self.world, self.call, self.windows) ^ self.world.fence.ran.get() & WORD;
         let (word, all) = self.exchange_notifications(hash, failed.is_some())?;
         self.conclude(hash, failed, word, all)
@@ -402,8 +404,7 @@ impl Fence<'_> {
         self.world.fence.described.set(all.flags & CHANGED != 0);
         self.world.fence.changed.set(self.world.reach.is_some || all.flags & CHANGED != 0);
         let gets = self.windows.iter().any(|window| !window.filling.pending.borrow().gets.is_empty());
-        // This rank can decide which writes have to wait for readers only after frames have
-        // arrived.
+        // The frames must arrive before this rank can decide which writes have to wait for readers.
         let everybody = aside.is_some() || !self.world.reach.is_all;
         let senders = if everybody { 0..self.world.size } else { all.senders.clone() };
         let received = if all.quiet() && aside.is_none() { Ok(()) } else { self.receive(word, senders) };

@@ -8,7 +8,7 @@ use std::ops::Range;
 #[derive(Default)]
 pub(super) struct Notifications {
     pub(super) flags: u32,
-    /// The range from the first rank that sent this rank anything to the last. Empty if no rank
+    /// The range from the first to the last rank that sent this rank anything. Empty if no rank
     /// did.
     pub(super) senders: Range<usize>,
     /// Whether some rank reads this rank's memory without a list of the elements that it reads.

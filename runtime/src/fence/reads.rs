@@ -1,15 +1,16 @@
 //! Finds which ranks read whose memory in a fence, and which writes have to wait for these reads.
 //!
 //! A rank reads windows of other ranks for its own gets. It also reads the sections that other
-//! ranks have exposed to it instead of copying them. Such a read is announced in the notification
-//! for the rank that is read, or for the rank to which the section is exposed. A rank that is read
-//! waits until its readers have settled (W3). Only a rank itself writes its memory. So each rank
-//! can find out by itself whether it must also wait before it writes (W2). The rank checks whether
-//! a get that lands in its memory, or a put of another rank, touches an element that is read.
-//! Usually none does, and each element is copied once, from its source to its destination. If some
-//! get or put does, the rank first stages the elements that it reads from others, notifies the
-//! others that it has finished with their memory, and waits for its readers. Each rank sends these
-//! notifications before it waits, so ranks do not wait for each other in a cycle.
+//! ranks have exposed to it instead of copying them. A rank that gets elements announces this in
+//! its notification for the target. A rank that exposes a section announces this in its
+//! notification for the rank that reads the section. A rank whose memory is read waits until its
+//! readers have settled (W3). Only a rank itself writes its memory. So each rank can find out by
+//! itself whether it must also wait before it writes (W2). The rank checks whether a get that lands
+//! in its memory, or a put of another rank, touches an element that is read. Usually none does, and
+//! each element is copied once, from its source to its destination. If some get or put does, the
+//! rank first stages the elements that it reads from others, notifies the others that it has
+//! finished with their memory, and waits for its readers. Each rank sends these notifications
+//! before it waits, so ranks do not wait for each other in a cycle.
 
 use crate::census::flags::{EXPOSES, READS};
 use crate::census::messages::post;
@@ -73,7 +74,7 @@ impl Fence<'_> {
         let me = self.world.rank;
         let writes = !all.quiet()
             || self.windows.iter().any(|window| {
-                // SAFETY: this rank's own set, filled before its notification.
+                // SAFETY: this is this rank's own set, which was filled before its notification.
                 let own = unsafe { &*window.region.outbox(window.filling.set.get(), me) };
                 !own.is_empty() || !window.filling.pending.borrow().gets.is_empty()
             });
@@ -90,14 +91,14 @@ impl Fence<'_> {
         self.is_any_read(|window, read| self.written(window, read, None, &left))
     }
 
-    /// Returns whether others read elements of this rank that pass `test`, as far as these elements
-    /// are known: sections that this rank exposes, and gets that arrived or are listed.
+    /// Returns whether some read of this rank's elements by others passes `test`. Only reads that
+    /// this rank knows are tested: sections that it exposes, and gets that arrived or are listed.
     pub(super) fn is_any_read(&self, test: impl Fn(&WindowCore, &Datatype) -> bool) -> bool {
         let me = self.world.rank;
         self.windows.iter().any(|window| {
             let set = window.filling.set.get();
             (0..self.world.size).any(|other| {
-                // SAFETY: this rank's own set, filled before its notification.
+                // SAFETY: this is this rank's own set, which was filled before its notification.
                 let own = unsafe { &*window.region.outbox(set, other) };
                 let mut exposed = own.wide.iter().filter_map(|wide| match &wide.source {
                     DatatypeSource::Exposed(number, section) => {
@@ -122,16 +123,17 @@ impl Fence<'_> {
                     return hit;
                 };
                 // SAFETY: the other rank filled this set before its notification, which this rank
-                // has read. The other rank will not touch the set before its fence after the next.
+                // has read. The other rank touches the set again only after it has read this rank's
+                // next notification.
                 let theirs = unsafe { &*region.outbox(set, me) };
                 theirs.looks.iter().any(|read| test(window, read))
             })
         })
     }
 
-    /// Returns whether any of these elements of this rank's part of `window` is written or may be
-    /// written, by a get or by an operation of another origin than `except`. `left` is the number
-    /// of comparisons that may still be made. If none is left, any element may be written.
+    /// Returns whether a get, or an operation of an origin other than `except`, writes or may write
+    /// some of the elements `read` of this rank's part of `window`. `left` is the number of
+    /// comparisons that may still be made. Returns `true` if none is left.
     pub(super) fn written(
         &self,
         window: &WindowCore,
@@ -187,9 +189,8 @@ impl Fence<'_> {
                     });
                     return hit;
                 };
-                // SAFETY: the origin filled this set before its notification. The origin does not
-                // touch the set before its fence after the next, and that fence waits for this
-                // rank's next notification.
+                // SAFETY: the origin filled this set before its notification. The origin touches
+                // the set again only after it has read this rank's next notification.
                 let outbox = unsafe { &*region.outbox(window.filling.set.get(), me) };
                 outbox.wide.iter().any(|wide| meets(&wide.remote)) || some(&outbox.records)
             })
@@ -208,8 +209,8 @@ impl Fence<'_> {
                     && let Some(notification) = self.notification(origin)
                     && are_riding(notification.address)
                 {
-                    // SAFETY: the notification is of this exchange, and its records are in it or at
-                    // the address that it contains.
+                    // SAFETY: the notification belongs to this exchange. Its records are in the
+                    // notification, or at the address that the notification contains.
                     let records = unsafe { riders(notification, place) };
                     let elements = touched(records, window.element.size as usize).flatten();
                     let put = |at: usize| Record { head: Head::new(at as u64, PUT, site).0, value: 0 };
@@ -282,8 +283,8 @@ impl Fence<'_> {
                     });
                     continue;
                 };
-                // SAFETY: filled by the other rank before its notification, which this rank has
-                // read.
+                // SAFETY: the other rank filled this set before its notification, which this rank
+                // has read.
                 let outbox = unsafe { &*region.outbox(window.filling.set.get(), me) };
                 if outbox.sections > 0 {
                     each(&outbox.wide);
@@ -349,7 +350,7 @@ impl Fence<'_> {
     /// Returns whether this rank exposes a section to `other`.
     pub(super) fn exposes_to(&self, other: usize) -> bool {
         self.windows.iter().any(|window| {
-            // SAFETY: this rank's own set, filled before its notification.
+            // SAFETY: this is this rank's own set, which was filled before its notification.
             unsafe { &*window.region.outbox(window.filling.set.get(), other) }.sections > 0
         })
     }

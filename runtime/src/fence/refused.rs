@@ -7,7 +7,7 @@ use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result};
 
-/// Returns the error of a fence of a window that is posted or being accessed.
+/// Returns the error of a fence if one of its windows is posted or being accessed.
 pub(super) fn left_open(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<Error> {
     let open = windows.iter().find_map(|window| window.open_since())?;
     let message = format!(

@@ -10,8 +10,8 @@ use fencepost_transport::{Notification, Notify, Topology};
 
 impl Fence<'_> {
     /// Prepares to add frames to the census. Called before frames are sent in an exchange with a
-    /// census. If all ranks take an exchange again, its items are first given back to the world,
-    /// since `send` looks for them there.
+    /// census. If all ranks repeat an exchange, the items of the exchange are first given back to
+    /// the world, since `send` looks for them there.
     pub(super) fn begin_rides(&mut self) {
         if let Some(items) = self.items.take() {
             self.world.census.items.replace(items);
@@ -35,8 +35,8 @@ impl Fence<'_> {
     }
 
     /// Returns whether the notification for `to` contains everything that this rank has for `to`:
-    /// at most two plain records of one window. This rank reads its gets directly from `to`, so
-    /// gets need no frame if they are not listed.
+    /// at most two plain records of one window. This rank reads the elements of its gets directly
+    /// from `to`, so gets need no frame if they are not listed.
     pub(super) fn in_notification(&self, to: usize) -> bool {
         let [window] = self.windows else { return false };
         if self.listed && window.filling.pending.borrow().asks(to) {

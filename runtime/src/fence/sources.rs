@@ -119,8 +119,8 @@ fn tickets(pending: &Pending, size: usize) -> bool {
     })
 }
 
-/// Checks that this rank's gets from each rank whose memory is not reached do not exceed the bytes
-/// that the rank answers.
+/// Checks that this rank does not get more bytes from a rank whose memory is not reached than that
+/// rank answers.
 fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()> {
     let (world, size) = (&window.world, window.element.size as usize);
     let endpoint = world.endpoint.borrow();
@@ -138,7 +138,7 @@ fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()>
     Ok(())
 }
 
-/// Decides for all sections that other ranks can read in place which of them are exposed.
+/// Decides which of the sections that other ranks can read in place are exposed.
 fn rendezvous(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> Rendezvous {
     let sections = windows.iter().flat_map(|window| {
         let targets = (0..endpoint.size()).filter(|&to| to != endpoint.rank() && endpoint.reaches(to));
@@ -153,7 +153,8 @@ fn rendezvous(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -
     decided
 }
 
-/// Returns the section that this operation on `window` has as a source, if it has one.
+/// Returns the section that is the source of this operation on `window`, if the source is a
+/// section.
 fn section<'a>(wide: &'a DatatypeOperation, window: &WindowCore) -> Option<Section<'a>> {
     let DatatypeSource::Section(_, source, _) = &wide.source else { return None };
     Some(Section { mode: wide.mode, source, target: &wide.remote, size: window.element.size })
@@ -215,14 +216,15 @@ fn read_sections(
     Ok(())
 }
 
-/// Lists the elements of this rank's gets for their targets, if there are only a few gets, all of
-/// them may be direct, and none is from this rank. Returns whether the elements were listed.
+/// Lists the elements of this rank's gets for the targets of the gets. Does so only if there are
+/// few gets, all of them may be direct, and none reads this rank's own part. Returns whether the
+/// elements were listed.
 fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool {
     let count: usize = windows.iter().map(|window| window.filling.pending.borrow().gets.len()).sum();
     if count == 0 || count > LISTED {
         return false;
     }
-    // `sent` is the number of bytes of the gets whose list is sent in frames. `direct` is whether
+    // `sent` is the number of bytes of the gets whose list is sent in frames. If `direct` is set,
     // the list is sent in any case.
     let (mut sent, mut direct) = (0, false);
     let straight = windows.iter().all(|window| {

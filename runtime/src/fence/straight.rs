@@ -178,7 +178,8 @@ struct Said {
 }
 
 /// Drafts the notifications and publishes them. Returns `None` if the fence cannot take the short
-/// path. Then records have only been counted, and the general path writes the drafts again.
+/// path. In that case records have only been counted, and the general path drafts all notifications
+/// again.
 #[inline(always)]
 fn enter<E: Notify + Liveness>(
     end: &mut E,
@@ -295,8 +296,8 @@ fn found_records_only<E: Notify>(
                 unsafe { &(&*window.region.outbox(window.filling.set.get(), me)).records[..] }
             } else {
                 match end.await_briefly(origin) {
-                    // SAFETY: the notification is of this exchange, and its records are in it or at
-                    // the address that it contains.
+                    // SAFETY: the notification belongs to this exchange. Its records are in the
+                    // notification, or at the address that the notification contains.
                     Some(notification) if notification.count > 0 => unsafe { riders(notification, place) },
                     _ => continue,
                 }
@@ -326,7 +327,7 @@ fn records<'w>(
     if writer.fills_none() {
         return Some(&[]); // and the log itself contains no records
     }
-    // Only its owner touches the set being filled, and all writers are on that set.
+    // Only its owner touches the set being filled, and all writers write to that set.
     let Some(outbox) = window.region.made_outbox(window.filling.set.get(), to) else {
         writer.leave();
         return Some(&[]);
@@ -388,8 +389,8 @@ mod tests {
                         }
                     }
                     u.accumulate(3..4, Op::Sum).to((me + 1) % size, 60)?;
-                    // The rank whose turn it is reads elements that others write, or puts more than
-                    // records.
+                    // The rank whose turn it is gets elements that others write, or puts several
+                    // elements at once.
                     let turns = epoch % 7 == me;
                     if turns && epoch % 2 == 0 {
                         u.get(40..44).from((me + 1) % size, 0..4)?;
@@ -470,7 +471,7 @@ mod tests {
     }
 
     /// The source is one element of another window, or of the same window by its name. Some epochs
-    /// also have elements of the window itself, or values from outside of both windows.
+    /// also put elements of the window itself, before or after the others.
     #[test]
     fn an_element_of_another_window_is_read_as_the_fence_is_entered() {
         for transport in [TransportKind::Local, TransportKind::ShmThreads] {

@@ -2,9 +2,9 @@
 //! shared locks.
 //!
 //! An element of 1, 2, 4 or 8 bytes is aligned to its size, since a window is aligned to a cache
-//! line; so it is an atomic integer of that size. All accesses are relaxed: locks, flushes and
-//! fences order them. SUM, BAND, BOR and BXOR of integers, and moves, are one operation of the
-//! processor. Everything else is a loop of compare-and-swaps.
+//! line. So the element can be accessed as an atomic integer of that size. All accesses are
+//! relaxed: locks, flushes and fences order them. SUM, BAND, BOR and BXOR of integers, and moves,
+//! are one operation of the processor. Everything else is a loop of compare-and-swaps.
 
 use crate::kernel::values::Values;
 use crate::kernel::walk::each;
@@ -84,7 +84,8 @@ pub unsafe fn store<V: Values>(at: *mut u8, bits: u64) {
 /// As [`load`], for an element of this size.
 #[inline(always)]
 pub unsafe fn store_bytes(size: usize, at: *mut u8, bits: u64) {
-    // SAFETY: the caller guarantees it: the store depends only on the size of the type.
+    // SAFETY: the caller upholds the safety contract, and the store depends only on the size of the
+    // type.
     unsafe {
         match size {
             1 => store::<u8>(at, bits),
@@ -101,15 +102,15 @@ fn grain(at: *mut u8, size: usize) -> usize {
     [8, 4, 2].into_iter().find(fits).unwrap_or(1)
 }
 
-/// Copies an element of any size, part by part: each part is copied atomically, but not all parts
-/// together.
+/// Copies an element of any size, part by part: each part is copied atomically, but the element as
+/// a whole is not.
 ///
 /// # Safety
 /// `at` is an element with the number of bytes of `into`. Every thread that accesses the element
 /// meanwhile uses this function, [`store_each`], [`pack_each`] or [`unpack_each`], or [`load`] and
 /// the other functions for one element.
 pub unsafe fn load_bytes(at: *mut u8, into: &mut [u8]) {
-    // SAFETY: the caller guarantees it: one run, of one element.
+    // SAFETY: the caller upholds the safety contract, for one run of one element.
     unsafe { parts::<true>(grain(at, into.len()), at, into.as_mut_ptr(), into.len()) }
 }
 
@@ -118,7 +119,7 @@ pub unsafe fn load_bytes(at: *mut u8, into: &mut [u8]) {
 /// # Safety
 /// As [`load_bytes`].
 pub unsafe fn store_each(at: *mut u8, bytes: &[u8]) {
-    // SAFETY: the caller guarantees it, as above; nothing of `bytes` is written.
+    // SAFETY: the caller upholds the safety contract, and `bytes` is only read.
     unsafe { parts::<false>(grain(at, bytes.len()), at, bytes.as_ptr().cast_mut(), bytes.len()) }
 }
 
@@ -129,7 +130,7 @@ pub unsafe fn store_each(at: *mut u8, bytes: &[u8]) {
 /// As [`load_bytes`], for each element; `base` has the alignment of a window, and there is room for
 /// all elements at `to`.
 pub unsafe fn pack_each(base: *mut u8, datatype: &Datatype, size: usize, to: *mut u8) {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller upholds the safety contract.
     unsafe { each_run::<true>(base, datatype, size, to) }
 }
 
@@ -139,7 +140,7 @@ pub unsafe fn pack_each(base: *mut u8, datatype: &Datatype, size: usize, to: *mu
 /// # Safety
 /// As [`pack_each`]; `from` has the number of elements of `datatype`.
 pub unsafe fn unpack_each(from: *const u8, base: *mut u8, datatype: &Datatype, size: usize) {
-    // SAFETY: the caller guarantees it; nothing of the buffer is written.
+    // SAFETY: the caller upholds the safety contract, and the buffer is only read.
     unsafe { each_run::<false>(base, datatype, size, from.cast_mut()) }
 }
 
@@ -152,7 +153,7 @@ unsafe fn each_run<const PACK: bool>(base: *mut u8, datatype: &Datatype, size: u
     let (grain, mut buffer) = (grain(base, size), buffer);
     for piece in datatype.pieces() {
         let bytes = piece.run * size;
-        // SAFETY: the caller guarantees it; a run has `bytes`.
+        // SAFETY: the caller upholds the safety contract; a run has `bytes` bytes.
         buffer = unsafe {
             match grain {
                 8 => each(piece, size, base, buffer, bytes, |at, buffer| {
@@ -170,7 +171,7 @@ unsafe fn each_run<const PACK: bool>(base: *mut u8, datatype: &Datatype, size: u
 /// As [`parts_of`], where `grain` is the size of the parts.
 #[inline]
 unsafe fn parts<const PACK: bool>(grain: usize, at: *mut u8, buffer: *mut u8, bytes: usize) {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller upholds the safety contract.
     unsafe {
         match grain {
             1 => parts_of::<PACK, u8>(at, buffer, bytes),
@@ -190,8 +191,8 @@ unsafe fn parts<const PACK: bool>(grain: usize, at: *mut u8, buffer: *mut u8, by
 unsafe fn parts_of<const PACK: bool, V: Values>(at: *mut u8, buffer: *mut u8, bytes: usize) {
     for from in (0..bytes).step_by(size_of::<V>()) {
         let mut bits = [0; 8];
-        // SAFETY: the caller guarantees it, for a part that is aligned to its size; the first bytes
-        // of a word are the part.
+        // SAFETY: the caller upholds the safety contract. The part is aligned to its size, and is
+        // the first bytes of a word.
         unsafe {
             let (at, buffer) = (at.add(from), buffer.add(from));
             if PACK {
@@ -230,14 +231,14 @@ pub unsafe fn combine<V: Values>(op: Op, element: ElementType, at: *mut u8, bits
         Op::Bor if is_integer => call!(V, at, |atom, value| atom.fetch_or(value(bits), Relaxed)),
         Op::Bxor if is_integer => call!(V, at, |atom, value| atom.fetch_xor(value(bits), Relaxed)),
         _ => {
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller upholds the safety contract.
             let mut found = unsafe { load::<V>(at) };
             loop {
                 let mut combined = found;
                 // SAFETY: the first bytes of a word of this rank are an element, and no other rank
                 // touches it.
                 unsafe { combine_one::<V>(op, (&raw mut combined).cast(), bits) };
-                // SAFETY: the caller guarantees it.
+                // SAFETY: the caller upholds the safety contract.
                 let now = unsafe { compare_and_swap::<V>(at, found, combined) };
                 if now == found {
                     return found;
@@ -263,7 +264,7 @@ pub unsafe fn combine_each<V: Values>(
     macro_rules! each {
         ($op:expr) => {
             values.for_each(|(at, bits)| {
-                // SAFETY: the caller guarantees it.
+                // SAFETY: the caller upholds the safety contract.
                 unsafe { combine::<V>($op, element, at, bits) };
             })
         };
@@ -283,7 +284,7 @@ pub unsafe fn load_one(element: ElementType, at: *mut u8) -> u64 {
     impl Task for Load {
         type Out = u64;
         fn with<V: Values>(self) -> u64 {
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller upholds the safety contract.
             unsafe { load::<V>(self.0) }
         }
     }

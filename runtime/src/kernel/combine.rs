@@ -14,7 +14,7 @@ use fencepost_planner::element::{ElementType, Op};
 /// `element`, and the size of `element` is that of its kind.
 pub unsafe fn combine(op: Op, element: ElementType, base: *mut u8, datatype: &Datatype, from: *const u8) {
     if op == Op::Replace {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         return unsafe { unpack(from, base, datatype, element.size as usize) };
     }
     let done = choose(op, element, FromBuffer { base, datatype, from });
@@ -27,7 +27,7 @@ pub unsafe fn combine(op: Op, element: ElementType, base: *mut u8, datatype: &Da
 /// As [`combine`], for a run.
 pub unsafe fn combine_run(op: Op, element: ElementType, to: *mut u8, from: *const u8, len: usize) {
     if op == Op::Replace {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         return unsafe { std::ptr::copy_nonoverlapping(from, to, len * element.size as usize) };
     }
     let done = choose(op, element, Run { to, from, len });
@@ -50,12 +50,12 @@ pub unsafe fn combine_copy(
 ) {
     let size = element.size as usize;
     if op == Op::Replace {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         return unsafe { copy(from, from_type, to, to_type, size) };
     }
     if let Some(run) = from_type.as_run() {
         let from = from.wrapping_offset(run.start as isize * size as isize);
-        // SAFETY: the caller guarantees it: contiguous elements are a buffer.
+        // SAFETY: the caller upholds the safety contract, and contiguous elements are a buffer.
         return unsafe { combine(op, element, to, to_type, from) };
     }
     debug_assert_eq!(from_type.size(), to_type.size());
@@ -72,7 +72,7 @@ pub unsafe fn combine_copy(
 pub unsafe fn combine_one<V: Values>(op: Op, to: *mut u8, bits: u64) {
     let from = std::ptr::from_ref(&bits).cast::<u8>();
     if op == Op::Replace {
-        // SAFETY: the caller guarantees it; the value is in `bits`.
+        // SAFETY: the caller upholds the safety contract; the value is in `bits`.
         return unsafe { std::ptr::copy_nonoverlapping(from, to, size_of::<V>()) };
     }
     let done = V::choose(op, One { to, from });
@@ -95,8 +95,8 @@ pub unsafe fn combine_each<V: Values>(op: Op, values: impl Iterator<Item = (*mut
 #[inline(always)]
 unsafe fn into<K: Kernel>(to: *mut u8, from: *const u8) {
     let to = to.cast::<K::Value>();
-    // SAFETY: the caller guarantees it; the value is plain old data, for which any bits are a
-    // value.
+    // SAFETY: the caller upholds the safety contract; the value is plain old data, for which any
+    // bits are a value.
     unsafe { to.write_unaligned(K::combine(to.read_unaligned(), from.cast::<K::Value>().read_unaligned())) }
 }
 
@@ -117,7 +117,7 @@ unsafe fn into_apart<K: Kernel>(to: *mut u8, from: *const u8) {
 unsafe fn run_into<K: Kernel>(to: *mut u8, from: *const u8, len: usize) {
     let size = size_of::<K::Value>();
     for i in 0..len {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         unsafe { into::<K>(to.add(i * size), from.add(i * size)) };
     }
 }
@@ -131,7 +131,7 @@ impl Job for One {
     type Out = ();
     #[inline(always)]
     fn with<K: Kernel>(self) {
-        // SAFETY: made only in `combine_one`, whose caller guarantees it.
+        // SAFETY: only `combine_one` makes this job, and its caller upholds the safety contract.
         unsafe { into_apart::<K>(self.to, self.from) }
     }
 }
@@ -142,7 +142,7 @@ impl<I: Iterator<Item = (*mut u8, u64)>> Job for Each<I> {
     type Out = ();
     #[inline(always)]
     fn with<K: Kernel>(self) {
-        // SAFETY: made only in `combine_each`, whose caller guarantees it.
+        // SAFETY: only `combine_each` makes this job, and its caller upholds the safety contract.
         self.0.for_each(|(to, bits)| unsafe { into_apart::<K>(to, (&raw const bits).cast()) });
     }
 }
@@ -157,7 +157,7 @@ impl Job for Run {
     type Out = ();
     #[inline(always)]
     fn with<K: Kernel>(self) {
-        // SAFETY: made only in `combine_run`, whose caller guarantees it.
+        // SAFETY: only `combine_run` makes this job, and its caller upholds the safety contract.
         unsafe { run_into::<K>(self.to, self.from, self.len) }
     }
 }
@@ -175,7 +175,8 @@ impl Job for FromBuffer<'_> {
         let mut from = self.from.cast_mut();
         for piece in self.datatype.pieces() {
             let run = piece.run;
-            // SAFETY: made only in `combine`, whose caller guarantees it; the buffer is only read.
+            // SAFETY: only `combine` makes this job, and its caller upholds the safety contract.
+            // The buffer is only read.
             from = unsafe {
                 if run == 1 {
                     each(piece, size, self.base, from, size, |w, b| into::<K>(w, b))
@@ -203,7 +204,8 @@ impl Job for FromWindow<'_> {
             && same_counts(a, b)
         {
             let run = a.run;
-            // SAFETY: made only in `combine_copy`, whose caller guarantees it; `from` is only read.
+            // SAFETY: only `combine_copy` makes this job, and its caller upholds the safety
+            // contract. `from` is only read.
             return unsafe { both(a, from.cast_mut(), b, to, size, |from, to| run_into::<K>(to, from, run)) };
         }
         for (a, b, len) in pairs(from_type, to_type) {

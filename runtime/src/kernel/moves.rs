@@ -8,7 +8,7 @@ use fencepost_planner::datatype::{Datatype, pairs};
 /// # Safety
 /// The [contract](super#contract), for reading `base` and writing `to`.
 pub unsafe fn pack(base: *const u8, datatype: &Datatype, size: usize, to: *mut u8) {
-    // SAFETY: the caller guarantees it; the window is only read.
+    // SAFETY: the caller upholds the safety contract; the window is only read.
     unsafe { moves::<true>(base.cast_mut(), datatype, size, to) }
 }
 
@@ -17,7 +17,7 @@ pub unsafe fn pack(base: *const u8, datatype: &Datatype, size: usize, to: *mut u
 /// # Safety
 /// The [contract](super#contract), for reading `from` and writing `base`.
 pub unsafe fn unpack(from: *const u8, base: *mut u8, datatype: &Datatype, size: usize) {
-    // SAFETY: the caller guarantees it; the buffer is only read.
+    // SAFETY: the caller upholds the safety contract; the buffer is only read.
     unsafe { moves::<false>(base, datatype, size, from.cast_mut()) }
 }
 
@@ -29,7 +29,7 @@ pub unsafe fn unpack(from: *const u8, base: *mut u8, datatype: &Datatype, size: 
 pub unsafe fn copy(from: *const u8, from_type: &Datatype, to: *mut u8, to_type: &Datatype, size: usize) {
     debug_assert_eq!(from_type.size(), to_type.size());
     let at = |base: *const u8, low: i64| base.wrapping_offset(low as isize * size as isize);
-    // SAFETY: the caller guarantees it: contiguous elements are a buffer.
+    // SAFETY: the caller upholds the safety contract, and contiguous elements are a buffer.
     unsafe {
         if let Some(run) = to_type.as_run() {
             return pack(from, from_type, size, at(to, run.start).cast_mut());
@@ -71,8 +71,8 @@ unsafe fn moves<const PACK: bool>(window: *mut u8, datatype: &Datatype, size: us
     let mut buffer = buffer;
     for piece in datatype.pieces() {
         let bytes = piece.run * size;
-        // SAFETY: the caller guarantees it; runs and their places in the buffer are `bytes` long
-        // and disjoint.
+        // SAFETY: the caller upholds the safety contract; runs and their places in the buffer are
+        // `bytes` long and disjoint.
         buffer = unsafe {
             match bytes {
                 1 => each(piece, size, window, buffer, bytes, |w, b| way::<PACK, u8>(w, b)),
@@ -99,7 +99,7 @@ unsafe fn moves<const PACK: bool>(window: *mut u8, datatype: &Datatype, size: us
 /// `window` and `buffer` are both valid for a `U`.
 #[inline(always)]
 unsafe fn way<const PACK: bool, U: Copy>(window: *mut u8, buffer: *mut u8) {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller upholds the safety contract.
     unsafe { if PACK { unit::<U>(window, buffer) } else { unit::<U>(buffer, window) } }
 }
 
@@ -107,7 +107,8 @@ unsafe fn way<const PACK: bool, U: Copy>(window: *mut u8, buffer: *mut u8) {
 /// `from` may be read and `to` may be written, for a `U` each.
 #[inline(always)]
 unsafe fn unit<U: Copy>(from: *const u8, to: *mut u8) {
-    // SAFETY: the caller guarantees it; `U` is an unsigned integer, for which any bits are a value.
+    // SAFETY: the caller upholds the safety contract; `U` is an unsigned integer, for which any
+    // bits are a value.
     unsafe { to.cast::<U>().write_unaligned(from.cast::<U>().read_unaligned()) }
 }
 

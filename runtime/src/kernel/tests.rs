@@ -7,7 +7,7 @@ use bytemuck::{Pod, bytes_of};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 
-/// Datatypes of 12 elements each, all within `0..200`: a run, a descending one, columns, planes,
+/// Datatypes of 12 elements each, all within `0..200`: a run, a descending run, columns, planes,
 /// short and long runs, a list, zero strides.
 fn shapes() -> Vec<Datatype> {
     vec![
@@ -297,8 +297,8 @@ fn every_operator_on_every_type_treats_special_values_as_defined() {
         for op in Op::ALL.into_iter().filter(|op| op.takes(element)) {
             let values = values(element);
             for old in &values {
-                // Combines all values at once into the same number of copies of the old value, from
-                // an odd address.
+                // Combines all values at once into the same number of copies of the old value. The
+                // values are at an odd address.
                 let mut window = old.repeat(values.len());
                 let mut source = vec![0_u8];
                 source.extend(values.concat());
@@ -343,7 +343,7 @@ fn combining_goes_to_each_element_of_any_shape_and_nowhere_else() {
                 let before = noise(LEN * size, 4);
                 let mut to = before.clone();
                 let mut wanted = before.clone();
-                // SAFETY: the shape is within the window, and the buffer has its number of
+                // SAFETY: the shape is within the window, and the buffer has the shape's number of
                 // elements.
                 unsafe { combine(op, element, to.as_mut_ptr(), b, from[1..].as_ptr()) };
                 for (i, at) in places(b).into_iter().enumerate() {
@@ -377,7 +377,7 @@ fn a_pair_is_a_value_and_then_an_index() {
     let element = element_type::<ValueAt<f64, i64>>();
     let mut window = [old];
     let at = window.as_mut_ptr().cast::<u8>();
-    // SAFETY: there is one element each.
+    // SAFETY: the window and the buffer have one element each.
     unsafe { combine(Op::MinLoc, element, at, &Datatype::run(0..1), bytes_of(&new).as_ptr()) };
     assert_eq!(window, [new]);
 }

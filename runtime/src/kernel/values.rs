@@ -1,9 +1,9 @@
-//! The results of operators on two values: paragraph 7 of `planner/README.md` as functions, and the
-//! choice of a function.
+//! The operators on two values, as paragraph 7 of `planner/README.md` defines them: a function for
+//! each operator and type, and the choice of a function.
 //!
 //! Integers wrap. Logical operators leave 0 or 1. MIN and MAX are `minimum` and `maximum` of IEEE
 //! 754-2019, section 9.6 (NaN wins, -0 < +0), and MINLOC and MAXLOC order values the same way.
-//! Every NaN is the canonical quiet one.
+//! Every resulting NaN is the canonical quiet NaN.
 
 use crate::kernel::element::ValueAt;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
@@ -14,10 +14,10 @@ use std::marker::PhantomData;
 pub trait Kernel {
     /// The type of the values: plain old data for which any bits are a value.
     type Value: Copy;
-    /// Combines the present element with the one that arrives.
+    /// Combines the present element `old` with the arriving element `new`.
     fn combine(old: Self::Value, new: Self::Value) -> Self::Value;
     /// Combines as `combine` does, for single elements. These combinations are not vectorised, so a
-    /// rare case may be a branch.
+    /// branch may handle a rare case.
     #[inline(always)]
     fn combine_apart(old: Self::Value, new: Self::Value) -> Self::Value {
         Self::combine(old, new)

@@ -23,17 +23,17 @@ pub(super) unsafe fn each(
     let first = unsafe { window.offset(piece.offset as isize * size) };
     // A list has many pieces of few runs, which are visited without a call.
     match &piece.dims[..] {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         [] => unsafe { line(1, 0, first, buffer, step, &f) },
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         [dim] => unsafe { line(dim.count, dim.stride as isize * size, first, buffer, step, &f) },
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         dims => unsafe { nest(dims, size, first, buffer, step, &f) },
     }
 }
 
 /// # Safety
-/// As [`each`], for `count` runs at intervals of `stride` bytes from `window` on.
+/// As [`each`], for `count` runs at intervals of `stride` bytes, beginning at `window`.
 #[inline(always)]
 unsafe fn line(
     count: usize,
@@ -44,15 +44,15 @@ unsafe fn line(
     f: &impl Fn(*mut u8, *mut u8),
 ) -> *mut u8 {
     for i in 0..count {
-        // SAFETY: a run of the piece, and its place in the buffer.
+        // SAFETY: the pointers are those of a run of the piece and of its place in the buffer.
         unsafe { f(window.offset(i as isize * stride), buffer.add(i * step)) };
     }
-    // SAFETY: at most past the end of the buffer.
+    // SAFETY: the result is at most the end of the buffer.
     unsafe { buffer.add(count * step) }
 }
 
 /// # Safety
-/// As [`each`], for the runs at `dims`, which are not empty, from `window` on.
+/// As [`each`], for the runs of `dims`, beginning at `window`. `dims` is not empty.
 #[inline]
 unsafe fn nest(
     dims: &[Dim],
@@ -65,7 +65,7 @@ unsafe fn nest(
     let Some((dim, inner)) = dims.split_first() else { return buffer };
     let stride = dim.stride as isize * size;
     if inner.is_empty() {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         return unsafe { line(dim.count, stride, window, buffer, step, f) };
     }
     let mut buffer = buffer;
@@ -94,7 +94,7 @@ pub(super) unsafe fn both(
     let (first_a, first_b) = unsafe {
         (in_a.offset(a.offset as isize * size as isize), in_b.offset(b.offset as isize * size as isize))
     };
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller upholds the safety contract.
     unsafe { nests(&a.dims, first_a, &b.dims, first_b, size as isize, &f) }
 }
 
@@ -106,7 +106,7 @@ pub(super) fn same_counts(a: &Piece, b: &Piece) -> bool {
 }
 
 /// # Safety
-/// As [`both`], for the runs at the dimensions from `in_a` and `in_b` on.
+/// As [`both`], for the runs of these dimensions, beginning at `in_a` and `in_b`.
 #[inline]
 unsafe fn nests(
     a: &[Dim],

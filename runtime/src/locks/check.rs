@@ -226,8 +226,8 @@ impl LockCore {
         self.tell(&findings, call)
     }
 
-    /// Merges times into this rank's clock: the times that are over because fetches of this rank at
-    /// `target` have found accumulates of other ranks.
+    /// Merges times of other ranks into this rank's clock. These times are over, because fetches of
+    /// this rank at `target` have found accumulates of those ranks.
     ///
     /// This rank must reach `target`, and must have carried out its calls there under a lock of
     /// this kind.
@@ -243,8 +243,8 @@ impl LockCore {
         }
     }
 
-    /// Checks the read of an element of this rank's own part, which this rank holds together with
-    /// others.
+    /// Checks the read of an element of this rank's own part, while this rank and others hold the
+    /// part.
     ///
     /// # Errors
     /// As [`enter`](Self::enter).

@@ -14,8 +14,8 @@
 //! that is flushed must be held from its first flush on. That flush takes the locks and carries out
 //! the operations in one request. To request the locks earlier would take one more request, and
 //! other ranks would only wait earlier. Long epochs are faster in pieces
-//! (`benches/log/locks_and_posts.md` has the factors). A program divides an epoch by flushes, since
-//! no operation waits here.
+//! (`benches/log/locks_and_posts.md` has the factors). The program divides an epoch by flushes. The
+//! runtime does not do so, since no operation waits here.
 //!
 //! Exclusive epochs, which are alone in their regions, visit elements as a fence does. Shared
 //! epochs visit *atomic* elements (of 1, 2, 4 or 8 bytes) by atomic operations, and other elements
@@ -74,7 +74,7 @@ pub(crate) struct LockCore {
     /// The alarms of the world. The alarms are here so that the fast path finds them without
     /// another lookup.
     alarms: Alarms,
-    /// The number of alarms when this rank last saw that none of them was of a rank of the world.
+    /// The number of alarms when this rank last found that no alarm was about a rank of the world.
     heeded: Cell<u32>,
 }
 
@@ -87,7 +87,7 @@ fn attend(world: &WorldCore) -> Arc<Service> {
 }
 
 impl LockCore {
-    /// Returns the number of words that the locks of a part of `len` elements take, with its logs.
+    /// Returns the number of words that the locks and the logs of a part of `len` elements take.
     pub(crate) fn words(data: &WindowCore, len: usize) -> usize {
         let checks = &data.world.checks;
         let logs = if checks.is_on() { checks.checking.borrow().memory / size_of::<u64>() } else { 0 };
@@ -198,7 +198,7 @@ impl LockCore {
     /// Collects an operation on one element of at most eight bytes that returns nothing. Returns
     /// whether there was room for the operation.
     ///
-    /// The element must be an element of the target.
+    /// The element must be within the part of the target.
     #[inline]
     pub(crate) fn visit_one(
         &self,
@@ -257,8 +257,8 @@ impl LockCore {
         self.error(ErrorClass::NoMem, self.targets[target].collected(|epoch| epoch.no_room(target)), site)
     }
 
-    /// Collects an operation on these elements of the target. `operands` are the elements to
-    /// compare with, and the operands.
+    /// Collects an operation on these elements of the target. `operands` contains the elements to
+    /// compare with, and then the operands.
     pub(crate) fn visit(
         &self,
         target: usize,
@@ -292,7 +292,7 @@ impl LockCore {
 
     /// See [`Target::pass`].
     pub(crate) fn pass(&self, target: usize, ends: bool) -> bool {
-        // With a check, the writer has no records that could pass.
+        // If conflicts are checked, the writer has no records, so this call returns `false`.
         self.is_quiet() && self.targets[target].pass(&self.data, target, ends)
     }
 
@@ -430,8 +430,8 @@ impl LockCore {
 
     /// Sends a request, and handles the conflicts in its answer if there is a check.
     ///
-    /// Calls `holds` with whether all regions are held from now on, even if the answer has
-    /// conflicts.
+    /// Calls `holds` with `true` if all regions are held from now on, otherwise with `false`. Does
+    /// so even if the answer has conflicts.
     ///
     /// # Errors
     /// `RMA_CONFLICT` if there are conflicts. Then nothing of the request was carried out.
@@ -479,8 +479,8 @@ impl LockCore {
     /// Takes all regions of the part of `target`, for its open epoch.
     ///
     /// A shared epoch at all parts takes the regions of all parts, in ascending order. If it took
-    /// one part after another as the parts are flushed, two such epochs and two exclusive epochs
-    /// that wait between them could wait for each other.
+    /// each part only when that part is flushed, two such epochs and two exclusive epochs that wait
+    /// between them could wait for each other in a circle.
     fn hold(&self, target: usize, open: Open, call: &Call) -> Result<bool> {
         // No rank waits for parts with a sole origin, and this rank must not access the parts of
         // other origins.
@@ -488,7 +488,7 @@ impl LockCore {
         let targets = if is_of_all { 0..self.targets.len() } else { target..target + 1 };
         for each in targets {
             let Target { words, open: now, .. } = &self.targets[each];
-            // An earlier flush may have been refused at another part.
+            // This rank may already hold the part, if an earlier flush was refused at another part.
             if self.holds(each) {
                 continue;
             }
@@ -656,8 +656,7 @@ impl LockCore {
         act(part.base)
     }
 
-    /// Reads an element of this rank's part, which this rank holds together with others, into
-    /// `into`.
+    /// Reads an element of this rank's part into `into`, while this rank and others hold the part.
     pub(crate) fn load(&self, at: usize, call: &Call, into: &mut [u8]) -> Result<()> {
         let me = self.me();
         let Target { part, words, .. } = &self.targets[me];
@@ -680,7 +679,8 @@ impl LockCore {
         let (at, regions) =
             (At { window: &self.data, target: me, words, call }, words.layout.regions(at, at + 1));
         at.take(regions, Hold::Exclusive, true)?;
-        // SAFETY: as above, and a rank that visits elements of the region holds its second lock.
+        // SAFETY: as above, and a rank that visits elements of the region holds the region's second
+        // lock.
         into.copy_from_slice(unsafe { std::slice::from_raw_parts(from, size) });
         at.leave(regions, Hold::Exclusive, true);
         Ok(())

@@ -1,12 +1,13 @@
 //! Epochs on parts that are not reached: their origin sends requests to the attendant of the
 //! target.
 //!
-//! A short epoch is one request, which contains locks, operations and the end, and one answer. A
-//! longer epoch is divided into requests. The first request takes all regions, and the attendant
-//! holds them until the last request. An origin has one request at a time on a part, and the
-//! attendant keeps only that request. So the memory of the attendant is bounded. The attendant
-//! queues a request that has to wait, and answers after it has carried out the request. Meanwhile
-//! the origin sends nothing. Only if the origin waits for long, it asks which rank is in its way.
+//! A short epoch takes one request and one answer. The request contains the locks, the operations
+//! and the end of the epoch. A longer epoch is divided into requests. The first request takes all
+//! regions, and the attendant holds them until the last request. An origin has one request at a
+//! time on a part, and the attendant keeps only that request. So the memory of the attendant is
+//! bounded. The attendant queues a request that has to wait, and answers after it has carried out
+//! the request. Meanwhile the origin sends nothing, but after a long wait it asks which rank is in
+//! its way.
 
 use crate::collect::datatypes::Named;
 use crate::collect::visits::{Action, Code, Visits};
@@ -62,13 +63,14 @@ const AGAIN: Duration = Duration::from_millis(500);
 struct Queue {
     /// The rank that was in the way at the last answer, if there was one.
     holder: Cell<Option<usize>>,
-    /// The wait number of the holder that this rank had sampled before the last question, if the
-    /// answer named the same holder as before; otherwise 0.
+    /// If the last answer named the same holder as the answer before: the wait number of the holder
+    /// that this rank had sampled before the last question. Otherwise 0.
     found_since: Cell<u64>,
     /// The holder's wait number when this rank last sampled it. This rank wants to ask whether the
-    /// holder still has the lock in that wait.
+    /// holder still holds the lock during that wait.
     wanted: Cell<Option<u64>>,
-    /// The holder's wait number for the question that is not answered yet.
+    /// The holder's wait number to which the unanswered question refers, if there is such a
+    /// question.
     asks: Cell<Option<u64>>,
     /// The time of the last question.
     asked_at: Cell<Option<Instant>>,

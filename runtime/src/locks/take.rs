@@ -76,7 +76,7 @@ impl At<'_> {
     pub(super) fn take_all(&self, hold: Hold, site: &Location<'_>) -> Result<()> {
         self.begin(self.words.layout.all(), hold)?;
         if self.words.layout.is_sole {
-            return Ok(()); // nobody waits for it
+            return Ok(()); // no rank waits for this part
         }
         self.words.note_holding(self.window.world.rank, &site_text(site));
         Ok(())

@@ -96,7 +96,7 @@ impl Opening {
         self.site.get().map(|site| Open { kind, site, held, of_all })
     }
 
-    /// Opens an epoch. It holds no regions at first.
+    /// Opens an epoch. The epoch holds no regions at first.
     #[inline]
     pub(super) fn set(&self, kind: LockType, of_all: bool, site: &'static Location<'static>) {
         self.site.set(Some(site));
@@ -161,7 +161,7 @@ impl Target {
     /// Collects an operation on one element of at most eight bytes of the part. Returns whether
     /// there was room for the operation.
     ///
-    /// Without room, this has no effect.
+    /// If there is no room, this call has no effect.
     #[inline]
     pub(super) fn push(&self, action: Action, at: usize, operand: u64) -> bool {
         self.push_quickly(action, at, operand) || self.push_slow(record(action, at, operand))
@@ -197,7 +197,7 @@ impl Target {
     /// Collects an operation on the elements of `remote`. `operands` contains the elements to
     /// compare with, and then the operands. Returns whether there was room for the operation.
     ///
-    /// Without room, this has no effect.
+    /// If there is no room, this call has no effect.
     pub(super) fn push_wide(
         epoch: &mut Epoch,
         action: Action,

@@ -43,14 +43,14 @@ pub(super) fn read_from(
 fn take_early(endpoint: &mut Endpoint, messages: &mut Messages, from: usize) {
     let Some((header, bytes)) = endpoint.coming(from, Port::MESSAGES) else { return };
     if messages.landing.contains_key(&(from, messages.peers[from].came)) {
-        return; // a receive has already taken this message, and the offer of its room was withdrawn
+        return; // a receive has taken this message; the offer of the receive's room was withdrawn
     }
     let Some(envelope) = Envelope::of_head(&header, bytes) else { return };
     let Some(receive) = messages.posted.first(from, envelope.tag).cloned() else { return };
     let Some(landing) = receive.take_early(from, envelope) else { return };
     // SAFETY: the room exists, and no other code accesses it, until the receive is done or
-    // forgotten. The receive is done when the frame was read or the offer was withdrawn. Before the
-    // receive is forgotten, the offer is withdrawn.
+    // forgotten. The receive is done only after the frame was read or the offer was withdrawn.
+    // Before the receive is forgotten, the offer is withdrawn.
     unsafe {
         if let Some(place) = landing.all() {
             endpoint.prepost(from, Port::MESSAGES, 0, header, place);
@@ -61,8 +61,8 @@ fn take_early(endpoint: &mut Endpoint, messages: &mut Messages, from: usize) {
     messages.landing.insert((from, messages.peers[from].came), receive);
 }
 
-/// Completes the receive that has taken a message before all of its elements had arrived. Returns
-/// whether there is such a receive.
+/// Completes the receive that has taken a message before all elements of the message had arrived.
+/// Returns whether there is such a receive.
 fn landed_early(
     messages: &mut Messages,
     from: usize,
@@ -73,8 +73,8 @@ fn landed_early(
     let Some(receive) = messages.landing.remove(&(from, number)) else { return false };
     if let Stage::Landing(landing) = &*receive.stage.borrow() {
         debug_assert_eq!(landing.envelope, *envelope, "a frame was taken by its head");
-        // SAFETY: the receive is not done, so its room exists. It has the number of bytes that the
-        // head of this frame announces.
+        // SAFETY: the receive is not done, so its room exists. The room has the number of bytes
+        // that the head of this frame announces.
         unsafe { landing.arrived(bytes.as_ptr()) };
     }
     receive.done(from, envelope);
@@ -127,7 +127,7 @@ pub(super) fn read_all(
     read_all_but(world, endpoint, messages, None)
 }
 
-/// Does the same as [`read_all`], except for the messages of rank `but`.
+/// Does the same as [`read_all`], but does not read the messages of rank `but`.
 ///
 /// # Errors
 /// As [`read_all`].

@@ -2,11 +2,10 @@
 //!
 //! A message is a frame on [`Port::MESSAGES`](fencepost_transport::Port::MESSAGES) of its world. So
 //! the messages of a pair of ranks arrive in the order in which they were sent, and do not wait for
-//! frames of other ports. A receiver begins to read the port in its first call of messages. From
-//! then on it reads the port in every call of messages, and while it waits in any call of the
-//! world. It passes each message to the first waiting
-//! [`Receive`](crate::messages::state::receive::Receive) that matches the message, or keeps the
-//! message for a later receive.
+//! frames of other ports. A receiver begins to read the port in its first message call. From then
+//! on it reads the port in every message call, and while it waits in any call of the world. It
+//! passes each message to the first waiting [`Receive`](crate::messages::state::receive::Receive)
+//! that matches the message, or keeps the message for a later receive.
 //!
 //! - A short message has its elements in the frame. The receiver gives each sender an equal part of
 //!   the memory for kept messages (its *credit*), and returns the credit when the messages were
@@ -18,8 +17,8 @@
 //!   with the sender until a receive takes the message. Then a receiver that reaches the elements
 //!   reads them in place, and reports when it has finished. Otherwise the receiver requests the
 //!   elements from the sender's attendant, chunk by chunk, so the sender need not be in any call.
-//!   So if there is no credit, a standard send waits, and a buffered send leaves its elements in
-//!   the buffer. No message waits behind another.
+//!   If there is no credit, a standard send waits, and a buffered send leaves its elements in the
+//!   buffer. No message waits behind another.
 //! - A synchronous send is answered when its message was taken.
 //! - Between processes of one host, elements of a window are read in place. Other elements are
 //!   copied to memory that both processes reach, and the receiver reads them while they are copied.
@@ -50,11 +49,12 @@ use fencepost_transport::Endpoint;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A rank that waits in another call reads the port once in this number of polls, if no send or
-/// receive was begun.
+/// A rank that waits in a call other than a message call reads the port once in this number of
+/// polls, if no send or receive was begun.
 const RARELY: u32 = 64;
 
-/// Returns the messages of this world. From the first call on, every wait of the world reads them.
+/// Returns the messages of this world. After the first call of this function, every wait of the
+/// world reads messages that arrive.
 fn messages(world: &WorldCore) -> &RefCell<Messages> {
     world.messages.all.get_or_init(|| {
         let all = Rc::new(RefCell::new(Messages::new(world.size, world.messages.limits.get())));
@@ -102,7 +102,7 @@ impl Opened for Opening {
 /// Returns `rank`, if the world has a rank of this number.
 ///
 /// # Errors
-/// `RANK` if it does not.
+/// `RANK` if the world has no such rank.
 fn rank_of(world: &WorldCore, rank: usize, call: &Call) -> Result<usize> {
     if rank < world.size {
         return Ok(rank);

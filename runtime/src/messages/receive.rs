@@ -56,7 +56,7 @@ impl Wanted {
 /// As `World::recv_into`.
 ///
 /// # Safety
-/// As [`Receive::new`], until this returns.
+/// As [`Receive::new`], until this function returns.
 pub(crate) unsafe fn receive<T: Element>(
     world: &WorldCore,
     from: Sources,
@@ -69,15 +69,15 @@ pub(crate) unsafe fn receive<T: Element>(
     let endpoint = &mut *world.endpoint.borrow_mut();
     let guard = AbortOnUnwind("a receive");
     let next = match wanted.source {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         Some(source) if source != world.rank && endpoint.reaches(source) => unsafe {
             next::<T>(world, endpoint, source, (wanted, &room), call)
         },
         _ => None,
     };
     let result = next.unwrap_or_else(|| {
-        // SAFETY: the caller guarantees it; this function returns when the receive is done, or
-        // forgotten.
+        // SAFETY: the caller upholds the safety contract; this function returns when the receive is
+        // done, or forgotten.
         let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room, call.site) });
         begin(world, endpoint, &mut messages(world).borrow_mut(), &receive);
         complete(world, endpoint, &receive, wanted, call)
@@ -115,9 +115,9 @@ unsafe fn next<T: Element>(
     let waited = wait(endpoint, watch, |endpoint| {
         let Some(frame) = endpoint.poll(source, Port::MESSAGES)? else { return Ok(None) };
         let messages = &mut *messages(world).borrow_mut();
-        // SAFETY: the caller guarantees it. Before the wait, no receive was posted and no such
-        // message was kept. This rank posts no receive during the wait. Messages from `source` are
-        // not kept while this call takes them.
+        // SAFETY: the caller upholds the safety contract. Before the wait, no receive was posted
+        // and no such message was kept. This rank posts no receive during the wait. Messages from
+        // `source` are not kept while this call takes them.
         Ok(Some(unsafe { take_next::<T>(endpoint, messages, source, (&frame, wanted.tag, room)) }))
     });
     messages(world).borrow_mut().taking = None;

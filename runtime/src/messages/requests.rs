@@ -61,7 +61,7 @@ pub(crate) unsafe fn begin_send(
         return Err(call.error(world, ErrorClass::NoMem, message));
     }
     let guard = AbortOnUnwind("a send");
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller upholds the safety contract.
     let sent = unsafe { begin(world, endpoint, messages, outgoing, call) };
     guard.over();
     Ok(sent?.map(Begun::Send))
@@ -82,7 +82,7 @@ pub(crate) unsafe fn begin_receive<T: Element>(
 ) -> Result<Option<Begun>> {
     world.alive()?;
     let Some(wanted) = Wanted::of(world, from, tag, call)? else { return Ok(None) };
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller upholds the safety contract.
     let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room, call.site) });
     let endpoint = &mut *world.endpoint.borrow_mut();
     let guard = AbortOnUnwind("a receive");
@@ -127,7 +127,8 @@ pub(crate) fn progress(world: &WorldCore, endpoint: &mut Endpoint) {
     }
 }
 
-/// Fails the sends and receives that need frames of rank `from`, since no more of them arrive.
+/// Fails the sends and receives that need frames of rank `from`, since no more frames of that rank
+/// arrive.
 fn fail(messages: &mut Messages, from: usize, lost: &Lost) {
     messages.posted.take_of(Some(from)).iter().for_each(|receive| receive.lose(lost));
     for sent in messages.take_unbuffered(from) {
@@ -150,10 +151,10 @@ pub(crate) fn cancel(
     is_posted
 }
 
-/// Forgets a send or a receive, without waiting. Returns whether no rank accesses its elements any
-/// more. Only this rank writes the room of a receive, so this is true for a receive unless its
-/// elements are in transit. Elements in transit must still land in the room, because the sender
-/// waits until this rank confirms their arrival.
+/// Forgets a send or a receive, without waiting. Returns `true` if no rank accesses the elements of
+/// the operation any more. Only this rank writes the room of a receive, so the result is `true` for
+/// a receive unless its elements are in transit. Elements in transit must still land in the room,
+/// because the sender waits until this rank confirms their arrival.
 pub(crate) fn give_up(world: &WorldCore, begun: &Begun) -> bool {
     match begun {
         _ if begun.completion().is_complete() && !begun.is_lost() => true,
@@ -245,7 +246,8 @@ impl Begun {
 }
 
 /// Waits until the operation is complete, or until `is_over` returns `true`. If the operation can
-/// never be complete, returns the reason. The call makes the error of this request from it.
+/// never be complete, returns the reason. The caller makes the error of the request from that
+/// reason.
 pub(crate) fn complete(
     world: &WorldCore,
     begun: &Begun,

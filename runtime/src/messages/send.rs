@@ -82,7 +82,7 @@ pub(crate) fn send(world: &WorldCore, outgoing: &Outgoing<'_>, call: &Call) -> R
 /// As `World::sendrecv`.
 ///
 /// # Safety
-/// As [`Receive::new`], until this returns.
+/// As [`Receive::new`], until this function returns.
 pub(crate) unsafe fn send_and_receive<T: Element>(
     world: &WorldCore,
     outgoing: Option<&Outgoing<'_>>,
@@ -100,8 +100,8 @@ pub(crate) unsafe fn send_and_receive<T: Element>(
     // The send comes first, so that no receive has taken a message if the send fails.
     let result = outgoing.map_or(Ok(None), begin).and_then(|sent| {
         let receive = wanted.map(|wanted| {
-            // SAFETY: the caller guarantees it; this function returns when the receive is done, or
-            // forgotten.
+            // SAFETY: the caller upholds the safety contract; this function returns when the
+            // receive is done, or forgotten.
             let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room, call.site) });
             begin_receive(world, endpoint, &mut messages(world).borrow_mut(), &receive);
             (wanted, receive)
@@ -150,7 +150,7 @@ pub(super) unsafe fn begin(
         deliver_here(world, endpoint, messages, outgoing, &route, entry.number)
             .map_err(|why| call.error(world, ErrorClass::NoMem, why))
     } else {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         unsafe { post(world, endpoint, messages, outgoing, &route, entry.number, copy) }
             .map_err(|lost| world.lost(&lost, call))
     };
@@ -166,8 +166,8 @@ pub(super) unsafe fn begin(
 /// How a message travels.
 struct Route {
     envelope: Envelope,
-    /// Whether the send waits for a receive only because the check lets no standard send rely on a
-    /// buffer.
+    /// Whether the send waits for a receive only because the check does not let standard sends rely
+    /// on a buffer.
     needs_buffer: bool,
     /// The credit that the message takes if its elements travel with it.
     cost: usize,
@@ -218,8 +218,8 @@ impl Route {
         !self.envelope.is_apart
     }
 
-    /// Copies the elements, if they are copied before the message is sent. If the receiver reads
-    /// the copy while it is made, only allocates room for the copy.
+    /// Copies the elements, if the message needs a copy before it is sent. If the receiver reads
+    /// the copy while this rank is still making it, only allocates room for the copy.
     fn copy(
         &self,
         endpoint: &Endpoint,
@@ -316,7 +316,7 @@ unsafe fn post(
     if route.is_eager() {
         kept = copy;
     } else {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         room = unsafe { offer(world, endpoint, messages, outgoing, route, number, copy) };
     }
     let place = route.envelope.place(room);
@@ -343,8 +343,8 @@ unsafe fn post(
     Ok(())
 }
 
-/// Makes the elements of a message that travels without them available to the receiver. Returns
-/// their address if the receiver reaches this rank's memory.
+/// Makes elements available to the receiver, for a message that travels without its elements.
+/// Returns the address of the elements if the receiver reaches this rank's memory.
 ///
 /// # Safety
 /// As [`begin`].
@@ -368,7 +368,7 @@ unsafe fn offer(
             messages.outbox.keep(to, number, copy, bytes.len());
         }
         None if route.is_reached => room = Near::all(bytes.as_ptr()),
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         None => unsafe { messages.outbox.expose(to, number, bytes) },
     }
     if !route.is_reached {
@@ -415,13 +415,13 @@ fn no_room(world: &WorldCore, bytes: usize, error: std::io::Error, call: &Call) 
     call.error(world, ErrorClass::NoMem, message)
 }
 
-/// Allocates room for elements in memory that other ranks reach. After the room there is the number
-/// of bytes that were copied so far, initially zero.
+/// Allocates room for elements in memory that other ranks reach. A counter of the bytes copied so
+/// far follows the room. The counter is initially zero.
 fn room_for(endpoint: &Endpoint, bytes: usize) -> std::io::Result<Bytes> {
     let counted = bytes.next_multiple_of(8);
     let room = endpoint.memory().any(counted + size_of::<AtomicU64>())?;
-    // SAFETY: the memory has room for the number and is aligned for it, and no other rank knows its
-    // address.
+    // SAFETY: the memory has room for the counter and is aligned for it, and no other rank knows
+    // its address.
     unsafe { room.base().add(counted).cast::<AtomicU64>().write(AtomicU64::new(0)) };
     Ok(room)
 }
@@ -429,13 +429,13 @@ fn room_for(endpoint: &Endpoint, bytes: usize) -> std::io::Result<Bytes> {
 /// Copies elements, and after each piece publishes the number of bytes that were copied.
 ///
 /// # Safety
-/// [`room_for`] made `room` for this number of bytes. No other code writes it, and no rank reads
-/// more bytes than were published.
+/// [`room_for`] made `room` for this number of bytes. No other code writes the room, and no rank
+/// reads more bytes than were published.
 unsafe fn copy_piecewise(bytes: &[u8], room: Near) {
     const PIECE: usize = 64 << 10;
     let (first, mut there) = (room.first.cast_mut(), 0);
     for piece in bytes.chunks(PIECE) {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         unsafe {
             first.add(there).copy_from_nonoverlapping(piece.as_ptr(), piece.len());
             there += piece.len();

@@ -63,8 +63,8 @@ pub(super) unsafe fn take_next<T: Element>(
     if !is_taken {
         return None;
     }
-    // SAFETY: the caller guarantees the room. A frame is readable until it is released, and its
-    // elements are in memory of another rank, or of the transport.
+    // SAFETY: the caller guarantees that the room can be written. A frame is readable until it is
+    // released, and its elements are in memory of another rank, or of the transport.
     unsafe {
         let place = room.place(len, size_of::<T>())?;
         copy_few(payload, place, bytes);
@@ -85,7 +85,7 @@ pub(super) unsafe fn take_next<T: Element>(
 /// As for a copy of bytes that do not overlap.
 #[inline(always)]
 unsafe fn copy_few(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller upholds the safety contract.
     unsafe {
         if bytes == size_of::<u64>() {
             to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
@@ -204,7 +204,7 @@ pub(super) fn ask(
     while landing.asked < chunks(landing.envelope.bytes).min(landing.came + AHEAD) {
         let (header, chunk) = (pull(number, landing.asked as u32), elements(number, landing.asked as u32));
         // SAFETY: the room exists, and no other code accesses it, until the receive is done or
-        // forgotten. The receive is done when this chunk was read or the offer was withdrawn.
+        // forgotten. The receive is done only after this chunk was read or the offer was withdrawn.
         // Before the receive is forgotten, the offer is withdrawn.
         unsafe {
             if let Some(place) = landing.place(landing.asked) {

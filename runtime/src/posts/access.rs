@@ -147,8 +147,8 @@ fn short_cut(
     to.open = None;
     write(window, endpoint, to, &batch, word, ports);
     retire(to, &mut exchange.spare, batch, None, judged);
-    // Looking for posts transfers a cache line from the target. This rank looks after its write, so
-    // that it does not delay the rank that waits for the access.
+    // Looking for posts transfers a cache line from the target. This rank looks for posts only
+    // after its write, so that the transfer does not delay the rank that waits for the access.
     if to.posts < to.starts
         && let Err(lost) = take_frames(window, endpoint, target, to, ports)
         && !matches!(lost.how, Loss::Left(_))
@@ -231,8 +231,8 @@ fn carry_out(
         }
     }
     for target in targets {
-        // Looking for posts transfers a cache line from the target. This rank looks after its
-        // sends, so that it does not delay the rank that waits for the access.
+        // Looking for posts transfers a cache line from the target. This rank looks for posts only
+        // after its sends, so that the transfer does not delay the rank that waits for the access.
         if sent.is_ok() {
             sent = look_early(window, endpoint, exchange, target, ports);
         }
@@ -359,8 +359,8 @@ fn send_batch(
         return Ok(None);
     }
     let len = frame.len;
-    // SAFETY: the batch is kept unchanged until the target has released the frame, by `retire`, or
-    // in `WindowCore::drop`.
+    // SAFETY: `retire` or `WindowCore::drop` keeps the batch unchanged until the target has
+    // released the frame.
     let posted = unsafe { endpoint.post_copy(target, ports.accesses, frame) };
     world.reports.count_sent(len, 0);
     match posted {
@@ -422,7 +422,7 @@ pub(crate) fn drop_access(window: &WindowCore, access: &mut Opened) {
         to.open = None;
         if target != world.rank {
             // If all accesses of a pair are dropped, no other code looks for posts. The error is
-            // dropped: if the target is lost, a later call that needs the target finds that.
+            // ignored: if the target is lost, a later call that needs the target finds that.
             drop(look(window, endpoint, target, to, ports));
         }
         let judged = to.come.pop_front().is_some();

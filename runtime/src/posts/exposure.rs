@@ -159,7 +159,7 @@ fn sole(exchange: &Exchange, world: &WorldCore) -> Option<usize> {
 /// Does the same as [`wait`] for a post with one source, whose access is applied directly from the
 /// lines of the pair.
 ///
-/// If the access has come as a frame, returns `None` before it has had any effect.
+/// If the access has come as a frame, returns `None` without any effect.
 #[inline]
 fn wait_for_one(
     window: &WindowCore,
@@ -179,8 +179,8 @@ fn wait_for_one(
     };
     gets::take_back(window);
     let from = exchange.from.of(source);
-    // SAFETY: the source writes these records again only after the next post. It had read M before
-    // it ended its access. This rank does not use its window during this call.
+    // SAFETY: the source writes these records again only after the next post. The source had read M
+    // before it ended its access. This rank does not use its window during this call.
     if !unsafe { apply_short(window, access, &from.names) } {
         let lost = world.refuse(endpoint, source, "it sent an access that no rank sends");
         return Some(Err(take_back(window, endpoint, exchange, call, &lost)));

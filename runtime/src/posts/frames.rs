@@ -73,8 +73,8 @@ pub(super) fn frame_of(number: u64, (word, records): (u64, *const Record)) -> Fr
     Frame { header: head, payload: records.cast(), len: count.min(RECORDS) * size_of::<Record>() }
 }
 
-/// Applies an access that has come in the lines of a pair. Returns whether a correct rank sends
-/// such an access.
+/// Applies an access that has come in the lines of a pair. Does nothing and returns `false` if no
+/// correct rank sends such an access.
 ///
 /// # Safety
 /// The records can be read, and no rank accesses the window.
@@ -221,9 +221,9 @@ pub(super) fn of_batch(
 pub(super) enum Came {
     /// Records, all from one line.
     Records(Line),
-    /// An access that the source's [`Description`] describes: the length of its elements in bytes,
-    /// the length of the description with its values, and the number of consecutive records of each
-    /// line.
+    /// An access that the source's [`Description`] describes. The fields are the length of the
+    /// access's elements in bytes, the length of the description with its values, and the number of
+    /// consecutive records of each line.
     Described(usize, usize, Vec<(u32, Line)>),
     /// A failed access: the class and the line of its error.
     Failed(ErrorClass, Line),

@@ -75,7 +75,7 @@ pub(super) fn expose(
     Ok(())
 }
 
-/// Ends the exposure: when this returns, the attendant does not read the window.
+/// Ends the exposure. When this function returns, the attendant does not read the window.
 pub(super) fn take_back(window: &WindowCore) {
     if window.peers.far {
         window.world.lendings.take_back(window.key.window);

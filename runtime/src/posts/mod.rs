@@ -10,8 +10,8 @@
 //! If a rank reaches the memory of its peer, the rank writes a post of the whole window, or an
 //! access of at most two records, in the [`PairLines`](fencepost_transport::PairLines) of the pair,
 //! and sends no frame. This requires that the peer already knows the source file of the call. Posts
-//! and accesses have numbers, and a rank looks for the number that it expects in the lines and in
-//! the frames. So the posts and accesses of a pair stay in order. The documentation of `PairLines`
+//! and accesses have numbers, and a rank looks in the lines and in the frames for the number that
+//! it expects. So the posts and accesses of a pair stay in order. The documentation of `PairLines`
 //! explains why no line is written while another rank reads it. The explanation assumes that:
 //!
 //! - the origin sends access `n` after it has taken post `n - 1` (16);
@@ -33,11 +33,11 @@
 //!   kernels of fences. It releases the accesses last. So an exposure is applied whole or not at
 //!   all, and the resulting bits are the same on every machine.
 //! - `complete` waits for all posts that it needs before it sends anything. So a target sees
-//!   nothing of an access before it ends.
-//! - The target reads elements where the origin has collected them. The origin reuses their memory
-//!   after the target has released the frame. At most one access of a pair is queued, not counting
-//!   dropped accesses, which have no elements.
-//! - Both ranks find an operation on elements that are not exposed. If the post has come when the
+//!   nothing of an access before the access ends.
+//! - The target reads elements where the origin has collected them. The origin reuses that memory
+//!   only after the target has released the frame. At most one access of a pair is queued, not
+//!   counting dropped accesses, which have no elements.
+//! - Both ranks detect an operation on elements that are not exposed. If the post has come when the
 //!   origin completes the access, the origin sends the error in its frame. Otherwise the target
 //!   finds the error by itself, and the origin finds the error when the post comes. The next
 //!   `complete` of the pair waits for that post.
@@ -123,7 +123,8 @@ fn waits_for_itself(
 
 /// Posts a frame with a copy of these bytes.
 ///
-/// It is not an error here if rank `to` has left: a rank that waits for `to` is notified.
+/// It is not an error here if rank `to` has left, since a rank that waits for `to` is notified of
+/// that.
 fn send(
     world: &WorldCore,
     endpoint: &mut Endpoint,

@@ -1,5 +1,5 @@
 //! Checks of the elements that a call touches, and the errors of these checks. Windows and
-//! recorders use them.
+//! recorders use these checks.
 
 use crate::collect::operation::{TargetRegion, WindowKey};
 use crate::state::window_core::WindowCore;
@@ -21,7 +21,7 @@ pub(crate) fn sizes(given: usize, asked: usize) -> std::result::Result<(), Refus
     Err((ErrorClass::Size, message))
 }
 
-/// Checks that all of `remote` is in the window of rank `target`, which has `len` elements there.
+/// Checks that all of `remote` is in the part of rank `target`, which has `len` elements.
 pub(crate) fn within(remote: &Datatype, target: usize, len: usize) -> std::result::Result<(), Refusal> {
     if !outside(remote, len) {
         return Ok(());
@@ -62,7 +62,8 @@ fn outside(elements: &Datatype, len: usize) -> bool {
     !elements.is_empty() && (elements.low() < 0 || elements.high() > len as i64)
 }
 
-/// Returns the message of a call that would collect an operation, or fence, while a window is open.
+/// Returns the error message for a call that would collect an operation or fence while a window is
+/// open.
 pub(crate) fn still_open(open: &str) -> String {
     format!(
         "{open}: wait for its exposure, or complete the access, before operations are collected for its fence"
@@ -130,8 +131,8 @@ impl WindowCore {
         Ok(remote)
     }
 
-    /// Checks that `section` is within this rank's part of `window`. Whether the window takes part
-    /// is checked at the fence.
+    /// Checks that `section` is within this rank's part of `window`. The fence checks whether the
+    /// window takes part.
     pub(crate) fn check_own(
         &self,
         window: Option<WindowKey>,

@@ -139,7 +139,7 @@ pub(crate) fn hash(world: &WorldCore, call: &Call, windows: &[&WindowCore]) -> u
     world.calls.key.word_of(call.hash, windows, world.calls.position())
 }
 
-/// Returns the word in the notifications of the epoch of `word`.
+/// Returns the word in the notifications of an epoch. `word` contains the number of the epoch.
 ///
 /// If the hashes of two epochs are equal, their words differ exactly if the epochs' numbers differ.
 /// For this purpose the last coefficient of [`hash`] is 0, and the number takes its place.

@@ -44,7 +44,7 @@ impl WorldCore {
     /// Stages the early frames that `from` has sent so far, while this rank waits for something
     /// that comes after them.
     ///
-    /// The transport would hold each of these frames separately, however many there are.
+    /// Otherwise the transport would hold each of these frames separately, however many there are.
     ///
     /// # Errors
     /// If there is no memory for the frames.

@@ -152,8 +152,8 @@ impl WorldCore {
         text
     }
 
-    /// Describes how many ranks share the cores, if there are more ranks than cores. This is
-    /// normal.
+    /// Describes how many ranks share the cores, if there are more ranks than cores. Having more
+    /// ranks than cores is normal.
     ///
     /// If ranks are processes, their cores are not known here, and the text is empty.
     fn cores(&self) -> String {

@@ -56,7 +56,7 @@ impl WorldCore {
         }
     }
 
-    /// Checks that the world goes on as [`alive`](Self::alive) does, and also that no other rank
+    /// Like [`alive`](Self::alive), checks that the world goes on. Also checks that no other rank
     /// has failed.
     ///
     /// This is for calls under locks, which may go on without waiting. A rank that has failed may
@@ -118,8 +118,8 @@ impl WorldCore {
     /// Ends this world if `error` was caused by another rank in a part of this world. Called when
     /// the program of this rank returns `error`.
     ///
-    /// The world then ends because of that rank's failure. Otherwise this rank would leave as if it
-    /// had failed itself.
+    /// The world then ends because of that rank's failure. Without this call, this rank would leave
+    /// as if it had failed itself.
     pub(crate) fn end_for_part(&self, error: &Error) {
         let of_this = |failed: &&FailedRank| failed.program == self.id && self.life.goes_on();
         let Some(failed) = error.failed_rank().filter(of_this) else { return };

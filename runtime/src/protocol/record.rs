@@ -79,7 +79,8 @@ impl WorldCore {
         }
     }
 
-    /// Records a wait of a call for a rank of this world, or for any of several ranks.
+    /// Records that a call has waited for `peer`, a rank of this world, or for any of several
+    /// ranks.
     #[cold]
     #[inline(never)]
     pub(crate) fn record_wait(&self, call: &Call, peer: Option<usize>, since: u64) {

@@ -1,12 +1,12 @@
 //! Panics: no panic of a user's function unwinds through a protocol.
 //!
-//! While a rank is in a fence or a run, others may touch its memory, so it must not leave by
-//! unwinding. Functions of the user are called, and values of the user are dropped, before or after
-//! the protocol or through [`contained`](crate::kernel::contained). If a panic unwinds
+//! While a rank is in a fence or a run, other ranks may touch its memory, so the rank must not
+//! leave by unwinding. Functions of the user are called, and values of the user are dropped, before
+//! or after the protocol or through [`contained`](crate::kernel::contained). If a panic unwinds
 //! nevertheless, this library has a defect, and [`AbortOnUnwind`] ends the process.
 
-/// A guard that ends the process if it is dropped before it is [over](Self::over). That happens
-/// only if a panic unwinds out of this protocol.
+/// A guard that ends the process if it is dropped before it is [over](Self::over). Only a panic
+/// that unwinds out of the protocol drops the guard too early.
 pub(crate) struct AbortOnUnwind(pub(crate) &'static str);
 
 impl AbortOnUnwind {

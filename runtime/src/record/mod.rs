@@ -1,10 +1,10 @@
 //! [`Recording`]: the profile of a run, and its trace.
 //!
 //! While the program runs, each rank records its own calls, and nothing is sent. Afterwards each
-//! rank posts its part of the profile to rank 0. Rank 0 waits for these parts, but at most as long
-//! as the program took, or ten seconds if that is longer. So a rank that waits for rank 0 in a call
-//! still gets its error, but later than without a recording. Each rank writes its files after it
-//! has left the world.
+//! rank posts its part of the profile to rank 0. Rank 0 waits for these parts, for at most ten
+//! seconds or the duration of the program, whichever is longer. During that time rank 0 has not
+//! left the world. A rank that waits for rank 0 in a call gets its error only afterwards, and thus
+//! later than without a recording. Each rank writes its files after it has left the world.
 //!
 //! # Clocks
 //! The times of a trace are read from the clock of each host. Rank 0 compares its clock with that
@@ -43,11 +43,11 @@ pub(crate) enum ProfileTo {
 }
 
 impl ProfileTo {
-    /// Returns the value of the variable, if it is set.
+    /// Returns the value of the environment variable `name`, if it is set.
     ///
     /// # Errors
-    /// `ARG` if the value is not text. Also if it is a value such as `yes`, which means `on` or
-    /// `off` and not the name of a file.
+    /// `ARG` if the value is not text. Also if it is a word such as `yes`, which is probably meant
+    /// as `on` or `off` and not as the name of a file.
     pub(crate) fn given(name: &'static str) -> Result<Option<Self>> {
         let Some(text) = environment::text(name)? else { return Ok(None) };
         Ok(Some(match &*text {
@@ -81,14 +81,14 @@ pub(crate) fn next_run() -> u32 {
 pub(crate) struct Recording<'r> {
     records: &'r Records,
     recorder: Rc<Recorder>,
-    /// The identity of the program's execution, which all ranks have in common.
+    /// A number that identifies this execution of the program. It is the same on all ranks.
     execution: u64,
     /// The number of the run among the runs of rank 0's process.
     number: u32,
-    /// The beginning of the recording by this rank's clock, in ticks and in nanoseconds.
+    /// The time at which the recording began, by this rank's clock, in ticks and in nanoseconds.
     began: (u64, u64),
-    /// The same moment in ticks of this rank and in nanoseconds of rank 0's clock, if the clocks
-    /// were compared.
+    /// The time of one moment, in ticks of this rank and in nanoseconds of rank 0's clock. `None`
+    /// if the clocks were not compared.
     aligned: Option<(u64, u64)>,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct Recording<'r> {
 /// or two.
 const LONG: u64 = 1_000_000_000;
 
-/// The number of round trips by which clocks are compared.
+/// The number of round trips in a comparison of two clocks.
 const TRIPS: usize = 20;
 
 /// The minimum time limit of a wait for the records of another rank.
@@ -107,7 +107,7 @@ impl<'r> Recording<'r> {
     /// the run.
     ///
     /// # Errors
-    /// The error of the collective call with which a trace begins.
+    /// The error of the collective call that begins a trace.
     #[track_caller]
     pub(crate) fn begin(world: &World, records: &'r Records, number: u32) -> Result<Option<Self>> {
         if records.profile == ProfileTo::Nowhere && records.trace.is_none() {
@@ -169,8 +169,8 @@ impl<'r> Recording<'r> {
         Recorded { records: self.records.clone(), number: self.number, profile, trace }
     }
 
-    /// Compares the clock of rank 0 with those of the first ranks of other hosts. Returns a time of
-    /// this rank's clock, and the same time of rank 0's clock. Returns `None` unless this rank is
+    /// Compares the clock of rank 0 with those of the first ranks of other hosts. Returns the time
+    /// of one moment by this rank's clock and by rank 0's clock. Returns `None` unless this rank is
     /// on the host of rank 0, or is the first rank of its host and the comparison succeeds.
     fn align(&self, core: &WorldCore, until: Instant) -> Option<(u64, u64)> {
         let host = |rank: usize| core.endpoint.borrow().host(rank);
@@ -264,13 +264,13 @@ impl Recorded {
     }
 }
 
-/// Returns whether this process names this file or folder for the first time.
+/// Returns whether this is the first call with this path in this process.
 fn begins(path: &Path) -> bool {
     static NAMED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     NAMED.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_path_buf())
 }
 
-/// Returns a number that hardly any other process has.
+/// Returns a random number that identifies this process.
 fn identity() -> u64 {
     static IDENTITY: OnceLock<u64> = OnceLock::new();
     *IDENTITY.get_or_init(|| RandomState::new().build_hasher().finish() | 1)
@@ -292,8 +292,8 @@ fn remove_traces(folder: &Path) {
     }
 }
 
-/// Returns the count of frames that this rank has posted in this world and in the worlds that were
-/// split from it.
+/// Returns the counts of frames and bytes that this rank has posted in this world and in the worlds
+/// that were split from it.
 fn total(core: &WorldCore, recorder: &Recorder) -> Count {
     let gone = recorder.of_parts();
     let own = core.endpoint.borrow().meter().total();
@@ -317,7 +317,7 @@ fn call_of(entry: &Entry) -> Call {
 /// posted outside calls.
 fn rows(core: &WorldCore, recorder: &Recorder, per_tick: f64) -> Vec<Row> {
     let nanos = |ticks: u64| (ticks as f64 * per_tick) as u64;
-    // Several entries may be of one line, such as the calls of a generic function.
+    // Several entries may have the same line, for example those of the calls in a generic function.
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     let mut left = total(core, recorder);
     for entry in recorder.entries().iter() {
@@ -392,8 +392,8 @@ fn ask(core: &WorldCore, rank: usize, until: Instant) -> Option<()> {
     post(core, rank, at)
 }
 
-/// Answers the comparison of rank 0. Returns a time of this rank's clock, and the same time of rank
-/// 0's clock.
+/// Answers the comparison of rank 0. Returns the time of one moment by this rank's clock and by
+/// rank 0's clock.
 fn answer(core: &WorldCore, until: Instant) -> Option<(u64, u64)> {
     let mut read = [0; TRIPS];
     for at in &mut read {

@@ -30,8 +30,9 @@ impl Assertions {
     /// Nothing is promised.
     pub const NONE: Self = Self(0);
     /// This rank did not store to its part since the last fence. No behaviour depends on this
-    /// promise. The check compares digests of the part between two fences that assert this, if no
-    /// other call of all ranks was in between.
+    /// promise. After the first fence that asserts this, the check keeps a digest of the part
+    /// whenever a fence, a prepared superstep or a `wait` returns the window. A fence that asserts
+    /// this compares the part with the last digest.
     pub const NOSTORE: Self = Self(1);
     /// No other rank puts to this rank's part or accumulates into it in the epoch that follows. No
     /// behaviour depends on this promise.
@@ -48,7 +49,7 @@ impl Assertions {
         self.0 & other.0 == other.0
     }
 
-    /// Returns the assertions that all ranks must make together.
+    /// Returns those of these assertions that all ranks must make together.
     pub(crate) fn collective(self) -> Self {
         Self(self.0 & (Self::NOPRECEDE.0 | Self::NOSUCCEED.0))
     }

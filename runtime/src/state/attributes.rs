@@ -9,7 +9,7 @@ use std::rc::Rc;
 #[derive(Default)]
 pub(crate) struct Attributes(RefCell<BTreeMap<TypeId, Rc<dyn Any>>>);
 
-/// Returns the value as an `A`, which must be its type.
+/// Returns the value as an `A`, or `None` if it has another type.
 fn typed<A: 'static>(value: Rc<dyn Any>) -> Option<Rc<A>> {
     value.downcast().ok()
 }

@@ -1,13 +1,13 @@
-//! [`Call`]: the call that ends an epoch. Contains the values that are hashed into its word and
-//! named in messages.
+//! [`Call`]: the call that ends an epoch, with the values that are hashed into the word of the call
+//! and named in error messages.
 
 use crate::state::assertions::Assertions;
 use fencepost_planner::element::{ElementType, Op};
 use std::fmt;
 use std::panic::Location;
 
-/// The call that ends an epoch. Contains the values that are hashed into its word and named in
-/// messages.
+/// The call that ends an epoch, with the values that are hashed into the word of the call and named
+/// in error messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Call {
     /// The hash of the superstep and its uniform arguments, or 0 for a fence outside a superstep.
@@ -37,7 +37,7 @@ pub(crate) mod codes {
     pub(crate) const FREE_LOCKED: u64 = 0x113;
 }
 
-/// The arguments that all ranks must give a collective with the same values.
+/// The arguments of a collective that must have the same values on all ranks.
 #[derive(Clone, Copy)]
 pub(crate) struct Arguments {
     pub(crate) element: ElementType,
@@ -50,7 +50,8 @@ pub(crate) struct Arguments {
     pub(crate) array: Option<Array>,
 }
 
-/// An array that is divided into blocks: its cells and the ranks along each of its dimensions.
+/// An array that is divided into blocks: the numbers of cells and of ranks along each of its
+/// dimensions.
 #[derive(Clone, Copy)]
 pub(crate) struct Array {
     pub(crate) dimensions: usize,

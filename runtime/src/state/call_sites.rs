@@ -2,8 +2,8 @@
 //! rank entered last, and the class of the error that ended the world.
 //!
 //! From words and frames, ranks find out that their calls differ, but not which calls they are in.
-//! So each rank of a process also writes here which call it enters. Only the text of messages
-//! depends on this.
+//! So each rank of a process also writes here which call it enters. Only the texts of error
+//! messages depend on these entries.
 
 use fencepost_planner::ErrorClass;
 use std::fmt::Write;

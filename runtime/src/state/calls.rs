@@ -1,11 +1,11 @@
 //! [`Calls`]: the count of a rank's collective calls in a world.
 //!
-//! Ranks meet in exchanges of notifications: the n-th exchange of one rank is the n-th of every
-//! other. Suppose a rank left a call without its exchange. From then on its exchanges would meet
-//! exchanges of other calls, and each rank would take the other's data for data of its own call. So
-//! every rank counts its collective calls as they begin, even calls that fail, and each
-//! notification carries the count. [`Fence`](crate::fence) compares the counts first. A call that
-//! is behind fails, and a call that is ahead exchanges again until the others have reached it.
+//! Ranks meet in exchanges of notifications: the n-th exchange of one rank is the n-th exchange of
+//! every other rank. Suppose a rank left a call without its exchange. From then on its exchanges
+//! would meet exchanges of other calls, and each rank would take the other's data for data of its
+//! own call. So every rank counts its collective calls as they begin, even calls that fail, and
+//! each notification carries the count. [`Fence`](crate::fence) compares the counts first. A call
+//! that is behind fails, and a call that is ahead exchanges again until the others have reached it.
 //! Frames of prepared runs carry the count in their word.
 //!
 //! A superstep is one call. A scoped epoch is one call too, and so is a prepared superstep. If the
@@ -104,8 +104,8 @@ impl Calls {
         u64::from(self.number.get()) << 32 | u64::from(self.inner.get())
     }
 
-    /// Runs code of the user that must not call the world. If the code begins collective calls
-    /// nevertheless, they are not counted.
+    /// Runs code of the user that must not call the world. Collective calls that the code begins
+    /// nevertheless are not counted.
     pub(crate) fn uncounted<R>(&self, call: impl FnOnce() -> R) -> R {
         let kept = [&self.number, &self.inner, &self.depth].map(Cell::get);
         let result = call();
@@ -121,8 +121,8 @@ impl Calls {
         self.number.get()
     }
 
-    /// Continues as if there had been these numbers of supersteps and windows, so that tests can
-    /// begin near the end of the numbers.
+    /// Sets the numbers of supersteps and windows so far, so that tests can begin near the largest
+    /// numbers.
     pub(crate) fn begin_at(&self, supersteps: u32, made: u32) {
         self.supersteps.set(supersteps);
         self.number.set(supersteps);

@@ -29,8 +29,8 @@ impl WindowCore {
         }
     }
 
-    /// Does the same as [`next_set`](Self::next_set), for a rank that reaches all memory and an
-    /// epoch that had only records. In this case no operation is or was pending.
+    /// Does the same as [`next_set`](Self::next_set) for an epoch that had only records, on a rank
+    /// that reaches the memory of all ranks. No operation of such an epoch is pending.
     #[inline]
     pub(crate) fn next_set_plainly(&self, site: &'static Location<'static>) {
         self.lines.since.set(site);
@@ -66,11 +66,11 @@ impl WindowCore {
     /// Notes that the new epoch begins at this line.
     pub(crate) fn begins(&self, site: &'static Location<'static>) {
         self.fence.history.borrow_mut().begins(std::ptr::from_ref(site).addr(), &self.world.machine);
-        self.allow(self.is_short()); // which operations may be sent early may differ now
+        self.allow(self.is_short()); // other operations may be sent early now
     }
 
-    /// Records the maximum number of bytes that the ended epoch has sent to a rank whose memory
-    /// this rank does not reach. Single elements are not counted.
+    /// Records the largest number of bytes that the ended epoch has sent to any one rank whose
+    /// memory this rank does not reach. Single elements are not counted.
     fn watch(&self) {
         let remembered = self.fence.remembered.borrow();
         let sent = (0..self.world.size).filter(|&target| self.peers[target].base.is_null()).map(|target| {
@@ -108,8 +108,8 @@ impl WindowCore {
             self.allow(self.is_short());
         }
         self.filling.sources.set(RecordSources::None);
-        // The window is before a fence, or after a fence that failed on all ranks, so no rank reads
-        // the set being filled.
+        // No rank reads the set that is being filled: the window is before a fence, or after a
+        // fence that failed on all ranks.
         let made = |&target: &usize| self.region.made_outbox(self.filling.set.get(), target).is_some();
         (0..self.world.size).filter(made).for_each(|target| self.outbox(target, Outbox::clear));
         self.pending(|pending| pending.clear(&self.world.windows.streaks, self.filling.asking));

@@ -69,10 +69,10 @@ pub(crate) fn read<V: std::str::FromStr<Err = Error>>(name: &str) -> Result<Opti
     text(name)?.map(|text| text.parse().map_err(named)).transpose()
 }
 
-/// Returns the number of bytes in a variable; `None` if it is not set.
+/// Returns the value of a variable that is a number of bytes; `None` if it is not set.
 ///
 /// # Errors
-/// `ARG` for anything else.
+/// `ARG` if the value is not a number of bytes.
 pub(crate) fn bytes(name: &str) -> Result<Option<usize>> {
     let Some(text) = text(name)? else { return Ok(None) };
     text.parse().map(Some).map_err(|_| {
@@ -81,10 +81,10 @@ pub(crate) fn bytes(name: &str) -> Result<Option<usize>> {
     })
 }
 
-/// Returns the number of ranks in a variable; `None` if it is not set.
+/// Returns the value of a variable that is a number of ranks; `None` if it is not set.
 ///
 /// # Errors
-/// `ARG` for anything else.
+/// `ARG` if the value is not an allowed number of ranks.
 #[cfg(not(loom))]
 pub(crate) fn size(name: &str) -> Result<Option<usize>> {
     let Some(text) = text(name)? else { return Ok(None) };
@@ -95,11 +95,11 @@ pub(crate) fn size(name: &str) -> Result<Option<usize>> {
     })
 }
 
-/// Returns the time limit in a variable. Returns `Some(None)` if the value means no limit, and
+/// Returns the value of a variable that is a time limit: `Some(None)` if it means no limit, and
 /// `None` if the variable is not set.
 ///
 /// # Errors
-/// `ARG` for anything else.
+/// `ARG` if the value is not a time limit.
 #[cfg(not(loom))]
 pub(crate) fn limit(name: &str) -> Result<Option<Option<Duration>>> {
     let Some(text) = text(name)? else { return Ok(None) };
@@ -111,8 +111,8 @@ pub(crate) fn limit(name: &str) -> Result<Option<Option<Duration>>> {
 /// The maximum number of bytes of the text of a machine model.
 const MACHINE: u64 = 1 << 16;
 
-/// Returns the machine model in a variable. The variable contains the path of a file or, in several
-/// lines, the text of the model. Returns `None` if the variable is not set.
+/// Returns the machine model that a variable specifies. The value is the path of a file or, in
+/// several lines, the text of the model. Returns `None` if the variable is not set.
 ///
 /// # Errors
 /// `ARG` for a file that cannot be read. `FILE`, with the line, for a file that is not a machine

@@ -1,4 +1,4 @@
-//! [`ErrorHandler`]: the treatment of an error before the call that found the error returns it.
+//! [`ErrorHandler`]: handles an error before the call that found the error returns it.
 //!
 //! Public calls end in [`Handler::report`], and nothing is borrowed while it runs. A reported error
 //! is marked, so it is reported once, even if it passes through several calls.
@@ -10,7 +10,7 @@ use std::fmt;
 use std::io::Write as _;
 use std::rc::Rc;
 
-/// The treatment of the errors of a world's or a window's calls before they are returned; see
+/// Handles the errors of a world's or a window's calls before they are returned; see
 /// [`World::on_error`] and [`Window::on_error`].
 ///
 /// ```
@@ -131,13 +131,13 @@ impl Handler {
         self.1.get()
     }
 
-    /// Returns whether conflicts pass.
+    /// Returns whether this handler lets conflicts pass.
     pub(crate) fn passes(&self) -> bool {
         matches!(*self.0.borrow(), ErrorHandler::Pass(_))
     }
 
-    /// Reports a conflict to the handler if conflicts pass, and returns whether this conflict
-    /// passes. A protocol is under way, so this does not unwind.
+    /// Reports a conflict to the handler if the handler lets conflicts pass. Returns whether this
+    /// conflict passes. Does not unwind, since a protocol is under way.
     pub(crate) fn lets_pass(&self, error: &Error) -> bool {
         let ErrorHandler::Pass(told) = self.get() else { return false };
         contained(|| told(error))

@@ -1,5 +1,5 @@
-//! [`Key`]: the secret with which ranks compare the calls that they are in. They send one word for
-//! each call instead of a description.
+//! [`Key`]: the secret with which ranks compare the calls that they are in. For each call, ranks
+//! send one word instead of a description of the call.
 //!
 //! The word of an epoch or a prepared superstep represents its call, its schedule and its windows.
 //! A rank may touch another rank's memory only because both have the same windows. So a program
@@ -9,14 +9,14 @@
 //! which is drawn for each `run`, or is derived from the job's secret and the rank's machine model.
 //! The model is included because each rank plans the common work of all ranks by its own model. So
 //! ranks with different models have different words. Two different lists of `n` coefficients have
-//! the same word at no more than `n` of all `2^61` places.
+//! the same word for at most `n` of all `2^61` values of `k`.
 //!
 //! A program can choose any number of coefficients. From the result of a call it can find out
-//! whether the words of two ranks were equal. Each failed try excludes at most `n` places, and is
-//! an error on all ranks. So after a million tries with ten windows each, the next try succeeds
-//! with a probability of about `2^-58`. A program cannot read the key or a word, since no value
-//! that safe code gets contains them. Keys and words travel over connections, and are in memory
-//! that the ranks of a job share.
+//! whether the words of two ranks were equal. Each failed try excludes at most `n` values of `k`,
+//! and is an error on all ranks. So after a million tries with ten windows each, the next try
+//! succeeds with a probability of about `2^-58`. A program cannot read the key or a word, since no
+//! value that safe code gets contains them. Keys and words travel over connections, and are in
+//! memory that the ranks of a job share.
 //!
 //! The word does not cover everything: all values marked `#[uniform]` of one call are one
 //! coefficient, a hash without a key ([`UniformHash`](crate::supersteps::uniform::UniformHash)). A
@@ -32,7 +32,7 @@ use std::hash::{BuildHasher, RandomState};
 /// A prime, the modulus of words.
 const P: u64 = (1 << 61) - 1;
 
-/// The number of coefficients that are taken at once.
+/// The maximum number of coefficients that are added at once.
 const AT_ONCE: usize = 9;
 
 /// The powers of the secret place at which the polynomials are evaluated, from the first power on.
@@ -79,9 +79,9 @@ impl Key {
         folded(self.0[0] + folded(coefficient))
     }
 
-    /// Returns the word of `first`, `middle`, `last` and 0. Modulo `P`, it is the word that
-    /// [`word`](Self::word) and [`with`](Self::with) return. Up to eight products are added before
-    /// they are folded once.
+    /// Returns the word of the coefficients `first`, `middle`, `last` and 0. Modulo `P`, the result
+    /// is the same as that of [`word`](Self::word) and then [`with`](Self::with) for each further
+    /// coefficient. It is faster, since up to eight products are added before they are folded once.
     #[inline(always)]
     pub(crate) fn word_of(self, first: u64, middle: impl ExactSizeIterator<Item = u32>, last: u64) -> u64 {
         let count = middle.len();
@@ -112,7 +112,7 @@ impl Key {
     }
 }
 
-/// Returns a number with the same value modulo `P`, below 2^61 + 8.
+/// Returns a number below 2^61 + 8 that is equal to `number` modulo `P`.
 #[inline]
 fn folded(number: u64) -> u64 {
     (number & P) + (number >> 61)
@@ -129,7 +129,7 @@ mod tests {
         rest.iter().fold(key.word(*first), |word, &coefficient| key.with(word, coefficient))
     }
 
-    /// Returns the word modulo the prime, as the definition states it.
+    /// Returns the word modulo the prime, computed as in the definition.
     fn defined(key: Key, coefficients: &[u64]) -> u64 {
         let (key, p) = (u128::from(key.0[0]), u128::from(P));
         coefficients.iter().fold(1, |sum, &c| (sum * key + u128::from(c)) % p) as u64
@@ -173,8 +173,8 @@ mod tests {
         }
     }
 
-    /// For a fixed pair of lists the difference of the words takes all values: no choice of a pair
-    /// is better than another.
+    /// For a fixed pair of lists, the difference of the words takes all values. So a program gains
+    /// nothing by choosing one pair rather than another.
     #[test]
     fn the_difference_of_two_words_depends_on_the_key() {
         const KEYS: u64 = 64_000;
@@ -184,7 +184,7 @@ mod tests {
             let difference = word(key, &[7, 0]).wrapping_sub(word(key, &[9, 126_017]));
             buckets[(difference >> 54 & 63) as usize] += 1;
         }
-        // Chi-squared of 63 degrees of freedom: beyond 150 once in 10^8.
+        // Chi-squared with 63 degrees of freedom exceeds 150 once in 10^8 runs.
         let expected = (KEYS / 64) as f64;
         let chi: f64 = buckets.iter().map(|&n| (n as f64 - expected).powi(2) / expected).sum();
         assert!(chi < 150.0, "{chi}");

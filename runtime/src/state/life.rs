@@ -2,8 +2,8 @@
 //! finished.
 //!
 //! A world does not know which kinds of work its rank may begin. A protocol that begins work adds
-//! it to the list of opened work. From then on the world advances this work in every wait, and
-//! names it if the rank leaves before the work is finished.
+//! it to the list of opened work. From then on the world advances this work in every wait. If the
+//! rank leaves before the work is finished, the world names the work in the error.
 
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -30,21 +30,21 @@ pub(crate) trait Opened {
     /// Describes the unfinished part of the work, if other ranks wait for that part.
     fn unfinished(&self) -> Option<String>;
 
-    /// Hands over the data that other ranks still need after this rank has left the world. Called
-    /// when this rank leaves.
+    /// Called when this rank leaves the world. Hands over the data that other ranks need
+    /// afterwards.
     fn leave(&self, _endpoint: &mut Endpoint) {}
 }
 
 /// Worlds that one rank has split off, if they still exist.
 pub(crate) type Parts = RefCell<Vec<Weak<WorldCore>>>;
 
-/// Whether a world goes on, the work that its rank has begun in it, and the worlds that its end
-/// affects.
+/// Whether a world goes on, the work that its rank has begun, and the worlds that are related to
+/// the world by splits.
 pub(crate) struct Life {
     /// The reason why the world has ended.
     pub(crate) dead: RefCell<Option<Cause>>,
-    /// The count of the failures that concern this rank. The first `heeded` failures were failures
-    /// of ranks of other worlds.
+    /// The count of the failures that concern this rank. The first `heeded` of them are known to be
+    /// failures of ranks of other worlds.
     pub(crate) alarms: Alarms,
     pub(crate) heeded: Cell<u32>,
     /// The worlds from which this world was split; the world of the whole program is first. Each of
@@ -95,8 +95,8 @@ impl Life {
     }
 
     /// Declares that this rank begins to access memory of other ranks if `on` is set, and otherwise
-    /// that it has stopped. Returns `None` if this was already declared. Otherwise returns whether
-    /// this rank may access that memory.
+    /// that it has stopped. Returns `None` if the same was already declared. Otherwise returns
+    /// whether this rank may access that memory.
     #[inline]
     pub(crate) fn touching(&self, endpoint: &mut Endpoint, on: bool) -> Option<bool> {
         (self.touching.get() != on).then(|| {
@@ -124,7 +124,7 @@ impl WorldCore {
     /// Leaves this world.
     pub(crate) fn leave(&self, how: Leave) {
         if let Ok(mut endpoint) = self.endpoint.try_borrow_mut() {
-            self.advance_own(&mut endpoint); // so that taken messages are not sent again
+            self.advance_own(&mut endpoint); // so that messages that were taken are not sent again
         }
         // A rank may return `Ok` after the world ended; the other ranks still receive the cause.
         let unfinished = || self.life.opened.borrow().iter().find_map(|opened| opened.unfinished());
@@ -137,7 +137,8 @@ impl WorldCore {
     }
 
     /// Leaves a world that is dropped. If this world or a world above it has ended, ranks that wait
-    /// for this rank receive the cause of that end instead of a success.
+    /// for this rank receive the cause of that end. Otherwise they would take this rank's leaving
+    /// for a success.
     pub(super) fn leave_dropped(&mut self) {
         let how = match self.life.why_dead() {
             Some(why) => Leave::Failed(why),
@@ -221,8 +222,8 @@ impl WorldCore {
     #[cold]
     pub(crate) fn die(&self, cause: Cause) {
         self.life.dead.borrow_mut().get_or_insert(cause);
-        self.life.alarms.raise(); // code that has looked before looks again
-        // From here on the world is never quiet again.
+        self.life.alarms.raise(); // code that has already looked for failures looks again
+        // From here on, `WorldCore::is_quiet` always returns `false`.
         self.life.heeded.set(self.life.alarms.count().wrapping_sub(1));
         self.windows.each_collecting(|window| window.shut());
     }

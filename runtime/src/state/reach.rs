@@ -27,13 +27,13 @@ impl Reach {
     }
 }
 
-/// Returns the placement of ranks on these hosts, by rank. It never states that two ranks share
-/// memory if they do not. If the hosts have different numbers of consecutive ranks, the placement
-/// leaves out some pairs that do share memory.
+/// Returns the placement of ranks on these hosts, by rank. The placement never states that two
+/// ranks share memory if they do not. If the hosts have different numbers of consecutive ranks, the
+/// placement leaves out some pairs that do share memory.
 pub(crate) fn of_hosts<H: PartialEq>(hosts: impl IntoIterator<Item = H>) -> Placement {
     let mut hosts = (0usize..).zip(hosts);
     let Some((_, mut host)) = hosts.next() else { return Placement::Together };
-    // Where one host ends and another begins, a block of ranks must end as well.
+    // A block of ranks must end where one host ends and another begins.
     let mut each = 0;
     for (rank, next) in hosts {
         if next != host {

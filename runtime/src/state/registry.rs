@@ -25,8 +25,8 @@ pub(crate) fn new_world() -> u64 {
 /// it, and its number.
 pub(crate) type Attempt = (u64, u64, u32);
 type Regions = BTreeMap<Attempt, Shared<Arc<Region>>>;
-/// The number of a new world and the endpoint of one rank in it, by the world that was split, the
-/// position of the collective call, and the rank.
+/// The key is the world that was split, the position of the collective call, and a rank. The value
+/// is the number of the new world, and the endpoint of the rank in that world.
 type Ends = BTreeMap<(u64, u64, usize), (u64, Endpoint)>;
 
 /// The schedules of a superstep, one for each epoch.
@@ -40,11 +40,12 @@ pub(crate) struct Registry {
     regions: Mutex<Regions>,
     ends: Mutex<Ends>,
     keep_alive: Mutex<Vec<Vec<u8>>>,
-    /// The call sites of each world, with the number of ranks that have not taken them yet.
+    /// The call sites of each world, and the number of ranks that have not taken these call sites
+    /// yet.
     call_sites: Mutex<BTreeMap<u64, (Arc<CallSites>, usize)>>,
     schedule_cache: ScheduleCache,
-    /// Schedules that one rank of a world has planned for all, by world, with the number of ranks
-    /// that have not taken them yet.
+    /// For each world, the schedules that one of its ranks has planned for all ranks, and the
+    /// number of ranks that have not taken these schedules yet.
     laid_out: Mutex<BTreeMap<u64, (Schedules, usize)>>,
     waits: OnceLock<Waits>,
 }
@@ -108,8 +109,8 @@ impl Registry {
         lock(&self.ends).remove(&(of.0, of.1, rank))
     }
 
-    /// Returns the call sites of a world of `size` ranks. `takers` ranks know the world by this
-    /// number, and `rank` is one of them. Each takes the call sites once.
+    /// Returns the call sites of a world of `size` ranks. `takers` ranks of this process are in the
+    /// world, and `rank` is one of them. Each takes the call sites once.
     pub(crate) fn call_sites(&self, world: u64, rank: usize, size: usize, takers: usize) -> Arc<CallSites> {
         let mut all = lock(&self.call_sites);
         let ranks = if takers == 1 { rank..rank + 1 } else { 0..size };
@@ -152,7 +153,7 @@ impl Registry {
         Some(schedules)
     }
 
-    /// Keeps bytes that others may still be reading until the whole run is over.
+    /// Keeps bytes until the whole run is over, since other ranks may still be reading them.
     pub(crate) fn keep(&self, bytes: Vec<u8>) {
         lock(&self.keep_alive).push(bytes);
     }

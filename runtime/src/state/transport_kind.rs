@@ -19,20 +19,21 @@ pub enum TransportKind {
     Sim(SimConfig),
     /// Processes of one machine that share memory; see [`launch`](crate::launch()).
     Shm,
-    /// Processes of any machines, by connections; see [`launch`](crate::launch()).
+    /// Processes of any machines, which exchange messages over connections; see
+    /// [`launch`](crate::launch()).
     Tcp,
-    /// Processes that `mpirun`, `mpiexec` or `srun` has started, by messages of that MPI. Ranks of
-    /// one host share memory. If neither this nor [`Tcp`](Self::Tcp) is requested, such processes
-    /// use the faster of the two between hosts.
+    /// Processes that `mpirun`, `mpiexec` or `srun` has started, and that exchange messages of that
+    /// MPI. Ranks of one host share memory. If neither this nor [`Tcp`](Self::Tcp) is requested,
+    /// such processes use the faster of the two between hosts.
     Mpi,
-    /// Threads that reach each other's memory in the same way as processes do: for tests.
+    /// Threads that share memory in the same way as processes do: for tests.
     #[doc(hidden)]
     ShmThreads,
     /// Threads that exchange bytes over TCP on loopback: for tests.
     #[doc(hidden)]
     TcpThreads,
-    /// As `TcpThreads`, but through the addresses of a route. For tests that put something between
-    /// ranks.
+    /// Same as `TcpThreads`, but with connections to the addresses of a route. For tests that put
+    /// something between ranks.
     #[cfg(not(loom))]
     #[doc(hidden)]
     TcpThreadsBy(Arc<dyn Route>),

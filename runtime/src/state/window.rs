@@ -9,9 +9,9 @@ use std::rc::Rc;
 
 /// One rank's part of a distributed array that other ranks put into, get from and accumulate into.
 ///
-/// It derefs to a slice of the local part. Operations are collected, and happen at the next
-/// [fence](Self::fence) of the window: until then neither the window nor its peers see them. A
-/// window is neither `Send` nor `Sync`: pass the slice to threads.
+/// A window derefs to a slice of the local part. Operations are collected, and happen at the next
+/// [fence](Self::fence) of the window. Until then no rank sees their effects. A window is neither
+/// `Send` nor `Sync`: pass the slice to threads.
 ///
 /// # Source
 /// MPI 4.1, section 12.2.1 (MPI_WIN_ALLOCATE); active target synchronisation only.
@@ -108,10 +108,10 @@ impl<T: Element> Deref for Window<T> {
     #[inline]
     fn deref(&self) -> &[T] {
         // SAFETY: `len` elements of the region are at `data`, aligned and initialised (zeroed; any
-        // bit pattern is valid). Other ranks touch them only while this rank is inside a call that
-        // has the window by `&mut`, or while a superstep that was begun has it by value (W1). If
-        // the elements are mapped twice (`Region::lent`), this holds for both mappings, and the
-        // compiler does not assume of either that its address is unique.
+        // bit pattern is valid). Other ranks touch the elements only while this rank is inside a
+        // call that has the window by `&mut`, or while a superstep that was begun owns the window
+        // (W1). If the elements are mapped twice (`Region::lent`), this holds for both mappings,
+        // and the compiler does not assume of either that its address is unique.
         unsafe { std::slice::from_raw_parts(self.data, self.len) }
     }
 }

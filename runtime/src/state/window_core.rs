@@ -66,7 +66,7 @@ pub struct WindowCore {
 /// The parts of a window, by rank.
 pub(crate) struct Peers {
     parts: Vec<Peer>,
-    /// Whether there are ranks to which operations travel in frames.
+    /// Whether operations for some ranks travel in frames.
     pub(crate) apart: bool,
     /// Whether there are ranks whose memory this rank does not reach. Operations for them may be
     /// sent early.
@@ -112,9 +112,9 @@ enum Stage {
     Open,
     /// The operation is refused, because NOSUCCEED was asserted for this epoch.
     Closed,
-    /// The operation is matched with the plan of the epoch. There is no plan if the window does not
-    /// take part in another epoch of the superstep. `closed` is whether NOSUCCEED was asserted at
-    /// the fence before.
+    /// The operation is matched with the plan of the epoch. There is no plan if no further epoch of
+    /// the superstep fences the window. `closed` is whether NOSUCCEED was asserted at the fence
+    /// before.
     Matching { plan: Option<(Rc<dyn Planned>, WindowId)>, closed: bool },
 }
 
@@ -128,8 +128,8 @@ enum Gate {
 }
 
 impl Collecting {
-    /// Begins to collect for the next fence. The window must still [open](WindowCore::allow) its
-    /// fast paths.
+    /// Begins to collect for the next fence. Afterwards the window must [open](WindowCore::allow)
+    /// its fast paths.
     pub(crate) fn new(observed: bool) -> Self {
         Self { stage: RefCell::new(Stage::Open), gate: Cell::new(Gate::Open), observed: Cell::new(observed) }
     }
@@ -154,7 +154,7 @@ impl Collecting {
         }
     }
 
-    /// Ends the epoch for which NOSUCCEED was asserted, if it was asserted. Returns whether it was.
+    /// If NOSUCCEED was asserted for this epoch, ends the epoch and returns `true`.
     #[inline]
     pub(crate) fn follow(&self) -> bool {
         let was_closed = self.is_closed();
@@ -223,8 +223,8 @@ impl WindowTable {
         self.sections.set(true);
     }
 
-    /// Returns whether sections of this window are named by operations on other windows that wait
-    /// for their fence.
+    /// Returns whether operations that wait for the fence of another window name sections of this
+    /// window.
     #[inline]
     pub(crate) fn is_named_elsewhere(&self, key: WindowKey) -> bool {
         self.sections.get() && self.names(key)
@@ -284,7 +284,7 @@ pub(crate) fn held<'w>(windows: impl IntoIterator<Item = &'w Rc<WindowCore>>) ->
     windows.into_iter().cloned().collect()
 }
 
-/// Calls `act` with `windows` in the form that a fence takes.
+/// Calls `act` with `windows` in the form in which a fence takes them.
 pub(crate) fn with<R>(windows: &Held, act: impl FnOnce(&[&WindowCore]) -> Result<R>) -> Result<R> {
     if windows.is_empty() {
         return Err(Error::new(ErrorClass::Intern, "a superstep without windows"));
@@ -294,8 +294,8 @@ pub(crate) fn with<R>(windows: &Held, act: impl FnOnce(&[&WindowCore]) -> Result
 }
 
 impl WindowCore {
-    /// Sets whether small operations take the fast path. Nothing is collected while an access is
-    /// open, or after the world has ended.
+    /// Sets whether small operations take the fast path. While an access is open, and after the
+    /// world has ended, nothing is collected, and the fast path stays closed.
     pub(crate) fn allow(&self, short: bool) {
         let (accessed, alive) = (self.posts.accesses.get() > 0, self.world.life.goes_on());
         let short = short && !accessed && alive;
@@ -362,8 +362,7 @@ impl WindowCore {
         }
     }
 
-    /// Returns whether operations that request no mode of their own stay on this rank until the
-    /// fence.
+    /// Returns whether operations that do not request a mode stay on this rank until the fence.
     pub(crate) fn holds_until_fence(&self) -> bool {
         self.departure(Mode::Auto) == Departure::Held
     }
@@ -534,8 +533,8 @@ impl Drop for WindowCore {
         let done: Done = if region.is_adopted() {
             Box::new(|| true) // nobody else has reached it
         } else {
-            // SAFETY: this rank reaches the part, and drops the window only here. It keeps the
-            // memory of its part as long as `let_go` requires, or never frees it.
+            // SAFETY: this rank reaches the part, and drops the window only here. This rank keeps
+            // the memory of its part as long as `let_go` requires, or never frees it.
             unsafe { let_go(region.base(), first, reaching) }
         };
         if let Some(memory) = Arc::into_inner(region).map(Region::into_memory) {

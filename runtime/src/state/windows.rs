@@ -5,17 +5,18 @@ use crate::state::window::Window;
 use crate::state::window_core::WindowCore;
 use std::rc::Rc;
 
-/// A window of any element type. Windows that are fenced together are passed as this.
+/// A window of any element type. A list of windows with different element types contains them as
+/// `&mut dyn AnyWindow`.
 pub trait AnyWindow: sealed::Sealed {}
 impl<T: Element> AnyWindow for Window<T> {}
 
-/// A window whose element type is known only when the program runs. For measurements, which run
-/// schedules on it and call nothing else.
+/// A window whose element type is known only when the program runs. For measurements that only run
+/// schedules on it.
 pub struct UntypedWindow(Window<u8>);
 
 impl UntypedWindow {
-    /// Makes an untyped window of a window whose elements have another size. The length of the
-    /// result is the number of bytes of this rank's part.
+    /// Makes an untyped window from a window whose elements may have more than one byte. The length
+    /// of the result is the number of bytes of this rank's part.
     pub(crate) fn new(mut window: Window<u8>) -> Self {
         // The region has all bytes of all elements, but the length of `window` counts one byte for
         // each element.

@@ -45,7 +45,7 @@ pub(crate) struct WorldCore {
     pub(crate) reach: Reach,
     pub(crate) endpoint: RefCell<Endpoint>,
     pub(crate) registry: Arc<Registry>,
-    /// The cost of communication, for all decisions of this world. It is the same on all ranks,
+    /// The model of communication costs by which this world decides. It is the same on all ranks,
     /// since the [`Key`](crate::state::key::Key) depends on it.
     pub(crate) machine: Machine,
     pub(crate) life: Life,
@@ -55,14 +55,14 @@ pub(crate) struct WorldCore {
     pub(crate) handler: Handler,
     pub(crate) windows: WindowTable,
     pub(crate) calls: Calls,
-    /// The treatment of waits that last.
+    /// The settings for waits that last, and the table of waits.
     pub(crate) stalls: RefCell<Stalls>,
     pub(crate) reports: Reports,
     /// The attendants that serve the requests of other ranks.
     pub(crate) attendants: Attendants,
     pub(crate) census: CensusState,
     pub(crate) fence: FenceState,
-    /// The windows that are posted to ranks which do not reach them.
+    /// The windows that are posted to ranks that do not reach this rank's memory.
     pub(crate) lendings: Arc<Lendings>,
     pub(crate) locks: LocksState,
     pub(crate) messages: MessagesState,
@@ -75,14 +75,14 @@ pub(crate) struct WorldCore {
 pub(crate) struct Choices {
     /// The preferred mode of operations that have no mode of their own.
     pub(crate) mode: Cell<Mode>,
-    /// Whether order is kept in epochs from here on.
+    /// The order of operations in epochs from here on: canonical or relaxed.
     pub(crate) order: Cell<Order>,
     /// Whether epochs are planned. If not, every operation is a separate message.
     pub(crate) plans: Cell<bool>,
 }
 
 impl World {
-    /// Makes a world that `takers` ranks of this process know by this number.
+    /// Makes a world with the number `id`. `takers` ranks of this process are in this world.
     pub(crate) fn new(
         (id, takers): (u64, usize),
         endpoint: Endpoint,
@@ -157,8 +157,8 @@ impl World {
         self.core.reports.traffic.get()
     }
 
-    /// Returns the kind of the last successful epoch that was not prepared. It is equal on all
-    /// ranks, and is `Dynamic` before the first such epoch.
+    /// Returns the kind of the last successful epoch that was not prepared. The result is the same
+    /// on all ranks, and is `Dynamic` before the first such epoch.
     #[doc(hidden)]
     pub fn last_epoch(&self) -> EpochKind {
         if self.core.fence.changed.get() { EpochKind::Dynamic } else { EpochKind::Replayed }
@@ -190,8 +190,8 @@ impl grid::RankPosition for World {
 }
 
 impl WorldCore {
-    /// Returns whether fences for which only records wait may take the short path: this rank
-    /// reaches the memory of all ranks, and notifies each rank.
+    /// Returns whether this rank reaches the memory of all ranks and notifies each rank itself. If
+    /// so, a fence for which only records wait may take the short path.
     #[inline]
     pub(crate) fn is_straight(&self) -> bool {
         self.reach.is_all && self.census.usual == Census::Direct

@@ -64,14 +64,14 @@ impl Supersteps {
         Ok(())
     }
 
-    /// Returns whether the superstep that is entered has to be compared: the first time, and each
-    /// time under the checker.
+    /// Returns whether the calls of the superstep that is entered must be compared with its
+    /// pattern: the first time that the superstep is entered, and each time under the checker.
     #[inline]
     pub(super) fn compares(&self, superstep: &'static Superstep) -> bool {
         self.check.get() || self.compared.borrow().get(superstep.number()) != Some(&true)
     }
 
-    /// Returns the calls that the superstep must make, for the comparison.
+    /// Returns the calls that the superstep must make according to its pattern.
     #[cold]
     pub(super) fn claim(
         &self,

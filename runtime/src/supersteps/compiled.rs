@@ -27,8 +27,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Told<'a, T>(pub &'a T);
 
-/// Chosen for types that implement [`Argument`]. Such a type determines which ranks have equal
-/// arguments.
+/// The trait whose method is chosen for types that implement [`Argument`]. Such an argument
+/// determines which ranks have equal arguments.
 pub trait TellArgument<'a> {
     /// Returns the argument itself.
     fn told(&self) -> &'a dyn Argument;
@@ -40,7 +40,7 @@ impl<'a, T: Argument> TellArgument<'a> for Told<'a, T> {
     }
 }
 
-/// Chosen for all other types: each rank is evaluated separately.
+/// The trait whose method is chosen for all other types. Each rank is then evaluated separately.
 pub trait TellNothing<'a> {
     /// Returns an argument without any information.
     fn told(&self) -> &'a dyn Argument;
@@ -76,7 +76,7 @@ impl<A> Argument for Bundle<'_, A> {
     }
 
     fn observed(&self) -> bool {
-        // Queries every part, because the query also resets that part.
+        // Every part is queried, because the query also resets the part.
         (self.tell)(&self.arguments).into_iter().fold(false, |any, part| part.observed() | any)
     }
 }
@@ -146,8 +146,8 @@ impl Compiled {
         Self::new(self.name.clone(), patterns.collect(), self.placement, self.made_for.clone())
     }
 
-    /// Returns the time that the schedules are predicted to take, one after another, on the machine
-    /// that they were compiled for.
+    /// Returns the predicted time of the schedules, one after another, on the machine that they
+    /// were compiled for.
     pub fn predicted(&self) -> Nanos {
         self.schedules.iter().map(|schedule| cost(schedule, &self.made_for.machine).predicted).sum()
     }
@@ -161,8 +161,8 @@ impl Compiled {
         self.schedules.iter().map(|schedule| cost_at_fence(schedule, &self.made_for.machine).0).sum()
     }
 
-    /// Returns a lower bound of the time of every schedule of these messages, on the machine that
-    /// they were compiled for.
+    /// Returns a lower bound for the time that any schedules of these messages take on the machine
+    /// that they were compiled for.
     #[doc(hidden)]
     pub fn bound(&self) -> Nanos {
         self.schedules.iter().map(|schedule| cost(schedule, &self.made_for.machine).bound).sum()
@@ -183,12 +183,12 @@ impl Compiled {
     /// Returns the operations that touch the same elements in ways whose order matters: the ranks,
     /// the window, the elements and the lines.
     ///
-    /// These are the first 1000 conflicts of each epoch. Conflicts of ranks that differ only by
-    /// their position are listed once.
+    /// Contains at most the first 1000 conflicts of each epoch. Conflicts of ranks that differ only
+    /// by their position are listed once.
     ///
     /// Such operations have a defined meaning, and the schedule keeps that meaning, but a program
     /// seldom intends it. Two other cases are also found: a put that names an element of its target
-    /// twice, and a get that lands twice in an element of its section. In both cases the last visit
+    /// twice, and a get that writes an element of its section twice. In both cases the last visit
     /// in the order of the datatype determines the value of the element, and the values of earlier
     /// visits are lost.
     ///
@@ -303,7 +303,7 @@ impl Compiled {
     }
 
     /// Returns the digest of the schedules, in hexadecimal digits. Equal schedules have equal
-    /// digests, even if different programs compiled them, or for different machines.
+    /// digests, even if they were compiled by different programs or for different machines.
     ///
     /// # Cost
     /// Linear in ranks and instructions.
@@ -365,7 +365,7 @@ pub fn of_patterns(name: &str, patterns: Vec<Patterns>) -> Result<Compiled> {
 /// Returns the patterns of all ranks of a superstep, epoch by epoch.
 ///
 /// `tell` returns the arguments by which ranks with equal arguments are found. `record` evaluates
-/// the superstep, and makes its arguments once more if it takes them by value.
+/// the superstep. If the superstep takes its arguments by value, `record` makes them once more.
 ///
 /// # Errors
 /// The errors of `arguments` and `record`; `RMA_SYNC` if ranks fence differently.
@@ -417,8 +417,7 @@ pub(crate) fn describe<A>(
     Ok(all)
 }
 
-/// Sets the preferred mode of operations that have no mode of their own to the mode of the
-/// superstep, if it has a mode.
+/// If the superstep has a mode, gives this mode to all operations that have no mode of their own.
 pub(crate) fn prefer(superstep: &Superstep, epochs: &mut [RecordedEpoch]) {
     let Some(mode) = superstep.mode else { return };
     let operations = epochs.iter_mut().flat_map(|epoch| epoch.pattern.operations.values_mut());

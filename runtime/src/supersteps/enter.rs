@@ -80,7 +80,7 @@ fn begin(
     };
     let world = &first.world;
     let compared = claim.is_some() && world.supersteps.compares(superstep);
-    // A loop, since the function of an iterator is not inlined here.
+    // A loop, since the closure of an iterator is not inlined here.
     let mut is_hindered = false;
     for window in windows {
         is_hindered |= hinders(world, window);
@@ -107,7 +107,7 @@ fn hinders(world: &WorldCore, window: &WindowCore) -> bool {
 
 /// Begins a superstep in the cases that [`begin`] does not cover. The superstep may be prepared, be
 /// compared with its pattern, have a mode, or begin with a fence. A window or another superstep may
-/// prevent it, or this rank may not reach all memory.
+/// prevent it from beginning, or there may be ranks whose memory this rank does not reach.
 fn begin_specially(
     superstep: &'static Superstep,
     windows: &[&Rc<WindowCore>],
@@ -187,8 +187,8 @@ fn refuse_between(world: &WorldCore, windows: &[&Rc<WindowCore>], error: Error) 
     cores(windows, |windows| handler_of(world, windows).reported(error))
 }
 
-/// Returns the error of a superstep that cannot begin, because operations wait for a fence or
-/// because its windows are of several worlds. All ranks get an error.
+/// Returns the error of a superstep that cannot begin. Either operations wait for a fence, or the
+/// windows are of several worlds. All ranks get an error.
 #[cold]
 fn refuse(
     world: &WorldCore,
@@ -249,7 +249,7 @@ fn match_calls(
     cores(windows, |windows| {
         let began = matched.begin(windows, call).map_err(|error| {
             if error.class() == ErrorClass::Assert {
-                return error; // all ranks have asserted it
+                return error; // all ranks have asserted NOSUCCEED
             }
             matched.abandon(&entered, &error);
             error.ending_world()
@@ -261,7 +261,7 @@ fn match_calls(
     })
 }
 
-/// Passes these windows to `act` in the form that a fence takes.
+/// Passes these windows to `act` in the form in which a fence takes them.
 fn cores<R>(windows: &[&Rc<WindowCore>], act: impl FnOnce(&[&WindowCore]) -> R) -> R {
     let all: Few<&WindowCore> = windows.iter().map(|window| &***window).collect();
     act(&all)
@@ -293,8 +293,8 @@ impl Scope {
 
     /// Ends the superstep, with a fence of all its windows if its body has no fence.
     ///
-    /// A superstep that failed discards its collected operations, and takes part in the fence, so
-    /// that every rank gets an error.
+    /// If the body has failed, discards its collected operations. Takes part in the fence
+    /// nevertheless, so that every rank gets an error.
     ///
     /// # Errors
     /// The error of the body, or of the fence.
@@ -305,8 +305,8 @@ impl Scope {
         // If the user's `Display` panics here, the superstep ends as if its body had panicked.
         let failed = result.as_ref().err().map(|error| self.error(error.to_string()));
         let ended = windows.with(|windows| self.over(windows, failed));
-        // A body's own error is returned unchanged. The fence's error about it is for the other
-        // ranks.
+        // The error of the body is returned unchanged. The error of the fence only notifies the
+        // other ranks of it.
         let value = result?;
         ended?;
         Ok(value)
@@ -316,7 +316,7 @@ impl Scope {
         self.left = true;
         let own = failed.is_some();
         let ended = self.end(windows, failed);
-        // This comes before the handler sees the error, since the handler may panic.
+        // The superstep is left before the handler sees the error, since the handler may panic.
         self.out();
         if own { ended } else { handler_of(&self.world, windows).report(ended) }
     }
@@ -429,7 +429,7 @@ impl Scope {
         let (matched, entered) = self.plans();
         match matched {
             Some(matched) => matched.abandon(&entered, &error),
-            // The error is for the other ranks: this rank is unwinding already.
+            // Only the other ranks get the error: this rank is already unwinding.
             None => drop(with(&entered, |windows| self.end(windows, Some(error)))),
         }
         self.out();
@@ -448,8 +448,8 @@ pub fn error_of<E: Display + 'static>(error: E) -> Error {
     Error::new(ErrorClass::Other, message)
 }
 
-/// Returns the error with which the recording of a superstep's pattern ends, if the superstep
-/// returns an error at `line`.
+/// Returns the error of a recording whose pattern ends because the superstep returns an error at
+/// `line`.
 pub fn left(line: u32) -> Error {
     Error::new(ErrorClass::Other, format!("the superstep returns an error at line {line}"))
 }

@@ -1,4 +1,5 @@
-//! [`Explained`]: how the operations of a superstep travel, as values.
+//! [`Explained`]: an explanation of how the operations of a superstep travel, as values and not as
+//! text.
 
 use crate::supersteps::prepared::patterns_of;
 use fencepost_planner::conflicts::{Conflict, conflicts};
@@ -8,8 +9,8 @@ use fencepost_planner::machine::Machine;
 use fencepost_planner::share::Share;
 use std::fmt;
 
-/// How the operations of a compiled or prepared superstep travel, and why, epoch by epoch.
-/// `Display` writes it as text.
+/// Explains how the operations of a compiled or prepared superstep travel, and why, epoch by epoch.
+/// `Display` writes the explanation as text.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Explained {
     /// How `name::load` obtained the plan from its source, as a line of text; empty for other
@@ -27,7 +28,7 @@ pub struct ExplainedEpoch {
     pub is_replanned: bool,
     /// The explained part of the plan: all of it, or the part of one rank.
     pub share: ExplainedShare,
-    /// The operations that conflict, as far as they are known here.
+    /// The operations that conflict, as far as this rank knows them.
     pub conflicts: Vec<Conflict>,
 }
 
@@ -36,7 +37,7 @@ pub struct ExplainedEpoch {
 pub enum ExplainedShare {
     /// The operations of all ranks.
     Whole(ExplainedPlan),
-    /// The operations of this rank alone, since another rank has planned for all.
+    /// The operations of this rank only, since another rank has planned for all ranks.
     Rank {
         /// The name of the superstep.
         name: String,

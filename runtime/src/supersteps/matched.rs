@@ -1,4 +1,4 @@
-//! [`Matched`]: a body whose calls are matched with the plans of its epochs, one by one.
+//! [`Matched`]: a body whose calls are matched, one by one, with the plans of its epochs.
 //!
 //! The calls on a window must be the recorded calls of the next epoch that a fence of the window
 //! ends. A fence in the body runs the plan of its epoch. A body without a fence has its only fence
@@ -25,7 +25,7 @@ pub(crate) struct Matched {
     /// Whether the last fence only checks that the calls of its epoch were made. The epoch is then
     /// begun later.
     leaves_last: Cell<bool>,
-    /// The call of the last fence, if that fence has left its epoch to be begun later.
+    /// The call of the last fence, if that fence has not run its epoch, which is begun later.
     left: Cell<Option<Call>>,
     /// The first conflict of an epoch of this run with an earlier store of this rank.
     found: RefCell<Option<Error>>,
@@ -46,8 +46,8 @@ impl Matched {
         self.epochs.first().map_or(Sync::Fence, |(ready, _)| ready.sync)
     }
 
-    /// Begins again with the first epoch. If `leaves_last` is set, the fence of the last epoch
-    /// leaves that epoch to be begun later. Otherwise it runs that epoch.
+    /// Begins again with the first epoch. If `leaves_last` is set, the fence of the last epoch does
+    /// not run the epoch, which is begun later. Otherwise that fence runs the epoch.
     pub(crate) fn rewind(&self, leaves_last: bool) {
         self.next.set(0);
         self.leaves_last.set(leaves_last);
@@ -55,12 +55,12 @@ impl Matched {
         self.found.take();
     }
 
-    /// Takes the call of the last fence, if that fence has left its epoch to be begun later.
+    /// Takes the call of the last fence, if that fence has not run its epoch.
     pub(crate) fn left(&self) -> Option<Call> {
         self.left.take()
     }
 
-    /// Matches calls on `window` with its next epoch from here on.
+    /// From here on, matches calls on `window` with the next epoch that fences this window.
     fn turn(&self, window: &WindowCore, id: WindowId) {
         let next = self.epochs.iter().skip(self.next.get()).find(|(_, fenced)| fenced.contains(&id));
         window.collecting.match_with(next.map(|(ready, _)| (ready.clone() as Rc<dyn Planned>, id)));
@@ -96,8 +96,8 @@ impl Plans for Matched {
         Ok(())
     }
 
-    /// Fences an epoch. If all calls of the epoch were made, its plan is run, or left to be begun
-    /// later.
+    /// Fences an epoch. Checks that all calls of the epoch were made, and runs its plan, or leaves
+    /// the plan to be begun later.
     fn fence(&self, world: &WorldCore, fenced: &[&WindowCore], entered: &Held, call: &Call) -> Result<()> {
         let Some((ready, planned)) = self.epochs.get(self.next.get()) else {
             let message =

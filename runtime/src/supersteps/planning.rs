@@ -3,11 +3,11 @@
 //!
 //! If the calls of ranks differ only by the position of the rank, the descriptions of these calls
 //! are equal bytes, which are sent once. Each rank sends the digest of its description, and the
-//! first rank with each digest also sends the bytes. If these bytes are few, every rank plans for
-//! itself, which takes no more time than receiving the result. If they are many, the whole schedule
-//! on every rank would take too much memory and time. Then only rank 0 plans and verifies. It sends
-//! each rank its [`Share`], which that rank verifies again. The vote that follows compares the
-//! digest of the whole schedule.
+//! first rank with each digest also sends the bytes. If all descriptions together are small, every
+//! rank plans for itself, which takes no more time than receiving the result. If they are large,
+//! planning the whole schedule on every rank would take too much memory and time. Then only rank 0
+//! plans and verifies. It sends each rank its [`Share`], which that rank verifies again. The vote
+//! that follows compares the digest of the whole schedule.
 
 use crate::census::Give;
 use crate::state::call::Call;
@@ -109,8 +109,8 @@ struct Calls<'w> {
 }
 
 impl Calls<'_> {
-    /// Decodes the patterns of all ranks, epoch by epoch, from their descriptions. The first rank
-    /// of each description has sent it.
+    /// Decodes the patterns of all ranks, epoch by epoch, from their descriptions. Each description
+    /// comes from the first rank that has it.
     fn read(&self, firsts: &[usize], told: &[Vec<u8>], which: &[usize]) -> Result<Vec<Patterns>, String> {
         let mut classes: Vec<Interner<ClassId, Pattern>> =
             (0..self.epochs).map(|_| Interner::default()).collect();
@@ -213,14 +213,14 @@ impl Calls<'_> {
     }
 }
 
-/// The kinds of messages of rank 0: shares for one rank, a note that the whole plan is provided for
-/// threads of its process, or the reason why there are no shares.
+/// The kinds of messages of rank 0: the shares of one rank; a note that the threads of its process
+/// can take the whole plan; or the reason why there are no shares.
 const SHARES: u8 = 1;
 const LAID_OUT: u8 = 2;
 const ERROR: u8 = 0;
 
-/// Returns, by rank, the bytes of each rank's share of the schedules of all epochs. Rank 0 has no
-/// bytes.
+/// Returns, for each rank, the encoded shares of the rank in the schedules of all epochs. The entry
+/// of rank 0 has no shares.
 fn shares_of(whole: &[Arc<Verified<Schedule>>]) -> Result<Vec<Vec<u8>>> {
     let ranks = whole.first().map_or(0, |schedule| schedule.class_of.len());
     let mut all = vec![vec![SHARES]; ranks];
@@ -257,7 +257,8 @@ fn error_from_bytes(bytes: &[u8]) -> Option<Error> {
     Some(if rank == u32::MAX { error } else { error.on_rank(rank as usize) })
 }
 
-/// Encodes a rank's own patterns for other ranks: each as the plan of one class without a program.
+/// Encodes a rank's own patterns for other ranks. Each pattern is encoded as a plan with one class
+/// and without a program.
 fn to_bytes(
     superstep: &Superstep,
     world: &WorldCore,

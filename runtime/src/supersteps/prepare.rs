@@ -40,15 +40,16 @@ pub struct Prepared {
     superstep: &'static Superstep,
     world: Rc<WorldCore>,
     epochs: Rc<Matched>,
-    /// The line of a call, of any rank, that takes its elements from values or brings them to a
-    /// ticket, if there is such a call. A plan contains neither values nor tickets.
+    /// The line of a call of any rank that takes its elements from values, or brings them to a
+    /// ticket. `None` if there is no such call. A plan contains neither values nor tickets.
     unplanned: Option<String>,
     /// How `name::load` has made the superstep from its source, as a line of text. Empty if it was
     /// prepared.
     origin: String,
 }
 
-/// The first window of a `replay` that is not available.
+/// A trait that no type implements. If a superstep cannot be replayed, the first window of its
+/// `replay` must implement this trait.
 #[diagnostic::on_unimplemented(
     message = "this superstep cannot be replayed: its body does more than operations between sections of its windows",
     label = "its body has to run",
@@ -65,7 +66,7 @@ impl std::fmt::Debug for Prepared {
     }
 }
 
-/// Binds the next superstep that is entered to its plan, as long as this value lives.
+/// As long as this value lives, the next superstep that is entered is bound to its plan.
 #[must_use = "it is bound while this lives"]
 pub struct Bound(Rc<WorldCore>);
 
@@ -77,8 +78,8 @@ impl Drop for Bound {
 }
 
 impl Prepared {
-    /// Makes a prepared superstep from the fenced windows and the plan of each epoch, up to the
-    /// first error.
+    /// Makes a prepared superstep from the fenced windows and the plan of each epoch. Stops at the
+    /// first plan that is an error, and returns that error.
     fn of(
         superstep: &'static Superstep,
         world: &Rc<WorldCore>,
@@ -94,8 +95,8 @@ impl Prepared {
         Ok(Self { superstep, world: world.clone(), epochs, unplanned, origin: String::new() })
     }
 
-    /// Lets [`replay`](Self::replay) run any plan, for measurements. Values that are not in the
-    /// plan are zeros, and the elements that tickets would get are dropped.
+    /// Lets [`replay`](Self::replay) run any plan, for measurements. Zeros take the place of
+    /// values, which are not in the plan, and elements for tickets are dropped.
     #[doc(hidden)]
     #[must_use]
     pub fn with_zeros(mut self) -> Self {
@@ -124,8 +125,8 @@ impl Prepared {
         })
     }
 
-    /// Begins a replay. If there are several epochs, it begins the last one, after the others have
-    /// run.
+    /// Begins a replay. If there are several epochs, runs all of them but the last, and begins the
+    /// last.
     ///
     /// # Errors
     /// `RMA_SYNC` if another superstep of the world runs; otherwise as [`replay`](Self::replay).
@@ -147,8 +148,8 @@ impl Prepared {
         })
     }
 
-    /// Begins the epoch that the body has left. The body was [bound](Self::bind_half) and has
-    /// returned `value`.
+    /// Begins the last epoch, which the fence of the body has not run. The body was
+    /// [bound](Self::bind_half) and has returned `value`.
     ///
     /// # Errors
     /// As [`begin`](Self::begin).
@@ -221,8 +222,8 @@ impl Prepared {
         self.binds(windows, false)
     }
 
-    /// Does the same as [`bind`](Self::bind), but the last fence leaves its epoch to
-    /// [`begun`](Self::begun). `begun` must be the only call after the body.
+    /// Does the same as [`bind`](Self::bind), but the last fence does not run its epoch:
+    /// [`begun`](Self::begun) begins it. `begun` must be the only call after the body.
     ///
     /// # Errors
     /// As [`bind`](Self::bind).
@@ -372,7 +373,7 @@ fn agree_on(
     without_conflicts(prepared, call)
 }
 
-/// A part of the hash of the exchange after a plan was saved.
+/// A part of the hash of the exchange that follows the saving of a plan.
 const SAVE: u64 = 0x5a_7e01_90cd;
 /// A part of the hash of the exchange in which ranks report that they know of conflicts.
 const CONFLICTS: u64 = 0xc0_4f11_c75f;
@@ -400,7 +401,7 @@ fn without_conflicts(prepared: Prepared, call: &Call) -> Result<Prepared> {
 }
 
 /// Makes a prepared superstep of schedules that were made elsewhere, one for each epoch. Every rank
-/// supplies them.
+/// supplies all schedules.
 ///
 /// # Errors
 /// `PLAN` if the schedules do not fit this world, or if ranks supply different schedules.
@@ -469,7 +470,7 @@ fn read(
             return Ok(prepared);
         }
     };
-    // The first error is returned on all ranks, and ends the exchanges.
+    // The exchanges end with the first error, which is returned on all ranks.
     let plans: Vec<Result<Plan>> = match plans {
         Ok(plans) => plans.into_iter().map(Ok).collect(),
         Err(error) => vec![Err(error)],

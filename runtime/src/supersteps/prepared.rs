@@ -33,7 +33,8 @@ pub(crate) struct Ready {
     /// How the superstep synchronises.
     pub(super) sync: Sync,
     executable: RefCell<Option<Executable>>,
-    /// The windows of the superstep's fence, or `None` if these are all windows of the superstep.
+    /// The windows of the fence that ends the epoch, or `None` if these are all windows of the
+    /// superstep.
     pub(super) fenced: Option<Vec<WindowId>>,
     /// The operations of other ranks on this rank's parts, if conflicts with stores of this rank
     /// are looked for.
@@ -47,10 +48,10 @@ pub(crate) struct Ready {
     begun: RefCell<Option<(Held, Call)>>,
     /// The number of calls that the body has made in this run.
     calls: Cell<usize>,
-    /// Whether the plan was for another placement of the ranks, so that its patterns were compiled
-    /// again.
+    /// Whether the patterns of the plan were compiled again, because the plan was for another
+    /// placement of the ranks.
     pub(super) is_replanned: Cell<bool>,
-    /// Where gets with buffers of their own land in this run.
+    /// The slots into which the elements of gets with their own buffers are copied after this run.
     landings: RefCell<Vec<(OperationId, Slot, usize)>>,
 }
 
@@ -141,7 +142,7 @@ fn fits(planned: Placement, world: &WorldCore) -> bool {
         .all(|rank| !planned.share(rank - 1, rank) || world.reach.placement.share(rank - 1, rank))
 }
 
-/// Returns the name of a way to synchronise.
+/// Returns the name of this way to synchronise.
 fn synchronises(sync: Sync) -> &'static str {
     match sync {
         Sync::Fence => "a fence",
@@ -149,8 +150,8 @@ fn synchronises(sync: Sync) -> &'static str {
     }
 }
 
-/// Agrees on a schedule: each rank supplies one, or an error. Either all ranks continue with the
-/// same schedule, or no rank continues.
+/// Agrees on a schedule. Each rank supplies a schedule or an error. Either all ranks continue with
+/// the same schedule, or no rank continues.
 pub(crate) fn agree(
     world: &Rc<WorldCore>,
     mine: Result<Arc<Verified<Schedule>>>,
@@ -210,7 +211,7 @@ pub(crate) fn agree_on_share(
         }
     }
     if executable.is_apart() {
-        world.calls.made.set(world.calls.made.get() + 1); // its port
+        world.calls.made.set(world.calls.made.get() + 1); // its port has taken a number
     }
     Ok(Ready::of(world, executable))
 }
@@ -224,7 +225,8 @@ pub(crate) fn options(world: &WorldCore) -> Options {
     }
 }
 
-/// Checks that the ranks that share memory with this rank in the placement also do so here.
+/// Checks that each rank that shares memory with this rank in the placement also shares memory with
+/// it in this world.
 fn suits(placement: Placement, world: &WorldCore) -> Result<()> {
     let endpoint = world.endpoint.borrow();
     let missing = (0..world.size).find(|&peer| {
@@ -259,8 +261,8 @@ impl Ready {
         }
     }
 
-    /// Binds a schedule that every rank makes by itself from the same patterns. Such a schedule
-    /// needs no vote, since its digest is in each word.
+    /// Binds a schedule that every rank makes by itself from the same patterns. Ranks need not vote
+    /// on such a schedule, since the word of each run contains its digest.
     pub(crate) fn alone(world: &Rc<WorldCore>, schedule: Arc<Verified<Schedule>>) -> Result<Self> {
         let share = schedule.share(Rank::new(world.rank));
         Ok(Self::of(world, Executable::bind(share, world, Port::FENCE)?))
@@ -288,11 +290,12 @@ impl Ready {
             .map_or(Ok(()), |executable| executable.damage(schedule, &self.world))
     }
 
-    /// Checks that a run may begin: a plan is in one run at a time, and a run that is a call of all
-    /// ranks must be admitted as such.
+    /// Checks that a run may begin. A plan can only be in one run at a time. If the run is a call
+    /// of all ranks, the world must admit such a call.
     ///
     /// # Errors
-    /// `PROC_FAILED`, or `RMA_SYNC` with the line that began a run that is not finished.
+    /// `PROC_FAILED` if the world has ended. `RMA_SYNC` if an earlier run is not finished, with the
+    /// line that began that run.
     pub(crate) fn admits(&self, call: &Call) -> Result<()> {
         let world = &self.world;
         if self.sync == Sync::Fence {
@@ -337,9 +340,8 @@ impl Ready {
         }
     }
 
-    /// Ends a run of the plan with these windows. Returns the error of the conflicts of its
-    /// operations with earlier stores of this rank. Other ranks are notified of these conflicts
-    /// later.
+    /// Ends a run of the plan with these windows. If operations of the run conflict with earlier
+    /// stores of this rank, returns the error. Other ranks are notified of these conflicts later.
     pub(crate) fn ran(&self, windows: &[&WindowCore], call: &Call) -> Option<Error> {
         let mut ended = Ok(());
         if self.world.checks.is_on() {
@@ -364,7 +366,7 @@ impl Ready {
         }
     }
 
-    /// Runs the first half: all steps that need not wait for another rank.
+    /// Runs the first half of a run: all steps before the first that has to wait for another rank.
     ///
     /// The elements that the calls of a body supply were already copied. Before the second half,
     /// only elements that are [kept](Self::kept) may be touched. If this run is a call of all
@@ -400,15 +402,16 @@ impl Ready {
         }
     }
 
-    /// Removes this run from the work that makes progress while the rank waits for something else.
+    /// Removes this run from the list of work that makes progress while the rank waits for
+    /// something else.
     fn lands(self: &Rc<Self>) {
         let this: Rc<dyn Opened> = self.clone();
         self.world.life.close(&this);
     }
 
-    /// Runs the second half. Afterwards tickets have their elements. A conflict with earlier stores
-    /// of this rank is no error here, since the windows are returned. All ranks are notified of the
-    /// conflict in their next barrier.
+    /// Runs the second half. Afterwards tickets have their elements. If the run conflicts with
+    /// earlier stores of this rank, this returns no error, since the windows must be returned. All
+    /// ranks are notified of the conflict in their next barrier.
     pub(crate) fn finish(self: &Rc<Self>, windows: &[&WindowCore], call: &Call) -> Result<()> {
         self.ends();
         let executable = &mut *self.executable.borrow_mut();
@@ -420,8 +423,8 @@ impl Ready {
         Ok(())
     }
 
-    /// Begins a run that is already over. Even so, the elements that this rank keeps are
-    /// determined, and no other call is admitted before [`over`](Self::over).
+    /// Begins a run that is already over. As for any run, this determines the elements that this
+    /// rank keeps, and no other call is admitted before [`over`](Self::over).
     pub(crate) fn start_over(self: &Rc<Self>, held: &Held, call: &Call) -> Result<()> {
         self.admits(call)?;
         let executable = self.executable.borrow();
@@ -465,7 +468,8 @@ impl Ready {
         !is_lent
     }
 
-    /// Returns the elements of its windows that this rank keeps, if it has begun a run.
+    /// Returns the elements of its windows that this rank keeps. `None` before the first run that
+    /// this rank begins.
     pub(crate) fn kept(&self) -> Option<&Verified<Kept>> {
         self.kept.get()
     }
@@ -484,7 +488,7 @@ impl Ready {
     fn suited(&self, executable: &mut Executable, checked: Result<()>) -> Result<()> {
         let Err(error) = checked else { return Ok(()) };
         if error.class() == ErrorClass::Assert {
-            return Err(error); // all ranks have asserted it
+            return Err(error); // all ranks have asserted NOSUCCEED
         }
         executable.abandon(&self.world, &error);
         Err(error.ending_world())
@@ -510,7 +514,7 @@ impl Ready {
         }
     }
 
-    /// Fences the calls: checks that all of them were made, and runs the plan.
+    /// Ends the epoch of a body: checks that all calls of the plan were made, and runs the plan.
     ///
     /// # Errors
     /// As [`made`](Self::made); otherwise as a run.

@@ -33,14 +33,14 @@ pub struct Recording {
 
 #[derive(Debug)]
 struct Shared {
-    /// The number that the recording's sections have in place of a world's number. It distinguishes
-    /// these sections from sections of a world or of another recording.
+    /// The number that sections of this recording have in place of a world's number. It
+    /// distinguishes these sections from those of a world or of another recording.
     id: u64,
     rank: u32,
     ranks: u32,
     /// The length of each window on every rank, if known.
     lengths: Vec<Vec<usize>>,
-    /// Whether the pattern has queried something whose answer differs between ranks.
+    /// Whether the pattern has made a query whose answer differs, or may differ, between ranks.
     observed: Cell<bool>,
     /// Operations since the last fence of their window.
     open: RefCell<Vec<pattern::Operation>>,
@@ -85,14 +85,13 @@ impl Recording {
         Recorder { calls, element: PhantomData }
     }
 
-    /// Notes that the pattern has queried something whose answer differs, or may differ, between
-    /// ranks.
+    /// Notes that the pattern has made a query whose answer differs, or may differ, between ranks.
     pub fn observe(&self) {
         self.shared.observed.set(true);
     }
 
-    /// Returns the epochs, and whether the pattern has queried something whose answer differs
-    /// between ranks.
+    /// Returns the epochs, and whether the pattern has made a query whose answer differs, or may
+    /// differ, between ranks.
     ///
     /// If the superstep has no `fences` of its own, it ends in a fence of all its `windows`.
     ///
@@ -111,7 +110,7 @@ impl Recording {
     }
 }
 
-/// Adds one to a count, unless the count is `most`. Returns whether it has added one.
+/// Adds one to a count that is less than `most`. Returns whether it was less.
 fn count(so_far: &Cell<u32>, most: u32) -> bool {
     let more = so_far.get() < most;
     so_far.set(so_far.get() + u32::from(more));

@@ -61,14 +61,14 @@ use std::rc::Rc;
 /// If a fence is refused in this way, the operations that waited for it are discarded. Operations
 /// on other windows are collected, and other worlds may be used. A superstep that synchronises by
 /// posts and starts (`#[superstep(sync = pscw)]`) is not a call of all ranks. Until it is finished,
-/// only another run of the same plan is refused. It may be begun before or after any other
-/// superstep. Each rank may finish the supersteps that it has begun in any order, and the order may
-/// differ between ranks.
+/// only another run of the same plan is refused. Such a superstep may be begun before or after any
+/// other superstep. Each rank may finish the supersteps that it has begun in any order, and the
+/// order may differ between ranks.
 ///
-/// If a `Running` is dropped, by an error or a panic between the halves, the world ends: every
-/// other rank gets an error that names this rank and the line. Dropping does not wait for other
-/// ranks. If a `Running` is leaked, the superstep is never finished: ranks that wait for this rank
-/// get an error when this rank leaves, and the memory of the windows is not freed.
+/// If a `Running` is dropped, because of an error or a panic between the two calls, the world ends:
+/// every other rank gets an error that names this rank and the line. Dropping does not wait for
+/// other ranks. If a `Running` is leaked, the superstep is never finished: ranks that wait for this
+/// rank get an error when this rank leaves, and the memory of the windows is not freed.
 #[must_use = "other ranks wait until it is finished; dropping it ends the world"]
 pub struct Running<W, R = ()> {
     // Dropped before `windows`, because its drop takes back the parts of the windows that other
@@ -154,7 +154,7 @@ impl Run {
     }
 
     /// Returns the address of the first of these elements of a window, if this rank keeps them. If
-    /// there are no elements, returns any address.
+    /// `elements` is empty, returns an arbitrary address.
     ///
     /// # Errors
     /// As [`keeps`](Self::keeps).
@@ -244,7 +244,7 @@ pub trait Taken: Sized {
     fn lent<'r>(&'r mut self, run: &mut Borrowed<'r>) -> Self::Lent<'r>;
 }
 
-/// The run that gives access, and the number of the next window.
+/// The run that gives access to its windows, and the number of the window that is next.
 pub struct Borrowed<'r>(&'r Run, usize);
 
 impl<'r> Borrowed<'r> {
@@ -310,7 +310,7 @@ taken!(A B C D E);
 taken!(A B C D E F);
 
 impl<W: Taken, R> Running<W, R> {
-    /// Makes a running superstep. The plan of its last epoch was begun with these windows.
+    /// Makes a running superstep after the plan of its last epoch was begun with these windows.
     pub(super) fn new(
         world: &Rc<WorldCore>,
         ready: &Rc<Ready>,
@@ -329,8 +329,8 @@ impl<W: Taken, R> Running<W, R> {
 }
 
 impl<W: Taken> Running<W> {
-    /// Waits until the superstep is over, and returns its windows. They have the same contents as
-    /// after a [fence](Window::fence).
+    /// Waits until the superstep is over, and returns its windows. The windows have the same
+    /// contents as after a [fence](Window::fence).
     ///
     /// # Errors
     /// As `replay` of the prepared superstep; in that case the windows are dropped.
@@ -339,8 +339,8 @@ impl<W: Taken> Running<W> {
     /// The rest of the superstep: the wait for the other ranks, and the copies of the elements that
     /// arrive here. `begin` has already executed this rank's packs and sends, and its direct copies
     /// to ranks that had begun when this rank began. `begin` executes these steps in the order of
-    /// the schedule, up to the first buffer that a receiver two supersteps behind still reads. The
-    /// steps after that buffer are left for `finish`.
+    /// the schedule. It stops at the first buffer that is still being read by a receiver that is
+    /// two supersteps behind. The steps after that buffer are left for `finish`.
     pub fn finish(self) -> Result<W> {
         let Self { mut run, windows, value: () } = self;
         run.finish().map(|()| windows)
@@ -363,8 +363,8 @@ impl<W: Taken, R> Running<W, Returns<R>> {
 }
 
 impl<T: Element, R> Running<Window<T>, R> {
-    /// Returns these elements of this rank's part for reading: elements that no call of the
-    /// superstep, on any rank, writes.
+    /// Returns these elements of this rank's part for reading: only elements that no call of the
+    /// superstep on any rank writes.
     ///
     /// # Errors
     /// `RMA_CONFLICT` if a call writes one of them, with the rank and line of the call. `DISP` past
@@ -379,8 +379,8 @@ impl<T: Element, R> Running<Window<T>, R> {
         self.run.read((&self.windows, 0), elements, Location::caller())
     }
 
-    /// Returns these elements of this rank's part for writing: elements that no call of the
-    /// superstep, on any rank, touches.
+    /// Returns these elements of this rank's part for writing: only elements that no call of the
+    /// superstep on any rank touches.
     ///
     /// # Errors
     /// `RMA_CONFLICT` if a call reads or writes one of them, with the rank and line of the call.
@@ -399,8 +399,8 @@ impl<T: Element, R> Running<Window<T>, R> {
     /// [`Block::rows_rest`] returns the other rows of the block.
     ///
     /// # Errors
-    /// `SIZE` for a window that does not have the layout of the block. `RMA_CONFLICT`, as for
-    /// [`kept`](Self::kept), for a superstep that writes own cells of the block.
+    /// `SIZE` for a window that does not have the layout of the block. As for [`kept`](Self::kept),
+    /// `RMA_CONFLICT` if a call of the superstep writes own cells of the block.
     ///
     /// # Cost
     /// As [`kept`](Self::kept), once for all rows.
@@ -480,7 +480,8 @@ fn inside<'r, T: Element, const D: usize>(
 /// A [`Row`] of a block in a window of a running superstep. Its methods return the cells of the
 /// row, and the cells around it, as slices of one length.
 ///
-/// It dereferences to the [`Row`]: `row.of_mut(&mut next)` returns the same cells of another field.
+/// A `KeptRow` dereferences to the [`Row`]: `row.of_mut(&mut next)` returns the same cells of
+/// another field.
 ///
 /// # Panics
 /// As [`Row`]: for an offset that is longer than the width of the halo, or for an offset that a

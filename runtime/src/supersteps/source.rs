@@ -6,7 +6,7 @@ use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::path::{Path, PathBuf};
 
-/// The place from which `name::load` takes the plan of a superstep: the path of a file that `save`
+/// A source from which `name::load` takes the plan of a superstep: the path of a file that `save`
 /// wrote, the bytes of such a file (`include_bytes!("exchange-64.plan")`), or the path of a folder.
 /// In a folder, `load` takes the file with the name of the superstep and the number of ranks:
 /// `exchange-64.plan`. If the folder has no such file, `load` prepares the superstep.
@@ -68,8 +68,8 @@ pub(super) struct Found {
     pub(super) plans: Option<Result<Vec<Plan>>>,
 }
 
-/// Returns the error for a path at which there is nothing. If the path is relative, the error also
-/// names the folder in which the program runs, since it may be the wrong folder.
+/// Returns the error for a path that does not exist. If the path is relative, the error also names
+/// the folder in which the program runs, since it may be the wrong folder.
 fn missing(path: &Path) -> Error {
     let is_file = path.extension().is_some_and(|extension| extension == "plan");
     let what = if is_file { "file of a plan" } else { "folder of plans" };

@@ -1,8 +1,8 @@
 //! Tests that take one of the waits W1 to W6 out of the fence of dynamic epochs, with a switch that
 //! only tests of this package have.
 //!
-//! Such a fence runs over the links of `sim` with one seed after another, until a seed shows the
-//! missing wait by wrong bits or by an error. With the same seeds, the complete protocol succeeds.
+//! Such a fence runs over the links of `sim` with one seed after another, until the missing wait
+//! shows as wrong bits or as an error. With the same seeds, the complete protocol succeeds.
 //!
 //! # The waits that are taken away
 //!
@@ -15,8 +15,9 @@
 //!
 //! Over [`Reach::Memory`], ranks execute the fence of `local` with the delays of `sim`. Gets read
 //! the target's window, and operations are read from the origin's outbox, so W1 to W4 also concern
-//! these accesses. A fence without a wait races there on purpose. It races on plain elements, and
-//! on records in memory that both sets of outboxes have had since their first epochs.
+//! these accesses. A fence without a wait causes data races there on purpose. These races concern
+//! only plain elements, and records in memory that both sets of outboxes have had since their first
+//! epochs.
 
 use crate::api::run::ranks;
 use crate::kernel::waits::{Wait, take_away};
@@ -43,8 +44,8 @@ fn sent(rank: usize, epoch: usize, at: usize) -> u64 {
 
 /// Executes one epoch. Returns a description of the elements if they are wrong.
 ///
-/// Each rank gets elements 0 to 2 of the rank on its left. It puts to elements 0, 1, 8, 9 and 10 of
-/// the rank on its right, and to its own element 2.
+/// Each rank gets elements 0 to 2 of the rank on its left. Each rank puts to elements 0, 1, 8, 9
+/// and 10 of the rank on its right, and to its own element 2.
 fn epoch(u: &mut Window<u64>, epoch: usize, dice: &mut Dice) -> Result<Option<String>> {
     let (me, left, right) = (u.rank(), (u.rank() + RANKS - 1) % RANKS, (u.rank() + 1) % RANKS);
     dice.linger();
@@ -91,8 +92,8 @@ fn epochs(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
         let mut wrong = None;
         for number in 0..EPOCHS {
             take_away(wait.filter(|_| number >= WHOLE));
-            // Only the first mismatch is kept. The ranks continue together after it, so that no
-            // rank reads the memory of a rank that has left.
+            // Only the first mismatch is kept. After a mismatch, the ranks continue together, so
+            // that no rank reads the memory of a rank that has left.
             wrong = wrong.or(epoch(&mut u, number, &mut dice)?);
         }
         take_away(None);
@@ -194,8 +195,8 @@ fn w4_an_outbox_is_not_filled_before_its_readers_are_done() {
     }
 }
 
-/// Only exchanges notifications. Each notification that a rank reads must be of the exchange that
-/// the rank published last.
+/// Exchanges notifications and does nothing else. Each notification that a rank reads must be of
+/// the exchange that the rank published last.
 fn exchanges(one_set: bool, seed: u64) -> Result<(), String> {
     let mut config = Reach::Messages.config(seed);
     config.altered.one_notification_set = one_set;
@@ -227,8 +228,8 @@ fn exchanges(one_set: bool, seed: u64) -> Result<(), String> {
             sim(RANKS, config).into_iter().map(|end| scope.spawn(move || rank(end))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    // A report of a wrong value is more specific than the errors that other ranks get after the
-    // rank that reports it has left.
+    // A report of a wrong value is more specific than the errors that other ranks get because the
+    // reporting rank has left.
     let read = results.iter().find(|result| result.as_ref().is_err_and(|text| text.contains("is read in")));
     read.cloned().unwrap_or_else(|| results.into_iter().collect())
 }
@@ -239,8 +240,8 @@ fn w4_a_notification_does_not_take_the_place_of_one_that_may_not_have_been_read(
     assert!(wrong.contains("is read in"), "{wrong}");
 }
 
-/// Only executes fences. A rank that does not wait for notifications gets an error from the ranks
-/// that it overtakes.
+/// Executes fences and does nothing else. A rank that does not wait for notifications gets an error
+/// from the ranks that it overtakes.
 fn bare(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     let mut config = reach.config(seed);
     config.altered.unread = wait.is_some();

@@ -1,5 +1,5 @@
-//! Messages of a sparse or reduced census that a rank has forged: their contents are changed, and
-//! their digest matches the change.
+//! Tests of forged messages of a sparse or reduced census. The contents of such a message are
+//! changed, and its digest matches the changed contents.
 //!
 //! If a message is wrong, every rank gets an error that names the sender, or has already completed
 //! all of its calls. No rank gets a wrong result.
@@ -139,8 +139,8 @@ fn messages_that_nobody_has_changed_are_taken() {
     }
 }
 
-/// Replaces a message by the previous message, as if the previous message had been doubled and the
-/// next one lost.
+/// Replaces a message by the previous message, as if the previous message had been sent twice and
+/// the other one lost.
 #[test]
 fn a_message_of_the_census_before_is_not_taken_for_one_of_this() {
     for way in WAYS {

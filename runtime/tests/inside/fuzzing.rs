@@ -95,8 +95,8 @@ pub fn operations(data: &[u8]) -> usize {
     })
 }
 
-/// Carries out requests of four ranks to the attendant of one of these ranks, and returns the
-/// number of requests that were carried out.
+/// Lets the attendant of one of four ranks serve requests of these ranks, and returns the number of
+/// requests that were carried out.
 ///
 /// The lowest bits of the first byte choose the elements and the hints of the window. A byte of
 /// flags and two bytes of length precede each request. The lowest bit of the flags is set for a

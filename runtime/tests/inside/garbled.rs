@@ -78,7 +78,7 @@ fn ends(
     tamper: impl Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
 ) -> [End; RANKS] {
     let mut machine = Machine::default();
-    machine.moving.unpack = 6.0; // so that only `LONGER` bytes follow
+    machine.moving.unpack = 6.0; // so that only `LONGER` bytes follow the census
     tampered::ends(&ranks(RANKS).transport(simulated(tamper)).census(census).machine(machine), program)
 }
 
@@ -113,8 +113,8 @@ fn told(
             *seen += 1;
         }
     });
-    // If the changed frame requests other elements than its sender meant, rank 1 answers it, and
-    // the sender finds that the answer is wrong.
+    // The changed frame may request other elements than its sender meant. Rank 1 then answers the
+    // request, and the sender finds that the answer is wrong.
     let named = |end: &End| {
         let text = end.as_ref().map_or("", |(_, text)| text);
         text.contains("rank 0")
@@ -302,7 +302,7 @@ fn of_window(frames: &[(Header, Vec<u8>)], window: u32) -> Vec<(bool, Vec<u8>)> 
 
 #[test]
 fn changed_operations_are_refused_or_stay_in_their_window() {
-    let every = if every_case() { 1 } else { 5 }; // a different bit in each byte
+    let every = if every_case() { 1 } else { 5 }; // 5: other bits in each byte
     let recorded = recorded(Census::Direct);
     let mut random = Random::new(2);
     for which in 0..3 {

@@ -1,4 +1,4 @@
-//! Frames of messages that are changed on their way.
+//! Tests that change the frames of messages on their way.
 //!
 //! Either a rank finds a fault, ends the world and names the sender, or no rank can detect the
 //! change and the program completes. No rank panics, waits forever or keeps more messages than
@@ -60,8 +60,8 @@ fn leaving(world: &World) -> Result<()> {
     part.recv::<u64>(0, 0).map(drop)
 }
 
-/// Returns the result of each rank of `program` when `tamper` changes the frames of rank 0. The
-/// frames of each kind are counted from one.
+/// Runs `program`, and returns the result of each rank when `tamper` changes the frames of rank 0.
+/// The frames of each kind are counted from one.
 fn ends(
     program: fn(&World) -> Result<()>,
     tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static,

@@ -5,8 +5,8 @@
 //! `local` that use loom's atomics. `park` has no time limit here, so a lost wake-up is a deadlock.
 //! Run the models with `RUSTFLAGS="--cfg loom" cargo test -p fencepost-runtime --lib models::`.
 //!
-//! The waits of a sender and of an attendant are taken away in turn, and loom must find each
-//! missing wait, by wrong elements or by a rank that sleeps forever.
+//! The waits of a sender and of an attendant are taken away in turn. loom must find each missing
+//! wait, because elements are wrong or because a rank sleeps forever.
 
 use crate::kernel::element::element_type;
 use crate::kernel::waits::{Wait, take_away, without};
@@ -163,8 +163,8 @@ fn completion() {
     ]);
 }
 
-/// Waits until a request of the queue is complete, and returns the one that was completed first. A
-/// test can take away the wait for sends.
+/// Waits until a request of the queue is complete, and returns the request that was completed
+/// first. A test can take away the wait for sends.
 fn next(world: &World, queue: &Queue) -> usize {
     if without(Wait::Leaving) && world.rank() == 0 {
         return 0;

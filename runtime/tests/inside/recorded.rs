@@ -1,5 +1,5 @@
-//! Tests of the traces that ranks record if the clocks of hosts differ, if a world has only some of
-//! the ranks, and if a program fails.
+//! Tests of the traces that ranks record. In these tests the clocks of hosts differ, a world has
+//! only some of the ranks, or a program fails.
 
 use crate::record::{ProfileTo, Recording, Records};
 use crate::state::registry::{Registry, new_world};

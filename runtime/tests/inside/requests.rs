@@ -1,5 +1,5 @@
-//! Tests that change requests to attendants, and the answers to these requests, on their way over
-//! `sim` and over TCP.
+//! Tests that change requests to attendants, or the answers to them, while these travel over `sim`
+//! or over TCP.
 //!
 //! Either a rank finds a fault, returns an error and names another rank, or no rank can detect the
 //! change and the program completes. No rank panics or waits forever, and nothing outside windows
@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Runs short and long epochs of locks, and accesses with gets. Their irregular datatypes get
-/// numbers, and are later sent by number.
+/// Runs short and long epochs of locks, and accesses with gets. They use irregular datatypes, which
+/// get numbers and are later sent as numbers.
 fn program(world: &World) -> Result<()> {
     let me = world.rank();
     let irregular = || Datatype::elements([0, 3, 4, 9, 17, 20, 31]).unwrap();
@@ -108,8 +108,8 @@ fn ends(of: u32, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync +
 
 /// Returns whether each error names a rank.
 ///
-/// The named rank may be either rank: an error about a frame names the rank from which the frame
-/// came, and both ranks have handled the frame.
+/// An error about a frame names the rank from which the frame came. Both ranks have handled the
+/// frame, so the error may name either of them.
 fn named(ends: &[End; 2]) -> bool {
     ends.iter().flatten().all(|(_, text)| text.contains("rank 0") || text.contains("rank 1"))
 }

@@ -1,10 +1,10 @@
 //! Tests that take one of the waits W1 to W6 out of compiled schedules, and run these schedules
 //! with the real executor over the links of `sim`.
 //!
-//! The executor runs a damaged schedule with one seed after another, until a seed shows the missing
-//! wait by wrong bits or by an error. With the same seeds, the undamaged schedule has the results
-//! of the reference. A wait is taken out of the bound program after its schedule was verified and
-//! agreed on. Only tests of this package can bypass the verifier in this way.
+//! The executor runs a damaged schedule with one seed after another, until the missing wait shows
+//! as wrong bits or as an error. With the same seeds, the undamaged schedule has the results of the
+//! reference. A wait is taken out of the bound program after its schedule was verified and agreed
+//! on. Only tests of this package can bypass the verifier in this way.
 //!
 //! # The waits that are taken away
 //!
@@ -14,17 +14,19 @@
 //!   touched before its owner has entered, and this needs no wait, since only the owner unpacks
 //!   into its memory;
 //! - W2: a rank packs before it unpacks;
-//! - W3: before a rank leaves, it unpacks and releases everything that was sent to it. It need not
-//!   wait for readers to finish, since they read a copy;
+//! - W3: before a rank leaves, it unpacks and releases everything that was sent to it. The rank
+//!   need not wait for readers to finish, since they read a copy;
 //! - W4: a frame is read before it is released, since the next frame may take its place. Send
 //!   buffers need no wait;
-//! - W5: `Reclaim`. Without it the ranks of a chain run ahead without bound, but no bits are wrong;
+//! - W5: `Reclaim`. Without `Reclaim` the ranks of a chain run ahead without bound, but no bits are
+//!   wrong;
 //! - W6: a program leaves none of its frames to the next one.
 //!
 //! The other tests are about memory that other ranks touch. With [`Reach::Memory`], the same links
 //! carry entries, dones and the words of frames, with the delays of `sim`. Payloads and windows are
 //! read and written in place by threads of one process, as on `local`. Schedules without a wait
-//! race in this memory on purpose, on plain elements that are never moved or freed.
+//! cause data races in this memory on purpose. These races concern only plain elements that are
+//! never moved or freed.
 
 use crate::api::run::ranks;
 use crate::kernel::waits::{Wait, take_away};
@@ -108,13 +110,13 @@ impl Superstep {
         Self { patterns, schedule: Arc::new(schedule), damaged: None }
     }
 
-    /// Returns the superstep with its schedule changed by `damage`. Checks that the verifier
-    /// refuses the changed schedule with the error `name`.
+    /// Returns this superstep with a schedule that `damage` has changed. Checks that the verifier
+    /// refuses that schedule with the error `name`.
     fn damaged(&self, name: &str, damage: impl Fn(usize, &mut Vec<Instruction>)) -> Self {
         let mut schedule = self.schedule.get().clone();
         for (rank, class) in schedule.class_of.clone().into_iter().enumerate() {
             if schedule.class_of[..rank].contains(&class) {
-                continue; // all ranks of a class have one schedule
+                continue; // all ranks of a class share one program
             }
             damage(rank, &mut schedule.classes[class].instructions);
         }
@@ -132,7 +134,7 @@ impl Superstep {
         Self { patterns, schedule, damaged: self.damaged.as_ref().map(of) }
     }
 
-    /// Returns the superstep without the instructions that `which` selects.
+    /// Returns this superstep with a schedule that lacks the instructions that `which` selects.
     fn without(&self, name: &str, which: impl Fn(usize, &Instruction) -> bool) -> Self {
         self.damaged(name, |rank, code| code.retain(|instruction| !which(rank, instruction)))
     }
@@ -326,7 +328,7 @@ fn w1_a_frame_of_another_epoch_is_not_taken_for_one_of_this() {
 /// Returns a superstep in which rank 1 reads elements of rank 0 that rank 2 overwrites. Both ranks
 /// access the memory of rank 0 directly.
 ///
-/// This schedule is sound, although the planner would pack the elements.
+/// The planner would pack the elements instead, but this schedule is sound.
 fn read_and_overwritten_directly() -> Superstep {
     let get = vec![operation(Kind::Get, -1, 0..2, 4..6, 0)];
     let patterns = epoch(1, vec![vec![], get, put(-2, 0..2, 0..2)]);
@@ -525,8 +527,8 @@ fn w6_no_frame_is_left_to_the_superstep_after() {
     let left = good.without("WrongCount", |_, i| takes(i));
     let in_turn =
         |one: &Superstep, other: &Superstep, seed| run(&[one, other], Reach::Messages, seed).map(drop);
-    // With posts and starts, the plan has a port of its own, where the frames that are left
-    // obstruct nothing. Only the missing elements show the fault.
+    // With posts and starts, the plan has a port of its own, and the frames that are left on that
+    // port obstruct nothing. Only the missing elements show the fault.
     let by_posts = (good.by_posts(), left.by_posts(), other.by_posts(), "is not");
     for (good, left, other, told) in [by_posts, (good, left, other, "RMA_SYNC")] {
         let wrong = shown(|seed| in_turn(&good, &other, seed), |seed| in_turn(&left, &other, seed));

@@ -7,14 +7,14 @@ use fencepost_tests_support::random::Random;
 use fencepost_transport::{InFlight, SimConfig, Tamper};
 use std::sync::Arc;
 
-/// The way in which ranks reach each other over the links of `sim`, and their census if it is not
-/// direct.
+/// How ranks reach each other over the links of `sim`, and which census they take. The census is
+/// direct unless the name of the variant has another one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reach {
     /// By messages only.
     Messages,
-    /// By memory as well: payloads, windows and outboxes stay with their owners, and all words
-    /// travel over the links.
+    /// By memory as well: payloads, windows and outboxes are read in the memory of their owners,
+    /// and all words travel over the links.
     Memory,
     /// By messages only, with a sparse census.
     SparseMessages,
@@ -83,7 +83,7 @@ impl Dice {
         Self(Random::new(seed << 8 | rank as u64))
     }
 
-    /// Lets other ranks go first, usually briefly, sometimes for long.
+    /// Lets other ranks continue first, usually for a short time and sometimes for a long time.
     pub(super) fn linger(&mut self) {
         let looks = if self.0.once_in(3) { self.0.below(200) } else { self.0.below(3) };
         (0..looks).for_each(|_| std::thread::yield_now());

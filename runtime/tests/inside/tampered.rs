@@ -1,5 +1,6 @@
 //! Links on which a test changes frames: simulated links, and [`Tampered`], which changes the bytes
-//! of sockets between two ranks. Also [`ends`], which returns the results of the ranks.
+//! that two ranks send each other over sockets. Also [`ends`], which returns the results of the
+//! ranks.
 
 use crate::api::run::Ranks;
 use crate::state::transport_kind::TransportKind;
@@ -51,7 +52,7 @@ pub(super) fn simulated(
 /// If it returns a number, the connection breaks after that number of bytes of the frame.
 pub(super) type ChangeFn = dyn Fn([usize; 2], &mut Header, &mut Vec<u8>) -> Option<usize> + Send + Sync;
 
-/// The connections that lead to each of two ranks.
+/// The lines through which connections to each of two ranks pass.
 pub(super) struct Tampered([Line; 2]);
 
 impl fmt::Debug for Tampered {

@@ -1,4 +1,4 @@
-//! How two ranks of a job authenticate each other before either trusts a byte from the other.
+//! How two ranks of a job authenticate each other, before either rank trusts a byte from the other.
 //!
 //! A job has a secret of 256 bits that only its ranks were given. The rank that opens a connection
 //! (the opener) and the rank that accepts it (the taker) prove to each other that they hold the
@@ -20,8 +20,8 @@
 //! facts (byte order, sizes and alignments) are compared last, between authenticated ranks, so that
 //! an incompatible machine is refused with a reason.
 //!
-//! Both sides are state machines over bytes: they hold no socket, clock or random source. [`Seal`]
-//! makes the optional tags of the records that follow the handshake.
+//! Both sides are state machines that process bytes. They contain no socket, clock or random
+//! source. [`Seal`] makes the optional tags of the records that follow the handshake.
 
 use std::{fmt, io};
 
@@ -43,7 +43,7 @@ impl Secret {
         Self(bytes)
     }
 
-    /// Returns the bytes, which must be passed on by descriptor only.
+    /// Returns the bytes, which must be passed on only through a file descriptor.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -107,8 +107,8 @@ const ANSWER_MESSAGE: usize = ANSWER - 32;
 const TAG: usize = 32;
 const VERDICT: usize = 4 + TAG;
 
-/// Returns byte order, sizes and alignments, which must be equal on both sides because elements
-/// travel in their memory layout.
+/// Returns the byte order, and sizes and alignments of types. These facts must be equal on both
+/// sides, because elements are sent in their memory layout.
 fn facts(sealed: bool) -> [u8; 8] {
     [
         u16::from_ne_bytes([1, 2]) as u8,
@@ -147,8 +147,8 @@ pub enum HandshakeError {
     Unproven,
     /// The peer holds the secret, but is incompatible with this rank.
     Mismatch(String),
-    /// The peer holds the secret, but has opened a connection to this rank at the same time. That
-    /// other connection is used.
+    /// The peer holds the secret, but has itself opened a connection to this rank at the same time.
+    /// The connection that the peer opened is used.
     Crossed,
     /// The peer holds the secret, and has marked this rank failed.
     GivenUp,
@@ -189,8 +189,7 @@ pub enum Verdict {
     GivenUp,
 }
 
-/// What a tag authenticates. Each role has its own key, so that no tag is valid in place of
-/// another.
+/// The use of a tag. Each use has its own key, so that the tag of one use is not valid for another.
 #[derive(Clone, Copy)]
 enum Role {
     Answer,
@@ -221,7 +220,7 @@ fn tag(secret: &Secret, role: Role, messages: &[&[u8]]) -> blake3::Hash {
     hasher.finalize()
 }
 
-/// Returns whether `bytes` are the tag, in constant time.
+/// Compares `bytes` with the tag in constant time, and returns whether they are equal.
 fn is(tag: blake3::Hash, bytes: &[u8]) -> bool {
     <[u8; 32]>::try_from(bytes).is_ok_and(|bytes| tag == blake3::Hash::from(bytes))
 }
@@ -242,7 +241,7 @@ impl Fields<'_> {
 pub struct Session {
     /// The peer's rank.
     pub peer: u32,
-    /// The keys for what this rank sends, and for what it receives.
+    /// The key for the records that this rank sends, and the key for the records that it receives.
     keys: [[u8; 32]; 2],
 }
 
@@ -256,7 +255,8 @@ impl Session {
         Self { peer, keys }
     }
 
-    /// Returns the seals for what this rank sends, and for what it receives.
+    /// Returns the seal for the records that this rank sends, and the seal for the records that it
+    /// receives.
     pub fn seals(&self) -> [Seal; 2] {
         self.keys.map(|key| Seal { key, records: 0 })
     }
@@ -280,7 +280,8 @@ impl Seal {
         std::array::from_fn(|i| tag.as_bytes()[i])
     }
 
-    /// Returns whether this is the tag of the next record, in constant time.
+    /// Compares `tag` with the tag of the next record in constant time, and returns whether they
+    /// are equal.
     pub fn is(&mut self, record: &[u8], tag: [u8; Self::TAG]) -> bool {
         // Only whole hashes are compared in constant time. So the expected hash is compared with a
         // copy of itself that begins with `tag`.
@@ -372,8 +373,8 @@ impl Opener {
     /// Takes in at most as many bytes as [`wants`](Self::wants) returns.
     ///
     /// # Errors
-    /// Fails if the peer is not the rank to which the connection was opened, or has refused the
-    /// connection.
+    /// Fails if the peer cannot prove that it is the rank to which the connection was opened, or if
+    /// the peer has refused the connection.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Opening, HandshakeError> {
         let secret = &self.me.secret;
         if !self.answered {
@@ -498,7 +499,7 @@ impl Taker {
     }
 
     /// Answers the authenticated rank with this verdict. Returns the message to send to that rank,
-    /// and the session. Only `Welcome` begins a session.
+    /// and a session, which is valid only if the verdict is `Welcome`.
     pub fn decide(&self, verdict: Verdict) -> (Vec<u8>, Session) {
         let code = [verdict as u8, 0, 0, 0];
         let mut reply = code.to_vec();

@@ -1,11 +1,12 @@
-//! How much memory may be requested from the machine now, and which limit determines that.
+//! How much memory may be requested from the machine now, and which limit determines this amount.
 //!
 //! If a page of a memory file is not available when it is first touched, the process ends with
 //! SIGBUS, or the kernel ends another process. So pages of memory files are reserved before they
-//! are used, and only if the machine, the control groups of this process and its limits leave room
-//! for them. Large requests for heap memory must fit as well, together with the heap memory that
-//! this process has promised but not touched ([`Promise`]). The system reserves nothing for such
-//! requests. So the requests of several processes may fit one by one, but not together.
+//! are used. They are reserved only if the machine, the control groups of this process and the
+//! limits of this process leave room for them. Large requests for heap memory must fit as well,
+//! together with the heap memory that this process has promised but not touched ([`Promise`]). The
+//! system reserves nothing for such requests. So the requests of several processes may fit one by
+//! one, but not together.
 
 use std::fmt;
 use std::io;
@@ -80,8 +81,8 @@ pub(crate) fn available(read: Read<'_>) -> (u64, &'static str) {
     least.map_or((u64::MAX, ""), |(bytes, limit)| (bytes.saturating_sub(MARGIN), limit))
 }
 
-/// Checks whether `bytes` may be requested now. Other promises need `others` of the bytes that
-/// count as available.
+/// Checks whether `bytes` bytes may be requested now. `others` of the available bytes are needed
+/// for other promises.
 fn suffices(bytes: u64, others: u64, read: Read<'_>) -> Result<(), MemoryShortage> {
     let (available, limit) = available(read);
     let available = available.saturating_sub(others);
@@ -91,13 +92,13 @@ fn suffices(bytes: u64, others: u64, read: Read<'_>) -> Result<(), MemoryShortag
 /// The bytes of all promises of this process.
 static PROMISED: Mutex<u64> = Mutex::new(0);
 
-/// Memory that this process may touch later. Until it is touched it takes no memory of the machine,
-/// but it counts as requested until the promise is dropped.
+/// Memory that this process may touch later. Until it is touched, it takes no memory of the
+/// machine. The memory counts as requested until the promise is dropped.
 #[derive(Debug)]
 pub(crate) struct Promise(u64);
 
 impl Promise {
-    /// Promises `bytes`.
+    /// Promises `bytes` bytes.
     ///
     /// # Errors
     /// Fails if `bytes` exceeds the available memory, less the untouched memory of the other
@@ -116,7 +117,7 @@ impl Drop for Promise {
     }
 }
 
-/// Returns a lower bound on the promised memory that is not touched. It is only a lower bound
+/// Returns a lower bound on the promised memory that is not touched. The exact number is not known,
 /// because touched memory that was not promised is subtracted as well.
 fn untouched(promised: u64, read: Read<'_>) -> u64 {
     let touched = || {
@@ -137,8 +138,8 @@ fn kib(text: &str, row: &str) -> Option<u64> {
     row.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Returns how much memory the control groups of this process leave. Reads both versions of control
-/// groups.
+/// Returns how much memory the control groups of this process leave. Considers both versions of
+/// control groups.
 fn groups(read: Read<'_>) -> Option<u64> {
     let mine = read("/proc/self/cgroup")?;
     let left = mine.lines().filter_map(|line| {
@@ -180,8 +181,8 @@ const VERSION_1: Version = Version {
 
 impl Version {
     /// Returns how much memory the group at `path` and all groups above it leave. If this process
-    /// runs in a container, `path` may be valid only outside the container. Then the root group, as
-    /// the container sees it, decides.
+    /// runs in a container, `path` may be valid only outside the container. In that case the root
+    /// group that is visible in the container decides.
     fn left(&self, path: &str, read: Read<'_>) -> Option<u64> {
         let mut path = path.trim_end_matches('/');
         let mut least = None;

@@ -2,9 +2,9 @@
 //! [`Reader`] takes them off again.
 //!
 //! A field is a number, an array or a `repr(C)` struct without padding, such as the head of a
-//! frame. It has the same bytes in a frame as in memory. Elements travel in the same way, and ranks
-//! refuse each other if their byte orders differ. A reader trusts nothing: it compares every length
-//! with the bytes that are left.
+//! frame. A field has the same bytes in a frame as in memory. Elements travel in the same way, and
+//! ranks refuse each other if their byte orders differ. A reader trusts nothing: it compares every
+//! length with the bytes that are left.
 
 use bytemuck::{AnyBitPattern, CheckedBitPattern, NoUninit};
 
@@ -13,7 +13,7 @@ pub trait Writer {
     /// Appends a field.
     fn put<T: NoUninit>(&mut self, field: T);
 
-    /// Appends fields of one type. Their number is not appended.
+    /// Appends fields of one type, without their number.
     fn put_all<T: NoUninit>(&mut self, fields: &[T]);
 
     /// Appends the length of `bytes` as a field of 8 bytes, and then the bytes.

@@ -3,9 +3,9 @@
 
 use std::sync::OnceLock;
 
-/// Returns the time in ticks. The time is read after every earlier load has been executed. If the
-/// system keeps time by the processor's counter, which it does only if the counters of all cores
-/// agree, a tick is a step of that counter. Otherwise a tick is a nanosecond.
+/// Returns the time in ticks. The time is read after every earlier load has been executed. A tick
+/// is a step of the processor's counter if the system keeps time by that counter, which implies
+/// that the counters of all cores agree. Otherwise a tick is a nanosecond.
 ///
 /// # Cost
 /// 15 ns with the counter, and otherwise the time of reading the system's clock.
@@ -35,8 +35,8 @@ pub fn nanos() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Returns a time in ticks and the same time in nanoseconds. Reads both several times and returns
-/// the quickest reading.
+/// Returns the time of one moment, in ticks and in nanoseconds. Reads both clocks several times,
+/// and returns the reading that took the least time.
 pub fn both() -> (u64, u64) {
     let read = || {
         let (before, at, after) = (nanos(), ticks(), nanos());

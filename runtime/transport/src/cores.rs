@@ -3,12 +3,12 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The number that was set, or 0 if none was.
+/// The number of cores that was set, or 0 if none was set.
 static OF_RANKS: AtomicUsize = AtomicUsize::new(0);
 
 /// Sets the number of cores that the ranks of this host may use together. Called before this
-/// process joins a world. With 0, the ranks may use as many cores as this process may use. The
-/// launcher sets the number, because a rank that is bound to a core sees only that core.
+/// process joins a world. If `cores` is 0, the ranks may use as many cores as this process may use.
+/// The launcher sets the number, because a rank that is bound to a core sees only that core.
 pub fn set_cores(cores: usize) {
     OF_RANKS.store(cores, Ordering::Relaxed);
 }

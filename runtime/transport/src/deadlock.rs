@@ -1,61 +1,62 @@
-//! [`Waits`]: the wait-for table of a job. For each rank of the job, it records which rank that
-//! rank waits for, in any world of the job. It finds waits that cannot end.
+//! [`Waits`]: the wait-for table of a job. For each rank of the job, the table records which rank
+//! that rank waits for, in any world of the job. With the table, ranks find waits that cannot end.
 //!
-//! If a wait lasts, the waiting rank writes into its entry which rank it waits for, under a number
-//! that it never uses again. After the wait, it clears the entry before it does anything else.
-//! Ranks that wait for one another in a cycle never continue if nothing is in flight between them.
-//! To make that certain, each entry also records which wait of the awaited rank its owner has
-//! *seen*.
+//! If a wait lasts, the waiting rank writes into its entry which rank it waits for, and a number
+//! for the wait, which it never uses again. After the wait, it clears the entry before it does
+//! anything else. Ranks that wait for one another in a cycle never continue if nothing is in flight
+//! between them. To exclude that something is in flight, each entry also records which wait of the
+//! awaited rank its owner has *seen*.
 //!
 //! Ranks of one host read each other's entries. Between hosts, or if ranks only exchange messages,
-//! they ask each other (`RemoteWaits`). A rank that answers has first sent everything else that it
-//! has to send. So when the answer arrives, everything that the rank sent before its wait has
-//! arrived. A rank follows a cycle entry by entry as far as it can read the entries. It then passes
-//! the waits on as a list, a `Probe`, to the first rank whose entry it cannot read. The list is
-//! complete when it returns to the rank that it began with.
+//! they ask each other (`RemoteWaits`). A rank sends everything else that it has to send before it
+//! answers. So when the answer arrives, everything that the rank sent before its wait has arrived.
+//! A rank follows a cycle entry by entry as far as it can read the entries. It then passes on the
+//! waits that it has read, as a list (a `Probe`), to the first rank whose entry it cannot read. The
+//! list is complete when it returns to the rank that it began with.
 //!
 //! # Why a cycle is never reported by mistake
 //!
 //! Let rank `r` wait for rank `p` in its wait `n`. `r` has *seen* wait `m` of `p` if all of this is
-//! true: `r` has read the number `m` that `p` wrote; it has found that nothing which `p` had sent
-//! is still in flight ([`Channels::nothing_in_flight`](crate::Channels::nothing_in_flight)); it has
+//! true: `r` has read the number `m` that `p` wrote; it has found that nothing that `p` had sent is
+//! still in flight ([`Channels::nothing_in_flight`](crate::Channels::nothing_in_flight)); it has
 //! then polled and found nothing; and it has sent nothing since it began `n`, not even in that
-//! poll. A cycle is a list of ranks, each with the wait in which it was read. Each rank has seen
-//! the wait of the next rank, and the last rank has seen the wait of the first.
+//! poll. A cycle is a list of ranks, each with the wait that was read in its entry. Each rank has
+//! seen the wait of the next rank, and the last rank has seen the wait of the first.
 //!
-//! An *event* is that a rank of the cycle sends something or finds what it waits for, in that wait
-//! and after that poll. Suppose there are events, and take the first one: a poll of `r` found
-//! something that `p` had sent, and that the earlier poll of `r` had not found. `p` sent it after
-//! `p` had begun `m`, since the earlier poll would have found anything older. `p` did not send it
-//! between the beginning of `m` and the fruitless poll of `p` in `m`: if it had, `p` would not have
-//! *seen* any wait in `m`, by the last condition above. So `p` sent it in `m` after that poll of
-//! `p`, or after `p` had left `m`. In both cases there was an event before the first one. Hence
-//! there are no events: no rank of the cycle ever finds what it waits for, no matter when and in
-//! which order the entries were read. Only a failure from outside can end these waits: a rank is
-//! marked failed, or a world is ended. That is an error as well.
+//! There is an *event* when a rank of the cycle sends something or finds what it waits for, in its
+//! wait of the cycle and after the poll by which it has seen the next rank. Suppose there are
+//! events. In the first one, a poll of `r` found something that `p` had sent and that the earlier
+//! poll of `r` had not found. `p` sent it after `p` had begun `m`, since the earlier poll would
+//! have found anything older. `p` did not send it between the beginning of `m` and the poll of `p`
+//! in `m` that found nothing: otherwise `p` would not have *seen* any wait in `m`, by the last
+//! condition above. So `p` sent it in `m` after that poll of `p`, or after `p` had left `m`. In
+//! both cases there was an event before the first one. Hence there are no events: no rank of the
+//! cycle ever finds what it waits for, no matter when and in which order the entries were read.
+//! Only a failure from outside can end these waits: a rank is marked failed, or a world is ended.
+//! Such a failure is an error as well.
 //!
 //! # Why a knot is never reported by mistake
 //!
 //! A rank may wait for *any* of several ranks: for a message from any, or for one of several
-//! requests. It may also answer ranks that it does not wait for: a receive that it has begun may
-//! take their messages. It sees the wait of each of these ranks one by one, as above, or it sees
-//! that such a rank has left and that nothing more can arrive from that rank. A *knot* is a set of
-//! ranks, each in one wait, with two properties. Each rank that a member waits for is a member too,
-//! or has left. And each member has seen the wait of each other member that it waits for or may
-//! answer.
+//! requests. The rank may also answer ranks that it does not wait for: a receive that it has begun
+//! may take their messages. For each of all these ranks, the waiting rank sees the wait of that
+//! rank, as above. Or it sees that that rank has left and that nothing more can arrive from it. A
+//! *knot* is a set of ranks, each in one wait, with two properties. Each rank that a member waits
+//! for is a member too, or has left. And each member has seen the wait of each other member that it
+//! waits for or may answer.
 //!
-//! The argument is the same. An event is now that a rank of the knot finds what it waits for, or
-//! sends something to a rank of the knot, in that wait and after the last of the polls by which it
-//! has seen others. In the first event, a poll of `r` found something that was sent by a rank `p`
-//! of the knot which `r` waits for or may answer. Other senders do not matter. If another rank of
-//! the knot sends something, `r` does not look for it, or only keeps it. If `r` answers a rank
-//! outside the knot, it sends to that rank alone. The poll by which `r` had seen `p` did not find
-//! what `p` sent, so `p` sent it after `p` had begun its wait. As above, `p` sent nothing in that
-//! wait before the last poll by which `p` has seen others, so `p` sent it after that poll. But then
-//! this send of `p` is an event before the first one.
+//! The argument is the same. There is now an event when a rank of the knot finds what it waits for,
+//! or sends something to a rank of the knot, in its wait and after the last of the polls by which
+//! it has seen others. In the first event, a poll of `r` found something that was sent by a rank
+//! `p` of the knot. `r` waits for `p` or may answer `p`. Other senders do not matter. If another
+//! rank of the knot sends something, `r` does not look for it, or only keeps it. If `r` answers a
+//! rank outside the knot, it sends to that rank alone. The poll by which `r` had seen `p` did not
+//! find what `p` sent, so `p` sent it after `p` had begun its wait. As above, `p` sent nothing in
+//! that wait before the last poll by which `p` has seen others. So `p` sent it after that poll. But
+//! then this send of `p` is an event before the first one.
 //!
-//! A rank looks for its knot without help: it takes all ranks to which its wait leads, in any
-//! number of steps, and checks whether it knows the two properties of all of them.
+//! A rank looks for its knot without help from other ranks. It takes all ranks to which its wait
+//! leads, in any number of steps, and checks whether the two properties are known to hold for them.
 //!
 //! The arguments do not depend on when an entry was read. So a list may be old when it is passed
 //! on: each of its statements about a rank was true once, and that is enough. Each rank adds only
@@ -88,9 +89,9 @@ pub struct Entry {
     awaited: AtomicU64,
     /// The number of the awaited rank's wait that this rank has seen, or 0 for none.
     seen: AtomicU64,
-    /// The last of the rank's waits that the rank knows to be in a cycle.
+    /// The number of the last wait of the rank that the rank knows to be in a cycle.
     agreed: AtomicU64,
-    /// The call in which it waits.
+    /// The call in which the rank waits.
     text: [AtomicU64; TEXT],
     /// The number of other ranks that the wait is about.
     count: AtomicU64,
@@ -129,8 +130,8 @@ pub(crate) struct Table {
 
 /// Asks and notifies ranks whose entries are not here. Ranks are numbered as in the job.
 pub(crate) trait RemoteWaits: Send + Sync {
-    /// Returns the wait that `rank` last reported to be in. Everything that it had sent before that
-    /// wait has arrived here. With `ask`, asks the rank again, unless it was asked just before.
+    /// Returns the wait that `rank` has reported last. Everything that `rank` had sent before that
+    /// wait has arrived here. If `ask` is set, asks `rank` again, unless it was asked just before.
     fn waiting(&self, rank: usize, ask: bool) -> Option<Waiting>;
 
     /// Passes on a list, unless it was passed on just before.
@@ -139,15 +140,15 @@ pub(crate) trait RemoteWaits: Send + Sync {
     /// Returns the list that has returned to this rank in its wait of this number.
     fn cycle(&self, number: u64) -> Option<Vec<Waiting>>;
 
-    /// Notifies `rank`, once, that this rank's own wait of this number is in a cycle.
+    /// Notifies `rank` that this rank's own wait of this number is in a cycle. Does so once.
     fn agree(&self, rank: usize, number: u64);
 
     /// Returns the number of the last wait of `rank` that `rank` has reported to be in a cycle.
     fn agreed(&self, rank: usize) -> u64;
 }
 
-/// A list of waits. The rank of each wait has seen the next wait. The list continues with the wait
-/// of a rank that must be asked.
+/// A list of waits. The rank of each wait has seen the next wait. The next wait after the list is
+/// that of a rank that must be asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Probe {
     /// The rank that the last of `waits` waits for.
@@ -157,7 +158,8 @@ pub(crate) struct Probe {
     pub waits: Vec<Waiting>,
 }
 
-/// Where a list of waits leads. The rank of each wait of the list has seen the next wait.
+/// The result of following a list of waits. The rank of each wait of the list has seen the next
+/// wait.
 pub(crate) enum Walk {
     /// Nothing is known yet. A rank of the list has not seen the next wait, or the next wait is
     /// over, or a wait is about several ranks and may be part of a knot.
@@ -185,37 +187,37 @@ pub struct About {
     /// Whether something that `rank` sends ends the wait. Otherwise the waiting rank may answer
     /// `rank`.
     pub ends: bool,
-    /// Which wait of that rank was seen, or 0 for none, or [`GONE`] if nothing more can arrive from
-    /// it.
+    /// The number of the wait of `rank` that was seen, or 0 for none, or [`GONE`] if nothing more
+    /// can arrive from `rank`.
     pub seen: u64,
 }
 
 /// A rank's wait, at the time when it was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Waiting {
-    /// The waiting rank. Here all ranks are ranks of the job.
+    /// The waiting rank. All ranks in this struct are ranks of the job.
     pub rank: usize,
     /// The rank that the waiting rank waits for.
     pub awaited: usize,
-    /// The call in which it waits.
+    /// The call in which the rank waits.
     pub text: String,
     /// The number of the wait.
     pub number: u64,
-    /// Which wait of the awaited rank the waiting rank has seen, or 0 for none.
+    /// The number of the awaited rank's wait that the waiting rank has seen, or 0 for none.
     pub seen: u64,
     /// The other ranks that the wait is about.
     pub others: Vec<About>,
 }
 
 impl Waiting {
-    /// Returns all ranks that the wait is about, the awaited one first.
+    /// Returns all ranks that the wait is about, beginning with the awaited rank.
     pub fn about(&self) -> impl Iterator<Item = About> {
         let awaited = About { rank: self.awaited, ends: true, seen: self.seen };
         std::iter::once(awaited).chain(self.others.iter().copied())
     }
 }
 
-/// Places entries for `ranks` ranks, none of them waiting.
+/// Places entries for `ranks` ranks that do not wait.
 pub(crate) fn place(ranks: usize, placement: &mut impl Placement) -> io::Result<SharedSlice<Line<Entry>>> {
     placement.place(ranks, Entry::new)
 }
@@ -256,7 +258,8 @@ impl Table {
         Some(&self.entries[slot as usize].0)
     }
 
-    /// Returns the wait that `rank` is in, if its entry is here and it is in a wait.
+    /// Returns the wait that `rank` is in. `None` if the rank does not wait, or if its entry is not
+    /// here.
     pub(crate) fn read(&self, rank: usize) -> Option<Waiting> {
         let entry = self.entry(rank)?;
         let number = entry.wait.load(Ordering::Acquire);
@@ -282,8 +285,8 @@ impl Table {
         Some(Waiting { rank, awaited, text, number, seen, others })
     }
 
-    /// Continues this list of waits, which is not empty. The rank of each wait has seen the next
-    /// wait.
+    /// Continues the list `waits`, which is not empty, as far as entries can be read. The rank of
+    /// each wait has seen the next wait.
     pub(crate) fn walk(&self, mut waits: Vec<Waiting>) -> Walk {
         loop {
             let [first, ..] = &waits[..] else { return Walk::Open };
@@ -295,8 +298,8 @@ impl Table {
             if to == first.rank {
                 return if seen == first.number { Walk::Cycle(waits) } else { Walk::Open };
             }
-            // If the list returns to a rank other than the first, that cycle does not contain the
-            // first rank.
+            // The list may lead back to a rank other than the first. The first rank is not in such
+            // a cycle.
             if seen == 0 || waits.iter().any(|other| other.rank == to) {
                 return Walk::Open;
             }
@@ -343,7 +346,7 @@ impl Waits {
         Self { of: members.iter().map(|&member| self.of[member]).collect(), ..self.clone() }
     }
 
-    /// Returns which rank of the job `rank` of this world is.
+    /// Returns the rank in the job of `rank`, a rank of this world.
     pub fn rank(&self, rank: usize) -> usize {
         self.of[rank] as usize
     }
@@ -364,8 +367,9 @@ impl Waits {
         self.begin_about(rank, awaited, &[], text)
     }
 
-    /// Records a wait that is also about other ranks, at most [`OTHERS`]. Each has a rank of this
-    /// world, and a flag that is true if something that the rank sends ends the wait.
+    /// Records a wait that is also about other ranks, at most [`OTHERS`]. Each of them is given as
+    /// a rank of this world, with a flag that is true if something that the rank sends ends the
+    /// wait.
     pub fn begin_about(&self, rank: usize, awaited: usize, others: &[(usize, bool)], text: &str) -> u64 {
         let entry = self.own(rank);
         self.end(rank);
@@ -398,8 +402,8 @@ impl Waits {
         self.own(rank).wait.store(0, Ordering::Release);
     }
 
-    /// Returns the number of the wait that `rank` is in, or 0. Acquire: if the entry is here,
-    /// everything that the rank sent before its wait can be found.
+    /// Returns the number of the wait that `rank` is in, or 0 if it does not wait. Acquire: if the
+    /// entry is here, everything that `rank` sent before its wait can be found.
     pub fn number(&self, rank: usize) -> u64 {
         let rank = self.rank(rank);
         match (self.table.entry(rank), &self.remote) {
@@ -409,12 +413,13 @@ impl Waits {
         }
     }
 
-    /// Records that `rank`, the caller, has seen this wait of the rank that it waits for.
+    /// Records that `rank`, the caller, has seen the wait `number` of the rank that it waits for.
     pub fn see(&self, rank: usize, number: u64) {
         self.own(rank).seen.store(number, Ordering::Release);
     }
 
-    /// Records that `rank`, the caller, has seen this wait of another rank that its wait is about.
+    /// Records that `rank`, the caller, has seen the wait `number` of another rank that its own
+    /// wait is about.
     pub fn see_other(&self, rank: usize, other: usize, number: u64) {
         self.own(rank).others[other][1].store(number, Ordering::Release);
     }
@@ -444,9 +449,9 @@ impl Waits {
         })
     }
 
-    /// Returns the knot that `rank` of this world, the caller, is in, if one is known that is not a
-    /// cycle. The knot is ordered by rank. If other ranks must be asked, asks them, and a later
-    /// call returns the knot.
+    /// Returns the knot that `rank` of this world, the caller, is in, if a knot is known that is
+    /// not a cycle. The knot is ordered by rank. If other ranks must be asked, asks them, and a
+    /// later call returns the knot.
     pub fn knot(&self, rank: usize) -> Option<Vec<Waiting>> {
         let me = self.rank(rank);
         let mut all = BTreeMap::from([(me, self.table.read(me)?)]);
@@ -486,7 +491,7 @@ impl Waits {
             all &= match (self.table.entry(waiting.rank), &self.remote) {
                 (Some(entry), _) => {
                     let wait = entry.wait.load(Ordering::Acquire);
-                    // If the rank is in another wait or in no wait, its wait of the cycle has been
+                    // If the rank is in another wait or in no wait, its wait in the cycle has
                     // ended.
                     wait != waiting.number || entry.agreed.load(Ordering::Acquire) == waiting.number
                 }

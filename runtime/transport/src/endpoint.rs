@@ -1,5 +1,5 @@
-//! [`Endpoint`]: an end of a world of any transport. A tag, instead of a type, distinguishes the
-//! transports.
+//! [`Endpoint`]: an end of a world of any transport. An endpoint is an enum, so that code does not
+//! need a type parameter for the transport.
 
 use crate::record::FrameLog;
 use crate::{

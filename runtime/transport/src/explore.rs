@@ -14,8 +14,8 @@ fn print_messages_only() {
     ONCE.call_once(|| std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));
 }
 
-/// Checks a model in every order with at most `preemptions` switches away from a thread that could
-/// continue.
+/// Executes a model in every order of steps that has at most `preemptions` switches away from a
+/// thread that could continue.
 pub fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     print_messages_only();
     let mut builder = loom::model::Builder::new();

@@ -1,23 +1,23 @@
 //! Ranks of several hosts: ranks of one host share memory, and exchange bytes with all other ranks
 //! over a fabric.
 //!
-//! A [`HybridEnd`] consists of two ends. One belongs to a world of the ranks of its host in their
-//! segment. The other belongs to the whole world over the fabric, and sends nothing to ranks of the
-//! same node. Each peer is reached through only one of the two ends, which keeps the order that the
-//! contract requires for each pair of ranks and port. This file does the rest:
+//! A [`HybridEnd`] consists of two ends. One belongs to the world of its host's ranks, in the
+//! segment of the host. The other belongs to the whole world over the fabric, and sends nothing to
+//! ranks of the same node. Each peer is reached through only one of the two ends, which keeps the
+//! order that the contract requires for each pair of ranks and port. This file does the rest:
 //!
-//! - The intra-node world numbers its ranks itself, so the rank in a loss of that world is replaced
-//!   by its rank in the whole world.
+//! - The intra-node world has its own rank numbers. When it reports a loss, the rank in the report
+//!   is replaced by that rank's number in the whole world.
 //! - The whole world ends as one: when one of the two ends finds out that its world was ended, the
 //!   other end is ended as well. All ranks of a host see the first cause that reaches the host.
 //! - A waiting rank sleeps on the futex on which the ranks of its node wake it. Meanwhile the
 //!   fabric's thread serves the sockets, and wakes the rank on the same futex.
 //! - Requests come from other hosts only, because a rank of the same host reaches this rank's
-//!   memory. Such a rank nudges this rank's attendant over a connection, since this rank may be
-//!   computing. The fabric's thread reads the connection.
+//!   memory. A rank of the same host nudges this rank's attendant over a connection, since this
+//!   rank may be computing. The fabric's thread reads the connection.
 //! - A rank reads the waits of the ranks of its node, and asks other ranks for theirs. A list of
-//!   waits may return over a connection between two ranks of one node. Apart from nudges, such a
-//!   connection is opened for nothing else.
+//!   waits may return over a connection between two ranks of one node. Such a connection is opened
+//!   only for these lists and for nudges.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -66,7 +66,7 @@ impl HostMap {
         Self { hosts, intra_node, ranks }
     }
 
-    /// Replaces the rank in a loss of the intra-node world by its rank in the whole world.
+    /// Converts the rank in a loss of the intra-node world to its number in the whole world.
     fn named(&self, lost: Lost) -> Lost {
         match lost.how {
             Loss::Ended(_) => lost, // causes name ranks of the whole world
@@ -75,8 +75,8 @@ impl HostMap {
     }
 }
 
-/// Returns a world whose ranks are threads of this process, each as if it ran on its host in
-/// `hosts`. For tests.
+/// Returns a world whose ranks are threads of this process. Each rank acts as if it ran on its host
+/// in `hosts`. For tests.
 ///
 /// # Errors
 /// As for `shm` and `tcp`.
@@ -105,9 +105,9 @@ pub(crate) fn threads<C: Carrier>(hosts: &[u32], fabrics: Vec<Fabric<C>>) -> io:
 }
 
 impl<C: Carrier> HybridEnd<C> {
-    /// Returns the end of `rank` of world `world` of the job, whose ranks are on these `hosts`.
-    /// Each rank takes each world once. `segment` is the segment of the rank's host, which numbers
-    /// its ranks in the order of the job.
+    /// Returns the end of `rank` in world `world` of the job. `hosts` has the host of each rank. A
+    /// rank takes its end of each world once. `segment` is the segment of the rank's host. The
+    /// segment numbers the ranks of the host in the order of the job.
     ///
     /// # Errors
     /// As for `ShmEnd::of_job` and `FabricEnd::of_job`.
@@ -139,7 +139,7 @@ impl<C: Carrier> HybridEnd<C> {
         Self { rank, intra_node: intra_node.called(rank), inter_node, host_map, counts: Counts::default() }
     }
 
-    /// Replaces the rank in a loss of the intra-node world by its rank in the whole world. If the
+    /// Converts the rank in a loss of the intra-node world to its number in the whole world. If the
     /// intra-node world was ended, ends the whole world as well.
     #[cold]
     fn intra_node_lost(host_map: &HostMap, inter_node: &mut FabricEnd<C>, lost: Lost) -> Lost {
@@ -174,7 +174,8 @@ impl<C: Carrier> HybridEnd<C> {
         intra_node.lost(me).map(|lost| host_map.named(lost))
     }
 
-    /// Polls what has arrived from other nodes.
+    /// Takes in everything that has arrived from other nodes. If the whole world was ended, ends
+    /// the intra-node world as well.
     fn serve(&mut self) {
         if let Some(cause) = self.inter_node.serve()
             && !self.intra_node.ended()
@@ -279,8 +280,8 @@ impl<C: Carrier> Channels for HybridEnd<C> {
         let before = self.counts.before_post();
         let Self { intra_node, inter_node, host_map, .. } = self;
         match host_map.intra_node[to] {
-            // SAFETY: the caller makes the same promise: a payload that is not copied there is in
-            // this end's memory.
+            // SAFETY: the caller makes the same promise. A payload that the intra-node end does not
+            // copy is in this end's memory.
             Some(host_rank) => unsafe { intra_node.post(host_rank, port, frame) }
                 .map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))?,
             None => {
@@ -476,7 +477,7 @@ impl<C: Carrier> Liveness for HybridEnd<C> {
     }
 
     fn alarms(&self) -> Alarms {
-        self.intra_node.alarms() // includes those of the connections
+        self.intra_node.alarms() // includes the alarms of the connections
     }
 
     fn idle(&mut self, pause: &mut Pause) {

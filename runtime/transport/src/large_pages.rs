@@ -19,8 +19,8 @@ pub(crate) fn prefer(first: NonNull<u8>, len: usize) {
 }
 
 /// Makes the kernel back this memory with large pages, as many as fit in it. `first` is aligned to
-/// a large page. The memory may have contents, which are copied. Pages that are large already stay.
-/// All pages stay if the kernel is older than 6.1, because such a kernel does not know the advice.
+/// a large page. The memory may have contents, which are copied. Pages that are already large do
+/// not change. A kernel older than 6.1 changes no pages, because it does not know the advice.
 pub(crate) fn collapse(first: NonNull<u8>, len: usize) {
     const COLLAPSE: std::ffi::c_int = 25;
     unsafe extern "C" {

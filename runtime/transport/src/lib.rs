@@ -150,7 +150,7 @@ impl Payload {
     }
 }
 
-/// One of the channels between two ranks. Frames of different ports are in no order, and do not
+/// One of the channels between two ranks. Frames of different ports are not ordered, and do not
 /// wait for each other. A port exists from its first frame on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Port(pub u32);
@@ -243,11 +243,11 @@ pub struct Number {
 /// How a rank leaves its world.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Leave {
-    /// Its closure returned a value.
+    /// The rank's closure returned a value.
     Finished,
-    /// Its closure returned this error.
+    /// The rank's closure returned this error.
     Failed(String),
-    /// It panicked with this message.
+    /// The rank panicked with this message.
     Panicked(String),
 }
 

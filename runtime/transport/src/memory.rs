@@ -14,8 +14,8 @@ use std::ptr::NonNull;
 #[cfg(not(loom))]
 use crate::shm::{Allocation, Arena};
 
-/// An allocator. Other ranks reach the memory that the allocator of a rank's transport has
-/// returned.
+/// An allocator. If it belongs to the transport of a rank, other ranks reach the memory that it
+/// returns.
 #[derive(Clone)]
 pub struct Memory(Backing);
 
@@ -47,10 +47,10 @@ enum Storage {
     Allocation(#[expect(dead_code, reason = "held for its drop")] Allocation),
 }
 
-/// A function that returns `true` once no rank can read some memory any more.
+/// A function that returns `true` once no rank can read a given piece of memory any more.
 pub type Done = Box<dyn Fn() -> bool + Send>;
 
-/// When no rank can read some memory any more.
+/// The time after which no rank can read a given piece of memory any more.
 pub enum Until {
     /// Once this function returns `true`.
     Done(Done),
@@ -94,8 +94,8 @@ impl Memory {
     ///
     /// # Errors
     /// Fails if there is not enough memory. The error names the available amount, if it is known.
-    /// From 2 MiB on, requests of the heap fail in this way as well. Otherwise the system would
-    /// grant the memory, and end the process when the memory is touched.
+    /// Requests for 2 MiB or more from the heap fail in this way as well. Otherwise the system
+    /// would grant the memory, and end the process when the memory is touched.
     pub fn zeroed(&self, len: usize) -> io::Result<Bytes> {
         self.bytes(len, true)
     }
@@ -137,7 +137,8 @@ impl Memory {
         }
     }
 
-    /// Returns whether ranks that reach memory of this allocator reach these bytes.
+    /// Returns whether these bytes are in the segment of this allocator, where other ranks reach
+    /// them.
     #[cfg_attr(loom, expect(unused_variables, reason = "an arena alone is looked into"))]
     pub fn has(&self, bytes: &[u8]) -> bool {
         match &self.0 {

@@ -31,7 +31,8 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// The number of kinds that are counted separately. Every higher kind counts as the last.
+    /// The number of kinds that are counted separately. All higher kinds are counted as the last
+    /// kind.
     #[doc(hidden)]
     pub const KINDS: usize = 16;
 

@@ -56,7 +56,7 @@ impl Ring {
 pub struct FrameLog {
     /// The ring to which the events are written.
     pub ring: Arc<Ring>,
-    /// The kinds of events of frames that were posted, and of frames that were released.
+    /// The kind of the event of a posted frame, and the kind of the event of a released frame.
     pub kinds: [u8; 2],
     /// The number of the world, in 24 bits. Each event contains it.
     pub world: u32,

@@ -77,8 +77,8 @@ fn ranks_that_never_spoke_finish_without_connections_and_are_known_to_have_finis
 
     let mut ranks = job(long);
     let mut waiting = ranks.pop().unwrap();
-    // Rank 0 has left, but its process still exists. When the waiting rank asks, it answers that it
-    // has left.
+    // Rank 0 has left, but its process still exists. When the waiting rank asks, rank 0 answers
+    // that it has left.
     ranks[0].1.leave(Leave::Finished);
     assert_eq!(loss(&mut waiting.1, 0), finished(0));
     // Rank 1 has ended, which the launcher reports. Rank 1 waits for no rank.

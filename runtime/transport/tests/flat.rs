@@ -45,7 +45,7 @@ fn exchange(end: &mut Endpoint) {
 }
 
 /// Sends 1,000 frames in each direction and then 100,000 more. Returns the number of allocations
-/// that these make, and how many bytes the memory grows meanwhile.
+/// that the 100,000 frames make, and by how many bytes the memory grows meanwhile.
 fn measure(ends: Vec<Endpoint>) -> (u64, i64) {
     let rank = |mut end: Endpoint| {
         traffic(&mut end, 1_000);

@@ -16,7 +16,7 @@ use fencepost_transport::{
 };
 use waits::{bytes, poll};
 
-/// Held by each test, so that only one runs at a time: they count descriptors.
+/// Held by each test, so that only one test runs at a time, since the tests count descriptors.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn descriptors() -> usize {
@@ -194,7 +194,7 @@ fn a_rank_that_fails_without_connections_is_named() {
     assert_eq!(bytes(&poll(&mut ranks[0].1, 1).unwrap()), b"first");
     ranks[0].1.release(1, Port::FENCE);
     ranks[0].1.flush();
-    // The rank may keep one connection, so only a second one makes it close one.
+    // The rank may keep one connection, so it closes one only when it has a second.
     post(&mut ranks[2].1, 0, 1, b"second");
     assert_eq!(bytes(&poll(&mut ranks[0].1, 2).unwrap()), b"second");
     ranks[0].1.release(2, Port::FENCE);

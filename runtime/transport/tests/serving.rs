@@ -18,7 +18,7 @@ use fencepost_transport::{
 use rustix::time::{ClockId, clock_gettime};
 use waits::poll;
 
-/// Held by each test, so that only one runs at a time: they measure times.
+/// Held by each test, so that only one test runs at a time, since the tests measure times.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn post(end: &mut TcpEnd, to: usize, payload: &[u8]) {

@@ -20,8 +20,8 @@ const BUFFER: usize = 4 << 20;
 /// Runs of consecutive elements of this many bytes or more are read or written without the buffer.
 const DIRECT: usize = 16 << 10;
 
-/// An array in a `.npy` file of NumPy. All ranks read and write the file at the same time, each the
-/// cells of its [`Block`].
+/// An array in a `.npy` file of NumPy. All ranks read or write the file at the same time. Each rank
+/// accesses the cells of its [`Block`].
 ///
 /// ```
 /// # mod fencepost {
@@ -125,18 +125,18 @@ impl Field {
     }
 
     /// Reads the cells of `block` from the file to `cells`, the local storage of the block. These
-    /// are the block's own cells and the cells of its halo that are in the array. The halo
-    /// continues around the edges of dimensions that wrap. Cells of the halo that are not in the
+    /// are the block's own cells and the cells of its halo that are in the array. In dimensions
+    /// that wrap, the halo continues at the opposite edge. Cells of the halo that are not in the
     /// array, and padding, keep their values.
     ///
     /// The call is not collective, and needs no world. Each rank reads the cells that it stores,
     /// and several threads may use one field.
     ///
     /// The file may be in C or Fortran order and have any byte order. If the file has numbers of
-    /// another type than the cells, they are converted, provided that the type of the cells has
-    /// every number of the file's type. For example, i16 is converted to f64 and u8 to i32, but i64
-    /// and u64 are not converted to f64, nor f64 to f32. Cells that are not numbers are read from
-    /// voids of the same size.
+    /// another type than the cells, they are converted, provided that the type of the cells can
+    /// represent every number of the file's type. For example, i16 is converted to f64 and u8 to
+    /// i32. But i64 and u64 are not converted to f64, and f64 is not converted to f32. Cells that
+    /// are not numbers are read from voids of the same size.
     ///
     /// # Errors
     /// SIZE if the shape of the array is not that of the block's global cells, or `cells` does not
@@ -147,8 +147,8 @@ impl Field {
     /// # Cost
     /// Reads the bytes of the block about once, in the order of the file, through a buffer of at
     /// most 4 MiB. Rows of 16 KiB or more are read directly into `cells`, if the file is in C order
-    /// and has the type of the cells. Short rows are read together with the bytes between them, if
-    /// these are at most 4 KiB.
+    /// and has the type of the cells. Shorter rows are read together, with the gaps between them,
+    /// if a gap has at most 4 KiB.
     #[track_caller]
     pub fn load<T: Element, const D: usize>(&self, block: &Block<D>, cells: &mut [T]) -> Result<()> {
         const { assert!(size_of::<T>() > 0, "an element of a field has at least one byte") };

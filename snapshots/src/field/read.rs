@@ -13,16 +13,15 @@ use std::os::unix::fs::FileExt;
 const GAP_MAX: u64 = 4 << 10;
 /// The largest number of runs in the buffer.
 const RUNS_MAX: usize = 1 << 15;
-/// When cells of a column are stored, this number of them is stored before those of the next
-/// column. Each of these cells is in another cache line, so this number of lines is written in
-/// turn.
+/// The number of cells of a column that are stored before any cells of the next column. All these
+/// cells are in different cache lines, so the stores write to this number of lines in turn.
 const SCATTERED: usize = 16;
 
 /// The conversion of a file's elements to cells.
 pub(super) struct Conversion<T> {
     /// Converts elements, and stores them in every `stride`-th cell, beginning with the first.
     convert: fn(elements: &[u8], cells: &mut [T], stride: usize),
-    /// Whether an element has the same bytes as its cell, once they are swapped if `swaps` is set.
+    /// Whether an element has the same bytes as its cell, apart from their order (`swaps`).
     is_same: bool,
     /// Whether the high byte of an element is first in the file, so that the bytes have to be
     /// swapped.
@@ -185,8 +184,8 @@ struct Reader<'a, T> {
 }
 
 impl<T: Element> Reader<'_, T> {
-    /// Adds a run of `len` elements that begins with element `first` of the file. The first of them
-    /// is read to `cells[cell]`.
+    /// Adds a run of `len` elements that begins with element `first` of the file. That element is
+    /// read to `cells[cell]`.
     fn add(&mut self, first: u64, cell: usize, len: usize) -> io::Result<()> {
         let Header { data, size, .. } = self.field.header;
         let start = data + first * size as u64;

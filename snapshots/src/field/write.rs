@@ -134,8 +134,8 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A file that is not complete yet, in the folder of the final file. It is removed when this is
-/// dropped, unless it was published.
+/// A file that is not complete yet, in the folder of the final file. The file is removed when this
+/// value is dropped, unless the file was published.
 struct Temporary {
     name: String,
     path: PathBuf,
@@ -217,7 +217,7 @@ fn write<T: Element, const D: usize>(
     let mut packed = Packed { file, at: 0, bytes: Vec::new() };
     for (first, len) in file_runs(&block.global(), &block.origin(), &extent) {
         packed.at = data + first * size_of::<T>() as u64;
-        // The range of `cells` of rows that are also consecutive in memory.
+        // The range in `cells` of the latest rows, as far as they are also consecutive in memory.
         let mut joined = 0..0;
         for cell in rows.by_ref().take(len / row) {
             if cell != joined.end {

@@ -5,8 +5,8 @@
 //!
 //! The programs of `similar` are our own, and resemble programs with conflicts. The programs of the
 //! other files follow the descriptions of RMARaceBench's MPI cases of these kinds, as far as Rust
-//! can express them. Most local conflicts of RMARaceBench would borrow a buffer twice in Rust, so
-//! they do not compile.
+//! can express them. Most programs of RMARaceBench with local conflicts would borrow a buffer twice
+//! in Rust, so they would not compile.
 
 mod atomic;
 mod conflict;

@@ -1,5 +1,5 @@
 //! The same accesses as in the other suites, but through functions, pointers and copies. Tools that
-//! only look at the text lose sight of such accesses.
+//! only read the source code miss such accesses.
 
 use super::How::{Refused, Runs, Told};
 use super::{Case, loaded, over, under};

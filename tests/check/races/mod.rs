@@ -1,7 +1,7 @@
 //! The 92 MPI-2 cases of RMARaceBench (Schwitanski, Jenke, Klotz, Müller: Correctness 2023),
 //! rewritten from their descriptions. Each case has its original name and verdict. Its result here
-//! is in [`How`]. As in the original, rank 1 owns the elements, and ranks 0 and 2 access them. In a
-//! conflict that is found, `// CONFLICT` marks both lines.
+//! is in [`How`]. As in the original, rank 1 owns the elements, and ranks 0 and 2 access them. If a
+//! conflict is found, `// CONFLICT` marks its two lines.
 
 mod atomic;
 mod conflict;
@@ -19,8 +19,8 @@ use std::fmt::Write;
 pub(crate) enum How {
     /// The program runs. Its name states whether a conflict is found.
     Runs(fn(&World) -> Result<()>),
-    /// The program is a race in RMARaceBench. Here it has a defined meaning, for this reason. It
-    /// runs, and no conflict is reported.
+    /// The program is a race in RMARaceBench. Here it has a defined meaning, and the text is the
+    /// reason. The program runs, and no conflict is reported.
     Defined(&'static str, fn(&World) -> Result<()>),
     /// The call in the marked line is an error of this class, on one rank.
     Told(ErrorClass, fn(&World) -> Result<()>),

@@ -1,6 +1,6 @@
 //! A stand-in for an MPI library, with the calls by which ranks meet and exchange messages, and the
 //! binary interface of MPICH. A [`Server`] in the test takes the place of the launcher. So the
-//! tests need no MPI, and may put ranks on imaginary hosts.
+//! tests need no MPI, and may assign ranks to imaginary hosts.
 //!
 //! A rank connects to the server by a socket whose path is in the variable [`SERVER`]. It sends the
 //! server its rank, which is in the variable `PMI_RANK`. The server answers with the number of
@@ -46,8 +46,7 @@ struct Sent {
     number: usize,
 }
 
-/// The messages to one rank, and the numbers of the long messages from this rank that their
-/// receivers have taken.
+/// The messages to one rank, and the numbers of the long messages of this rank that were taken.
 #[derive(Default)]
 struct Messages {
     inbox: Mutex<VecDeque<Sent>>,
@@ -104,7 +103,7 @@ impl Server {
         let hosts: Arc<[u32]> = hosts.into();
         let all = Arc::new(Group::new(hosts.len()));
         let on = |host: u32| hosts.iter().filter(move |other| **other == host).count();
-        // Each rank has a group, and the ranks of one host have the same group.
+        // The group of each rank. The ranks of one host share a group.
         let mut groups: Vec<Arc<Group>> = Vec::new();
         for (rank, &host) in hosts.iter().enumerate() {
             let first = hosts.iter().position(|other| *other == host).unwrap_or(rank);
@@ -117,7 +116,7 @@ impl Server {
         let messages: Arc<[Messages]> = hosts.iter().map(|_| Messages::default()).collect();
         let all_messages = Arc::clone(&messages);
         std::thread::spawn(move || {
-            // The thread ends when every rank has been accepted, or else with the test.
+            // The thread ends when every rank has been accepted, or when the test ends.
             for stream in listener.incoming().take(hosts.len()) {
                 let (all, groups, hosts) = (Arc::clone(&all), groups.clone(), Arc::clone(&hosts));
                 let messages = Arc::clone(&messages);

@@ -21,7 +21,8 @@ const REQUEST: c_int = 3;
 /// The request for the first long message that a rank sends. The requests for later long messages
 /// follow.
 const LONG_REQUEST: c_int = 16;
-/// From this length in bytes on, a send is complete only when its message is being received.
+/// A message of at least this number of bytes is long. Its send is complete only when the message
+/// is being received.
 const LONG: usize = 4 << 10;
 
 struct Rank {
@@ -68,7 +69,7 @@ fn with(act: impl FnOnce(&mut Rank) -> io::Result<()>) -> c_int {
 /// # Safety
 /// The pointer is valid for a write.
 unsafe fn give<T>(to: *mut T, value: T) -> c_int {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that the pointer is valid for a write.
     unsafe { to.write(value) };
     SUCCESS
 }
@@ -78,7 +79,7 @@ unsafe fn give<T>(to: *mut T, value: T) -> c_int {
 /// # Safety
 /// There is room for the text and a zero, and for the length.
 unsafe fn write(text: &str, to: *mut c_char, len: *mut c_int) -> c_int {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that there is room for the text, the zero and the length.
     unsafe {
         to.copy_from_nonoverlapping(text.as_ptr().cast(), text.len());
         to.add(text.len()).write(0);
@@ -95,7 +96,7 @@ macro_rules! functions {
         #[allow(unused_unsafe, reason = "some take no pointer")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller passes arguments as MPI requires.
             unsafe { $body }
         }
     )*};

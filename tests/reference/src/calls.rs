@@ -91,7 +91,7 @@ pub enum Lent {
     Whole,
     /// These elements.
     Part(Datatype),
-    /// The whole window, to gets only.
+    /// The whole window, for gets only.
     Read,
 }
 
@@ -100,8 +100,7 @@ pub enum Lent {
 pub enum Outcome {
     /// The call returned.
     Done,
-    /// The call returned. These are the elements that a load returned, or that the ticket of a get
-    /// holds.
+    /// The call returned these elements: a load by itself, a get in its ticket.
     Got(Vec<u8>),
     /// The call returned an error. For a get, its ticket holds the error.
     Failed {
@@ -112,8 +111,8 @@ pub enum Outcome {
         /// The call of that rank that the error names.
         call: usize,
     },
-    /// The call waits for calls that these ranks do not make, and never returns. If its own rank is
-    /// one of these ranks, it fails with RMA_SYNC instead, and the world ends.
+    /// The call waits for calls that these ranks do not make, and never returns. If the call's own
+    /// rank is one of them, the call fails with RMA_SYNC instead, and the world ends.
     Stalled(BTreeSet<Rank>),
     /// An earlier call of the rank did not return.
     NotReached,

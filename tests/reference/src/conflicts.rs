@@ -1,5 +1,5 @@
-//! Finds the conflicts in an epoch between two fences that a check must find (28), one element at a
-//! time.
+//! Finds, one element at a time, the conflicts that a check must find in an epoch between two
+//! fences (28).
 
 use super::epoch::Epoch;
 use super::world::target;

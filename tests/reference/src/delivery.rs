@@ -155,8 +155,8 @@ struct State {
     posted: Vec<Vec<usize>>,
     /// The message that each receive has taken.
     taken: BTreeMap<Position, Position>,
-    /// For each message that was taken, the number of messages that its receiver had sent to its
-    /// sender when it took the message.
+    /// For each message that was taken, the number of messages that the receiver had sent to the
+    /// sender before.
     answered: BTreeMap<Position, usize>,
     /// Messages of ready sends for which no receive waited.
     early: BTreeSet<Position>,
@@ -221,7 +221,7 @@ impl Model<'_> {
         }
     }
 
-    /// Returns the messages that a receive takes, or `None` if the call is not a receive.
+    /// Returns the envelope of a receive, or `None` if the call is not a receive.
     fn receive(&self, (rank, at): Position) -> Option<Envelope> {
         match &self.programs[rank][at] {
             MessageCall::Receive { from, .. } => Some(*from),
@@ -229,10 +229,10 @@ impl Model<'_> {
         }
     }
 
-    /// Returns the states that can follow. States to which a call leads come last.
+    /// Returns the states that can follow `state`. States to which a call leads come last.
     fn steps(&self, state: &State) -> Vec<State> {
         let ranks = 0..self.programs.len();
-        // A message that is sent early may arrive late, so nothing is lost by handling sends first.
+        // A message that is sent early may arrive late, so no result is missed if sends come first.
         let sends = |rank: &usize| {
             let next = self.next(state, *rank);
             matches!(next, Some(MessageCall::Send { mode, .. }) if *mode != SendMode::Buffered)
@@ -305,7 +305,7 @@ impl Model<'_> {
     }
 
     /// Returns the states that can follow the next call of `rank`. There are none if the call must
-    /// wait, or cannot have its result.
+    /// wait, or cannot have its known result.
     fn call(&self, state: &State, rank: usize) -> Vec<State> {
         let at = state.at[rank];
         let Some(call) = self.next(state, rank) else { return Vec::new() };

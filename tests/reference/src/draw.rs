@@ -70,8 +70,8 @@ pub struct Exchange {
 
 impl Exchange {
     /// Draws programs whose windows have `len` elements in each part. If `wild`, programs may also
-    /// leave accesses open, and get into sections. In some of the wild programs a call is left out,
-    /// repeated, or exchanged with the next call.
+    /// leave accesses open, and have gets into sections. In some of the wild programs a call is
+    /// left out, repeated, or exchanged with the next call.
     pub fn draw(dice: &mut Random, len: usize, wild: bool) -> Self {
         let types = [Scalar::I32, Scalar::F64, Scalar::U8, Scalar::F32].map(ElementType::scalar);
         let windows: Vec<ElementType> = (0..2).map(|_| dice.one_of(&types)).collect();

@@ -46,7 +46,7 @@ pub enum Difference {
     },
 }
 
-/// One application to one element: an operator, or `None` to copy bits, and the operand.
+/// One application to one element: the operator (`None` copies bits), and the operand.
 type Application = (Option<Op>, Vec<u8>);
 
 /// The effects of an epoch on memory, before the order of the applications is fixed.

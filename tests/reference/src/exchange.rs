@@ -2,8 +2,8 @@
 //!
 //! Each rank makes its calls one after another until a call has to wait, while the other ranks
 //! continue. Once the condition for which a call waits is met, it stays met. The effect of the call
-//! does not depend on anything else. So the order in which ranks take turns does not affect the
-//! results.
+//! does not depend on what else other ranks have done by then. So the order in which ranks take
+//! turns does not affect the results.
 
 use super::calls::{Call, Lent, Outcome};
 use super::epoch::{Buffers, Epoch, run};
@@ -20,8 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// and position.
 ///
 /// # Errors
-/// If the world does not fit the programs; the world is unchanged then. A wrong call is an outcome,
-/// not an error.
+/// Fails if the world does not fit the programs. The world is then unchanged. A wrong call is an
+/// outcome, not an error.
 pub fn exchange(world: &mut World, programs: &[Vec<Call>]) -> Result<Vec<Vec<Outcome>>> {
     if world.memory.len() != programs.len() {
         let why = format!("{} programs for windows of {} ranks", programs.len(), world.memory.len());
@@ -55,7 +55,7 @@ struct Exchange<'a> {
     outcomes: Vec<Vec<Outcome>>,
     /// By rank, the windows that are currently posted.
     exposed: Vec<BTreeMap<WindowId, Exposure>>,
-    /// The accesses by rank and start.
+    /// For each rank, its accesses, by the call that started them.
     accesses: Vec<BTreeMap<usize, Access>>,
     /// By rank, the calls that await a fence, each with its windows.
     collected: Vec<Vec<(usize, BTreeSet<WindowId>)>>,
@@ -408,8 +408,8 @@ impl Exchange<'_> {
         matches!(self.programs[rank].get(self.outcomes[rank].len()), Some(Call::Fence { .. }))
     }
 
-    /// Makes the fence of all ranks if each rank has reached a fence (17). Returns whether the
-    /// fence was made.
+    /// Carries out the fence of all ranks if each rank has reached a fence (17). Returns whether it
+    /// did.
     fn fence(&mut self) -> bool {
         let ranks = self.programs.len();
         if ranks == 0 || !(0..ranks).all(|rank| self.at_fence(rank)) {
@@ -421,7 +421,7 @@ impl Exchange<'_> {
                 _ => unreachable!("every rank is at a fence"),
             })
             .collect();
-        // Calls that await one of these windows belong to this epoch, even if the epoch fails.
+        // Calls that await a fence of one of these windows belong to this epoch, even if it fails.
         let mut calls = vec![Vec::new(); ranks];
         for rank in 0..ranks {
             let all = std::mem::take(&mut self.collected[rank]);

@@ -1,4 +1,4 @@
-//! Searches the orders of lock epochs for one that gives the results of these epochs (20, 21).
+//! Searches for an order of lock epochs that gives the results of these epochs (20, 21).
 //!
 //! A state consists of the steps that are done and the values that these steps left. Each state is
 //! visited once. From a state, only the steps of a *stubborn set* are tried. For each step of the
@@ -260,16 +260,16 @@ fn ready(step: &Step, state: &State) -> bool {
     step.after.iter().all(|before| state.done[*before])
 }
 
-/// Returns a pending step of a shared epoch that is partly done, if there is one. The exclusive
-/// epoch `step` must wait for it.
+/// If only some steps of a shared epoch are done, returns a pending step of that epoch. The
+/// exclusive epoch `step` must wait for the pending step.
 fn half_done(step: &Step, state: &State) -> Option<usize> {
     let half = |side: &&Vec<usize>| side.iter().any(|at| state.done[*at]);
     let waits = |side: &Vec<usize>| side.iter().copied().find(|at| !state.done[*at]);
     step.sides.iter().filter(half).find_map(waits)
 }
 
-/// Returns whether two steps visit one element with visits that are `apart`. If only one of the
-/// steps is an exclusive epoch on elements of a shared epoch, any visits to one element count.
+/// Returns whether two steps visit the same element and `apart` accepts the two visits. If only one
+/// of the steps is an exclusive epoch on elements of a shared epoch, `apart` is not asked.
 fn touch(a: &Step, b: &Step, apart: impl Fn(&Visit, &Visit) -> bool) -> bool {
     let sided = a.sides.is_empty() != b.sides.is_empty();
     let pairs = a.visits.iter().flat_map(|a| b.visits.iter().map(move |b| (a, b)));

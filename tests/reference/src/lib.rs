@@ -2,7 +2,7 @@
 //! tested against this interpreter.
 //!
 //! The interpreter follows the numbered paragraphs of `planner/README.md`, one element at a time.
-//! Numbers in parentheses are these paragraphs. The interpreter shares nothing with the passes
+//! Numbers in parentheses refer to these paragraphs. The interpreter shares nothing with the passes
 //! except the types of a [`Pattern`](fencepost_planner::ir::pattern::Pattern). Nothing here makes
 //! the interpreter fast, and nothing should be added to make it faster, except in [`explains`] and
 //! [`explains_messages`], which are searches. Each file holds one idea:

@@ -98,8 +98,8 @@ pub enum Completed {
         /// The elements of the message.
         bytes: Vec<u8>,
     },
-    /// A message was taken that does not fit, or that was sent as ready when no receive was
-    /// waiting.
+    /// The receive took a message that does not fit, or that was sent in ready mode when no receive
+    /// was waiting.
     Failed {
         /// The sender of the message.
         source: Rank,
@@ -118,7 +118,7 @@ pub enum Completed {
 pub enum Standard {
     /// At once: there is room for all messages.
     AtOnce,
-    /// At their match: there is room for none.
+    /// When a receive takes the message: there is room for no message.
     AtMatch,
 }
 

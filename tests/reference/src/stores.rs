@@ -1,13 +1,13 @@
-//! Finds stores and loads that MPI does not define because of accesses in the same epoch (37), one
-//! element at a time.
+//! Finds, one element at a time, stores and loads that MPI does not define because of accesses in
+//! the same epoch (37).
 
 use super::epoch::Epoch;
 use super::world::target;
 use fencepost_planner::ids::{Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::Kind;
 
-/// An operation of an epoch on a part into which the owner of the part has stored, or from which
-/// the owner has loaded.
+/// An operation on a part whose owner has stored into the part, or loaded from it, in the same
+/// epoch.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Undefined {
     /// The rank that has stored or loaded.
@@ -16,9 +16,9 @@ pub struct Undefined {
     pub window: WindowId,
     /// The operation: the rank that calls it, and its position among the operations of that rank.
     pub by: (Rank, OperationId),
-    /// If stores are checked: for a put or an accumulate all stored elements, and for a get the
-    /// stored elements that it reads. If loads are checked: the loaded elements that the operation
-    /// touches.
+    /// The reported elements. If stores are checked, a put or an accumulate reports all stored
+    /// elements, and a get reports the stored elements that it reads. If loads are checked, these
+    /// are the loaded elements that the operation touches.
     pub elements: Vec<i64>,
 }
 

@@ -10,7 +10,7 @@ use fencepost_planner::ir::calls::LockType;
 use fencepost_planner::ir::pattern::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Two calls that conflict on one rank, where no fence ends their epochs.
+/// Two calls that conflict on one rank, in epochs that no fence ends.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Unfenced {
     /// The rank that owns the elements.
@@ -113,8 +113,8 @@ pub fn exposure_conflicts(programs: &[Vec<Call>]) -> Vec<Unfenced> {
     all
 }
 
-/// Returns the conflicts between epochs of locks that exist whatever order exclusive epochs and
-/// fetches impose. If neither imposes an order in the programs, these are all conflicts.
+/// Returns the conflicts between epochs of locks that exist in every order that exclusive epochs
+/// and fetches may impose. If they impose no order in the programs, these are all conflicts.
 pub fn lock_conflicts(programs: &[Vec<LockCall>]) -> Vec<Unfenced> {
     /// An operation of a shared epoch, with the number of meetings before its call and before its
     /// end.

@@ -96,7 +96,7 @@ unsafe impl GlobalAlloc for Counting {
             return null_mut();
         }
         allocated(layout.size());
-        // SAFETY: the caller keeps the contract of the same method.
+        // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -105,7 +105,7 @@ unsafe impl GlobalAlloc for Counting {
             return null_mut();
         }
         allocated(layout.size());
-        // SAFETY: the caller keeps the contract of the same method.
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -115,7 +115,7 @@ unsafe impl GlobalAlloc for Counting {
         }
         // Both blocks may exist for a moment.
         allocated(size);
-        // SAFETY: the caller keeps the contract of the same method.
+        // SAFETY: the caller keeps the contract of `realloc`.
         let moved = unsafe { System.realloc(block, layout, size) };
         freed(if moved.is_null() { size } else { layout.size() });
         moved
@@ -123,7 +123,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         freed(layout.size());
-        // SAFETY: the caller keeps the contract of the same method.
+        // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(block, layout) }
     }
 }

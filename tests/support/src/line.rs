@@ -25,8 +25,8 @@ impl fmt::Debug for Line {
 
 impl Line {
     /// Returns a line. For each direction of a connection, `hands_on` runs in a thread, and copies
-    /// the bytes from its first socket to its second socket until one of them ends. Its last
-    /// argument is true if the bytes go to the rank of this line.
+    /// the bytes from its first socket to its second socket until one of the sockets ends. The last
+    /// argument of `hands_on` is true if the bytes go to the rank of this line.
     ///
     /// Panics if there is no loopback.
     pub fn new(hands_on: impl Fn(TcpStream, TcpStream, bool) + Send + Sync + 'static) -> Self {

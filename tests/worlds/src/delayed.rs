@@ -36,7 +36,8 @@ impl Route for Delayed {
     }
 }
 
-/// Writes the bytes of `source` to `sink`, each byte `latency` later, until one of them ends.
+/// Writes the bytes of `source` to `sink`, each byte `latency` later, until one of the two sockets
+/// ends.
 fn hand_on(mut source: TcpStream, mut sink: TcpStream, latency: Duration) {
     let (travels, arrives) = mpsc::channel::<(Instant, Vec<u8>)>();
     let delivers = thread::spawn(move || {

@@ -7,8 +7,8 @@ use fencepost_tests_reference::Completed;
 
 use crate::transports::transports;
 
-/// The largest number of bytes of a message that is sent with its elements: the default if ranks
-/// reach each other's memory, the default if they do not, and 0.
+/// The tested limits, in bytes, up to which a message is sent together with its elements: the
+/// default if ranks reach each other's memory, the default if they do not, and 0.
 const EAGER: [usize; 3] = [16 << 10, 1 << 20, 0];
 
 /// The byte that fills the room of a receive before the receive.

@@ -26,8 +26,8 @@ pub struct Variant {
     /// Whether the second of two equal epochs must be replayed. This is so if every epoch is called
     /// twice in a row and ranks only exchange messages.
     pub replays: bool,
-    /// The mode that windows prefer. Operations then have the modes with which they were drawn.
-    /// Puts into a window are then called before any fences that leave out this window. If `asks`
+    /// The mode that windows prefer. If it is set, operations have the modes with which they were
+    /// drawn, and puts into a window are called before any fences that leave out this window. If it
     /// is `None`, no mode is requested, and no put is called early.
     pub asks: Option<Mode>,
     /// Whether the epochs keep the canonical order.
@@ -385,7 +385,7 @@ fn make(windows: &[Any], calls: &[Call]) -> fencepost::Result<Vec<(u32, AnyTicke
 fn scoped<T: Element>(window: &mut Window<T>, calls: &[Call]) -> fencepost::Result<Vec<(u32, Vec<u8>)>> {
     let empty = |call: &Call| elements::<T>(&vec![0; 2 * call.operation.remote.size() * size_of::<T>()]);
     let mut buffers: Vec<Vec<T>> = calls.iter().map(empty).collect();
-    // Every second get lands in the first half of its buffer. The others land in every other
+    // Every second get lands in the first half of its buffer. The other gets land in every second
     // element of their buffers, in descending order.
     let part = |call: &Call| match (call.operation.remote.size(), call.index % 2) {
         (count, 1) if count > 0 => Datatype::nest(2 * count as i64 - 1, &[(count, -2)], 1).unwrap(),

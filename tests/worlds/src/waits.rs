@@ -38,7 +38,7 @@ fn posted_to_all(u: &mut Window<u64>) -> Result<()> {
     u.put(0..1).to((u.rank() + 3) % u.size(), 3)
 }
 
-/// A number of elements that is too large to be sent together with the message.
+/// The number of elements of a message that is too long to be sent together with its elements.
 const LONG: usize = 1 << 18;
 
 /// Makes a window, and returns it once all ranks have met.

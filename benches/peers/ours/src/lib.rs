@@ -146,7 +146,7 @@ pub fn look(part: &[u64]) {
     std::hint::black_box(part.iter().step_by(8).fold(0, |sum: u64, word| sum.wrapping_add(*word)));
 }
 
-/// Ends the program unless `ok` on all ranks.
+/// Returns an error unless `ok` is true on all ranks.
 pub fn require(world: &World, ok: bool, what: &str) -> Result<()> {
     let mut all = [u32::from(ok)];
     world.allreduce(&mut all, Op::Min)?;
@@ -262,7 +262,7 @@ fn pin(rank: usize) {
     }
 }
 
-/// Runs a program on all ranks. The last figure is the core speed of the slowest rank.
+/// Runs a program on all ranks. As the last figure, prints the core speed of the slowest rank.
 pub fn main(program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
     fencepost::run(|world| {
         pin(world.rank());

@@ -20,7 +20,7 @@ const EPOCHS: usize = 3;
 /// Elements whose sums are exact, so the order of accumulates has no effect.
 pub trait Value: Element + Pod {
     const NAME: &str;
-    /// The operators, by their names in the text.
+    /// The operators, each with its name in the text.
     const OPERATORS: &[(&str, Op)];
 
     fn from_bits(bits: u64) -> Self;
@@ -39,8 +39,8 @@ impl Value for u64 {
     const NAME: &str = "u64";
     // Some libraries accumulate words of 8 bytes wrongly. MPICH 4.0.2 compares unsigned words as
     // signed ones for `Min` and `Max`. Open MPI 4.1.4 and 5.0.11 do the same in created windows. In
-    // these windows, Open MPI 5.0.11 leaves `a & a`, `a | a` and `a ^ a` of a target's `a` for
-    // bitwise operators.
+    // these windows, bitwise operators of Open MPI 5.0.11 combine the target's `a` with itself:
+    // they leave `a & a`, `a | a` or `a ^ a`.
     const OPERATORS: &[(&str, Op)] = &[("sum", Op::Sum)];
 
     fn from_bits(bits: u64) -> Self {
@@ -122,7 +122,7 @@ impl Pattern {
         }
     }
 
-    /// Returns whether each action has each constructor on both sides.
+    /// Returns whether each kind of action uses each constructor on both sides.
     fn is_complete(&self) -> bool {
         let used = self.epochs.iter().flatten().flatten().flat_map(|operation| {
             let action = match operation.action {

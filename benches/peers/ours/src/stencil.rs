@@ -61,9 +61,9 @@ pub fn case<const D: usize>(
 /// writes `u`, and so on.
 pub type Group<const D: usize> = fn(u: &mut [f64], v: &mut [f64], tiles: &Tiles<D>);
 
-/// Times the same steps in groups, each computed band by band. The number of steps of a group and
-/// the bands are chosen so that they cost least with the links and the memory of this machine.
-/// `block` has the halo of one step.
+/// Times the same steps in groups. Each group is computed band by band. The number of steps of a
+/// group and the bands are chosen so that they cost least with the links and the memory of this
+/// machine. `block` has the halo of one step.
 pub fn tiled<const D: usize>(
     world: &World,
     (bench_name, split): (&str, &str),
@@ -133,8 +133,8 @@ fn cell_in_cache<const D: usize>(world: &World, group: Group<D>) -> Result<Nanos
 /// An exchange of the halo of one window.
 pub type Exchange = Box<dyn FnMut(&mut Window<f64>) -> Result<()>>;
 
-/// Calls the body compiled for the widest vectors that this processor has, as `-march=native` does
-/// for C.
+/// Defines a function that calls a version of the body for the widest vectors that this processor
+/// has. In C, `-march=native` has this effect.
 #[macro_export]
 macro_rules! widest {
     (fn $name:ident = $body:ident($($arg:ident: $t:ty),*)) => {

@@ -5,11 +5,11 @@ use super::*;
 /// The calls of one rank around its operations.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
-    /// The ranks to which it posts, as bits.
+    /// The ranks to which the rank posts, as bits.
     sources: u32,
-    /// The ranks on which it starts, as bits.
+    /// The ranks on which the rank starts an access, as bits.
     targets: u32,
-    /// Whether the access comes before the post, and whether it ends after the wait.
+    /// Whether the access comes before the post, and whether the access ends after the wait.
     first: bool,
     last: bool,
 }
@@ -68,8 +68,8 @@ fn two_ranks_and_two_operations_in_all_shapes_do_what_small_steps_do() {
         for b in shapes() {
             // The pairs of lists that have at most two operations together.
             for (mine, theirs) in operations.iter().flat_map(|a| operations.iter().map(move |b| (a, b))) {
-                // Each pair of shapes runs only an eighth of these pairs of lists, which the shapes
-                // determine.
+                // Only an eighth of these pairs of lists runs. The two shapes determine which
+                // eighth.
                 let number = all;
                 if mine.len() + theirs.len() > 2 {
                     continue;

@@ -1,4 +1,5 @@
-//! Random programs. The reference has the same results as small steps in any order of their turns.
+//! Random programs. The reference has the same results as `small_steps`, whatever the order of
+//! turns.
 
 use super::small_steps;
 use fencepost_tests_reference::draw::Exchange;

@@ -132,7 +132,7 @@ pub fn programs<const N: usize>() -> [Program; N] {
     std::array::from_fn(|rank| Program { rank: rank as u32, calls: Vec::new() })
 }
 
-/// Runs these programs, and checks that small steps have the same results in any order of their
+/// Runs these programs, and checks that `small_steps` has the same results, whatever the order of
 /// turns.
 pub fn run(world: &mut World, programs: &[Program]) -> Vec<Vec<Outcome>> {
     let programs: Vec<Vec<Call>> = programs.iter().map(|program| program.calls.clone()).collect();
@@ -205,8 +205,8 @@ fn paragraph_12_an_operation_that_does_not_fit_what_was_lent_is_an_error_on_both
 fn paragraph_13_the_nth_start_belongs_to_the_nth_post_of_its_pair_whatever_else_they_name() {
     let (mut w, mut ranks) = (world(3, 2), programs::<3>());
     let [a, b, c] = &mut ranks;
-    // The starts are to b alone, to c alone, and to both. The second start of each target belongs
-    // to the third post.
+    // Rank a posts for b alone, for c alone, and for both. The second start of b and the second
+    // start of c belong to the third post.
     let mut first = Vec::new();
     for (sources, value) in [(&[1][..], 10), (&[2], 20), (&[1, 2], 30)] {
         a.store(0, value);

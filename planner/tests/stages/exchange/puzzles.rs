@@ -45,8 +45,8 @@ fn mpi_2_figure_6_4_groups_differ_and_strong_or_weak_synchronisation_is_the_same
     assert_eq!((ints(&w, 1), ints(&w, 2)), (vec![10, 101], vec![30, 31]));
 }
 
-/// MPI-2, 6.4.2, advice: a directed graph. Each rank posts to the ranks before it and starts on the
-/// ranks behind it. Calls with an empty group may be left out.
+/// MPI-2, 6.4.2, advice: a directed graph. Each rank posts to its predecessors in the graph and
+/// starts on its successors. Calls with an empty group may be left out.
 #[test]
 fn mpi_2_a_sparse_graph_is_exchanged_with_and_without_the_empty_calls() {
     let edges = [(0_u32, 1_u32), (0, 3), (1, 3), (3, 0), (2, 2)];
@@ -190,8 +190,8 @@ fn the_first_puzzle_the_wait_has_the_put_of_2_and_the_fence_adds_those_of_0_and_
         assert_eq!((ints(&w, 2), ints(&w, 3)), (two.to_vec(), three.to_vec()));
         let refused: Vec<_> =
             all.iter().flatten().filter(|outcome| matches!(outcome, Outcome::Failed { .. })).collect();
-        // By rows, rank 3 puts while its window is posted. The error names the post, and the put is
-        // not part of the fence.
+        // If the table is read by rows, rank 3 puts while its window is posted. The error names the
+        // post, and the put is not part of the fence.
         let expected = failed(ErrorClass::RmaSync, 3, 1);
         assert_eq!(refused, if by_columns { vec![] } else { vec![&expected] });
     }
@@ -212,7 +212,7 @@ fn the_worse_puzzle_puts_of_2_and_3_after_their_exposure_are_the_fences() {
     }
 }
 
-/// The notes: `complete` need not have waited for the target, but `wait` waits for all origins.
+/// The notes: `complete` need not wait for the target, but `wait` waits for all origins.
 #[test]
 fn the_notes_a_post_for_one_origin_is_like_an_exclusive_lock() {
     let (mut w, mut ranks) = (world(2, 2), programs::<2>());

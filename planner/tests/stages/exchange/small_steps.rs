@@ -1,7 +1,7 @@
-//! Posts and starts by messages, as MPI describes them. `post` sends a message to each source, and
-//! `start` receives it. `complete` sends a message to each target, and `wait` receives it. Gets
-//! read the target's memory when `complete` reaches them, and puts wait at the target. Ranks and
-//! messages take turns at random.
+//! An implementation of posts and starts by messages, as MPI describes them. `post` sends a message
+//! to each source, and `start` receives it. `complete` sends a message to each target, and `wait`
+//! receives it. `complete` carries out the gets, which read the target's memory. Puts are kept at
+//! the target and applied by its `wait`. Ranks and messages take turns at random.
 
 use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
@@ -18,7 +18,7 @@ enum Message {
     Post(usize, Lent),
     /// From an origin: an operation, with the bytes of its source.
     Operation(usize, Operation, Vec<u8>),
-    /// From an origin: the start of the access that ends, and whether it was dropped.
+    /// From an origin: the start of the access that ends, and whether the access was dropped.
     End(usize, bool),
 }
 
@@ -132,7 +132,7 @@ impl All<'_> {
         true
     }
 
-    /// Returns whether the window has these elements, and exposes none of them.
+    /// Checks that the window has these elements, and that no post forbids the rank to access them.
     fn own(
         &self,
         rank: usize,

@@ -71,8 +71,8 @@ fn before(programs: &[Vec<LockCall>], a: &Moment, b: &Moment) -> bool {
     met || own || one && a.visits[0].2 == b.visits[0].2 && a.visits[0] < b.visits[0]
 }
 
-/// Returns whether this order keeps exclusive epochs whole: for each shared epoch, all visits to
-/// the elements of an exclusive epoch are on one side of it.
+/// Returns whether this order keeps exclusive epochs whole: if a shared epoch visits elements of an
+/// exclusive epoch, these visits are either all before or all after the exclusive epoch.
 fn sided(all: &[Moment], order: &[usize]) -> bool {
     order.iter().enumerate().filter(|(_, at)| all[**at].exclusive).all(|(place, at)| {
         let elements: BTreeSet<_> = all[*at].visits.iter().map(|visit| visit.2).collect();
@@ -125,7 +125,7 @@ fn count(elements: &Datatype) -> usize {
     elements.element_iter().count()
 }
 
-/// Returns all results that some order gives.
+/// Returns the results of all orders.
 pub fn results(first: &World, programs: &[Vec<LockCall>]) -> BTreeSet<Results> {
     let all = moments(programs);
     let needs: Vec<Vec<usize>> =

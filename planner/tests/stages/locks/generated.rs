@@ -145,7 +145,7 @@ pub fn run(dice: &mut Random, world: &mut World, programs: &mut [Vec<LockCall>])
                         lock_of(&programs[rank], lock).2 == LockType::Exclusive
                     };
                     // Under an exclusive lock, visits are in program order. Under a shared lock,
-                    // only the visits to one element are.
+                    // only the visits to the same element are in order.
                     let earlier = visits[..which].iter().any(|visit| exclusive(key) || visit.2 == cell);
                     let holders = held.entry(cell).or_default();
                     let free =

@@ -164,7 +164,7 @@ fn paragraph_19_a_get_sees_what_its_epoch_did_before() {
     }
 }
 
-/// One rank writes two elements. Another rank reads them in the opposite order. Each may flush
+/// One rank writes two elements. Another rank reads them in the opposite order. Each rank may flush
 /// between its two operations.
 fn message(flushed_put: bool, flushed_get: bool, kind: LockType, seen: [i32; 2]) -> Option<Unexplained> {
     let mut ranks = programs::<3>();

@@ -1,5 +1,5 @@
-//! Small programs compared with all orders. Every result of some order is explained, and no other
-//! result is.
+//! Small programs compared with all orders. The reference explains each result that some order
+//! gives, and no other result.
 
 use super::all_orders::results;
 use super::*;
@@ -54,7 +54,7 @@ fn ways(operations: &[usize], number: i32, target: usize) -> Vec<Vec<LockCall>> 
     all
 }
 
-/// Returns the same programs with the values that they found.
+/// Returns the same programs with the values that they found in `results`.
 fn with(programs: &[Vec<LockCall>], results: &all_orders::Results) -> Vec<Vec<LockCall>> {
     let mut programs = programs.to_vec();
     for ((rank, call), bytes) in &results.0 {
@@ -69,8 +69,8 @@ fn after(results: &all_orders::Results) -> World {
     World { element, memory: results.1.iter().map(|bytes| [bytes.clone()].into_iter().collect()).collect() }
 }
 
-/// Compares the search with all orders. Returns the number of results that were explained, and the
-/// number that were not.
+/// Compares the reference's search with all orders. Returns the number of results that were
+/// explained, and the number that were not.
 fn compare(programs: &[Vec<LockCall>], random: &mut Random, tries: usize) -> (usize, usize) {
     let first = world(&[&[0, 0], &[]]);
     let all = results(&first, programs);

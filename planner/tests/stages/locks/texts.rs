@@ -17,7 +17,7 @@ fn meet(ranks: &mut [Program]) {
     }
 }
 
-/// B stores X within an exclusive epoch. After a barrier A gets it.
+/// B stores X within an exclusive epoch. After a barrier A gets X.
 #[test]
 fn mpi_2_2_example_11_11_a_store_under_a_lock_is_seen_after_the_barrier() {
     for (seen, ok) in [(7, true), (0, false)] {
@@ -32,8 +32,8 @@ fn mpi_2_2_example_11_11_a_store_under_a_lock_is_seen_after_the_barrier() {
     }
 }
 
-/// A puts X, and after a barrier B loads it. Here B loads in any epoch of its own, since a
-/// `LockWindow` is not a slice.
+/// A puts X, and after a barrier B loads it. In Fencepost, B may load in any epoch of its own,
+/// since a `LockWindow` is not a slice.
 #[test]
 fn mpi_2_2_example_11_12_a_put_is_seen_by_its_owner_after_the_barrier() {
     for (seen, kind) in [(7, Exclusive), (7, Shared), (0, Shared)] {
@@ -50,8 +50,9 @@ fn mpi_2_2_example_11_12_a_put_is_seen_by_its_owner_after_the_barrier() {
     }
 }
 
-/// B stores X before its shared epoch. In MPI A may miss it. Here the store is an epoch too, which
-/// is over at the barrier. A put of B within the shared epoch may be missed, unless it is flushed.
+/// B stores X before its shared epoch. In MPI, A may miss this value. In Fencepost, the store is an
+/// epoch too, which is over at the barrier. A put by B within the shared epoch may be missed,
+/// unless the put is flushed.
 #[test]
 fn mpi_2_2_example_11_13_a_store_before_a_shared_lock_is_seen_and_a_put_within_it_may_not_be() {
     for (within, flushed, seen, ok) in [
@@ -83,8 +84,8 @@ fn mpi_2_2_example_11_13_a_store_before_a_shared_lock_is_seen_and_a_put_within_i
     }
 }
 
-/// The exposure of 11.14 (`exchange::puzzles`) has left X and Y, and all ranks have changed over to
-/// locks. Then B sees both.
+/// The exposure of 11.14 (`exchange::puzzles`) has left values in X and Y, and all ranks have
+/// changed over to locks. Then B sees both values.
 #[test]
 fn mpi_2_2_example_11_14_what_the_wait_left_is_what_locks_begin_with() {
     for (seen, ok) in [([7, 8], true), ([0, 8], false), ([7, 0], false)] {
@@ -100,8 +101,8 @@ fn mpi_2_2_example_11_14_what_the_wait_left_is_what_locks_begin_with() {
     }
 }
 
-/// A puts X under a lock, and B changes over and posts. `exchange::puzzles` has the rest of the
-/// example. B can find only 7.
+/// A puts X under a lock. B then changes over from locks, and posts the window. `exchange::puzzles`
+/// has the rest of the example. B can find only 7.
 #[test]
 fn mpi_2_2_example_11_15_what_a_lock_put_is_there_when_the_window_changes_over() {
     for (left, ok) in [(7, true), (0, false)] {
@@ -116,13 +117,13 @@ fn mpi_2_2_example_11_15_what_a_lock_put_is_there_when_the_window_changes_over()
 }
 
 /// The notes, "passive target accumulate, exclusive lock". A get of A and an accumulate to B are
-/// one step, although others do the same.
+/// one step, although other ranks do the same.
 #[test]
 fn the_notes_get_and_accumulate_under_exclusive_locks_are_one_step() {
     let both = |seen: [i32; 2], kind: LockType| {
         let mut ranks = programs::<3>();
         for (rank, seen) in ranks[..2].iter_mut().zip(seen) {
-            // Each rank adds 1 to the value that it found in A, and counts in B.
+            // Each rank adds 1 to the value that it found in A, and adds 1 to the count in B.
             let lock = rank.lock(2, kind);
             rank.get(lock, 0, &[seen]);
             rank.put(lock, 0, &[seen + 1]);

@@ -15,8 +15,8 @@ struct Mail {
     ready: bool,
 }
 
-/// A receive that was called. It has the messages that it may take, and the message that it has
-/// taken.
+/// A receive that was called: a description of the messages that it may take, and the message that
+/// it has taken.
 struct Slot {
     call: usize,
     from: Envelope,
@@ -70,7 +70,7 @@ impl Mailbox {
     }
 }
 
-/// Draws calls of one rank of `ranks`.
+/// Draws the calls of one of `ranks` ranks.
 fn random_calls(dice: &mut Random, rank: usize, ranks: usize, number: &mut u8) -> Vec<MessageCall> {
     let mut program = Program::default();
     let mut begun = Vec::new();

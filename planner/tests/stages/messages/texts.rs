@@ -86,7 +86,7 @@ fn example_3_15_a_synchronous_send_ends_while_its_receive_is_not_waited_for() {
     assert_eq!(ways(&both, Standard::AtMatch), all_end());
 }
 
-/// In the server of the text, each client sends without end. Two rounds of two clients show which
+/// In the text, each client of the server sends without end. Two rounds of two clients show which
 /// client may be passed over.
 #[test]
 fn example_3_16_a_server_that_waits_for_any_may_starve_a_client_and_one_that_waits_for_some_may_not() {
@@ -103,7 +103,8 @@ fn example_3_16_a_server_that_waits_for_any_may_starve_a_client_and_one_that_wai
     let first = |count, completed: &[(usize, Completed)]| {
         let mut server = Program::default();
         let mut requests = vec![server.begin_receive(tagged(0, 0), 1), server.begin_receive(tagged(1, 0), 1)];
-        // Both clients have sent before these are received.
+        // When the server has received these two messages, both clients have sent their first
+        // message.
         server.receive(tagged(0, 1), 0, None);
         server.receive(tagged(1, 1), 0, None);
         server.wait(count, &requests, Some(completed));

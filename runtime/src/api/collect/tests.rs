@@ -187,8 +187,8 @@ fn a_run_before_an_exposed_section_is_described_before_it() {
     }
 }
 
-/// Random bits choose the window of each get out of two, and its destination out of three elements.
-/// In every third epoch, one window is first fenced alone.
+/// Random bits choose one of two windows and one of three destination elements for each get. In
+/// every third epoch, one window is first fenced alone.
 #[test]
 fn gets_of_several_windows_land_in_program_order() {
     let run = |world: &World| -> Result<()> {

@@ -8,11 +8,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// A request is a future that returns the result of [`wait`](Request::wait) (feature `async`). Any
-/// executor may run it, on the thread of its world.
+/// executor may run the request, on the thread of the request's world.
 ///
 /// Each poll makes progress with all operations that the rank has begun. Between calls of the rank
-/// there is no progress. So a request that is not complete wakes its task at once, and the executor
-/// polls the request again after its other tasks and does not sleep.
+/// there is no progress. So a poll of a request that is not complete wakes the request's task at
+/// once. The executor then does not sleep, and polls the request again after its other tasks.
 ///
 /// # Panics
 /// Panics if a request that was completed is polled again.

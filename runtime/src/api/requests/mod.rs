@@ -25,9 +25,9 @@ use std::rc::Rc;
 /// Until then, the request owns the buffer. `wait` returns the buffer.
 ///
 /// The time at which the operation happens, and the time at which it is complete, do not depend on
-/// the actions of the rank between the two calls. Paragraph 27 of `planner/README.md` defines both
-/// times. A rank makes progress with its operations in each call in which it waits, and in calls
-/// that test or complete requests.
+/// the actions of the rank between the call that begins the operation and the call that completes
+/// it. Paragraph 27 of `planner/README.md` defines both times. A rank makes progress with its
+/// operations in each call in which it waits, and in calls that test or complete requests.
 ///
 /// The drop of a request first completes the operation, so the drop of a receive waits for its
 /// message. [Cancel](Self::cancel) a receive whose message may never arrive. An error during the
@@ -106,7 +106,7 @@ enum Held<B> {
     /// The box that holds the value. Other code writes into the value until the request is
     /// complete.
     Boxed(NonNull<B>),
-    /// Another value, and the function of the program that turns it into the value.
+    /// Another value, and the function of the program that computes the returned value from it.
     Mapped(Box<dyn Taken<B>>),
 }
 
@@ -128,12 +128,12 @@ trait Taken<B> {
 impl<A, B, F: FnOnce(A) -> B> Taken<B> for (Held<A>, F) {
     unsafe fn take(self: Box<Self>) -> B {
         let (held, map) = *self;
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that no other code accesses the value.
         map(unsafe { held.take() })
     }
 
     unsafe fn discard(self: Box<Self>) {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that no other code accesses the value.
         unsafe { self.0.discard() };
     }
 }
@@ -145,9 +145,9 @@ impl<B> Held<B> {
         match self {
             Self::Here(value) => value,
             // SAFETY: the pointer was made of a box when the request was made, and only this code
-            // takes it back.
+            // turns it back into a box.
             Self::Boxed(value) => *unsafe { Box::from_raw(value.as_ptr()) },
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller guarantees that no other code accesses the value.
             Self::Mapped(taken) => unsafe { taken.take() },
         }
     }
@@ -158,9 +158,9 @@ impl<B> Held<B> {
     /// As [`take`](Self::take).
     unsafe fn discard(self) {
         match self {
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller guarantees that no other code accesses the value.
             Self::Mapped(taken) => unsafe { taken.discard() },
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller guarantees that no other code accesses the value.
             other => drop(unsafe { other.take() }),
         }
     }
@@ -377,8 +377,8 @@ impl<B> Request<B> {
     /// ended. `lost` is the reason for the end of the world, if the call knows it.
     fn finished(mut self, lost: Option<Lost>, call: &Call) -> Completion<B> {
         let outcome = match &self.operation {
-            // `outcome` panics inside a function of the program that a protocol calls. In that case
-            // the request still has its buffer.
+            // If a protocol calls a function of the program that panics, `outcome` unwinds, and the
+            // request still has its buffer.
             Some(Operation::Message(Some(begun), _)) => messages::outcome(&self.world, begun, lost, call),
             _ => Ok(Status::default()),
         };

@@ -199,7 +199,7 @@ impl<'scope, 'env> Message<'scope, Scope<'scope, 'env>> {
         let call = Call::named(0, "Message::isend");
         let core = scope.world.core();
         let mut source = Source(NonNull::from(Box::leak(Box::new(elements))), Vec::new());
-        // SAFETY: the pointer is of a leaked box, and no code writes the value.
+        // SAFETY: the pointer comes from a leaked box, and no code writes the value.
         let elements = unsafe { source.0.as_ref() };
         let packed = &mut source.1;
         let begun =

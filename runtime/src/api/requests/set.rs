@@ -53,8 +53,8 @@ use std::task::Poll;
 /// ```
 ///
 /// A set that is dropped completes its requests first, as [`wait_all`](Self::wait_all) does. If a
-/// function of [`Request::map`](crate::Request::map) or the error handler panics, the call unwinds
-/// and all other requests stay in the set.
+/// function of [`Request::map`](crate::Request::map) or the error handler panics, the call of the
+/// set unwinds and all other requests stay in the set.
 ///
 /// # Cost
 /// A call does not look at requests that are not complete: the code that completes a request adds
@@ -489,7 +489,8 @@ impl<B> RequestSet<B> {
             }
             is_so(self)
         };
-        // The rank that an access or an exposure waits for changes as others make progress.
+        // Other ranks make progress meanwhile, so an access or an exposure may wait for one rank
+        // after another. No rank is reported here.
         messages::wait_for_some(&world, (&about, &|| None), look, call);
     }
 
@@ -608,7 +609,7 @@ impl<B> Batch<'_, B> {
         let world = &self.set.world;
         let error = call.error(world, ErrorClass::InStatus, message).passing_on(passed_on);
         let error = if world.life.goes_on() { error } else { error.ending_world() };
-        // The handler is a function of the program as well.
+        // The handler is a function of the program as well, and may unwind.
         let error = world.handler.reported(error);
         self.order.clear();
         Err(Refused::new(std::mem::take(&mut self.outcomes), error))

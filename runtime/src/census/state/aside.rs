@@ -1,8 +1,8 @@
 //! [`Aside`]: frames of operations that arrive before the census has counted them.
 //!
-//! These frames belong to the present exchange, and are taken by sender. An exchange that fails
-//! drops all of them. [`Staged`](super::staged::Staged) has operations of later fences instead,
-//! which are taken by window.
+//! These frames belong to the present exchange. The rank takes them in one sender after the other.
+//! An exchange that fails drops all of them. Operations of later fences are in
+//! [`Staged`](super::staged::Staged) instead, and are taken in for one window at a time.
 
 use fencepost_transport::{Frame, Header};
 use std::collections::VecDeque;
@@ -19,8 +19,8 @@ enum Kept {
 }
 
 impl Aside {
-    /// Sets a frame of `from` aside until the census has ended. If `in_place`, its payload is read
-    /// from the frame later; otherwise `bytes` is the payload.
+    /// Sets a frame of `from` aside until the census has ended. If `in_place`, the payload is read
+    /// from the frame later. Otherwise `bytes` is the payload.
     pub(crate) fn add(&mut self, from: usize, frame: Frame, bytes: &[u8], in_place: bool) {
         let aside = if in_place { Kept::InPlace(frame) } else { Kept::Copied(frame.header, bytes.to_vec()) };
         self.0.push_back((from, aside));

@@ -13,9 +13,9 @@
 //! positions. Each rank passes on everything that has reached it. A message contains the
 //! contribution of a rank once, and only contributions that its receiver does not have yet.
 //!
-//! Received counts are checked as far as possible. A message has a count for each rank that it is
-//! about. A count is at most the number of ranks whose contributions the message can contain. A
-//! count of one note names a sender that is one of those ranks.
+//! Received counts are checked as far as possible. A message has one count for each rank that its
+//! leg concerns. A count is at most the number of ranks whose contributions the message can
+//! contain. A count of one note names a sender that is one of those ranks.
 
 use crate::census::state::roles::{Leg, Roles};
 use bytemuck::{Pod, Zeroable};
@@ -124,7 +124,7 @@ impl Count {
     }
 }
 
-/// The sums of all counts as far as one rank knows them, by position.
+/// The sum of the counts for each rank, by position, as far as this rank knows them.
 #[derive(Default)]
 pub(crate) struct Counts(Vec<Count>);
 

@@ -25,10 +25,10 @@ use std::ops::Range;
 /// The target of an item for all other ranks.
 const ALL: u32 = u32::MAX;
 
-/// The address of a notification that contains its records. If there are more than two records, the
-/// value of the first inline record is the address of all records. If the census is direct, a few
-/// numbers below `INLINE` mean the same for windows other than the first. Any other address is the
-/// number of frames that came before the notification.
+/// The value of [`Notification::address`] if the notification carries records: one or two records
+/// inline, or, in the value of the first inline record, the address of more records. In a direct
+/// census, a few numbers below `INLINE` mean the same for windows other than the first. Any other
+/// number is the number of frames that came before the notification.
 pub(crate) const INLINE: usize = usize::MAX;
 
 /// The fields before each item's own bytes.
@@ -40,7 +40,7 @@ struct Head {
     len: u64,
 }
 
-/// The fields of a notification before its records, or before the frames that are sent with it.
+/// The fields of a notification that precede its records, or the frames that are sent with it.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Notified {
@@ -56,8 +56,8 @@ pub(crate) struct Items {
     number: u64,
     items: Vec<Item>,
     bytes: Vec<u8>,
-    /// The notifications that came for this rank if windows are fenced, by origin, and the range of
-    /// the bytes that came with each.
+    /// The notifications that came for this rank if windows are fenced, sorted by origin. Each has
+    /// the range of the bytes that came with it.
     notifications: Vec<(u32, Notification, Range<usize>)>,
     /// Frames of this rank that are sent with its notifications.
     pub(crate) rides: Rides,
@@ -108,8 +108,8 @@ impl Items {
         self.items.push(Item { origin: me as u32, target: to as u32, bytes: from..self.bytes.len() });
     }
 
-    /// In a reduced census, sends each item of this rank for one other rank separately by `send`,
-    /// and then drops it. Items for all go with the counts.
+    /// In a reduced census, calls `send` for each item of this rank that is for one other rank, and
+    /// then drops the item. Items for all other ranks are sent with the counts.
     pub(crate) fn send_notes<E>(
         &mut self,
         mut send: impl FnMut(usize, &[u8]) -> Result<(), E>,
@@ -127,8 +127,8 @@ impl Items {
         self.items.iter().filter(|item| item.target != ALL).map(|item| item.origin as usize)
     }
 
-    /// Appends to `out` the items for rank `to` on this leg. In a reduced census, counts come
-    /// first.
+    /// Appends to `out` the items that are sent to rank `to` on this leg. In a reduced census,
+    /// counts come first.
     pub(crate) fn pass(
         &mut self,
         roles: &Roles,

@@ -15,7 +15,7 @@ use fencepost_planner::machine::Machine;
 use std::cell::{Cell, OnceCell, RefCell};
 
 /// The state of the censuses of one rank. In a census, the ranks of a world find out which ranks
-/// have entered an exchange, and which rank has something for which other rank.
+/// have entered an exchange, and for which other ranks each of them has something.
 pub(crate) struct CensusState {
     /// The census that the program has chosen, for this world and the worlds that are split from
     /// it.
@@ -24,8 +24,8 @@ pub(crate) struct CensusState {
     pub(crate) usual: Census,
     /// The census of the exchange that this rank is in, or was in last.
     pub(crate) taken: Cell<Census>,
-    /// The number of targets of each rank at which the machine model expects a reduced census to
-    /// end sooner than a sparse one.
+    /// If each rank has at least this number of targets, the machine model predicts that a reduced
+    /// census is faster than a sparse census.
     pub(crate) dense: u32,
     /// Whether each rank had at least `dense` targets in the last fence.
     pub(crate) was_dense: Cell<bool>,
@@ -55,8 +55,8 @@ impl CensusState {
         }
     }
 
-    /// Begins an exchange, and returns its census. The census is the same on all ranks, since they
-    /// received the same flags in the last fence in which all agreed.
+    /// Begins an exchange, and returns its census. The census is the same on all ranks, since all
+    /// ranks received the same flags in the last fence in which they agreed.
     #[inline]
     pub(crate) fn take(&self) -> Census {
         let taken = if self.was_dense.get() { Census::Reduced } else { self.usual };

@@ -4,14 +4,14 @@
 use fencepost_planner::census::{Places, groups, partners};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The roles of the ranks of a world in a census. Each rank is for itself, or the ranks are in
+/// The roles of the ranks of a world in a census. Each rank acts for itself, or the ranks are in
 /// [groups](fencepost_planner::census::Places), and the first rank of a group leads the group.
 #[derive(Clone)]
 pub(crate) struct Roles {
     pub(super) me: usize,
     pub(super) ranks: usize,
     /// The group of each rank, and the first rank of each group. Groups are numbered in the order
-    /// of their first ranks. `None` if each rank is for itself.
+    /// of their first ranks. `None` if each rank acts for itself.
     pub(super) groups: Option<(Vec<u32>, Vec<usize>)>,
     pub(super) places: Places,
 }
@@ -54,7 +54,7 @@ impl Roles {
         &self.places
     }
 
-    /// Returns how many ranks are for themselves or lead a group.
+    /// Returns how many ranks act for themselves or lead a group.
     pub(crate) fn leaders(&self) -> u32 {
         self.groups.as_ref().map_or(self.ranks, |(_, firsts)| firsts.len()) as u32
     }
@@ -75,7 +75,7 @@ impl Roles {
     }
 
     /// Returns the rank to which this rank sends in a round, and the rank from which it receives.
-    /// This rank leads a group or is for itself.
+    /// This rank leads a group or acts for itself.
     pub(crate) fn partners(&self, round: u32) -> (usize, usize) {
         let (to, from) = partners(self.place(self.me), self.leaders(), round);
         (self.leader_of(to), self.leader_of(from))
@@ -94,7 +94,7 @@ impl Roles {
         Self { groups: Some((group, firsts)), ..self.clone() }
     }
 
-    /// Returns the number of the group of a rank, or the number of the rank if each rank is for
+    /// Returns the number of the group of a rank, or the number of the rank if each rank acts for
     /// itself.
     pub(super) fn place(&self, rank: usize) -> u32 {
         self.groups.as_ref().map_or(rank as u32, |(groups, _)| groups[rank])

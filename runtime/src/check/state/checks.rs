@@ -27,17 +27,20 @@ pub enum Check {
     /// As `Calls`. In addition, conflicts of operations cause an error that names both source
     /// lines.
     Conflicts,
-    /// As `Conflicts`. In addition, stores whose result is defined in Fencepost, but not in MPI,
-    /// cause the same error. There are three kinds of such stores. A rank stores into its part in
-    /// an epoch of a fence in which other ranks access the part. A rank stores into elements that a
-    /// post of its window does not expose. A rank stores into its part before a run of a prepared
-    /// superstep in which other ranks access the part. Each call that returns a window to the
-    /// program, and each post of a part of a window, copies this rank's part. Stores into the
-    /// section of an operation between its call and its fence also cause the error. Each call with
-    /// such a section copies the section. Collectives with a root, and scans, have one more
-    /// exchange. Between epochs of locks, they order only the calls that they order in MPI. A
-    /// standard send waits until its message is taken, as a synchronous send does. So the checker
-    /// finds ranks that would wait for each other if sends had no buffer.
+    /// As `Conflicts`. In addition, three kinds of stores cause the same error, because Fencepost
+    /// defines their result and MPI does not:
+    ///
+    /// - stores into a part in an epoch of a fence in which other ranks access the part;
+    /// - stores into elements that a post of the window does not expose;
+    /// - stores into a part before a run of a prepared superstep in which other ranks access the
+    ///   part.
+    ///
+    /// Each call that returns a window to the program, and each post of a part of a window, copies
+    /// this rank's part. Stores into the section of an operation between its call and its fence
+    /// also cause the error. Each call with such a section copies the section. Collectives with a
+    /// root, and scans, have one more exchange. Between epochs of locks, they order only the calls
+    /// that they order in MPI. A standard send waits until its message is taken, as a synchronous
+    /// send does. So the checker finds ranks that would wait for each other if sends had no buffer.
     Mpi,
 }
 
@@ -78,8 +81,8 @@ impl FromStr for Check {
     /// Parses a name.
     ///
     /// # Errors
-    /// Class `Arg` for any other text. The message names the allowed texts. For `mark` and `log`,
-    /// which were names of `conflicts`, the message names `conflicts`.
+    /// Class `Arg` for a text that names no check. The message names the allowed texts. For `mark`
+    /// and `log`, which were names of `conflicts`, the message names `conflicts`.
     fn from_str(text: &str) -> Result<Self, Error> {
         Check::ALL.into_iter().find(|check| check.name() == text).ok_or_else(|| {
             let message = match text {
@@ -143,7 +146,7 @@ pub(crate) struct Checks {
     on: Cell<bool>,
     /// The conflicts on elements of this rank, encoded for other ranks.
     found: RefCell<Vec<u8>>,
-    /// The ranks that have sent conflicts, and their bytes.
+    /// The ranks that have sent conflicts, and the bytes that they sent.
     heard: RefCell<Vec<(usize, Vec<u8>)>>,
     /// The times that this rank knows to be over.
     pub(crate) clock: Clock,

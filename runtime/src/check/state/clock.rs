@@ -126,8 +126,8 @@ impl Clock {
         self.met.set(times.time());
     }
 
-    /// Runs `call`, a call of all ranks that does not order everything that the ranks have ended.
-    /// The exchanges of the call are not counted.
+    /// Runs `call`. All ranks make this call, but it does not order everything that they have
+    /// ended. The exchanges of the call are not counted.
     pub(crate) fn ignoring_exchanges<R>(&self, call: impl FnOnce() -> R) -> R {
         let before = self.ignores_exchanges.replace(true);
         let result = call();
@@ -150,7 +150,7 @@ impl Clock {
         time
     }
 
-    /// Returns the times of all `ranks` ranks of this world that this rank, `me`, knows. An
+    /// Returns the times that this rank, `me`, knows for all `ranks` ranks of this world. An
     /// operation or epoch of a rank is over if its time is earlier than the returned time of that
     /// rank.
     pub(crate) fn now(&self, me: usize, ranks: usize) -> Vec<u64> {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 pub(crate) const MOST: usize = 20;
 
 /// The operation number of a store or a load, which is not an operation. A store is kept as a put,
-/// and a load as a get. The access happened at some time after the call whose source line is kept
-/// with it.
+/// and a load as a get. The source line that is kept is the line of a call. The store or load
+/// happened at some time after that call.
 pub(crate) const LOCAL: usize = usize::MAX;
 
 pub(crate) fn write_site(out: &mut Vec<u8>, file: &str, line: u32, column: u32) {

@@ -26,8 +26,8 @@ pub(crate) struct Entering {
     /// ranks; the row of the first operation is first.
     pub(crate) known: Vec<u64>,
     pub(crate) calls: Vec<Called>,
-    /// The places of file names in the origin's log at the part, for the names used last. These
-    /// places are not sent.
+    /// The places of file names in the origin's log at the part, for the names that were used last.
+    /// These places are not sent.
     pub(crate) files: RefCell<Places<Arc<str>>>,
 }
 
@@ -42,8 +42,8 @@ impl<K> Default for Places<K> {
 }
 
 impl<K> Places<K> {
-    /// Returns the place of a name. If the name is not among the names used last, `make` searches
-    /// for the name and returns its key and its place.
+    /// Returns the place of a name. If the name is not among the names that were used last, `make`
+    /// searches for the name and returns its key and its place.
     #[inline]
     pub(crate) fn find(&mut self, is_it: impl Fn(&K) -> bool, make: impl FnOnce() -> (K, usize)) -> usize {
         match self.0.iter().find(|(known, _)| is_it(known)) {
@@ -133,7 +133,7 @@ impl Entering {
         let bytes = &mut Reader(bytes);
         let [time, met] = bytes.take()?;
         let knows = clock::read(ranks, bytes)?;
-        // Each item takes some bytes. So for a number that is too large, the read fails before
+        // Each item takes at least one byte. So if a number is too large, the read fails before
         // memory is allocated.
         let count = |bytes: &mut Reader<'_>| {
             let count: u64 = bytes.take()?;

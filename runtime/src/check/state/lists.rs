@@ -1,24 +1,24 @@
-//! [`List`]: the calls of a rank for one target since the last fence, each with its line, for a
-//! search for conflicts.
+//! [`List`]: the calls of a rank for one target since the last fence, each with its source line.
+//! The search for conflicts reads these lists.
 //!
 //! Lists are kept only while epochs are checked. An access is an entry of one or two words:
 //!
 //! ```text
-//! bits  0..40  displacement of the first element, where the datatype begins among the bytes, or
-//!              the first record
+//! bits  0..40  displacement of the first element, or the first byte of the datatype among the
+//!              bytes of all datatypes, or the first record
 //! bits 40..45  0 read, 1 written, 2 + operator; 0 for records
-//! bits 45..47  0 one element, 1 a run of the number in the second word, 2 a datatype of as many
-//!              bytes, 3 as many records
-//! bit  47      it is another access of the operation of the entry before it
-//! bits 48..64  the line, by its place in the list's
+//! bits 45..47  0 one element, 1 a run, 2 a datatype, 3 records; the second word is the number of
+//!              elements of the run, of bytes of the datatype, or of records
+//! bit  47      set if the access belongs to the same operation as the entry before
+//! bits 48..64  the index of the source line
 //! ```
 //!
 //! Suppose that the target reads the records in place, and that the
 //! [record](crate::collect::outbox) of an operation contains everything but the source line. Then
 //! the operation has no entry of its own. One entry represents all such records that were written
-//! since the previous entry. For other ranks these entries are [spelt out](List::spell), and the
-//! list is sent in that form. A record contains some bits of its source line. These bits identify
-//! the line, so each line of records is kept only once.
+//! since the previous entry. For a rank that does not read the records in place, these entries are
+//! [spelt out](List::spell) before the list is sent. A record contains some bits of its source
+//! line. These bits identify the line, so each line of records is kept only once.
 
 use crate::check::state::kinds::{code, kind};
 use crate::check::state::marks::Marks;
@@ -56,8 +56,8 @@ pub(crate) struct List {
     last: usize,
     /// The wire forms of datatypes.
     types: Vec<u8>,
-    /// The number of the first records that need no further entry, because entries represent them
-    /// or because their operations have entries.
+    /// The number of records, from the first one on, that need no further entry. Entries represent
+    /// these records, or their operations have entries.
     records: usize,
 }
 
@@ -180,8 +180,8 @@ pub(crate) struct Checked {
     pub(crate) since: Cell<Option<&'static Location<'static>>>,
     /// The bytes of this rank's part after that call.
     pub(crate) part: RefCell<Vec<u8>>,
-    /// The elements that this rank has loaded since that call, in runs. The memory of the window
-    /// still records the most recent loads.
+    /// The elements that this rank has loaded since that call, in runs. Does not include the most
+    /// recent loads, which the [region](crate::collect::region) still records.
     pub(crate) loaded: RefCell<Vec<Range<usize>>>,
     /// The sections of operations in this epoch, if stores into sections and loads of sections are
     /// checked.

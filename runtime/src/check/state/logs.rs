@@ -9,9 +9,10 @@
 //! conflict. An entry may be reused while another rank reads it. The reading rank detects the reuse
 //! afterwards, and does not use the entry.
 //!
-//! Exclusive epochs are not logged, because two clocks order them with all other epochs of the
-//! part. A rank that acquires a lock takes over the times that earlier exclusive epochs knew when
-//! they left the lock. An exclusive epoch also takes over the times that shared epochs knew.
+//! Exclusive epochs are not logged, because two clocks show their order relative to all other
+//! epochs of the part. A rank that acquires a lock takes over the times that earlier exclusive
+//! epochs knew when they released the lock. An exclusive epoch also takes over the times that
+//! shared epochs knew.
 //!
 //! In the logs, a fetch finds the accumulates of other ranks into its elements, whether they are
 //! over or still being carried out. Everything that was over when these accumulates were called is
@@ -21,12 +22,14 @@
 //! origins of accumulates also know times of third ranks. One clock of the part keeps these times.
 //!
 //! ```text
-//! the clocks of exclusive epochs, of shared ones, and of what origins of accumulates knew: a word
-//!     for each rank
-//! then, for each rank: a line with the number of entries so far, the first that is left, the time
-//!     of those forgotten, what was over when an accumulate was called for which there was no room,
-//!     and its time when it released locks last;
-//!     names of files; the entries, used in turn
+//! three clocks, with a word for each rank: of exclusive epochs, of shared epochs, and of the times
+//!     that origins of accumulates knew
+//! then the log of each rank:
+//!     a cache line of words: the number of entries so far; the first entry that is left; the time
+//!     of the forgotten entries; the time that was over when an accumulate was called for which
+//!     there was no room; the rank's time when it last released locks
+//!     the names of files
+//!     the entries, used in turn
 //! entry  0 kind (8 bits), name (8), column (16), line (32); 1 time; 2 first element, 3 run,
 //!        4 runs, 5 from run to run
 //!        6 number of the operation; 7 the time of its origin when it was called
@@ -190,8 +193,8 @@ fn ascending(elements: &Datatype) -> Vec<Range<u64>> {
 /// The elements of operations of one kind, indexed to find the elements that other ranks touch.
 struct Index {
     kind: Kind,
-    /// Runs by their first elements, each with the number of its operation, and the highest end of
-    /// all runs up to this run.
+    /// The runs, sorted by their first elements. Each run has the number of its operation, and the
+    /// highest end of all runs up to this run.
     runs: Vec<(Range<u64>, usize, u64)>,
 }
 
@@ -309,10 +312,10 @@ impl Logs {
         std::array::from_fn(|word| self.of(rank, first + word))
     }
 
-    /// [Enters](Self::enter) these operations, of the rank `from` on the part of `target` in a
-    /// window, while the locks of the part are held for the operations. Adds the times that the
-    /// locks show to be over to the times that the origin knows. Returns the findings, and whether
-    /// the origin knows more than before.
+    /// [Enters](Self::enter) these operations of the rank `from` on the part of `target` in a
+    /// window. Meanwhile the locks of the part are held for the operations. Raises the times that
+    /// the origin knows to the times that the locks show to be over. Returns the findings, and
+    /// whether the origin knows more than before.
     pub(crate) fn meet(
         &self,
         hold: Hold,
@@ -330,7 +333,7 @@ impl Logs {
                 known[rank] = known[rank].max(time);
             }
         }
-        // The locks order exclusive epochs with all other epochs of the part.
+        // The locks order exclusive epochs relative to all other epochs of the part.
         let findings = match hold {
             Hold::Shared => self.enter(from, entering, (window, target)),
             Hold::Exclusive => Findings::default(),
@@ -343,8 +346,8 @@ impl Logs {
     /// locks. `name` is the place of the file's name in the log of `from`, and `after` is the time
     /// of `from` when the call has ended.
     ///
-    /// Returns whether there was nothing to find and no new times. If not, the call may already
-    /// have been logged. Logging it again has no effect.
+    /// Returns `true` if there was nothing to find and there were no new times. Otherwise the call
+    /// may already have been logged. Logging it again has no effect.
     #[inline]
     pub(crate) fn meet_short(
         &self,
@@ -384,8 +387,8 @@ impl Logs {
         true
     }
 
-    /// Returns a time of `rank`. Everything of that rank before this time is over for a rank that
-    /// has acquired locks of the part.
+    /// Returns a time of `rank`: everything that `rank` did before that time is over for each rank
+    /// that has acquired locks of the part.
     #[inline]
     fn acquired(&self, hold: Hold, rank: usize) -> u64 {
         let read = |hold| self.at(self.clock(hold) + rank).load(Ordering::Acquire);
@@ -419,9 +422,9 @@ impl Logs {
         }
     }
 
-    /// Logs the operations of a shared epoch that a rank, which has the locks, is about to carry
-    /// out on the part of `target` in this window. Compares them with the operations of other ranks
-    /// that are not known to be over.
+    /// Logs the operations of a shared epoch that `rank` is about to carry out on the part of
+    /// `target` in this window. `rank` holds the locks. Compares these operations with the
+    /// operations of other ranks that are not known to be over.
     ///
     /// # Cost
     /// Reads each entry of each log that is not known to be over. For each entry whose bounds

@@ -23,7 +23,7 @@ const PER_WORD: usize = u64::BITS as usize;
 /// The number of words of a page.
 const WORDS: usize = 32;
 /// The value of [`Marks::last`] if there is no last operation. The number of every operation
-/// differs from it in bits above the displacement.
+/// differs from this value in bits above the displacement.
 const NONE: u64 = u64::MAX;
 
 /// The first access of an epoch is marked only if it has at most this number of runs.

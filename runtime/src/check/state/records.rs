@@ -1,6 +1,6 @@
 //! The operations that are kept only as records, if conflicts are checked. A record contains
-//! everything about its operation except the source line. Of the line's address, a record contains
-//! only some bits.
+//! everything about its operation except the source line. It contains only some bits of the address
+//! of the source line.
 
 use crate::collect::outbox::{DATATYPE, ELEMENT, Head, PUT, RUN, Run, op_of};
 use fencepost_planner::ir::pattern::Kind;

@@ -135,8 +135,8 @@ pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, pa
     Some(())
 }
 
-/// Keeps the address of records of `from`, to apply them in place. The sender does not change them
-/// until this rank's notification of the fence after the next, even if the frame was released.
+/// Keeps the address of records of `from`, to apply them in place. The sender does not change the
+/// records before it has read this rank's next notification, even if the frame was released.
 fn take_log(window: &WindowCore, from: usize, frame: &Frame) -> Option<()> {
     let arrived = &mut window.fence.remembered.borrow_mut().arrived[from];
     let first = frame.payload.cast::<Record>();
@@ -258,7 +258,7 @@ fn check_exposed(
 
 /// Returns the number of bytes that are exposed to one rank: the `before` bytes and the bytes of
 /// this section of a part of `len` elements. Returns `None` if the section may not be exposed. A
-/// section may name elements repeatedly, and may then not fit in memory if it has to be staged.
+/// section that names elements repeatedly may be too large to be staged in memory.
 pub(crate) fn exposed(before: usize, section: &Datatype, len: usize, size: usize) -> Option<usize> {
     let all = before.checked_add(section.size().checked_mul(size)?)?;
     (section.size() <= len && all <= most_answered(len, size)).then_some(all)
@@ -275,7 +275,7 @@ pub(crate) enum Came<'a> {
 }
 
 /// Calls `act` with everything that came from `origin` for this rank's part of `window` in this
-/// fence. This includes the records in its notification if they were noted.
+/// fence. This includes the records in the notification of `origin` if they were noted.
 pub(crate) fn each_arrived(window: &WindowCore, origin: usize, mut act: impl FnMut(Came<'_>)) {
     let remembered = &*window.fence.remembered.borrow();
     for arrived in &remembered.arrived[origin] {
@@ -302,8 +302,8 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
         let (values, bytes) = values.split_at(records * 8);
         let bytes = match lent {
             None => bytes,
-            // SAFETY: the origin does not write these elements before its fence after the next,
-            // even if the frame was released. That fence waits for this rank's next notification.
+            // SAFETY: the origin writes these elements again only after it has read this rank's
+            // next notification, even if the frame was released.
             Some(Elements::InPlace(first, len)) => unsafe { std::slice::from_raw_parts(*first, *len) },
             Some(Elements::Payload(payload)) => payload.bytes(),
             Some(Elements::Following(_) | Elements::InWindow) => return,

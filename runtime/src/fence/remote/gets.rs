@@ -1,4 +1,4 @@
-//! Gets between ranks that only exchange messages: the target answers from M.
+//! Gets between ranks that only exchange messages: the target answers with elements of M.
 
 use crate::collect::description::FAR;
 use crate::fence::state::remembered::Described;
@@ -12,7 +12,8 @@ use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_transport::{Channels, Endpoint, Frame, Lost, Port, Topology};
 
-/// Answers the gets of ranks that do not reach this rank's memory, from M.
+/// Answers the gets of ranks that do not reach this rank's memory. The answers contain elements of
+/// M.
 pub(crate) fn answer(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -58,7 +59,8 @@ pub(crate) fn answer(
             }
             if asked {
                 let head = header(word, kind::REPLY, window.key.window);
-                // SAFETY: if values are not shared, memory of the heap is copied.
+                // SAFETY: this rank and `to` do not share values, so the transport copies a payload
+                // in heap memory.
                 unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, &remembered.frame)) }?;
                 world.fence.posted(to);
                 world.reports.count_sent(remembered.frame.len(), 0);

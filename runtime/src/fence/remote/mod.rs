@@ -80,8 +80,8 @@ pub(crate) fn send(
     let plain = outbox.wide.is_empty() && gets().next().is_none();
     if plain && endpoint.reaches(to) && outbox.records.is_reached() {
         let records = bytemuck::cast_slice(&outbox.records[..]);
-        // SAFETY: the records do not change until the fence after the next, which waits for the
-        // reader's next notification.
+        // SAFETY: the records do not change before this rank has read the reader's next
+        // notification.
         unsafe { post(world, endpoint, to, head(kind::LOG), records, call) }?;
         world.reports.count_sent(records.len(), 0);
         return Ok(Sent { frames: 1, posted: 1, changed: false }); // nothing was described
@@ -137,7 +137,8 @@ pub(crate) fn send(
     {
         return Ok(Sent { frames: 1, posted: 0, changed });
     }
-    // SAFETY: if values are not shared, memory of the heap is copied.
+    // SAFETY: this rank and `to` do not share values, so the transport copies a payload in heap
+    // memory.
     unsafe { post(world, endpoint, to, head(kind::DATA), frame, call) }?;
     let frames = 1 + u32::from(before);
     Ok(Sent { frames, posted: frames, changed })
@@ -156,7 +157,7 @@ pub(super) unsafe fn post(
     payload: &[u8],
     call: &Call,
 ) -> Result<()> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller upholds the safety contract.
     unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, payload)) }
         .map_err(|lost| world.lost(&lost, call))?;
     world.fence.posted(to);
@@ -184,7 +185,8 @@ pub(crate) fn send_early(
     let epoch = remembered.generation;
     let described = fill(frame, outbox, FrameHead { epoch, ..FrameHead::default() });
     let head = early::header(world.calls.supersteps(), window.key.window);
-    // SAFETY: if values are not shared, memory of the heap is copied.
+    // SAFETY: this rank and `to` do not share values, so the transport copies a payload in heap
+    // memory.
     unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, frame)) }
         .map_err(|lost| Error::new(ErrorClass::ProcFailed, lost.to_string()))?;
     world.fence.posted(to);

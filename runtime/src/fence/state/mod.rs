@@ -19,11 +19,11 @@ pub(crate) struct FenceState {
     /// Whether the operations of some rank in the last dynamic epoch differed, or may have
     /// differed, from those of the epoch before.
     pub(crate) changed: Cell<bool>,
-    /// Whether some rank described operations in the last dynamic epoch, to a rank with which it
+    /// Whether in the last dynamic epoch some rank described operations to a rank with which it
     /// exchanges messages.
     pub(crate) described: Cell<bool>,
-    /// Payloads that others may still read, with the rank that reads each, and the number of its
-    /// frame.
+    /// Payloads that others may still read. Each entry is the rank that reads the payload, the
+    /// number of the frame, and the payload.
     pub(crate) kept: RefCell<Vec<(usize, u64, Vec<u8>)>>,
     /// The number of frames posted to each rank on the port of fences.
     posts: RefCell<Vec<u64>>,

@@ -22,8 +22,8 @@ pub(crate) struct Remembered {
     pub(crate) awaited: Vec<usize>,
     /// Applied payloads, by the ranks that sent them. Their memory goes back to the transport.
     pub(crate) applied: Vec<(usize, Payload)>,
-    /// Buffers to reuse for the values of frames that fences post. Their number is the number of
-    /// ranks that sent such a frame in one epoch.
+    /// Buffers to reuse for the values of frames that fences post. There are as many buffers as
+    /// there were ranks that sent such a frame in one epoch.
     pub(crate) spare: Vec<Vec<u8>>,
     /// A buffer into which descriptions of frames that were sent early are read, one after another.
     pub(crate) early: Description,

@@ -28,8 +28,7 @@ use std::fmt;
 /// ```
 ///
 /// # Source
-/// MPI 4.1, section 12.2.1 (info keys of windows). Unlike in MPI, some behaviour depends on each
-/// key.
+/// MPI 4.1, section 12.2.1 (info keys of windows). Unlike in MPI, each key affects the behaviour.
 #[must_use = "hints are given to a call that makes a window"]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hints {
@@ -65,21 +64,22 @@ impl Hints {
         Self { is_sole: true, ..self }
     }
 
-    /// Promises that, under shared locks, epochs that overlap in time visit the same element only
-    /// if all of them only get the element.
+    /// Promises about epochs under shared locks: if epochs overlap in time and visit the same
+    /// element, they only get that element.
     ///
     /// Accumulates are then not atomic, and elements of more than eight bytes are visited without a
     /// second lock.
     ///
     /// If the promise is broken, one of two visits to an element may be lost, and elements of more
     /// than eight bytes may have some words of one visit and some of the other. If conflicts are
-    /// checked ([`Ranks::check`](crate::Ranks::check)), the result is `RMA_CONFLICT`, as if all
-    /// accumulates had different operators. Without a check, the broken promise is not found.
+    /// checked ([`Ranks::check`](crate::Ranks::check)), the check reports a broken promise as
+    /// `RMA_CONFLICT`: all accumulates count as having different operators. Without a check, a
+    /// broken promise is not detected.
     pub const fn disjoint(self) -> Self {
         Self { is_disjoint: true, ..self }
     }
 
-    /// Divides each part into at most this many regions for locks, of equal lengths.
+    /// Divides each part into at most `most` regions of equal length, which are locked separately.
     ///
     /// An epoch locks the regions that it touches, and an epoch that is flushed locks all of them.
     /// With one region, a flushed epoch takes one lock instead of up to 16. With more regions,
@@ -88,7 +88,7 @@ impl Hints {
     ///
     /// If `most` is 0 or more than 16, the call that makes the window fails with `ARG`.
     pub const fn regions(self, most: usize) -> Self {
-        // A number that does not fit is replaced by one above the maximum, which is refused.
+        // A number that is not allowed is replaced by a number above the maximum, which is refused.
         let regions = if most == 0 || most > Self::REGIONS_MAX { u32::MAX } else { most as u32 };
         Self { regions, ..self }
     }
@@ -140,7 +140,7 @@ impl Hints {
     }
 }
 
-/// Formats the hints that are the same on all ranks: `sole origin, at most 4 regions`; `none`.
+/// Formats the hints that are the same on all ranks, as `sole origin, at most 4 regions` or `none`.
 impl fmt::Display for Hints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut all = Vec::new();

@@ -18,7 +18,8 @@ pub(crate) struct LocksState {
     /// The number of parts of windows that this rank holds. It is set when the rank first holds a
     /// part.
     pub(crate) held: OnceCell<Rc<HeldParts>>,
-    /// The service of this rank's parts of windows for ranks that do not reach them.
+    /// The service that accesses this rank's parts of windows on behalf of ranks that do not reach
+    /// these parts.
     pub(crate) service: OnceCell<Arc<Service>>,
 }
 

@@ -2,12 +2,13 @@
 //! bytes.
 //!
 //! ```text
-//! request  `Head`, the records, the bytes of wide operations, since which line the lock is held,
-//!          and where conflicts are looked for what its origin reports of the operations; a wide
-//!          operation is its datatype, [perhaps by number](crate::collect::datatypes), what it
-//!          compares with, and its operands
-//! answer   `AnswerHead`; where conflicts are looked for what is known and was found, after its
-//!          length (u32); what was found
+//! request  `Head`; the records; the bytes of wide operations; the line that opened the epoch; if
+//!          conflicts are checked, the origin's `Entering`. A wide operation is its datatype
+//!          ([perhaps as a number](crate::collect::datatypes)), the elements to compare with, and
+//!          the operands
+//! answer   `AnswerHead`; if conflicts are checked, the length (u32) of a `Learnt`, and the
+//!          `Learnt`; the elements that the operations return; if conflicts are checked, the times
+//!          that the operations have observed
 //! ```
 
 use crate::collect::datatypes::{Named, Numbered, Unread};
@@ -152,7 +153,7 @@ impl Request {
         Ok(())
     }
 
-    /// Writes the question which rank is in the way of a waiting request.
+    /// Writes a message that asks which rank is in the way of a waiting request.
     pub(crate) fn write_holder(out: &mut Vec<u8>) {
         out.clear();
         out.put(Head { flags: HOLDER, ..Head::default() });

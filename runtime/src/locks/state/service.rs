@@ -2,12 +2,12 @@
 //! the rank serves these parts.
 //!
 //! On behalf of the origin of a request, the attendant takes the same locks as ranks that reach the
-//! part. The attendant never waits. The service keeps a request that has to wait, at most one for
-//! each origin and window. The request continues when a lock of the part is left. If the attendant
-//! leaves the lock, it continues the request itself. If this rank leaves the lock, this rank
-//! advances the request. If another rank of this host leaves the lock, that rank wakes the
-//! attendant. An origin that waits for long asks which rank is in its way. That question does not
-//! advance any request.
+//! part. The attendant never waits. If a request has to wait, the service keeps it. There is at
+//! most one such request for each origin and window. The request continues when a lock of the part
+//! is left. If the attendant leaves the lock, it continues the request itself. If this rank leaves
+//! the lock, this rank advances the request. If another rank of this host leaves the lock, that
+//! rank wakes the attendant. An origin that waits for long asks which rank is in its way. That
+//! question does not advance any request.
 
 use crate::check::state::clock;
 use crate::check::state::entering::Entering;
@@ -38,7 +38,7 @@ pub(crate) struct Service {
 #[derive(Default)]
 struct Parts {
     served: BTreeMap<u32, Served>,
-    /// A bit for each number of a window: whether its part was served and dropped.
+    /// A bit for each window number: whether the part of that window was served and then dropped.
     dropped: Vec<u64>,
 }
 
@@ -101,8 +101,8 @@ struct Job {
     position: Option<Position>,
 }
 
-/// The effects of a request that was examined: the answers to send, and the ranks to wake. All of
-/// these ranks reach the part.
+/// The effects of a request that was examined: the answers to send, and the ranks to wake. All
+/// ranks to wake reach the part.
 #[derive(Default)]
 pub(crate) struct Effects {
     /// Whether the request is refused because no correct rank sends it. In that case this rank does
@@ -370,8 +370,8 @@ impl Served {
         let held = self.held.contains_key(&from);
         let all = self.words.layout.all();
         if self.words.layout.is_sole {
-            // There are no locks here. `held` only keeps the state that the requests of the origin
-            // give.
+            // A part with a sole origin has no locks. `held` only records the state that the
+            // requests of the origin announce.
             if keeps {
                 self.held.insert(from, request.hold);
             } else if request.ends {
@@ -416,8 +416,8 @@ impl Served {
         conflicts
     }
 
-    /// Returns the times that are over for a rank because its operations were carried out, beyond
-    /// the times that the answer already contains.
+    /// Returns the times that are over for rank `from` because its operations were carried out. The
+    /// answer already contains the times that the check has found.
     fn observed(&self, from: usize, hold: Hold, done: &Entering) -> Vec<u64> {
         let logs = self.words.logs().filter(|_| hold == Hold::Shared);
         let mut over = logs.map_or_else(Vec::new, |logs| logs.observed(from, done));
@@ -467,7 +467,7 @@ mod tests {
     fn fixture() -> Fixture {
         let (mut memory, layout) = (vec![0_i64; LEN + 8], Layout::new(4, LEN, I64, Hints::new()));
         let mut all = vec![0_u64; layout.words()];
-        // SAFETY: the memory has the layout's number of words, and the value keeps it.
+        // SAFETY: the memory has the layout's number of words, and the `Fixture` keeps the memory.
         let words = unsafe { Words::new(all.as_mut_ptr(), layout) };
         let service = Service::default();
         let part = Part { base: memory.as_mut_ptr().cast(), len: LEN, element: I64 };

@@ -68,13 +68,13 @@ pub(crate) unsafe fn visit_one(part: &Part, record: &Record, others: Others) {
     #[inline(never)]
     unsafe fn combine(part: &Part, record: &Record, others: Others) {
         let list = List { records: std::slice::from_ref(record), wide: &[] };
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         unsafe { list.carry_out(part, others, &mut Vec::new()) };
     }
     let (at, size) = (place(record), part.element.size as usize);
     debug_assert!(at < part.len && atomic::is_atomic(part.element), "its call was checked");
-    // SAFETY: the caller guarantees it, for an element of the part. An atomic store is also correct
-    // if no other rank accesses the element.
+    // SAFETY: the caller upholds the safety contract, and the element is within the part. An atomic
+    // store is also correct if no other rank accesses the element.
     unsafe {
         if Code::of_head(record.head).is_put() {
             atomic::store_bytes(size, part.base.add(at * size), record.value);
@@ -151,17 +151,17 @@ impl<'a> List<'a> {
     /// elements that the operations return.
     ///
     /// # Safety
-    /// The part's elements are memory of the part's element type with the alignment of a window.
-    /// `others` states how other ranks access the elements during the call. With `Atomic`, elements
-    /// are [atomic](atomic::is_atomic). With `Elsewhere`, other ranks access the elements in the
-    /// same way as this function.
+    /// `part.base` points to `part.len` elements of type `part.element`, and has the alignment of a
+    /// window. `others` states how other ranks access the elements during the call. With `Atomic`,
+    /// elements are [atomic](atomic::is_atomic). With `Elsewhere`, other ranks access the elements
+    /// in the same way as this function.
     pub(crate) unsafe fn carry_out(&self, part: &Part, others: Others, found: &mut Vec<u8>) {
         struct CarryOut<'a>(&'a List<'a>, &'a Part, Others, &'a mut Vec<u8>);
         impl Task for CarryOut<'_> {
             type Out = ();
             fn with<V: Values>(self) {
                 let Self(list, part, others, found) = self;
-                // SAFETY: the caller guarantees it.
+                // SAFETY: the caller upholds the safety contract.
                 unsafe {
                     match others {
                         Others::Nobody => list.visit::<V, Alone>(part, found),
@@ -182,8 +182,8 @@ impl<'a> List<'a> {
         let mut records = self.records;
         while let Some(first) = records.first() {
             let code = Code::of_head(first.head);
-            // Usually many successive records have one kind, so the kind is examined once for all
-            // of them.
+            // Usually many successive records have the same kind, so the kind is examined once for
+            // all of them.
             let same = records.iter().take_while(|record| Code::of_head(record.head) == code).count();
             let (these, rest) = records.split_at(same);
             records = rest;
@@ -192,7 +192,8 @@ impl<'a> List<'a> {
                 return;
             };
             if !code.is_wide() {
-                // SAFETY: the caller guarantees it, and that the list fits.
+                // SAFETY: the caller upholds the safety contract, and guarantees that the list
+                // fits.
                 unsafe { narrow::<V, H>(part, action, these, found) };
                 continue;
             }
@@ -201,7 +202,7 @@ impl<'a> List<'a> {
                     debug_assert!(false, "a list that was not checked");
                     return;
                 };
-                // SAFETY: the caller guarantees it.
+                // SAFETY: the caller upholds the safety contract.
                 unsafe { H::wide::<V>(part, action, &wide, found) };
             }
         }
@@ -278,7 +279,7 @@ struct Apart;
 #[inline(always)]
 unsafe fn word<V>(from: *const u8) -> u64 {
     let mut bits = 0_u64;
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller upholds the safety contract.
     unsafe { from.copy_to_nonoverlapping((&raw mut bits).cast(), size_of::<V>()) };
     bits
 }
@@ -286,19 +287,20 @@ unsafe fn word<V>(from: *const u8) -> u64 {
 impl How for Alone {
     #[inline(always)]
     unsafe fn load<V: Values>(at: *mut u8) -> u64 {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         unsafe { word::<V>(at) }
     }
 
     #[inline(always)]
     unsafe fn store<V: Values>(at: *mut u8, bits: u64) {
-        // SAFETY: the caller guarantees it, and the first bytes of the word are the value.
+        // SAFETY: the caller upholds the safety contract, and the first bytes of the word are the
+        // value.
         unsafe { std::ptr::from_ref(&bits).cast::<u8>().copy_to_nonoverlapping(at, size_of::<V>()) };
     }
 
     #[inline(always)]
     unsafe fn combine<V: Values>(op: Op, _: ElementType, at: *mut u8, bits: u64) -> u64 {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         unsafe {
             let found = word::<V>(at);
             kernel::combine_one::<V>(op, at, bits);
@@ -308,7 +310,7 @@ impl How for Alone {
 
     #[inline(always)]
     unsafe fn compare_and_swap<V: Values>(at: *mut u8, expected: u64, bits: u64) -> u64 {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         unsafe {
             let found = word::<V>(at);
             if found == expected {
@@ -320,7 +322,7 @@ impl How for Alone {
 
     #[inline(always)]
     unsafe fn combine_each<V: Values>(op: Op, _: ElementType, values: impl Iterator<Item = (*mut u8, u64)>) {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the safety contract.
         unsafe { kernel::combine_each::<V>(op, values) };
     }
 
@@ -378,7 +380,7 @@ impl How for Alone {
 impl How for Together {
     #[inline(always)]
     unsafe fn load<V: Values>(at: *mut u8) -> u64 {
-        // SAFETY: the caller guarantees it, here and below.
+        // SAFETY: the caller upholds the safety contract, here and below.
         unsafe { atomic::load::<V>(at) }
     }
 
@@ -443,7 +445,7 @@ impl How for Together {
 impl How for Apart {
     #[inline(always)]
     unsafe fn load<V: Values>(at: *mut u8) -> u64 {
-        // SAFETY: the caller guarantees it, here and below.
+        // SAFETY: the caller upholds the safety contract, here and below.
         unsafe { atomic::load::<V>(at) }
     }
 

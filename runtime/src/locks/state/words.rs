@@ -12,11 +12,11 @@
 //! whether a rank that died held a lock.
 //!
 //! ```text
-//! line 0             whether the owner has opened the part to others, and whether it has dropped
-//!                    it; the rank that accesses it, plus one, if only one does
+//! line 0             whether the owner has opened or dropped the part; if only one rank accesses
+//!                    the part, the number of that rank, plus one
 //! lines 1..1+ranks   the notes
-//! then, for each lock: a line with its word, and the slots of those that wait
-//! then, where conflicts are looked for: the logs
+//! then, for each lock: a line with its word, and the slots of the waiting ranks
+//! then, if conflicts are checked: the logs
 //! ```
 
 use crate::check::state::logs::Logs;
@@ -34,11 +34,11 @@ const LINE: usize = 8;
 const REGION_MIN: usize = 4096;
 /// The number of bytes of a note that contain a source line, as text.
 const SITE: usize = (LINE - 1) * 8;
-/// The first word after the owner has changed its window over to locks, so that other ranks may
-/// access the part. Before that, the word is 0.
+/// The value of the first word after the owner has changed its window over to locks. Other ranks
+/// may then access the part. Before that, the value is 0.
 const OPEN: u64 = 1;
-/// The first word after the owner has dropped the part. `OVER` means that the owner already knew
-/// that the world was over.
+/// The values of the first word after the owner has dropped the part. `OVER` means that the owner
+/// already knew that the world was over.
 const CLOSED: u64 = 2;
 const OVER: u64 = 3;
 
@@ -56,7 +56,7 @@ pub(crate) struct Layout {
     pub(crate) is_atomic: bool,
     /// Whether only one rank accesses the part. In that case there are no locks.
     pub(crate) is_sole: bool,
-    /// Whether shared epochs visit different elements.
+    /// Whether the program promises that shared epochs visit different elements.
     pub(crate) is_disjoint: bool,
     /// The number of words of all logs. `log_entries` is the number of entries of each log.
     log_words: usize,
@@ -321,8 +321,8 @@ impl Words {
         self.line(rank, Presence::Holding)
     }
 
-    /// Describes the queue before rank `me`, which waits for `lock` at position `at` while `holder`
-    /// holds all regions.
+    /// Describes the ranks in the queue before rank `me`. Rank `me` waits for `lock` at position
+    /// `at`, while `holder` holds all regions.
     pub(crate) fn queue(&self, holder: usize, (me, lock, at): (usize, FairLock<'_>, Position)) -> String {
         let since = self.held_since(holder).unwrap_or_default();
         let mut text = format!("rank {holder} holds the lock since {since}");

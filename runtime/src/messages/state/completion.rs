@@ -48,8 +48,8 @@ impl Queue {
         self.complete.borrow().len()
     }
 
-    /// Returns whether a request has failed because a rank was lost. This is permanent: the world
-    /// ends for this rank.
+    /// Returns whether a request has failed because a rank was lost. From then on the result is
+    /// always `true`, since the world ends for this rank.
     pub(crate) fn has_lost(&self) -> bool {
         self.has_lost.get()
     }

@@ -95,7 +95,7 @@ impl Envelope {
 
     /// Reads the envelope of a message from the header of its frame, which carries `bytes` bytes of
     /// elements. Returns `None` if the elements are not in the frame, or if no correct rank sends
-    /// it.
+    /// this header.
     pub(crate) fn of_head(header: &Header, bytes: usize) -> Option<Self> {
         Self::read(header, bytes).filter(|envelope| !envelope.is_apart && envelope.is_good())
     }
@@ -143,7 +143,7 @@ impl Envelope {
     }
 }
 
-/// Returns the header of the frame that reports that the message of this number was taken.
+/// Returns the header of a frame that reports that message `number` was taken.
 pub(crate) fn taken(number: u64) -> Header {
     Header { word: number, kind: kind::TAKEN, extra: 0 }
 }

@@ -4,15 +4,14 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Limits {
     /// The maximum number of bytes of a message that carries its elements, if the program has set
-    /// it.
+    /// this maximum.
     pub(crate) eager: Option<usize>,
     /// The maximum number of bytes of messages that a rank keeps for later receives.
     pub(crate) unexpected: usize,
 }
 
-/// The maximum number of bytes of a message that carries its elements, if the program has not set
-/// it. The first number is for receivers that reach the sender's memory, the second for other
-/// receivers.
+/// The default of `Limits::eager`. The first number is for receivers that reach the sender's
+/// memory, the second for other receivers.
 ///
 /// The second number is larger, because other receivers would have to request the elements. If a
 /// receive waits for the message, long elements land in their destination. Otherwise they are

@@ -54,7 +54,7 @@ pub(crate) struct Messages {
     /// Sends whose receivers are to notify this rank when they have taken the message, by receiver
     /// and number of the message.
     pub(crate) sending: Sending,
-    /// The elements of these sends, if they were not sent with the message.
+    /// The elements of the sends in `sending`, if they were not sent with the message.
     pub(crate) outbox: Arc<Outbox>,
     /// The buffer of buffered sends.
     pub(crate) buffer: Option<Buffer>,
@@ -128,7 +128,7 @@ pub(crate) enum Elements {
     /// The elements are in memory of the sender, and this rank reaches that memory.
     Near(Near),
     /// The sender has the elements, and this rank requests them. If the sender leaves, it sends all
-    /// of them without a request. The bytes here have arrived in that way.
+    /// elements without a request. The bytes of this variant have arrived in that way.
     Far(Vec<u8>),
 }
 

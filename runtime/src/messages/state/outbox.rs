@@ -39,7 +39,7 @@ struct Waiting {
     elements: Elements,
 }
 
-/// A message whose elements were copied, and that its receiver has not taken completely.
+/// A message whose elements were copied, and whose receiver has not taken all of them.
 pub(crate) struct Left {
     pub(crate) to: usize,
     pub(crate) number: u64,
@@ -125,7 +125,8 @@ impl Outbox {
         let bytes = waiting.map_or(&[][..], |waiting| {
             waiting.asked += 1;
             match &waiting.elements {
-                // SAFETY: the caller of `expose` guarantees it, and the lock is held.
+                // SAFETY: the caller of `expose` guarantees that the bytes can be read, and the
+                // lock is held.
                 Elements::Borrowed(first, len) => unsafe { std::slice::from_raw_parts(*first, *len) },
                 // SAFETY: the bytes were written before they were added.
                 Elements::Owned(bytes, len) => unsafe { std::slice::from_raw_parts(bytes.base(), *len) },

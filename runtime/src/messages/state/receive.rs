@@ -74,7 +74,7 @@ impl Room {
                 let run = elements.as_run().filter(|run| len <= (run.end - run.start) as usize)?;
                 Some(base.wrapping_add(run.start as usize * size))
             }
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller upholds the safety contract.
             Self::List(list) => unsafe { (**list).reserve(len) },
         }
     }
@@ -86,7 +86,7 @@ impl Room {
     #[inline]
     pub(crate) unsafe fn filled(&self, len: usize) {
         if let Self::List(list) = self {
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller upholds the safety contract.
             unsafe { (**list).filled(len) };
         }
     }
@@ -101,7 +101,7 @@ pub(crate) trait List {
     /// Sets the length of the list to this number of elements.
     ///
     /// # Safety
-    /// There was room for them, and they were written.
+    /// There is room for this number of elements, and all of them were written.
     unsafe fn filled(&mut self, count: usize);
 }
 
@@ -113,7 +113,7 @@ impl<T: Element> List for Vec<T> {
     }
 
     unsafe fn filled(&mut self, count: usize) {
-        // SAFETY: the caller guarantees it, and any bits are an element.
+        // SAFETY: the caller upholds the safety contract, and any bits are an element.
         unsafe { self.set_len(count) }
     }
 }
@@ -276,7 +276,7 @@ impl Receive {
                     None => Area::Scattered(*base, part),
                 })
             }
-            // SAFETY: the caller of `new` guarantees it.
+            // SAFETY: the caller of `new` guarantees that the list can be accessed.
             Room::List(list) => match unsafe { (**list).reserve(len) } {
                 Some(first) => Ok(Area::Run(first)),
                 None => {
@@ -329,8 +329,8 @@ impl Landing {
     /// All bytes of the message are at `from`, outside of the room of the receive, and no code
     /// writes them. The room still exists.
     pub(crate) unsafe fn whole(&self, from: *const u8) {
-        // SAFETY: the caller guarantees it. The area was made from the room, and has the message's
-        // number of elements.
+        // SAFETY: the caller upholds the safety contract. The area was made from the room, and has
+        // the message's number of elements.
         unsafe {
             match &self.area {
                 Area::Run(to) => std::ptr::copy_nonoverlapping(from, *to, self.envelope.bytes),
@@ -361,31 +361,31 @@ impl Landing {
                 continue;
             }
             match &self.area {
-                // SAFETY: the caller guarantees it, as for `whole`.
+                // SAFETY: the caller upholds the safety contract of `whole`.
                 Area::Run(to) => unsafe {
                     std::ptr::copy_nonoverlapping(near.first.add(done), to.add(done), there - done);
                 },
                 Area::Scattered(..) if there < bytes => {}
-                // SAFETY: the caller guarantees it.
+                // SAFETY: the caller upholds the safety contract.
                 Area::Scattered(..) => unsafe { self.whole(near.first) },
             }
             done = there;
         }
         if near.copied.is_null() {
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller upholds the safety contract.
             unsafe { self.whole(near.first) };
         }
         true
     }
 
-    /// Copies all elements to the room from `from`, where they have come. Does nothing if `from` is
+    /// Copies all elements, which have arrived at `from`, to the room. Does nothing if `from` is
     /// already their destination.
     ///
     /// # Safety
     /// As for [`whole`](Self::whole), if `from` is not the destination of the elements.
     pub(crate) unsafe fn arrived(&self, from: *const u8) {
         if !matches!(self.area, Area::Run(to) if std::ptr::eq(to, from)) {
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller upholds the safety contract.
             unsafe { self.whole(from) };
         }
     }
@@ -405,8 +405,8 @@ impl Landing {
         Some(std::ptr::slice_from_raw_parts_mut(to, self.envelope.bytes))
     }
 
-    /// Returns the initialised memory where a chunk may be written as it comes, or `None` if its
-    /// elements do not land in one piece.
+    /// Returns the initialised memory where a chunk may be written as it comes, or `None` if the
+    /// elements of the message do not land in one piece.
     ///
     /// # Safety
     /// The room of the receive still exists, and nothing has been written to the place of this
@@ -444,7 +444,8 @@ impl Landing {
             Area::Scattered(..) => {
                 self.gathered.extend_from_slice(bytes);
                 if self.is_whole() {
-                    // SAFETY: the caller guarantees it, and all bytes of the message are gathered.
+                    // SAFETY: the caller upholds the safety contract, and all bytes of the message
+                    // are gathered.
                     unsafe { self.whole(self.gathered.as_ptr()) };
                 }
             }

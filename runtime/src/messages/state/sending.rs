@@ -14,8 +14,8 @@ pub(crate) struct Sent {
     pub(crate) number: u64,
     /// The number of bytes that the message takes in the buffer of buffered sends.
     pub(crate) buffered: Option<usize>,
-    /// Whether the send waits only because the check lets it use no buffer. With a buffer it would
-    /// be complete before its message is taken.
+    /// Whether the send waits only because the check does not let it use a buffer. With a buffer
+    /// the send would be complete before its message is taken.
     pub(crate) needs_buffer: bool,
     /// The line that began the send.
     pub(crate) site: &'static Location<'static>,

@@ -20,8 +20,8 @@ pub(crate) const ANSWER: usize = 1 << 20;
 pub(crate) struct Asked {
     /// The first element that is requested.
     pub(crate) first: u64,
-    /// The number of the window, as in the header of the frame. If the two differ, the request was
-    /// altered on its way.
+    /// The number of the window, as in the header of the frame. If the two numbers differ, the
+    /// request was altered on its way.
     pub(crate) window: u32,
     /// The number of elements.
     pub(crate) count: u32,
@@ -141,7 +141,7 @@ impl Lendings {
         self.lock().exposures.insert(window, lending);
     }
 
-    /// Ends the exposure. When this returns, no rank reads the window.
+    /// Ends the exposure. When this function returns, no rank reads the window.
     pub(crate) fn take_back(&self, window: u32) {
         self.lock().exposures.remove(&window);
     }

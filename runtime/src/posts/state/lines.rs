@@ -14,7 +14,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Returns the lines that this rank writes for `to`, if it reaches that rank. The port stays
+    /// Returns the lines that this rank writes for `to`, if this rank reaches `to`. The port stays
     /// open while the window is used.
     #[inline(always)]
     pub(crate) fn written(&mut self, endpoint: &mut Endpoint, to: usize, port: Port) -> Option<&PairLines> {
@@ -26,7 +26,7 @@ impl Lines {
         self.written.map(|lines| unsafe { lines.as_ref() })
     }
 
-    /// Returns the lines that `from` writes for this rank, if it has made them.
+    /// Returns the lines that `from` writes for this rank, if `from` has made them.
     #[inline(always)]
     pub(crate) fn read(&mut self, endpoint: &mut Endpoint, from: usize, port: Port) -> Option<&PairLines> {
         if self.read.is_none() {

@@ -1,4 +1,4 @@
-//! Wait-for cycles, entry by entry.
+//! Tests of the search for wait-for cycles. They fill the wait-for table entry by entry.
 
 use fencepost_transport::deadlock::{GONE, Waiting, Waits};
 
@@ -103,7 +103,7 @@ fn ranks_without_an_entry_are_in_no_cycle_and_those_with_one_are_known_by_their_
     assert_eq!((waits.waiting(4), waits.cycle(4)), (None, None));
 }
 
-/// Begins waits of three ranks, each for any other rank, and returns the numbers of the waits.
+/// Begins a wait of each of three ranks for any other rank, and returns the numbers of the waits.
 fn any_of_three(waits: &Waits) -> Vec<u64> {
     let begin = |rank: usize| {
         let others: Vec<usize> = (0..3).filter(|&other| other != rank).collect();
@@ -161,7 +161,7 @@ fn a_rank_that_may_answer_one_of_a_knot_has_seen_its_wait() {
     assert_eq!((waits.knot(0), waits.cycle(1)), (None, None), "rank 0 may find what rank 2 has sent");
     waits.see_other(0, 0, two);
     assert_eq!(ranks(&waits.knot(1).expect("a knot")), [0, 1, 2]);
-    // It does not matter whether rank 0 may answer a rank outside the knot.
+    // Rank 0 may also answer a rank outside the knot, which makes no difference.
     let other = Waits::new(3);
     let (zero, one) = (other.begin_about(0, 1, &[(2, false)], ""), other.begin(1, 0, ""));
     other.see(0, one);

@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 /// The maximum time for which a rank waits to find out the other rank's call.
 ///
 /// Each of the two ranks wakes at least once a second. The other rank writes down its call when its
-/// wait has lasted for a second. A write to memory does not wake this rank, so it may read the call
-/// up to a second later.
+/// wait has lasted for a second. The write does not wake this rank, which may therefore read the
+/// call up to a second later.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Describes the call that `peer` is in. This rank is in another call: `call` on `windows`.
 ///
 /// If the call-site table of this process contains the call of `peer`, the description comes from
-/// that table. Otherwise it is the text that `peer` writes down when its own wait lasts. This rank
-/// writes down its call as well, so that `peer` finds it in the same way. A rank that computes and
-/// does not wait writes nothing, so its call is not known.
+/// that table. Otherwise the description is the text that `peer` writes down when its own wait
+/// lasts. This rank writes down its own call as well, so that `peer` can describe that call. A rank
+/// that computes and does not wait writes nothing, so its call is not known.
 #[cold]
 pub(crate) fn elsewhere(
     world: &WorldCore,
@@ -40,8 +40,8 @@ pub(crate) fn elsewhere(
     let (since, mut pause) = (Instant::now(), Pause::new());
     let theirs = loop {
         world.notice(endpoint, None);
-        // If the entry of `peer` is in the memory of another process, this requests the entry from
-        // `peer`.
+        // If the entry of `peer` is in the memory of another process, `number` requests the entry
+        // from `peer`.
         waits.number(peer);
         match waits.waiting(peer) {
             Some(waiting) => break Some(waiting.text),

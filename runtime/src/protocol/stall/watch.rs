@@ -1,4 +1,4 @@
-//! [`Watch`]: one wait, watched from the moment when it may sleep.
+//! [`Watch`]: one wait, watched from the moment when the rank may sleep.
 
 use crate::kernel::contained::contained;
 use crate::protocol::frames::census_of;
@@ -25,14 +25,14 @@ const TURNS: &str = "turns at a lock";
 pub(crate) enum Awaited<'a> {
     /// The notifications of all other ranks.
     Notifications,
-    /// Something from one rank. The text is a plural noun for it.
+    /// Something from one rank. The text is a plural noun that names it.
     One(&'static str),
-    /// Something from any other rank. The text is a plural noun for it.
+    /// Something from any other rank. The text is a plural noun that names it.
     FromAny(&'static str),
-    /// Something from any of several ranks. The text is a plural noun for it. The function returns
-    /// the ranks, if they are known.
+    /// Something from any of several ranks. The text is a plural noun that names it. The function
+    /// returns the ranks, if they are known.
     FromSome(&'static str, &'a dyn Fn() -> Option<Vec<usize>>),
-    /// In a sparse census, the message that one rank sends to the leader of its group before it
+    /// The message of a sparse census that a rank sends to the leader of its group before the rank
     /// waits for anything.
     Led,
     /// Frames of a program. The function returns the number that has come, and the number expected.
@@ -48,7 +48,7 @@ pub(crate) enum Awaited<'a> {
 /// The queue in which this rank waits for a lock.
 pub(crate) trait LockQueue {
     /// Returns the rank that holds the lock that this rank waits for. Returns `None` if no rank is
-    /// known to hold it, or if the lock is always held for a moment only.
+    /// known to hold the lock, or if ranks hold such a lock only for a moment.
     fn holder(&self) -> Option<usize>;
 
     /// Describes a rank that holds the lock: the line at which it took the lock, and the ranks that
@@ -61,15 +61,15 @@ pub(crate) trait LockQueue {
         let _ = number;
     }
 
-    /// Returns whether this rank has found the [`holder`](Self::holder) after it had read this
-    /// number of the holder's wait. If so, the holder keeps the lock until that wait is over.
+    /// Returns whether this rank has found the [`holder`](Self::holder) after it had read `number`,
+    /// the number of the holder's wait. If so, the holder keeps the lock until that wait is over.
     fn is_found_since(&self, number: u64) -> bool {
         let _ = number;
         true // the holder is read from memory each time
     }
 
-    /// Returns how much this rank has sent in this wait only to find out which rank holds the lock.
-    /// No other rank waits for such requests.
+    /// Returns a count of the questions and releases that this rank has sent in this wait to find
+    /// out which rank holds the lock. No other rank waits for them.
     fn asked(&self) -> u64 {
         0
     }
@@ -97,22 +97,22 @@ pub(crate) struct Watch<'a> {
     since: Option<u64>,
 }
 
-/// A wait that has lasted until it may sleep.
+/// The state of a wait that has lasted so long that the rank may sleep.
 struct Lasting {
     stalls: Stalls,
     since: Instant,
-    /// The duration of the wait at which it is next reported.
+    /// The duration at which the wait is next reported.
     next: Option<Duration>,
-    /// How much this rank had [`sent`] when the wait was entered into the table, or `None` if the
-    /// wait is not in the table.
+    /// The count [`sent`] when the wait was entered into the table. `None` if the wait is not in
+    /// the table.
     shown: Option<u64>,
     /// Whether the awaited rank had entered the same call before its wait was read.
     same_call: bool,
     /// The number of the awaited rank's wait, as read before this look.
     read: u64,
-    /// The other ranks of the wait in the table, each with a flag and a number. The flag is whether
-    /// something that the rank sends ends the wait. The number is the number of the rank's own
-    /// wait, as read before this look.
+    /// The other ranks of the wait in the table, each with a flag and a number. The flag is set if
+    /// something that the other rank sends ends the wait. The number is that of the other rank's
+    /// own wait, as read before this look.
     others: Vec<(usize, bool, u64)>,
     /// The wait-for cycle or the knot that this rank is in.
     cycle: Option<Vec<Waiting>>,
@@ -129,8 +129,8 @@ impl<'a> Watch<'a> {
         let is_mutual = match awaited {
             Awaited::Leaving | Awaited::Answers | Awaited::Lock(_) => false,
             Awaited::FromAny(_) | Awaited::FromSome(..) => true,
-            // Even if the peer is this rank: it may wait for an access to its own window, and only
-            // this rank can end that access.
+            // True even if the peer is this rank: this rank may wait for an access to its own
+            // window, and only this rank can end that access.
             Awaited::One(_) => true,
             _ => peer != world.rank,
         };
@@ -152,7 +152,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Sets the number of the run that the wait is in, if there is one.
+    /// Sets the number of the run that the wait is in, if the wait is in a run.
     #[inline]
     pub(crate) fn of_run(mut self, run: Option<u32>) -> Self {
         self.run = run;
@@ -187,8 +187,8 @@ impl<'a> Watch<'a> {
     /// Begins a new wait if another rank now holds the lock, and returns whether the wait is still
     /// the same.
     ///
-    /// A holder leaves a lock without sending anything to this rank, so a wait for the holder is
-    /// over as soon as it has left the lock.
+    /// A holder sends nothing to this rank when it leaves the lock. As soon as it has left, the
+    /// wait for that holder is over.
     fn follow(&mut self) -> bool {
         let Awaited::Lock(queue) = self.awaited else { return true };
         let holder = queue.holder();
@@ -209,13 +209,13 @@ impl<'a> Watch<'a> {
 
     /// Returns whether this is a wait for a census.
     ///
-    /// In such a wait, other ranks may take another census. This rank detects that even if long
-    /// waits are not reported.
+    /// While this rank waits for a census, other ranks may take another census. This rank detects
+    /// that even if long waits are not reported.
     fn is_of_a_census(&self) -> bool {
         matches!(self.awaited, Awaited::Notifications | Awaited::Led | Awaited::One(CENSUS))
     }
 
-    /// Called when the rank may have slept, and is about to look.
+    /// Called when the rank may have slept, before it looks again for what it awaits.
     #[cold]
     pub(crate) fn woke(&mut self, endpoint: &mut Endpoint) {
         self.follow();
@@ -295,7 +295,7 @@ impl<'a> Watch<'a> {
         let Some(shown) = lasting.shown else { return };
         if matches!(self.awaited, Awaited::Led) && lasting.read != 0 && lasting.same_call {
             // The peer waits in this call, and has not sent the message that it should have sent
-            // first.
+            // before.
             censuses_differ(self.world, endpoint, peer, "another one");
             return;
         }
@@ -304,8 +304,8 @@ impl<'a> Watch<'a> {
             return;
         }
         if sent(endpoint, self.awaited) != shown {
-            // This rank has sent something while it looked, and another rank may wait for that, so
-            // a new wait begins.
+            // While this rank looked, it has sent something for which another rank may wait. So a
+            // new wait begins.
             (lasting.shown, lasting.cycle) = (None, None);
             waits.end(rank);
             return;
@@ -314,8 +314,8 @@ impl<'a> Watch<'a> {
             Awaited::Lock(queue) => queue.is_found_since(lasting.read),
             _ => true,
         };
-        // If a rank has left this world, and everything that it had sent was found, nothing more
-        // comes from it.
+        // Nothing more comes from a rank that has left this world, once everything that it had sent
+        // was found.
         let mut is_gone = |other: usize| other != rank && endpoint.poll(other, Port::MESSAGES).is_err();
         if lasting.read != 0 && is_found {
             waits.see(rank, lasting.read);
@@ -346,8 +346,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Ends the world if the wait is for an exchange of all ranks and another rank has left before
-    /// that rank came to the exchange.
+    /// Ends the world if the wait is for an exchange of all ranks, and another rank has left
+    /// without coming to the exchange.
     ///
     /// No rank can then complete the exchange, even if this rank waits for a rank that has not
     /// left. Called after [`woke`](Self::woke).
@@ -360,7 +360,7 @@ impl<'a> Watch<'a> {
         let others = (0..self.world.size).filter(|&from| from != self.world.rank && from != self.peer);
         for from in others {
             let lost = match self.awaited {
-                // A rank that has left may have notified before.
+                // A rank may have sent its notification before it left.
                 Awaited::Notifications => endpoint.read(from).err(),
                 _ => endpoint
                     .left_at(from)
@@ -375,7 +375,8 @@ impl<'a> Watch<'a> {
     }
 
     /// Ends the world because the wait can never end, and returns the reason. If this rank is in a
-    /// cycle, the reason is the cycle: other ranks of the cycle may have found it sooner and left.
+    /// cycle, the reason is the cycle and not `lost`: the lost rank may have left because it found
+    /// the cycle sooner.
     #[cold]
     pub(crate) fn blame(&self, endpoint: &mut Endpoint, lost: Lost) -> Lost {
         let ends = self.lasting.as_ref().filter(|lasting| lasting.stalls.settings.ends);
@@ -486,12 +487,13 @@ impl Drop for Watch<'_> {
     }
 }
 
-/// Returns the ranks for the entry of a wait in the table: the rank that the wait is for, and the
-/// other ranks. Each other rank has a flag: whether something that the rank sends ends the wait.
+/// Returns the ranks that the entry of a wait in the table contains: the rank that the wait is for,
+/// and other ranks. Each other rank has a flag, which is set if something that the rank sends ends
+/// the wait.
 ///
-/// The other ranks are those that may end the wait, and those that this rank may answer because it
-/// has begun to receive from them. Returns `None` if these ranks are not known, or are too many for
-/// an entry.
+/// The other ranks are those that may end the wait. They also are those from which this rank has
+/// begun to receive, since this rank may answer them. Returns `None` if these ranks are not known,
+/// or are too many for an entry.
 fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usize, Vec<(usize, bool)>)> {
     let all = || (0..world.size).filter(|&other| other != world.rank);
     let mut ends = match awaited {
@@ -517,8 +519,8 @@ fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usi
     (others.len() <= OTHERS).then_some((first, others))
 }
 
-/// Ends the world if a rank has sent this rank a message of a census that this rank does not take.
-/// Such a rank does not send the messages that this rank waits for.
+/// Ends the world if another rank has sent this rank a message of another census than its own. That
+/// rank does not send the messages that this rank waits for.
 fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
     if world.census.may_switch() {
         return; // the message may be of the next exchange
@@ -560,8 +562,7 @@ fn described(call: &Call, windows: &[&WindowCore], about: Option<&dyn Fn() -> St
     call.describe(windows) + &about
 }
 
-/// Returns a count of everything that this endpoint has sent so far and for which another rank may
-/// wait.
+/// Returns a count of everything sent so far by this endpoint for which another rank may wait.
 fn sent(endpoint: &Endpoint, awaited: Awaited<'_>) -> u64 {
     let meter = endpoint.meter();
     let asked = if let Awaited::Lock(queue) = awaited { queue.asked() } else { 0 };

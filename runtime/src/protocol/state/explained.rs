@@ -11,7 +11,7 @@ use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The operations that a line has called on a window since the window's last fence.
+/// The operations that one source line has called on a window since the window's last fence.
 pub(crate) struct Note {
     pub(crate) site: &'static Location<'static>,
     pub(crate) kind: Kind,
@@ -67,6 +67,6 @@ impl Explained {
 #[derive(Clone)]
 pub(crate) enum Last {
     Told(String),
-    /// Formatted when it is requested.
+    /// The explanation is formatted when it is requested.
     Prepared(String, Arc<Verified<Share>>),
 }

@@ -20,7 +20,8 @@ pub(crate) struct Reports {
     pub(crate) explained: RefCell<Explained>,
     /// The recorder of calls and waits, if they are recorded.
     pub(crate) recorder: OnceCell<Rc<Recorder>>,
-    /// The number of this world in the events of frames, or 0 for the world of all ranks.
+    /// The number that identifies this world in recorded events of frames. The world of all ranks
+    /// has 0.
     pub(crate) traced_as: Cell<u32>,
 }
 
@@ -32,7 +33,7 @@ impl Reports {
         self.traffic.set(Traffic { epochs: traffic.epochs + 1, ..traffic });
     }
 
-    /// Counts a message of this many bytes. `described` of these bytes describe operations.
+    /// Counts a message of `bytes` bytes. `described` of its bytes describe operations.
     pub(crate) fn count_sent(&self, bytes: usize, described: usize) {
         let traffic = self.traffic.get();
         self.traffic.set(Traffic {

@@ -22,8 +22,8 @@ const EVENTS_OF_ALL: usize = 1 << 24;
 
 pub(crate) use fencepost_planner::profile::ANY;
 
-/// The maximum number of schedules that are kept for a line, with the number of their runs, to
-/// predict their time.
+/// The maximum number of schedules that are kept for a line. The line's time is predicted from
+/// these schedules and the number of runs of each.
 const SCHEDULES: usize = 64;
 
 /// The recorded calls and events of one rank's run.
@@ -37,7 +37,7 @@ pub(crate) struct Recorder {
     /// Whether the current call has run a schedule.
     is_prepared: Cell<bool>,
     ring: Option<Arc<Ring>>,
-    /// The frames and bytes that were posted in worlds that were split off and no longer exist.
+    /// The frames and bytes that were posted in split-off worlds that no longer exist.
     of_parts: Cell<Count>,
 }
 
@@ -49,14 +49,14 @@ pub(crate) struct Entry {
     pub(crate) runs: u64,
     pub(crate) most: u64,
     pub(crate) total: u64,
-    /// The time of waits, by the rank that was awaited.
+    /// The time of waits, for each awaited rank.
     pub(crate) waits: BTreeMap<u32, u64>,
     pub(crate) sent: Count,
-    /// The time of runs that have begun and not ended.
+    /// The time so far of a run that has begun and not ended.
     begun: u64,
     /// The number of runs that have run a schedule.
     pub(crate) prepared: u64,
-    /// The time that was predicted for schedules that are not kept any more.
+    /// The predicted time of runs whose schedules are not kept.
     pub(crate) predicted: f64,
     /// The schedules, and how often each was run.
     pub(crate) schedules: Vec<(Arc<Verified<Share>>, u64)>,
@@ -72,8 +72,8 @@ pub(crate) struct Began {
 }
 
 impl Recorder {
-    /// Returns a recorder without events. If `traces` is set, the recorder has room for events. The
-    /// more ranks there are, the less room the recorder of each rank has.
+    /// Returns a recorder without events. If `traces` is set, the recorder has room for events.
+    /// With more ranks, the recorder of each rank has less room.
     pub(crate) fn new(traces: bool, ranks: usize) -> Self {
         let events = 1 << EVENTS.min(EVENTS_OF_ALL / ranks.max(1)).max(1).ilog2();
         Self {
@@ -101,8 +101,8 @@ impl Recorder {
                 && entry.name.map(|name| (name.as_ptr(), name.len()))
                     == name.map(|name| (name.as_ptr(), name.len()))
         };
-        // Calls mostly repeat in the order in which they first came, so the search begins after the
-        // last entry.
+        // Calls mostly repeat in the order in which they first came. So the search begins with the
+        // entry after the one that was found last.
         let (count, next) = (entries.len(), self.last.get() + 1);
         let found = (next..next + count).map(|at| at % count).find(|at| is_same(&entries[*at]));
         let place = found.unwrap_or_else(|| {
@@ -195,14 +195,13 @@ impl Recorder {
         *self.entries.borrow_mut()[place].waits.entry(rank).or_default() += took;
     }
 
-    /// Adds the frames and bytes that were posted in a world that was split off and ends.
+    /// Adds the frames and bytes that were posted in a split-off world, which now ends.
     pub(crate) fn add_part(&self, sent: Count) {
         let Count { frames, bytes } = self.of_parts.get();
         self.of_parts.set(Count { frames: frames + sent.frames, bytes: bytes + sent.bytes });
     }
 
-    /// Returns the frames and bytes that were posted in worlds that were split off and no longer
-    /// exist.
+    /// Returns the frames and bytes that were posted in split-off worlds that no longer exist.
     pub(crate) fn of_parts(&self) -> Count {
         self.of_parts.get()
     }

@@ -53,12 +53,12 @@ pub struct Stall {
     pub came: usize,
     /// The ranks from which nothing has come, if they can be determined. Contains at most 16 ranks.
     pub missing: Vec<usize>,
-    /// A text about the call that the awaited rank is in, as far as this rank knows it.
+    /// A text about the call of the awaited rank, as far as this rank knows that call.
     #[doc(hidden)]
     pub peer: String,
     /// Set if ranks wait for one another, so that the wait cannot end. The report of the lowest of
-    /// these ranks states which rank waits for which in which call. The reports of the others name
-    /// the ranks. Each rank makes one such report.
+    /// these ranks lists their waits: the waiting rank, the awaited rank and the call. The reports
+    /// of the others only name the ranks. Each rank makes one such report.
     pub deadlock: Option<String>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct Stalls {
 /// The function that is called with each report.
 pub(crate) type Told = dyn Fn(&Stall) + Send + Sync;
 
-/// The function that a program has set for each report.
+/// The function that a program has set to receive the reports.
 #[derive(Clone)]
 pub(crate) struct OnStall(pub(crate) Arc<Told>);
 
@@ -113,7 +113,7 @@ impl fmt::Debug for OnStall {
 pub(crate) struct Settings {
     /// The time after which a wait is first reported.
     pub(crate) after: Option<Duration>,
-    /// Whether ranks that wait for one another end their worlds.
+    /// Whether ranks that wait for one another in a cycle end their worlds.
     pub(crate) ends: bool,
     pub(crate) told: Arc<Told>,
 }
@@ -145,14 +145,14 @@ impl Settings {
         self.after.is_some() || self.ends
     }
 
-    /// Returns the time after which a wait is written into the table of waits, where other ranks
-    /// can see it.
+    /// Returns the time after which a wait is written into the table of waits, which other ranks
+    /// can read.
     pub(crate) fn shown_after(&self) -> Duration {
         self.after.map_or(TICK, |after| after.min(TICK))
     }
 
-    /// Returns the duration of a wait at which it is reported again. `waited` is its duration at
-    /// the last report.
+    /// Returns the duration at which a wait is reported again. `waited` is the duration at the last
+    /// report.
     pub(crate) fn again(&self, waited: Duration) -> Option<Duration> {
         self.after.map(|_| waited.max(TICK) * 2)
     }

@@ -16,9 +16,9 @@ pub struct Traffic {
 /// The kind of an epoch that was not prepared. It depends on whether the operations were described.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EpochKind {
-    /// The operations of some rank differed from those of the last epoch that the same line ended
-    /// on that rank, so they were described. This is also the kind of all epochs of a world in
-    /// which some ranks reach each other's memory, since operations of such ranks are read in place
+    /// The operations were described, since on some rank they differed from those of the last epoch
+    /// that the same line ended on that rank. If some ranks of a world reach each other's memory,
+    /// all epochs of the world are of this kind, since operations of such ranks are read in place
     /// and not remembered.
     Dynamic,
     /// Every rank's operations were the same as in the last epoch that the same line ended, so

@@ -19,8 +19,8 @@ use fencepost_transport::{
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-/// Returns how many runs a sender may be ahead of a reader, if it sends `bytes` by messages in each
-/// run and nothing flows back.
+/// Returns how many runs a sender may be ahead of a reader, if the sender sends `bytes` bytes in
+/// messages in each run and nothing flows back.
 ///
 /// The reader reports its releases, without a request, after half of this number of runs. So no
 /// rank waits for a reader that has made the same number of runs, and the amount of unread data is
@@ -59,14 +59,14 @@ pub(crate) struct Executable {
     pub(super) port: Port,
     /// The number of frames that this program has posted to each rank, if it has a separate port.
     pub(super) posts: Vec<u64>,
-    /// The reason why the run cannot continue, if that was found while this rank waited for
-    /// something else.
+    /// The reason why the run cannot continue, if this rank found it while waiting for something
+    /// else.
     pub(super) stopped: Option<Stop>,
     /// The progress of this run.
     pub(super) progress: Progress,
     /// The digest of the schedule.
     digest: Digest,
-    /// The digest's word under the world's key.
+    /// The word of the digest, made with the world's key.
     pub(super) keyed: u64,
     /// For each operation, the index in `locals` at which its elements begin.
     pub(super) starts: Vec<usize>,
@@ -97,7 +97,8 @@ pub(super) struct Bound {
     pub(super) bytes: usize,
     pub(super) copies: usize,
     pub(super) memory: Bytes,
-    /// The last frame of each recent run, for the number of runs that the reader may be behind.
+    /// The number of the last frame of each recent run. The list has one entry for each run that
+    /// the reader may be behind.
     pub(super) last: Vec<Option<u64>>,
     /// The number of frames that the reader has released, as of this rank's last query.
     pub(super) released: u64,
@@ -115,8 +116,8 @@ impl Bound {
         self.memory.at(self.copy(run) + at, bytes)
     }
 
-    /// Returns the last frame of this run, if there is one yet. Otherwise returns the last frame of
-    /// the run that is earlier by the number of runs that a sender may be ahead.
+    /// Returns the entry for the last frame of this run. Before this run has sent a frame, the
+    /// entry has the last frame of an earlier run: as many runs earlier as a sender may be ahead.
     pub(super) fn last(&mut self, run: u64) -> &mut Option<u64> {
         let runs = self.last.len() as u64;
         &mut self.last[(run % runs) as usize]
@@ -137,7 +138,7 @@ impl From<Lost> for Stop {
 }
 
 impl Executable {
-    /// Binds a rank's share of a schedule whose frames go by `port`.
+    /// Binds a rank's share of a schedule whose frames use `port`.
     ///
     /// # Errors
     /// `PLAN` if the schedule is for another number of ranks.
@@ -162,7 +163,7 @@ impl Executable {
         let (buffers, steps) = (resolve.buffers(world, far)?, resolve.steps(&starts)?);
         let mut steps = unpacked(steps, |buffer: usize| far(buffers[buffer].peer));
         let is_apart = port != Port::FENCE;
-        // The place of a frame is known ahead only on the port of fences.
+        // Only on the port of fences is the place of a payload known before its frame arrives.
         let preposts = if is_apart { Vec::new() } else { preposts(rank, &steps, far) };
         let lends_to = |peer: usize| world.endpoint.borrow().lends_to(peer);
         let borrowers = loans(rank, &mut steps, &preposts, |buffer: usize| buffers[buffer].peer, lends_to);
@@ -336,9 +337,9 @@ impl Executable {
     }
 }
 
-/// Merges packing and sending into one step that sends without packing. Does so if a single run of
-/// elements is the whole frame and the post copies the frame. A post copies its frame if the peer
-/// does not reach this rank's memory.
+/// Merges a step that packs and a step that sends into one step that sends without packing. Does so
+/// if the whole frame is a single run of elements and the post copies the frame. A post copies its
+/// frame if the peer does not reach this rank's memory.
 fn unpacked(steps: Vec<Step>, copied: impl Fn(usize) -> bool) -> Vec<Step> {
     let mut all: Vec<Step> = Vec::with_capacity(steps.len());
     for step in steps {
@@ -391,7 +392,8 @@ impl Resolve<'_> {
         })
     }
 
-    /// Returns where each operation's own elements begin, and room for all of them.
+    /// Returns where each operation's own elements begin, and a buffer with room for the elements
+    /// of all operations.
     fn locals(&self) -> Result<(Vec<usize>, Vec<u8>)> {
         let mut at = 0usize;
         let starts = self.program.pattern.operations.values().map(|operation| {
@@ -495,7 +497,7 @@ impl Resolve<'_> {
     }
 }
 
-/// Returns whether an operation has a buffer of its own that the caller fills.
+/// Returns whether an operation has its own buffer, which the caller fills.
 pub(crate) fn takes_slice(kind: Kind, local: &Local) -> bool {
     *local == Local::Buffer && kind != Kind::Get
 }

@@ -1,15 +1,15 @@
 //! [`loans`]: payloads that a transport may send in place while the run goes on.
 //!
 //! These payloads are not copied when they are posted, so nothing in the run may write them
-//! afterwards (W2): neither a later step, nor a rank to which this rank's windows are exposed. When
-//! the run is over, all payloads are taken back.
+//! afterwards (W2). Neither a later step may do so, nor a rank to which this rank's windows are
+//! exposed. When the run is over, all payloads are taken back.
 
 use crate::supersteps::execute::preposts::{Prepost, SHORTEST};
 use crate::supersteps::execute::step::Step;
 use std::ops::Range;
 
-/// The maximum number of steps that are checked after a send. It keeps the time of binding in
-/// proportion to the number of steps.
+/// The maximum number of steps that are checked after a send. With this limit, the time of binding
+/// is proportional to the number of steps.
 const AFTER: usize = 1 << 10;
 
 /// Marks the payloads of `rank` that stay in place until the run is over. Returns, ascending, the
@@ -73,11 +73,11 @@ mod tests {
     use fencepost_planner::datatype::Datatype;
     use fencepost_planner::element::{ElementType, Scalar};
 
-    /// The smallest sufficient number of elements of eight bytes.
+    /// The smallest number of eight-byte elements whose payload may stay in place.
     const LONG: usize = SHORTEST / 8;
 
-    /// Returns a step that sends elements of window 0, beginning with element `first`, by the
-    /// buffer of a rank.
+    /// Returns a step that sends elements of window 0, beginning with element `first`, to the
+    /// reader of `buffer`.
     fn sends(first: usize, buffer: usize) -> Step {
         Step::SendInPlace { window: 0, first: 8 * first, buffer, bytes: SHORTEST, stays: false }
     }
@@ -95,8 +95,9 @@ mod tests {
         Step::Send { buffer, at: 0, bytes: SHORTEST, stays: false }
     }
 
-    /// Returns which of the sending steps leave their payload in place, and for which ranks. Ranks
-    /// below 3 may borrow, and the number of a buffer is the number of its rank.
+    /// Returns which of the sending steps leave their payload in place, and the ranks that read
+    /// these payloads. Ranks below 3 may borrow, and the number of a buffer is the number of its
+    /// reader.
     fn found(mut steps: Vec<Step>) -> (Vec<bool>, Vec<usize>) {
         let borrowers = loans(0, &mut steps, &[], |buffer| buffer, |peer| peer < 3);
         let stay = |step: &Step| match step {

@@ -2,9 +2,9 @@
 //! the loop that runs it.
 //!
 //! The loop decides nothing and allocates nothing: peers, buffers and parts were resolved when the
-//! program was bound. The schedule contains the waits that make it sound to touch others' memory,
-//! and the verifier has shown that they suffice (W1 to W4). This loop handles only what no schedule
-//! can know: a rank that is in another superstep, has failed or has left.
+//! program was bound. The schedule contains the waits that make it sound to touch the memory of
+//! other ranks, and the verifier has shown that these waits suffice (W1 to W4). This loop handles
+//! only what no schedule can know: a rank that is in another superstep, has failed or has left.
 //!
 //! Every frame carries the word of the superstep and the rest of its hash, and every await compares
 //! both (W1). A run that fails ends the world, because ranks further away may have gone on. Such a
@@ -14,13 +14,13 @@
 //!
 //! A schedule that synchronises by posts and starts is run only by the ranks that take part in it.
 //! The frames of such a schedule have a separate port. The word in these frames contains the number
-//! of the run, which the plan counts, instead of the number of the superstep in the world. There
-//! are no waits other than those of the schedule, and they suffice for these reasons:
+//! of the run, which the plan counts, instead of the number of the superstep in the world. A rank
+//! waits only where the schedule does. These waits suffice for the following reasons:
 //! - W1: an entry's word contains the plan, the run and the windows, and is compared before memory
 //!   is touched. The frames of the n-th run of one rank meet those of the n-th run of the other,
-//!   since frames are first in, first out, and a run takes all its frames. If a rank does something
-//!   else, frames on other ports cannot reveal that. The wait for that rank is then a stall, and
-//!   not an error.
+//!   since frames are first in, first out, and a run takes all its frames. Frames on other ports
+//!   cannot reveal that a rank does something else than this run. The wait for such a rank is then
+//!   a stall, and not an error.
 //! - W2, W3: these concern only steps of this rank, and frames that report that a rank is done. A
 //!   run of another plan in between does not affect them, since a run owns its windows and the
 //!   other run has none of them.
@@ -30,19 +30,19 @@
 //!   has no frames to leave.
 //!
 //! Runs that were begun make progress while the rank waits in any call of the world
-//! ([`Opened`](crate::state::life::Opened)): each in the order of its program, without waiting. So
-//! two ranks may finish two runs in opposite orders, even if each rank has sends and dones left in
-//! both runs.
+//! ([`Opened`](crate::state::life::Opened)). Each run advances in the order of its program, without
+//! waiting. So two ranks may finish two runs in opposite orders, even if each rank has sends and
+//! dones left in both runs.
 //!
 //! # Payloads that stay where they are
 //!
 //! Over MPI a long payload is sent from the window or the buffer that has it, and received at its
-//! destination, while the run goes on. A frame is copied to its reader nevertheless, so releases
-//! and frames count as before (W4, W5), and the word is compared before its payload is unpacked
-//! (W1). W2 must then hold for a payload until MPI has sent it: [`loans`] leaves only payloads in
-//! place that nothing in the run writes afterwards. Places for payloads are offered as over TCP
-//! ([`preposts`]). The run returns when all payloads are [taken back](Executable::take_back). From
-//! then on, only this rank uses its windows and buffers.
+//! destination, while the run goes on. The frame itself is copied to its reader as before. So
+//! releases and frames count as before (W4, W5), and the word is compared before the payload is
+//! unpacked (W1). W2 must then hold for a payload until MPI has sent it: [`loans`] leaves only
+//! payloads in place that nothing in the run writes afterwards. Places for payloads are offered in
+//! the same way as over TCP ([`preposts`]). The run returns when all payloads are [taken
+//! back](Executable::take_back). From then on, only this rank uses its windows and buffers.
 
 mod bind;
 mod loans;
@@ -102,7 +102,7 @@ impl Executable {
         result
     }
 
-    /// Runs the steps that [`begin`](Self::begin) has left.
+    /// Runs the steps that remain after [`begin`](Self::begin).
     pub(crate) fn finish(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let began = world.begin_record(call);
         let guard = AbortOnUnwind("a prepared superstep");
@@ -154,9 +154,9 @@ impl Executable {
         is_lent
     }
 
-    /// Waits until no transport reads or writes memory of this run. If a rank's process has ended,
-    /// the memory is no longer used, but the transport was not notified. The memory is then never
-    /// freed.
+    /// Waits until no transport reads or writes memory of this run. If the process of a rank has
+    /// ended, it no longer uses the memory, but the transport cannot know that. The memory is then
+    /// never freed.
     ///
     /// # Errors
     /// If a rank that borrowed some of the memory was lost.
@@ -319,7 +319,7 @@ impl Executable {
         error.leaving(State::Mixed)
     }
 
-    /// Gives up this superstep because of `error`, before it has moved anything, and ends the
+    /// Gives up this superstep because of `error`, before any element was moved, and ends the
     /// world.
     pub(crate) fn abandon(&mut self, world: &WorldCore, error: &Error) {
         let what = format!("rank {} left a prepared superstep: {error}", self.rank);

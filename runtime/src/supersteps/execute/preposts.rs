@@ -1,11 +1,12 @@
-//! [`Prepost`]: a place where a payload may be put as it arrives. Unpacking such a payload has
-//! nothing left to do.
+//! [`Prepost`]: a place where a payload may be put as it arrives, so that unpacking it has nothing
+//! left to do.
 //!
 //! Offering a place pays if the payload is one long run of this rank's window. A payload may arrive
-//! while this rank still sends, so the place is offered as early as possible. The offer comes after
-//! the last step that reads or writes the place before the frame is unpacked (W2), so no rank can
-//! notice that the payload arrives early. A program that exposes its windows offers no place,
-//! because the frames that it awaits may report that other ranks are done with the windows.
+//! while this rank still sends, so the place is offered as early as possible. Some steps before the
+//! frame is unpacked may read or write the place. The offer comes after the last of these steps
+//! (W2), so no rank can notice that the payload arrives early. A program that exposes its windows
+//! offers no place: the frames that it awaits may also be reports that other ranks are done with
+//! the windows.
 
 use crate::supersteps::execute::step::{Step, Where};
 use fencepost_planner::ir::schedule::Frame;
@@ -14,8 +15,8 @@ use std::ops::Range;
 /// The shortest run, in bytes, for which offering a place pays.
 pub(super) const SHORTEST: usize = 16 << 10;
 
-/// The maximum number of steps between an offer and its await. It keeps the time of binding in
-/// proportion to the number of steps.
+/// The maximum number of steps between an offer and its await. With this limit, the time of binding
+/// is proportional to the number of steps.
 const AHEAD: usize = 1 << 8;
 
 /// A place for the payload of one frame.
@@ -44,7 +45,7 @@ pub(super) fn preposts(rank: usize, steps: &[Step], far: impl Fn(usize) -> bool)
         _ => None,
     });
     let mut all: Vec<Prepost> = awaits.collect();
-    all.sort_by_key(|offer| offer.before); // stable: what is awaited first is offered first
+    all.sort_by_key(|offer| offer.before); // stable: keeps the order of the awaits
     all
 }
 
@@ -71,14 +72,15 @@ fn prepost(rank: usize, steps: &[Step], at: usize, peer: usize, whole: u64) -> O
     }
     let awaited = |step: &Step| matches!(step, Step::Await(other, _) if *other == peer);
     let released = |step: &Step| matches!(step, Step::Release(other) if *other == peer);
-    // At most one frame of a peer is open at a time. So the first await or release shows whether a
-    // frame is open there.
+    // At most one frame of a peer is open at a time. So the first await or release of the peer from
+    // step `before` on shows whether a frame is open at that step.
     let open = steps[before..=at].iter().find(|step| awaited(step) || released(step)).is_some_and(released);
     let ahead = steps[before..at].iter().filter(|step| awaited(step)).count() as u64 + u64::from(open);
     Some(Prepost { before, peer, ahead, window, bytes })
 }
 
-/// Returns the window of this rank and the bytes that a part covers in it, if the part is a run.
+/// Returns the window of a part, and the bytes that the part covers in this rank's part of that
+/// window. `None` unless the part is a run of elements of this rank.
 fn run(rank: usize, part: &Where, size: usize) -> Option<(usize, Range<usize>)> {
     let Where::Window(owner, window, datatype) = part else { return None };
     let run = datatype.as_run().filter(|_| *owner == rank)?;

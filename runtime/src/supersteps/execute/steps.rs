@@ -94,9 +94,9 @@ impl Executable {
                         return Ok(());
                     }
                 }
-                // SAFETY: the verifier has shown that both parts are in their windows, that the
-                // owner has exposed itself and waits until this rank is done (W1, W3), and that
-                // every read of the written elements is over (W2).
+                // SAFETY: the verifier has shown that both parts are in their windows. It has also
+                // shown that the owner has exposed itself and waits until this rank is done (W1,
+                // W3), and that every read of the written elements is over (W2).
                 Step::Copy { from, to, op, element } => unsafe {
                     copy(&mut self.locals, windows, from, to, *op, *element)
                 },
@@ -104,7 +104,7 @@ impl Executable {
                     let Some(arrival) = self.open[*peer] else { return Err(Stop::Other(*peer)) };
                     // SAFETY: the frame is open and has the length that the await requires. The
                     // verifier has compared that length with the elements that are unpacked from
-                    // the frame. The rest is as above.
+                    // the frame. The rest is as for `Copy`.
                     unsafe { unpack(&mut self.locals, windows, arrival.payload.add(*at), to, *op, *element) };
                 }
                 &Step::Release(peer) => {
@@ -125,10 +125,11 @@ impl Executable {
             self.preposts.get(self.progress.offered).filter(|prepost| prepost.before == at)
         {
             // SAFETY: the place has the number of bytes of the frame, as for unpacking. This
-            // program does not touch them before it unpacks this frame. No other rank touches them,
-            // since the program exposes nothing. While a run is begun, other code of this rank gets
-            // no elements that the program of the run writes. The bytes exist until the offer is
-            // withdrawn, which happens before the windows of this run are dropped.
+            // program does not touch these bytes before it unpacks this frame. No other rank
+            // touches them, since the program exposes nothing. Until a run that was begun is
+            // finished, other code of this rank gets no elements that the program of the run
+            // writes. The bytes exist until the offer is withdrawn, which happens before the
+            // windows of this run are dropped.
             unsafe {
                 let to = run.windows[*window].region.base().add(bytes.start);
                 let to = std::ptr::slice_from_raw_parts_mut(to, bytes.len());
@@ -167,8 +168,8 @@ impl Executable {
     /// A payload that is not copied by its post stays unchanged until `released` counts this frame.
     /// The verifier has shown (W4) that a `Reclaim`, or a frame that the peer sent after releasing,
     /// comes before the buffer is packed again. If the executable is dropped earlier, the endpoint
-    /// keeps the memory until then. A payload that `stays` is not packed again in this run. At the
-    /// end of the run, the payload's memory is taken back from the endpoint.
+    /// keeps the memory until the frame is released. A payload that `stays` is not packed again in
+    /// this run. At the end of the run, the payload's memory is taken back from the endpoint.
     #[inline(always)]
     fn send<const APART: bool>(
         &mut self,
@@ -181,7 +182,8 @@ impl Executable {
         let bound = &self.buffers[buffer];
         let (peer, payload) = (bound.peer, bound.room(self.runs, at, bytes));
         let frame = Frame { header: run.head(kind::PAYLOAD), payload, len: bytes };
-        // SAFETY: as argued above, the payload is readable and unchanged while it may be read.
+        // SAFETY: the payload is readable, and stays unchanged while it may be read, as the comment
+        // on this function shows.
         unsafe {
             if stays {
                 endpoint.post_in_place(peer, run.port, frame)
@@ -208,8 +210,8 @@ impl Executable {
         // SAFETY: as for packing.
         let payload = unsafe { run.windows[window].region.base().add(first) };
         let frame = Frame { header: run.head(kind::PAYLOAD), payload, len: bytes };
-        // SAFETY: the place has this number of bytes. They are copied, or stay unchanged until they
-        // are taken back.
+        // SAFETY: the place has this number of bytes. The bytes are copied, or stay unchanged until
+        // they are taken back.
         unsafe {
             if stays {
                 endpoint.post_in_place(peer, run.port, frame)
@@ -322,9 +324,10 @@ fn look_for<'w, const WAITS: bool, const APART: bool, R>(
 }
 
 /// Waits for something from `peer` in the superstep of `run`. Notices when the peer is in another
-/// superstep and will not send anything for this superstep, unless the superstep is `APART` from
-/// those that ranks announce. Meanwhile everything that this rank has begun makes progress. This
-/// function is inlined, since a call of it costs a twentieth of the time of a small halo.
+/// superstep and will not send anything for this superstep. A superstep that is `APART` is not
+/// announced, so for such a superstep this cannot be noticed. Meanwhile everything that this rank
+/// has begun makes progress. This function is inlined, since calling it costs a twentieth of the
+/// time of a small halo.
 #[inline(always)]
 fn wait_for<'w, const APART: bool, R>(
     endpoint: &mut Endpoint,
@@ -411,20 +414,21 @@ unsafe fn combine(
     to: *mut u8,
 ) {
     match from {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees the conditions of this call.
         Where::Window(_, window, datatype) => unsafe {
             let from = windows[*window].region.base();
             kernel::combine_copy(op, element, from, datatype, to, into)
         },
         Where::Local { start, .. } => {
             let from = locals[*start..].as_ptr();
-            // SAFETY: the caller guarantees it; the part is in `locals`, of another allocation.
+            // SAFETY: the caller guarantees the conditions of this call; the part is in `locals`,
+            // which is another allocation.
             unsafe { kernel::combine(op, element, to, into, from) };
         }
     }
 }
 
-/// Copies a part to another part, or combines it with the other part.
+/// Copies the part `from` to the part `to`, or combines it with the elements of `to`.
 ///
 /// # Safety
 /// Both parts are in memory that may be touched now; the destination is not read by others.
@@ -441,21 +445,21 @@ unsafe fn copy(
         (Where::Window(a, w, source), Where::Window(b, v, target)) => {
             let (from, to) = (base(windows, *a, *w), base(windows, *b, *v));
             match op {
-                // SAFETY: the caller guarantees it.
+                // SAFETY: the caller guarantees the conditions of this call.
                 None => unsafe { kernel::copy(from, source, to, target, size) },
-                // SAFETY: the caller guarantees it, and the operator takes the element, as the
-                // verifier has checked.
+                // SAFETY: the caller guarantees the conditions of this call. The verifier has
+                // checked that the operator takes the element.
                 Some(op) => unsafe { kernel::combine_copy(op, element, from, source, to, target) },
             }
         }
         (Where::Local { start, .. }, to) => {
             let from = locals[*start..].as_ptr();
-            // SAFETY: the caller guarantees it; the part is in `locals`.
+            // SAFETY: the caller guarantees the conditions of this call; the part is in `locals`.
             unsafe { unpack(locals, windows, from, to, op, element) };
         }
         (Where::Window(owner, window, source), Where::Local { start, bytes }) => {
             let to = &mut locals[*start..*start + *bytes];
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller guarantees the conditions of this call.
             unsafe { kernel::pack(base(windows, *owner, *window), source, size, to.as_mut_ptr()) };
         }
     }
@@ -480,11 +484,11 @@ unsafe fn unpack(
             let is_in_place =
                 |start: i64| base.wrapping_offset(start as isize * size as isize).cast_const() == from;
             match op {
-                None if datatype.as_run().is_some_and(|run| is_in_place(run.start)) => {} // it was offered this place
-                // SAFETY: the caller guarantees it.
+                None if datatype.as_run().is_some_and(|run| is_in_place(run.start)) => {} // received in place
+                // SAFETY: the caller guarantees the conditions of this call.
                 None => unsafe { kernel::unpack(from, base, datatype, size) },
-                // SAFETY: the caller guarantees it, and the operator takes the element, as the
-                // verifier has checked.
+                // SAFETY: the caller guarantees the conditions of this call. The verifier has
+                // checked that the operator takes the element.
                 Some(op) => unsafe { kernel::combine(op, element, base, datatype, from) },
             }
         }

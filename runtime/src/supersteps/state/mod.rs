@@ -27,8 +27,8 @@ pub(crate) trait Plans {
     /// Checks that a run may begin.
     ///
     /// # Errors
-    /// `PROC_FAILED`, or `RMA_SYNC` if a run is begun and not finished. In both cases nothing has
-    /// changed.
+    /// `PROC_FAILED` if the world has ended. `RMA_SYNC` if a run was begun and is not finished. In
+    /// both cases nothing has changed.
     fn admits(&self, call: &Call) -> Result<()>;
 
     /// Begins the body. From now on, its calls on `windows` are matched with the plans.
@@ -37,7 +37,7 @@ pub(crate) trait Plans {
     /// Ends an epoch at its fence. Runs the plan of the epoch, if all calls of the plan were made.
     fn fence(&self, world: &WorldCore, fenced: &[&WindowCore], entered: &Held, call: &Call) -> Result<()>;
 
-    /// Ends the body. If the body has no fences of its own, as `fences` states, it ends with a
+    /// Ends the body. If `fences` is `false`, the body has no fence of its own, and ends with a
     /// fence of all its windows.
     fn end(
         &self,
@@ -98,8 +98,9 @@ pub struct Superstep {
     pub column: u32,
     /// Whether its body has fences of its own. If not, it ends in a fence of all its windows.
     pub fences: bool,
-    /// Whether the body begins with a fence that is left out because it orders nothing. A NOSUCCEED
-    /// assertion of the preceding fence ends at that fence.
+    /// Whether the body begins with a fence that is left out because it orders nothing. If
+    /// NOSUCCEED was asserted at the preceding fence, the assertion ends where the fence was left
+    /// out.
     pub opens: bool,
     /// The preferred mode of operations in the superstep that have no mode of their own.
     pub mode: Option<Mode>,
@@ -157,7 +158,8 @@ pub(crate) struct Supersteps {
     pub(crate) compared: RefCell<Vec<bool>>,
     /// The plans of the next superstep that is entered, if it is prepared.
     pub(crate) bound: RefCell<Option<Rc<dyn Plans>>>,
-    /// Whether each execution is compared with its pattern. If not, only the first is.
+    /// Whether each execution of a superstep is compared with its pattern. If not, only the first
+    /// execution is compared.
     pub(crate) check: Cell<bool>,
     /// The line that began a superstep of all ranks, if that superstep is not finished yet. Until
     /// it is finished, no other call of all ranks is admitted.
@@ -234,13 +236,13 @@ pub(crate) struct Running {
     /// The line that called it.
     pub(crate) site: &'static Location<'static>,
     pub(crate) superstep: &'static Superstep,
-    /// The index of the first window that it was entered with.
+    /// The index in `entered` of the first window with which the superstep was entered.
     pub(crate) windows: usize,
     /// The data that most supersteps do not have.
     pub(crate) special: Option<Special>,
     /// The next epoch of the claim.
     pub(crate) next: usize,
-    /// Whether the last exchange in the superstep failed. If so, every rank knows that.
+    /// Whether the last exchange in the superstep failed. A failure is known to every rank.
     pub(crate) failed: bool,
     /// Whether its last fence has been executed.
     pub(crate) ended: bool,
@@ -263,8 +265,8 @@ impl Running {
         self.special.as_ref().is_some_and(|special| special.matched.is_some() || special.claim.is_some())
     }
 
-    /// Returns the epochs with which its calls will be compared, or `None` if they will not be
-    /// compared.
+    /// Returns the epochs with which the calls of the superstep will be compared, or `None` if they
+    /// are not compared.
     pub(crate) fn claim(&self) -> Option<&Rc<[RecordedEpoch]>> {
         self.special.as_ref()?.claim.as_ref()
     }
@@ -343,12 +345,12 @@ impl Supersteps {
         windows.iter().any(takes_part).then(|| (matched.clone(), held(entered)))
     }
 
-    /// Sets whether each execution is compared with its pattern, or only the first.
+    /// Sets whether each execution of a superstep, or only the first, is compared with its pattern.
     pub(crate) fn check(&self, each: bool) {
         self.check.set(each);
     }
 
-    /// Returns whether each execution is compared.
+    /// Returns whether each execution of a superstep is compared with its pattern.
     pub(crate) fn checks(&self) -> bool {
         self.check.get()
     }

@@ -34,7 +34,7 @@ pub(crate) type Schedules = (usize, Vec<Made>);
 pub(crate) struct ScheduleCache(Mutex<Vec<(Key, Weak<Schedules>)>>);
 
 impl ScheduleCache {
-    /// Returns the schedules of `key`. Calls `make` if there are none.
+    /// Returns the schedules of `key`. If the cache has none, calls `make`.
     pub(crate) fn get(&self, key: Key, make: impl FnOnce() -> Result<Schedules>) -> Result<Arc<Schedules>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = all.iter().find(|(known, _)| *known == key).and_then(|(_, made)| made.upgrade()) {

@@ -1,21 +1,21 @@
-//! [`Attendant`]: serves the requests of other ranks, whatever its own rank is doing.
+//! [`Attendant`]: serves the requests of other ranks, no matter what its own rank does.
 //!
 //! Requests are the frames of [`Port::SERVICE`], which nobody polls. The attendant of a world
-//! receives each frame when the frame is read. It receives the frames of one sender in the order in
-//! which they were posted. A call of the rank may read a frame. While the rank computes or is in a
-//! call of another world, a thread of the transport may read the frame. Answers are frames on other
-//! ports, which the requesting ranks poll.
+//! receives each frame when the frame is read. The frames of one sender reach the attendant in the
+//! order in which they were posted. A call of the rank may read a frame. While the rank computes or
+//! is in a call of another world, a thread of the transport may read the frame. Answers are frames
+//! on other ports, which the requesting ranks poll.
 //!
 //! - An attendant is called under a lock of its rank's end. It never waits, and never calls an
 //!   endpoint. If it shares a lock with its rank, the rank calls no endpoint while the rank holds
 //!   that lock.
-//! - Requests that arrive before a world has an attendant wait until it has one. On transports with
-//!   credit, their senders get no more credit meanwhile.
+//! - Requests that arrive before a world has an attendant wait until the world has one. On
+//!   transports with credit, their senders get no more credit meanwhile.
 //! - Once its rank has left, an attendant is dropped and no longer called.
 //! - A rank that reaches the memory of a peer sends no requests to that peer, because it does
-//!   everything itself in that memory. If this allows the peer's attendant to continue with
-//!   requests of other ranks that the attendant has kept, the rank [nudges](crate::Liveness::nudge)
-//!   the attendant.
+//!   everything itself in that memory. An access to that memory may allow the peer's attendant to
+//!   continue with requests that it has kept, for example if a lock is released. In that case the
+//!   rank [nudges](crate::Liveness::nudge) the attendant.
 
 use crate::{Header, Port};
 
@@ -51,5 +51,5 @@ pub trait Answers {
     fn wake(&mut self, rank: usize);
 }
 
-/// Why the world ends after an attendant has panicked.
+/// The reason for the end of a world whose attendant has panicked.
 pub(crate) const PANICKED: &str = "its attendant panicked while it served another rank";

@@ -3,21 +3,21 @@
 //!
 //! - A frame never waits behind an unread frame of another port: each port has its own queue and
 //!   its own credit.
-//! - Posting never blocks. A posted frame arrives without further calls of its sender: the sender
-//!   may compute, or wait in another world, until it ends.
+//! - Posting never blocks. A posted frame arrives without further calls of its sender. Until it
+//!   ends, the sender may compute or wait in another world.
 //! - Memory that a frame refers to may be read once the frame has arrived (W1), and belongs to its
 //!   owner again once the reader has released the frame (W2, W4).
-//! - Memory of a rank that others may read must remain unchanged until they have released it.
-//!   Leaving does not lift this obligation.
+//! - Memory of a rank that other ranks may read must remain unchanged until those ranks have
+//!   released it. Leaving does not lift this obligation.
 
 use crate::record::FrameLog;
 use crate::{Attendant, Bytes, Frame, Header, Lost, Memory, Meter, PairLines, Payload, Port, Until};
 use std::ptr::NonNull;
 
 /// A receiver reports released frames to their sender once it has released this many frames of that
-/// sender on one port, or frames of [`UNREPORTED_BYTES`]. It reports them with whatever it sends or
-/// flushes next. So once that report has arrived, [`released`](Channels::released) lags by fewer
-/// frames and fewer bytes than these limits.
+/// sender on one port, or frames with [`UNREPORTED_BYTES`] bytes. The report is sent with whatever
+/// the receiver sends or flushes next. So once that report has arrived,
+/// [`released`](Channels::released) lags by fewer frames and fewer bytes than these limits.
 pub const UNREPORTED: u64 = 8;
 
 /// The number of bytes of released frames at which a receiver reports them; see [`UNREPORTED`].
@@ -49,14 +49,15 @@ pub trait Channels {
     /// is not posted.
     ///
     /// # Safety
-    /// The frame's payload is valid for reads. It is not copied if
-    /// [`shares(to)`](crate::Topology::shares), or if it is in [`memory`](Self::memory) of this end
-    /// and [`reaches(to)`](crate::Topology::reaches). Then it must stay valid and unchanged until
-    /// [`released(to, port)`](Self::released) counts this frame, whatever happens meanwhile.
+    /// The frame's payload is valid for reads. The payload is not copied if
+    /// [`shares(to)`](crate::Topology::shares), or if the payload is in [`memory`](Self::memory) of
+    /// this end and [`reaches(to)`](crate::Topology::reaches). In these cases the payload must stay
+    /// valid and unchanged until [`released(to, port)`](Self::released) counts this frame, no
+    /// matter what happens meanwhile.
     unsafe fn post(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost>;
 
-    /// Posts a frame whose reader needs the payload only until the reader releases the frame, even
-    /// if the reader could read the payload in place. Does the same as [`post`](Self::post), but a
+    /// Posts a frame whose payload the reader needs only until it releases the frame, even if the
+    /// reader could read the payload in place. Does the same as [`post`](Self::post), but a
     /// transport may copy the payload so that the reader fetches less. Every transport copies
     /// payloads of up to [`COPIED`] bytes.
     ///
@@ -115,8 +116,8 @@ pub trait Channels {
         unsafe { self.post(to, port, frame) }
     }
 
-    /// Returns how the transport still uses memory of this rank for `peer`: payloads that were
-    /// posted [in place](Self::post_in_place), and [cancelled](Self::cancel) buffers on
+    /// Returns how the transport still uses memory of this rank for `peer`. This covers payloads
+    /// that were posted [in place](Self::post_in_place), and [cancelled](Self::cancel) buffers on
     /// [`Port::FENCE`].
     fn lent(&mut self, peer: usize) -> Lent {
         let _ = peer;
@@ -150,8 +151,8 @@ pub trait Channels {
 
     /// Cancels all buffers that this rank pre-posted for frames from `from` on this port. The
     /// transport no longer accesses the buffers, and it copies a payload that has arrived in one of
-    /// them. There is one exception, if [`lends_to(from)`](Self::lends_to): a buffer on
-    /// [`Port::FENCE`] into which a payload is being received at this moment is still written to,
+    /// them. There is one exception if [`lends_to(from)`](Self::lends_to): a payload may be
+    /// arriving in a buffer on [`Port::FENCE`] at this moment. This buffer is still written to
     /// until [`lent(from)`](Self::lent) reports that no memory is in use.
     fn cancel(&mut self, from: usize, port: Port) {
         let _ = (from, port);
@@ -193,7 +194,7 @@ pub trait Channels {
     }
 
     /// Returns the lines that belong to the queue of frames from `from` to this rank on this port,
-    /// if `from` has created them. They stay until this rank has closed the port or left.
+    /// if `from` has created them. The lines stay until this rank has closed the port or left.
     fn lines_of(&mut self, from: usize, port: Port) -> Option<NonNull<PairLines>> {
         let _ = (from, port);
         None
@@ -222,20 +223,20 @@ pub trait Channels {
         Memory::heap()
     }
 
-    /// Keeps memory that this rank no longer needs but that ranks of this world may still read, up
+    /// Keeps memory that this rank no longer needs, but that ranks of this world may still read up
     /// to the point that `until` describes. A later call, or the end of the world, frees the
     /// memory. The memory was allocated from [`memory`](Self::memory).
     fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
-        drop((memory, until)); // ranks without reach have copies, and the caller keeps what is lent
+        drop((memory, until)); // ranks without reach have copies, and the caller keeps lent memory
     }
 
-    /// Returns whether, as far as this rank can know, all frames that `from` has posted so far on
-    /// any port have arrived, and this rank has released the frames of [`Port::FENCE`].
+    /// Returns `true` if, as far as this rank can know, all frames that `from` has posted so far on
+    /// any port have arrived, and if this rank has released those of [`Port::FENCE`].
     fn drained(&mut self, from: usize) -> bool;
 
     /// Called when this rank has just read the present wait of `from`. Returns whether everything
-    /// that `from` sent to this rank before it began that wait has arrived. If so, polling finds
-    /// all of it. Returns `false` if this rank cannot know.
+    /// that `from` sent to this rank before that wait has arrived. If so, polling finds all of it.
+    /// Returns `false` if this rank cannot know.
     fn nothing_in_flight(&mut self, from: usize) -> bool {
         let _ = from;
         false

@@ -1,9 +1,9 @@
 //! [`CreateJoin`]: a new world of some ranks of this one.
 //!
-//! The first member of the new world creates it, and so does the first member on each
-//! [`host`](crate::Topology::host). If creating returns a number, these members pass it to the
-//! other members, and each member then joins. Threads of one process receive their ends at once,
-//! from the first member.
+//! The first member of the new world calls `create`, and so does the first member on each
+//! [`host`](crate::Topology::host). If `create` returns a number, these members pass the number to
+//! the other members, and then each member joins. Threads of one process receive their ends at
+//! once, from the first member.
 
 use std::io;
 
@@ -13,7 +13,8 @@ use crate::{Endpoint, Number};
 pub enum Created {
     /// The world's number, by which each member joins it.
     Number(Number),
-    /// The end of each member, in the members' order: the ranks are threads of this process.
+    /// The ends of the members, in the order of the members, if the ranks are threads of this
+    /// process.
     Ends(Vec<Endpoint>),
 }
 
@@ -27,8 +28,8 @@ pub trait CreateJoin {
     fn create(&mut self, members: &[usize]) -> io::Result<Created>;
 
     /// Joins the world of this number as the rank `members[index]`, and returns this rank's end of
-    /// that world. The first member got `number.world` from [`create`](Self::create), and the first
-    /// member on this rank's host got `number.part`. A rank joins each world once.
+    /// that world. [`create`](Self::create) has returned `number.world` on the first member, and
+    /// `number.part` on the first member on this rank's host. A rank joins each world once.
     ///
     /// # Errors
     /// Fails if no world has this number, or if there is no room. Fails for threads of one process,

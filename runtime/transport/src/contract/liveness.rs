@@ -1,14 +1,14 @@
 //! [`Liveness`]: how ranks wait, leave and fail, and how a world ends.
 //!
-//! - Everything that a rank sent before it left is still received. After that, every wait for more
-//!   returns [`Lost`], which names that rank.
+//! - Everything that a rank sent before it left is still received. After that, every wait for
+//!   something more from that rank returns [`Lost`], which names the rank.
 //! - A rank that has left no longer accesses the memory of any rank.
 //!
 //! # How to wait
 //!
 //! The caller polls everything that it waits for, calls [`idle`](Liveness::idle) if no poll found
-//! anything, and polls again. It must poll between any two calls of `idle` with the same [`Pause`],
-//! because only that poll makes it safe to fall asleep.
+//! anything, and polls again. The caller must poll between any two calls of `idle` with the same
+//! [`Pause`], because a rank may fall asleep only if a poll has found nothing just before.
 
 use crate::{Alarms, Cause, Leave, Lost, Pause, deadlock};
 
@@ -26,25 +26,25 @@ pub trait Liveness {
 
     /// Takes one step of waiting after a poll that found nothing. The first steps spin, later ones
     /// yield, and then the rank sleeps in the kernel until something happens that may concern it.
-    /// It sleeps for a second at most, so that the caller can report a stall.
+    /// The rank sleeps for a second at most, so that the caller can report a stall.
     fn idle(&mut self, pause: &mut Pause);
 
-    /// Wakes `peer`, which may be waiting for what this rank has just stored in memory that both
-    /// reach. Does nothing if `peer` does not reach this rank's memory.
+    /// Wakes `peer`, which may be waiting for a value that this rank has just stored in memory that
+    /// both reach. Does nothing if `peer` does not reach this rank's memory.
     fn wake(&mut self, peer: usize) {
         let _ = peer;
     }
 
     /// Lets the [attendant](crate::Attendant) of `peer`, which this rank reaches, continue with the
     /// requests that the attendant keeps. These are requests of ranks that do not reach `peer`.
-    /// Works whatever `peer` itself is doing. Does nothing if all ranks are reached, or if none
+    /// Works no matter what `peer` itself does. Does nothing if all ranks are reached, or if none
     /// are.
     fn nudge(&mut self, peer: usize) {
         let _ = peer;
     }
 
-    /// Leaves the world for good. `how` has the reason. Later calls return [`Lost`], or nothing.
-    /// Dropping an end also leaves, as a failure.
+    /// Leaves the world for good, for the reason `how`. Later calls return [`Lost`], or nothing. If
+    /// an end is dropped without this call, the rank leaves with a failure.
     fn leave(&mut self, how: Leave);
 
     /// Ends the world for all ranks. Every rank sees the first cause, which never changes.
@@ -59,11 +59,12 @@ pub trait Liveness {
     fn announced(&self, peer: usize) -> u64;
 
     /// Returns the word of the superstep that `peer` entered last, or 0 if it has entered none.
-    /// Returns `None` unless `peer` has left the world and has reported that itself.
+    /// Returns `None` unless `peer` has left the world and has itself reported that it left.
     fn left_at(&self, peer: usize) -> Option<u64>;
 
-    /// Declares that this rank begins, or has ceased, to access memory of other ranks. Returns
-    /// whether it may begin, which is `false` once the world was ended.
+    /// Declares that this rank begins to access memory of other ranks if `on` is set, and otherwise
+    /// that it has stopped. Returns whether this rank may begin, which is `false` once the world
+    /// was ended.
     fn touching(&mut self, on: bool) -> bool;
 
     /// Returns whether `peer` may be accessing memory of other ranks. Once the world was ended and

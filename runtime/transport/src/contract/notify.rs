@@ -3,11 +3,11 @@
 //! A rank drafts a notification to every rank, itself included, publishes them together, and reads
 //! the notification of every other rank.
 //!
-//! - A frame that a rank posts before it publishes an exchange has arrived once its receiver has
-//!   read that rank's notification of the exchange.
+//! - If a rank posts a frame before it publishes an exchange, the frame has arrived once its
+//!   receiver has read the rank's notification of that exchange.
 //! - Each draft exists twice, because a rank may publish the next exchange while other ranks still
-//!   read the present one. A rank cannot run further ahead, since it must have read every other
-//!   rank's notification of an exchange before it publishes the next (W5).
+//!   read the present one. A rank cannot run further ahead: before it publishes an exchange, it
+//!   must have read every other rank's notification of the previous exchange (W5).
 //! - Memory that a notification refers to may be read once the notification has arrived (W1), and
 //!   belongs to its owner again once the reader has settled the exchange (W2, W4).
 
@@ -20,8 +20,8 @@ pub trait Notify {
     /// holds what was last written to it, so the caller writes every field.
     fn draft(&mut self, to: usize) -> &mut Notification;
 
-    /// Sends all drafts, each with this word. Every word is valid, even the same one twice in a
-    /// row.
+    /// Sends all drafts, each with this word. Every word is valid, even the word of the previous
+    /// exchange.
     ///
     /// # Errors
     /// Fails if the world was ended, or if this rank has left it or was cut off.
@@ -32,23 +32,24 @@ pub trait Notify {
     fn publish(&mut self, word: u64) -> Result<(), Lost>;
 
     /// Returns the notification of `from` for the exchange that this rank published last, once it
-    /// has arrived. It may be read again until this rank publishes the next exchange. Before the
-    /// first exchange there are no notifications.
+    /// has arrived. The notification may be read again until this rank publishes the next exchange.
+    /// Before the first exchange there are no notifications.
     ///
     /// # Errors
     /// Fails if the notification has not arrived and cannot arrive, because `from` has left or the
     /// world was ended.
     fn read(&mut self, from: usize) -> Result<Option<&Notification>, Lost>;
 
-    /// Returns the same as [`read`](Self::read). If the notification has not arrived, looks for it
-    /// for about a microsecond first, provided that both ranks have a core each and reach each
-    /// other's memory. The caller finds out with `read` whether it can still arrive.
+    /// Returns the same as [`read`](Self::read). If the notification has not arrived, first looks
+    /// for it for about a microsecond, provided that each of the two ranks has a core and they
+    /// reach each other's memory. The caller calls `read` to find out whether the notification can
+    /// still arrive.
     fn await_briefly(&mut self, from: usize) -> Option<&Notification> {
         self.read(from).ok().flatten()
     }
 
-    /// Reports to every rank that this rank has finished with their memory. This is the second half
-    /// of an exchange. Only some exchanges need a second half.
+    /// Reports to every rank that this rank no longer accesses that rank's memory. This is the
+    /// second half of an exchange. Only some exchanges need a second half.
     ///
     /// # Errors
     /// As for [`publish`](Self::publish).

@@ -1,11 +1,12 @@
 //! [`Carrier`]: carries bytes between this rank and other ranks.
 //!
-//! A fabric decides which bytes are written for which rank, and what arriving bytes mean. Its
-//! carrier moves the bytes. For each ordered pair of ranks, the carrier moves each byte once, in
-//! the order in which the bytes were written, and as many at a time as it can. It reports how a
-//! connection ends ([`Core::connection_ended`], [`Core::suspect`], [`Core::mark_failed`]), and
-//! knows nothing of worlds. It is called under the lock of the core, and never waits there. A
-//! thread that has to wait does so in [`Arrivals`], without that lock.
+//! A fabric decides which bytes are written for which rank, and interprets the bytes that arrive.
+//! Its carrier moves the bytes. For each ordered pair of ranks, the carrier moves each byte once,
+//! in the order in which the bytes were written. At each call it moves as many bytes as it can. The
+//! carrier reports how a connection ends ([`Core::connection_ended`], [`Core::suspect`],
+//! [`Core::mark_failed`]), and knows nothing of worlds. A carrier is called under the lock of the
+//! core, and never waits under that lock. A thread that has to wait does so in [`Arrivals`],
+//! without the lock.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -26,9 +27,9 @@ pub trait Carrier: Sized + Send + 'static {
     /// The place where a thread waits until something arrives.
     type Arrivals: Arrivals;
 
-    /// Whether a connection needs no consent of the other side. A rank then reads what any rank has
-    /// sent. It also sends a goodbye to each other rank, because these ranks could not see
-    /// otherwise that it has ended.
+    /// Whether a connection needs no consent of the other side. If so, a rank reads what any rank
+    /// has sent. When the rank ends, it sends a goodbye to each other rank, because these ranks
+    /// could not notice otherwise that it has ended.
     const IS_CONNECTIONLESS: bool = false;
 
     /// Whether memory that was lent for a transfer may still be in use after the call.
@@ -46,7 +47,8 @@ pub trait Carrier: Sized + Send + 'static {
     /// Undoes [`watch`](Self::watch).
     fn unwatch(core: &mut Core<Self>);
 
-    /// Opens a connection to `to`, unless there is one, one is being opened, or none can be opened.
+    /// Opens a connection to `to`. Does nothing if there is a connection, if a connection is being
+    /// opened, or if none can be opened.
     fn connect(core: &mut Core<Self>, to: usize);
 
     /// Stops using the connection to `rank`. The caller closes the connection next.
@@ -62,29 +64,30 @@ pub trait Carrier: Sized + Send + 'static {
     /// Counts a use of this connection.
     fn note_use(&mut self, connection: &mut Self::Connection);
 
-    /// Cleans up the connection to `from`, which has ended, if both sides had agreed to end it.
-    /// Returns whether they had agreed.
+    /// Called when the connection to `from` has ended. If both sides had agreed to end it, cleans
+    /// up. Returns whether they had agreed.
     fn has_ended_by_agreement(core: &mut Core<Self>, from: usize) -> bool;
 
     /// Returns whether there are more ranks than this rank may have connections to.
     fn is_limited(core: &Core<Self>) -> bool;
 
-    /// Does the work that is due by time. `stopped` is how long this process was stopped, if it
-    /// was. If this process shares its cores with many others, anything may take `patience` times
-    /// as long.
+    /// Does the work that is due at certain times. `stopped` is the time for which this process was
+    /// stopped, if it was. If this process shares its cores with many others, anything may take
+    /// `patience` times as long.
     fn run_timers(core: &mut Core<Self>, now: Instant, stopped: Option<Duration>, patience: u32);
 
     /// Returns whether memory that was lent for transfers to or from `rank` is still in use, as far
-    /// as is known. First moves the bytes that can be moved now. Returns [`Lent::ForGood`] if the
-    /// memory is only read, because the reading ends with the process of `rank`.
+    /// as is known. First moves the bytes that can be moved now. If the memory in use is only read,
+    /// returns [`Lent::ForGood`], because nothing is read any more once the process of `rank` has
+    /// ended.
     fn lent(core: &mut Core<Self>, rank: usize) -> Lent {
         let _ = (core, rank);
         Lent::Nothing
     }
 
-    /// Called when nothing more is sent or received. If the thread that drops the fabric calls
-    /// this, `in_order` is true if no rank has failed. If a rank has failed and the other ranks
-    /// have had their [grace](crate::fabric::Limits::grace), any thread may call this.
+    /// Called when nothing more is sent or received. `in_order` is true if the thread that drops
+    /// the fabric calls this and no rank has failed. If a rank has failed and the other ranks have
+    /// had their [grace](crate::fabric::Limits::grace), any thread may call this.
     fn end(&mut self, in_order: bool) {
         let _ = in_order;
     }
@@ -104,11 +107,11 @@ pub trait Arrivals: Send + Sync {
     /// The arrivals that a wait has found.
     type Found: Default + Send;
 
-    /// Waits until something arrives, or the rank is woken, for at most `limit`. Writes the
-    /// arrivals to `found`, and returns whether these may be all.
+    /// Waits for at most `limit` until something arrives or the rank is woken. Writes the arrivals
+    /// to `found`, and returns whether `found` may contain all arrivals.
     fn wait(&self, limit: Duration, found: &mut Self::Found) -> bool;
 
-    /// Waits until something may have arrived, or `waker` wakes, for at most `limit`.
+    /// Waits for at most `limit` until something may have arrived or `waker` is woken.
     fn wait_with(&self, waker: &EventWaker, limit: Duration);
 }
 
@@ -117,7 +120,7 @@ pub trait Opening: Send {
     /// Returns whether one of the two ranks is opening a connection.
     fn is_under_way(&self) -> bool;
 
-    /// Returns whether a connection is to be tried again.
+    /// Returns whether this rank should try again to open a connection.
     fn is_due_again(&self) -> bool;
 
     /// Gives up opening a connection.
@@ -136,8 +139,8 @@ pub struct Outgoing {
 
 /// A connection to one other rank. Every error of a connection means that the connection has ended.
 pub trait Connection<C>: Send {
-    /// Receives the bytes that [`read`](Self::read) takes in afterwards, if receiving needs the
-    /// carrier.
+    /// If receiving needs the carrier, receives the bytes that [`read`](Self::read) takes in
+    /// afterwards.
     ///
     /// # Errors
     /// Fails if the connection has ended.
@@ -161,7 +164,7 @@ pub trait Connection<C>: Send {
     fn takes_in_place(&self) -> bool;
 
     /// Passes on what was written, and then as much of this payload as the connection takes now.
-    /// Returns whether anything was passed on, and how many bytes of the payload were.
+    /// Returns whether anything was passed on, and how many bytes of the payload were passed on.
     ///
     /// # Errors
     /// Fails if the connection has ended.
@@ -189,7 +192,7 @@ pub trait Connection<C>: Send {
     /// Returns whether anything is still to be passed on.
     fn is_behind(&self, out: &Outgoing) -> bool;
 
-    /// Returns whether the last call could not pass on all that was written.
+    /// Returns whether the connection did not take all that the last call was to pass on.
     fn awaits_room(&self) -> bool;
 
     /// Returns whether this rank has announced that it sends nothing more on this connection.
@@ -215,11 +218,11 @@ pub enum ReadOutcome {
     Nothing,
     /// Something was there.
     Something {
-        /// Whether that was all, as far as this end can know.
+        /// Whether everything that was there has been read, as far as this end can know.
         all: bool,
     },
-    /// The connection has ended, for this reason.
+    /// The connection has ended. The text is the reason.
     Ended(String),
-    /// No correct rank would have sent the bytes that arrived, for this reason.
+    /// Bytes have arrived that no correct rank would have sent. The text is the reason.
     Malformed(String),
 }

@@ -1,13 +1,13 @@
-//! [`Channel`]: one world as one rank knows it. For each other member, it holds what has arrived
-//! from that member and what is sent to that member.
+//! [`Channel`]: the state of one world on one rank. For each other member, it contains what has
+//! arrived from that member and what is sent to that member.
 //!
 //! Frames of each port have a [`Queue`] of their own, which exists from the first frame until this
 //! rank closes the port. The queue of [`Port::FENCE`] always exists. Frames are sent as far as
-//! there is credit. Everything else is sent at once, and overtakes frames that wait. An item that
-//! must not be seen before certain frames carries the number of these frames. A notification
-//! carries the number of frames of [`Port::FENCE`] only, since unread frames of another port must
-//! not delay it. An announcement, and the report that a rank leaves, carry the number of frames of
-//! all ports.
+//! there is credit. Everything else is sent at once, and overtakes frames that wait. If an item
+//! must not be seen before certain frames, the item carries the number of these frames. A
+//! notification carries the number of frames of [`Port::FENCE`] only, since unread frames of
+//! another port must not delay it. An announcement, and the report that a rank leaves, carry the
+//! number of frames of all ports.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -20,7 +20,7 @@ use crate::{Attendant, Cause, Leave, Loss, Lost, Notification, Port};
 /// The maximum number of ports that another rank may have opened to this rank at a time.
 const PORTS: usize = 1 << 16;
 
-/// One world, as one rank knows it.
+/// The state of one world on one rank.
 pub(super) struct Channel {
     /// The members of the world, as ranks of the job. Empty before this rank joins the world.
     pub(super) members: Vec<u32>,
@@ -28,8 +28,8 @@ pub(super) struct Channel {
     pub(super) pairs: Vec<Pair>,
     /// The ports that this rank has closed.
     closed_ports: ClosedPorts,
-    /// Whether the world has an attendant. The next field is also `None` while the attendant serves
-    /// a request.
+    /// Whether the world has an attendant. If it has one, `attendant` is `None` only while the
+    /// attendant serves a request.
     pub(super) attended: bool,
     pub(super) attendant: Option<Box<dyn Attendant>>,
     /// Why the world ended.
@@ -52,10 +52,10 @@ pub(super) struct Pair {
     pub(super) fence: Queue,
     /// The frames of all other ports.
     others: BTreeMap<Port, Queue>,
-    /// How many of these queues the other rank has opened.
+    /// The number of queues in `others` that the other rank has opened.
     opened_there: usize,
-    /// The ports of these queues that have releases to report, and ports on which something has
-    /// arrived since they were closed.
+    /// The ports of queues in `others` that have releases to report, and closed ports on which
+    /// something has arrived since they were closed.
     unreported: Vec<Port>,
 }
 
@@ -109,7 +109,7 @@ impl Channel {
     /// Takes in an item that arrived from `from`.
     ///
     /// # Errors
-    /// Fails if no correct rank would send the item now, with the reason.
+    /// The reason, if no correct rank would send the item now.
     pub(super) fn take(&mut self, from: usize, item: Item) -> Result<(), &'static str> {
         let pair = &mut self.pairs[from];
         let inbound = &mut pair.inbound;
@@ -202,7 +202,8 @@ impl Channel {
         come.then_some(notification)
     }
 
-    /// Returns how `from` left, if it has reported that. Nothing more arrives from it then.
+    /// Returns how `from` left, if it has reported that it left. Nothing more arrives from a rank
+    /// after that.
     pub(super) fn gone(&self, from: usize) -> Option<Loss> {
         self.pairs[from].inbound.left.clone().map(Loss::Left)
     }
@@ -256,7 +257,7 @@ impl Channel {
         }
     }
 
-    /// Returns the rank in this world of a rank of the job.
+    /// Returns the rank that a rank of the job has in this world.
     pub(super) fn index_of(&self, rank: usize) -> Option<usize> {
         let is_it = |member: Option<&u32>| member.is_some_and(|&member| member as usize == rank);
         // In a world of all ranks of the job, both numbers are equal.
@@ -459,7 +460,7 @@ mod tests {
         let mut channel = Channel::new(2);
         assert_eq!(channel.take(1, left(0)), Ok(()));
         assert!(channel.take(1, left(0)).is_err(), "twice");
-        // If this rank has left before, the other rank drops frames that waited for credit.
+        // If this rank has left first, the other rank drops frames that waited for credit.
         let mut channel = Channel::new(2);
         channel.left = Some(Leave::Finished);
         assert_eq!(channel.take(1, left(7)), Ok(()));

@@ -1,6 +1,6 @@
-//! [`Core`]: the state of all connections and worlds of a process. The rank and the fabric's
-//! thread, which serves while the rank does not, use the core in turn, under one lock. Nothing here
-//! waits.
+//! [`Core`]: the state of all connections and worlds of a process. The rank and the fabric's thread
+//! use the core in turn, under one lock. The thread serves connections while the rank does not.
+//! Nothing here waits.
 //!
 //! This file has the state and handles what arrives. [`send`](crate::fabric::send) sends the items
 //! of ranks, [`failure`](crate::fabric::failure) handles lost ranks, and
@@ -24,7 +24,7 @@ use crate::{Alarms, Header, Leave, Loss, Port};
 /// yet.
 const AHEAD: usize = 1 << 10;
 
-/// How many bytes one read takes in, in addition to a body that is filled in place.
+/// The number of bytes that one read takes in, in addition to a body that is received in place.
 const SCRATCH: usize = 64 << 10;
 
 /// The state of all connections and worlds of a process.
@@ -43,12 +43,12 @@ pub struct Core<C: Carrier> {
     pub(super) machines: Vec<usize>,
     /// The ranks that died, in the order in which this process found out.
     pub(super) deaths: Vec<u32>,
-    /// When the thread that serves first saw that a rank had failed.
+    /// The time at which the thread that serves first noticed that a rank had failed.
     failed_at: Option<Instant>,
     pub(super) channels: BTreeMap<u64, Channel>,
     /// The number of worlds that this rank has created.
     pub(super) created_worlds: u32,
-    /// The number of events that a rank may wait for.
+    /// The number of events so far that a rank may wait for.
     pub(crate) events: u64,
     /// The number of reads that found something.
     pub(super) heard: u64,
@@ -56,7 +56,7 @@ pub struct Core<C: Carrier> {
     pub(super) calls: u64,
     /// The number of polls of the rank that found what they looked for.
     pub(super) found: u64,
-    /// How many of the next polls need not read, because everything was read when the rank woke.
+    /// The number of next polls that need not read, because everything was read when the rank woke.
     pub(super) fresh: usize,
     pub(super) rank: RankState,
     /// Whether the rank was woken from its wait for arrivals and has not noticed yet.
@@ -66,7 +66,7 @@ pub struct Core<C: Carrier> {
     pub(super) next_check: Option<Instant>,
     /// Whether the rank has slept since the thread last checked.
     pub(super) has_slept: bool,
-    /// The rank from which the last poll found nothing. The next field has the ranks of all such
+    /// The rank from which the last poll found nothing. `all_awaited` has the ranks of all such
     /// polls since this rank slept.
     pub(super) awaited: Option<u32>,
     pub(super) all_awaited: Vec<u32>,
@@ -74,11 +74,11 @@ pub struct Core<C: Carrier> {
     pub(super) awaited_before: (Option<u32>, u64),
     /// How many ranks share a core of this machine, at least 1.
     pub(super) crowd: u32,
-    /// Wakes a rank of the job that is reached by shared memory, or this rank, if that rank sleeps
-    /// on its futex.
+    /// Wakes a rank of the job if it sleeps on its futex. The rank is this rank, or a rank that is
+    /// reached by shared memory.
     waker: Option<Box<dyn Fn(usize) + Send>>,
-    /// For each rank, whether it is on this node and reached by shared memory. This includes this
-    /// rank. Nothing is sent to these ranks here. Empty if all ranks are reached by connections.
+    /// For each rank, whether it is on this node and reached by shared memory, as this rank itself
+    /// is. The core sends nothing to such ranks. Empty if all ranks are reached by connections.
     pub(super) intra_node: Vec<bool>,
     /// Whether the rank has left for good.
     pub(super) closing: bool,
@@ -94,7 +94,7 @@ pub struct Core<C: Carrier> {
     /// Bodies of frames that this rank posts to itself.
     pub(super) own: Decoder,
     pub(super) timed: Instant,
-    /// What is known of other ranks' waits.
+    /// The known waits of other ranks.
     pub(super) probes: Probes,
     /// The count of failures that this rank knows of.
     pub(super) alarms: Alarms,
@@ -115,14 +115,14 @@ pub(super) struct Requests {
 /// What the rank of this process is doing, as far as its fabric knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RankState {
-    /// It computes, or it polls and then counts its calls.
+    /// The rank computes, or it polls. When it polls, it counts its calls.
     Busy,
-    /// It is in one step of a wait, perhaps without a core, and polls afterwards.
+    /// The rank is in one step of a wait, perhaps without a core, and polls afterwards.
     Waits,
-    /// It waits for arrivals, and reads them without the thread.
+    /// The rank waits for arrivals, and reads them without the thread.
     AwaitsArrivals,
-    /// It has slept on its futex since this event count. A thread that advances the count must wake
-    /// it.
+    /// The rank has slept on its futex since this event count. A thread that advances the count
+    /// must wake the rank.
     SleepsOnFutex(u64),
 }
 
@@ -130,7 +130,7 @@ pub(super) enum RankState {
 struct ItemSink<'a, C: Carrier> {
     core: &'a mut Core<C>,
     from: usize,
-    /// Why nothing more is taken in from that rank.
+    /// The reason why nothing more is taken in from the rank.
     wrong: Option<&'static str>,
 }
 
@@ -190,8 +190,8 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Sets the ranks of the job. `openings` has the opening of connections to each rank, and
-    /// `machines` has the lowest rank on the machine of each rank.
+    /// Sets the ranks of the job. For each rank, `openings` has the state of opening a connection
+    /// to it, and `machines` has the lowest rank on its machine.
     pub(super) fn set_ranks(&mut self, openings: Vec<C::Opening>, machines: Vec<usize>, now: Instant) {
         self.peers = openings.into_iter().map(|opening| Peer::new(opening, now)).collect();
         self.probes = Probes::new(Table::alone(self.me, self.peers.len()), self.peers.len());
@@ -213,7 +213,7 @@ impl<C: Carrier> Core<C> {
         self.waker = Some(waker);
     }
 
-    /// Returns whether `rank` is reached by shared memory, so that nothing is sent to it here.
+    /// Returns whether `rank` is reached by shared memory. If so, nothing is sent to it here.
     #[inline]
     pub(super) fn is_intra_node(&self, rank: usize) -> bool {
         self.intra_node.get(rank).is_some_and(|&intra_node| intra_node)
@@ -228,8 +228,8 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Wakes a rank that may be waiting for what this process has just stored: this rank, or one
-    /// that is reached by shared memory.
+    /// Wakes `rank`, which may be waiting for a value that this process has just stored. `rank` is
+    /// this rank, or a rank that is reached by shared memory.
     pub(super) fn wake_there(&mut self, rank: usize) {
         if rank == self.me() {
             self.events += 1;
@@ -244,13 +244,13 @@ impl<C: Carrier> Core<C> {
         self.abandoned || !self.deaths.is_empty()
     }
 
-    /// Returns whether a rank has failed, and the time is over for which other ranks may continue.
+    /// Returns whether a rank has failed and the time for which other ranks may continue is over.
     pub(super) fn grace_is_over(&mut self, now: Instant) -> bool {
         let Some(grace) = self.limits.grace.filter(|_| self.has_failures()) else { return false };
         now - *self.failed_at.get_or_insert(now) >= grace
     }
 
-    /// Returns whether some connection cannot take the rest of what is to be sent.
+    /// Returns whether bytes are left to send that a connection could not take.
     pub(super) fn is_stuck(&self) -> bool {
         self.peers.iter().any(|peer| peer.link.as_ref().is_some_and(|link| link.awaits_room()))
     }
@@ -271,7 +271,7 @@ impl<C: Carrier> Core<C> {
         self.channels.entry(number).or_insert_with(|| Channel::new(ranks))
     }
 
-    /// Forgets a world that this rank has closed once no rank can send anything in it.
+    /// Forgets a world that this rank has closed, if no rank can send anything more in that world.
     pub(super) fn forget_if_over(&mut self, number: u64) {
         let me = self.me();
         let over = self.channels.get(&number).is_some_and(|channel| {
@@ -468,8 +468,8 @@ impl<C: Carrier> Core<C> {
         self.flush_dirty();
     }
 
-    /// Marks that something was written to `to`. The bytes are sent with the bytes that follow, or
-    /// at the next poll.
+    /// Marks that something was written to `to`. The bytes are sent together with bytes that
+    /// follow, or at the next poll.
     pub(super) fn mark_dirty(&mut self, to: usize) {
         if !std::mem::replace(&mut self.peers[to].dirty, true) {
             self.dirty.push(to as u32);
@@ -496,8 +496,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Wakes the thread, in case the rank computes. The thread then sends what a connection did not
-    /// take.
+    /// Wakes the thread, so that it sends what a connection did not take even if the rank computes.
     pub(crate) fn wake_server(&self) {
         self.server.wake();
     }

@@ -21,7 +21,7 @@ use crate::{
 pub struct FabricEnd<C: Carrier> {
     /// This rank, as a rank of this world.
     rank: usize,
-    /// The members as ranks of the job, by their rank in this world.
+    /// For each rank of this world, its rank in the job.
     members: Vec<u32>,
     number: u64,
     exchange: u64,
@@ -45,8 +45,8 @@ impl<C: Carrier> FabricEnd<C> {
     /// the job. A rank takes its end of each world once.
     ///
     /// # Errors
-    /// Fails if the job has another size, if this process is another rank, or if this process has
-    /// taken its end of that world before.
+    /// Fails if the job does not have `size` ranks, if this process is not `rank`, or if this
+    /// process has taken its end of that world before.
     pub fn of_job(fabric: &Arc<Fabric<C>>, world: u32, rank: usize, size: usize) -> io::Result<Self> {
         let members: Vec<u32> = (0..size as u32).collect();
         let ranks = fabric.shared().lock().peers.len();
@@ -122,7 +122,7 @@ impl<C: Carrier> FabricEnd<C> {
         core.channels.get(&self.number)?.mine(self.rank)
     }
 
-    /// Polls everything that has arrived. Returns why the world ended, if it has.
+    /// Takes in everything that has arrived. Returns why the world ended, if it has.
     pub(crate) fn serve(&mut self) -> Option<Cause> {
         let mut core = self.core();
         C::serve_ready(&mut core);
@@ -190,9 +190,9 @@ impl<C: Carrier> FabricEnd<C> {
         Ok(())
     }
 
-    /// Polls for something from `from`. Calls `found` at once, and if it finds nothing, again after
-    /// a read. Returns what it has found. If the caller looks for a frame, `port` is the port of
-    /// the frame.
+    /// Looks for something from `from` by calling `found`. If `found` returns `None`, reads what
+    /// has arrived and calls `found` again. Returns the result of `found`. If the caller looks for
+    /// a frame, `port` is the port of the frame.
     fn find<T>(
         &self,
         from: usize,
@@ -333,8 +333,9 @@ impl<C: Carrier> Channels for FabricEnd<C> {
     }
 
     unsafe fn prepost(&mut self, from: usize, port: Port, ahead: u64, header: Header, to: *mut [u8]) {
-        // SAFETY: the caller promises the same until `release` or `cancel`, or until this end is
-        // dropped. In each of these cases the body is recycled, moved out, or dropped.
+        // SAFETY: the caller promises what `ReceiveBuffer::new` requires until `release` or
+        // `cancel`, or until this end is dropped. In each of these cases the body is recycled,
+        // moved out, or dropped.
         let buffer = unsafe { ReceiveBuffer::new(to.cast(), to.len()) };
         let moved = self.core().prepost(self.number, self.of(from), port, ahead, header, buffer);
         self.counts.meter.copied += moved as u64;

@@ -33,14 +33,14 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Closes the connection to `rank`, and drops what was to be sent.
+    /// Closes the connection to `rank`, and drops the bytes that were not sent.
     pub(crate) fn close_connection(&mut self, rank: usize) {
         C::disconnect(self, rank);
         self.peers[rank].close();
     }
 
-    /// Marks `rank` as ended after it has left all its worlds as finished. What it has sent on an
-    /// open connection is still read.
+    /// Records that `rank` has left all its worlds as finished, and has ended. Items that it has
+    /// sent on an open connection are still read.
     pub(super) fn mark_finished(&mut self, rank: usize) {
         let Some(peer) = self.peers.get_mut(rank) else { return };
         peer.finished = true;
@@ -54,7 +54,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Suspects `rank` of having died, until its launcher reports what became of it.
+    /// Marks `rank` as suspected to have died, until its launcher reports how it ended.
     pub(crate) fn suspect(&mut self, rank: usize, what: String) {
         if self.peers[rank].finished {
             self.close_connection(rank);
@@ -137,7 +137,7 @@ impl<C: Carrier> Core<C> {
         Some(fault.unwrap_or(Lost { rank: index, how }))
     }
 
-    /// Returns what became of `from`, as far as is known.
+    /// Returns how `from` was lost, or `None` if it is not known to be lost.
     pub(super) fn gone_of(&self, number: u64, from: usize) -> Option<Loss> {
         let channel = self.channels.get(&number)?;
         channel.gone(from).or_else(|| self.dead(from))
@@ -160,7 +160,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Returns whether the other rank no longer reads what is posted.
+    /// Returns whether rank `to` no longer reads frames that are posted to it.
     pub(super) fn is_gone(&self, number: u64, to: usize) -> bool {
         let peer = &self.peers[to];
         peer.died.is_some()

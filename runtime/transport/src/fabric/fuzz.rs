@@ -1,5 +1,5 @@
 //! Entry points for a fuzzer. Each function must return for any bytes, and allocate no more memory
-//! than the bytes justify. Also the frames that tests corrupt.
+//! than the bytes justify. This module also creates the frames that tests corrupt.
 
 use crate::auth::{Identity, Opener, Secret, Taker, Verdict};
 use crate::deadlock::{Table, Waiting, Walk};
@@ -80,7 +80,7 @@ fn probed(seen: u64, list: &[u8]) -> bool {
     true
 }
 
-/// Returns items as a rank sends them, each in bytes of its own.
+/// Returns the bytes of `items` items as a rank sends them, one vector for each item.
 pub fn recorded(items: usize) -> Vec<Vec<u8>> {
     let mut released = 0;
     let waiting = |rank: usize| {

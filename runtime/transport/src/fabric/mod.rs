@@ -4,13 +4,13 @@
 //! world of the process is a channel of these connections, and a [`FabricEnd`] is one rank's end of
 //! one world. A [`Carrier`](carrier::Carrier), which knows nothing of worlds, moves the bytes.
 //!
-//! - Nothing here blocks. Every poll takes in what has arrived from the polled rank, small items
-//!   are packed, and large payloads are passed on from the sender's memory.
+//! - Nothing here blocks. Every poll takes in everything that has arrived from the polled rank.
+//!   Small items are packed. Large payloads are sent from the sender's own memory.
 //!   [`idle`](crate::Liveness::idle) waits for all ranks at once.
 //! - A thread of the fabric serves while the rank computes, and only then ([`server`]).
 //! - The thread that reads a request also answers it ([`requests`]).
-//! - Frames are sent as far as there is credit, for each pair and port ([`queue`]). Everything else
-//!   overtakes them ([`channel`]).
+//! - Each pair of ranks and each port has its own credit for frames, and a frame waits until there
+//!   is enough credit ([`queue`]). Everything else overtakes waiting frames ([`channel`]).
 //! - Releases and announcements piggyback on other items. A rank that sends nothing else still
 //!   reports releases now and then ([`UNREPORTED`](crate::UNREPORTED)), so that no sender waits for
 //!   its receiver to finish computing. A rank also reports its superstep to each rank that waits

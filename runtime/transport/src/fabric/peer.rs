@@ -31,15 +31,15 @@ pub struct Peer<C: Carrier> {
     pub(crate) reported: bool,
     /// Whether its process is known to have ended.
     pub(crate) has_ended: bool,
-    /// Why that rank is suspected to have died, and when it is marked failed for this reason,
-    /// unless its launcher reports another reason before.
+    /// Why that rank is suspected to have died, and the time at which it is marked failed for this
+    /// reason, unless its launcher has reported another reason before that time.
     pub(crate) suspected: Option<(Instant, String)>,
     /// Whether its launcher has reported that this peer left all its worlds as finished, and ended.
     pub(crate) finished: bool,
     /// Whether this rank knows only from the launcher that the peer has finished.
     pub(crate) untold: bool,
-    /// Until when the peer's launcher may report how the peer ended, once the peer has sent a
-    /// goodbye. Without a report, the peer counts as successful.
+    /// Once the peer has sent a goodbye: the time until which its launcher may report how it ended.
+    /// Without a report, the peer counts as successful.
     pub(crate) closing: Option<Instant>,
     /// Whether a poll of this rank found nothing from the peer.
     pub(crate) awaited_by_us: bool,
@@ -102,8 +102,8 @@ impl<C: Carrier> Peer<C> {
         self.heard_rest && self.is_resting() && !self.unsent()
     }
 
-    /// Returns whether nothing that is written for the peer can arrive any more, because the peer
-    /// has died, cannot be reached, or has sent a goodbye.
+    /// Returns whether bytes for the peer can no longer arrive, because the peer has died, cannot
+    /// be reached, or has sent a goodbye.
     pub(crate) fn is_gone(&self) -> bool {
         self.died.is_some() || self.suspected.is_some() || self.heard_goodbye
     }
@@ -123,8 +123,8 @@ impl<C: Carrier> Peer<C> {
         self.link.is_none() && !self.opening.is_under_way() && !self.opening.is_due_again()
     }
 
-    /// Returns whether there is no connection to the peer, and nothing needs one: neither bytes
-    /// that were written nor frames that wait for credit (`waiting`).
+    /// Returns whether there is no connection to the peer, and none is needed: no bytes were
+    /// written that need one, and no frames wait for credit (`waiting`).
     pub(crate) fn needs_nothing(&self, waiting: bool) -> bool {
         self.is_apart() && !self.wants_connection() && !waiting
     }
@@ -143,7 +143,7 @@ impl<C: Carrier> Peer<C> {
         (self.out, self.deferred, self.heard_rest) = (Outgoing::default(), 0, false);
     }
 
-    /// Returns the error with which the peer left its last world, if it then ended by itself,
+    /// Returns the error with which the peer left its last world, if the peer then ended by itself,
     /// outside of all worlds.
     pub(super) fn last_error(&self) -> Option<&str> {
         self.failed.as_deref().filter(|_| self.heard_goodbye)
@@ -174,7 +174,7 @@ impl<C: Carrier> Peer<C> {
         bytes > PACKED / 4 && self.link.as_deref().is_some_and(|link| link.takes_in_place())
     }
 
-    /// Packs a payload. Writes everything that waits if it is more than [`PACKED`] bytes.
+    /// Packs a payload. Then writes all bytes that wait, if there are more than [`PACKED`].
     ///
     /// # Errors
     /// Fails if the connection has ended.
@@ -183,8 +183,8 @@ impl<C: Carrier> Peer<C> {
         if self.out.bytes.len() - self.out.sent > PACKED { self.flush(carrier) } else { Ok(()) }
     }
 
-    /// Passes on what waits, and then as much of this payload as the connection takes. Returns how
-    /// many of its bytes were passed on.
+    /// Passes on the bytes that wait, and then as much of this payload as the connection takes.
+    /// Returns how many bytes of the payload were passed on.
     ///
     /// # Errors
     /// Fails if the connection has ended.
@@ -195,8 +195,8 @@ impl<C: Carrier> Peer<C> {
         Ok(taken)
     }
 
-    /// Passes on what waits, and lends this payload to the connection if the connection accepts it.
-    /// Returns whether the connection has accepted it.
+    /// Passes on the bytes that wait, and lends this payload to the connection if the connection
+    /// accepts it. Returns whether the connection has accepted the payload.
     ///
     /// # Errors
     /// Fails if the connection has ended.

@@ -1,5 +1,5 @@
-//! Long waits between ranks that do not read each other's entries: the part of
-//! [`deadlock`](crate::deadlock) that needs connections.
+//! Detects that ranks wait for one another if they cannot read each other's entries. This is the
+//! part of [`deadlock`](crate::deadlock) that needs connections.
 //!
 //! There are four kinds of items, which belong to no world. The thread that holds the lock answers
 //! them: either the rank or the fabric's thread.
@@ -7,10 +7,10 @@
 //! - A waiting rank *asks* the awaited rank for the wait that the awaited rank is in.
 //! - The awaited rank *answers*. The answer includes the waits that the awaited rank has seen
 //!   itself, for ranks that look for a knot. Before the answer, the awaited rank writes what is
-//!   pending for the asking rank: releases, and the superstep that it is in. If frames for the
-//!   asking rank wait for credit, the awaited rank answers that it is in no wait. It wrote
-//!   everything else before it began its wait, and the bytes of a connection arrive in order. So
-//!   when the answer arrives, everything that the awaited rank sent before has arrived.
+//!   pending for the asking rank: releases, and its current superstep. If frames for the asking
+//!   rank wait for credit, the awaited rank answers that it is in no wait. It wrote everything else
+//!   before it began its wait, and the bytes of a connection arrive in order. So when the answer
+//!   arrives, everything that the awaited rank sent before has arrived.
 //! - A *probe* has a list of waits, in which the rank of each wait has seen the next wait. It also
 //!   has the number of a wait of its receiver, which the last rank of the list has seen. If the
 //!   receiver is in that wait, it appends the wait to the list and passes the list on. If the list
@@ -35,14 +35,15 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// The maximum number of ranks in a list. Larger cycles are not found.
 const MAX_LIST: usize = 1 << 10;
 
-/// The size of a wait in a list, in bytes: the fields before its text, and the longest text in a
-/// short list and in a long one.
+/// The size of a wait in a list, in bytes. `HEAD` is the size of the fields before the text. `TEXT`
+/// has the longest text in a list of at most `SHORT` waits, and in a longer list.
 const HEAD: usize = 14;
 const TEXT: [usize; 2] = [384, 48];
 const SHORT: usize = 128;
 const _: () = assert!(SHORT * (HEAD + TEXT[0]) <= PROBE && MAX_LIST * (HEAD + TEXT[1]) <= PROBE);
 
-/// If at least this many bytes for a rank are unsent, none of these items is written for it.
+/// If at least this many bytes for a rank are unsent, no item of this module is written for that
+/// rank.
 const UNREAD: usize = 1 << 20;
 
 /// What a process knows of other ranks' waits.
@@ -50,10 +51,11 @@ pub(super) struct Probes {
     /// The entries that this process reads, which include its own.
     pub(super) table: Table,
     known: Vec<Known>,
-    /// The list that returned to this rank, and the number of the wait to which it returned.
+    /// The number of this rank's wait to which a list has returned, and that list, which is a
+    /// cycle.
     cycle: Option<(u64, Vec<Waiting>)>,
-    /// The last list that began here and was passed on: the number of its first wait, the number of
-    /// the wait that it was sent to, and when.
+    /// The last list that began here and was sent: the number of its first wait, the number of the
+    /// wait to which it was sent, and the time.
     begun: Option<(u64, u64, Instant)>,
 }
 
@@ -135,7 +137,7 @@ fn read_about(bytes: &[u8], ranks: usize) -> Option<Vec<About>> {
 }
 
 impl<C: Carrier> Core<C> {
-    /// Returns whether these items may be sent to `to`.
+    /// Returns whether items of this module may be sent to `to`.
     fn may_report(&self, to: usize) -> bool {
         let Some(peer) = self.peers.get(to) else { return false };
         to != self.me()
@@ -212,7 +214,7 @@ impl<C: Carrier> Core<C> {
         Ok(())
     }
 
-    /// Takes in a list that goes to this rank, in the wait numbered `seen`.
+    /// Takes in a list that was sent to this rank for its wait number `seen`.
     ///
     /// # Errors
     /// Fails if the list is invalid.
@@ -260,7 +262,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Takes in a report of `from` that its wait of this number is in a cycle.
+    /// Takes in the report of `from` that its wait `number` is in a cycle.
     pub(super) fn agreed(&mut self, from: usize, number: u64) {
         let known = &mut self.probes.known[from];
         known.agreed = known.agreed.max(number);
@@ -288,12 +290,12 @@ impl<C: Carrier> Core<C> {
         self.flush_dirty();
     }
 
-    /// Returns the cycle that contains this rank's wait of this number, if one is known.
+    /// Returns the cycle that contains this rank's wait `number`, if one is known.
     pub(super) fn cycle_of(&self, number: u64) -> Option<Vec<Waiting>> {
         self.probes.cycle.as_ref().filter(|(to, _)| *to == number).map(|(_, cycle)| cycle.clone())
     }
 
-    /// Notifies `rank` that this rank's wait of this number is in a cycle.
+    /// Notifies `rank` that this rank's wait `number` is in a cycle.
     pub(super) fn agree_with(&mut self, rank: usize, number: u64) {
         if self.may_report(rank) && self.probes.known[rank].notified != number {
             self.probes.known[rank].notified = number;

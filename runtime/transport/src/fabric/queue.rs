@@ -37,8 +37,8 @@ pub(super) struct Queue {
 /// When a release is to be reported to the sender of the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
-    /// With the next write: at least [`UNREPORTED`] released frames are unreported, or at least
-    /// [`UNREPORTED_BYTES`] bytes of released frames.
+    /// With the next write, because at least [`UNREPORTED`] released frames are unreported, or at
+    /// least [`UNREPORTED_BYTES`] bytes of such frames.
     Now,
     /// When this rank has waited a little, because it may send something else first.
     Soon,
@@ -141,8 +141,8 @@ impl InboundQueue {
     }
 
     /// Pre-posts a buffer for the payload of the frame that follows `ahead` unreleased frames, if
-    /// that frame has this header. If it is the next frame to arrive, a part of its payload may
-    /// have arrived already. So `adopt` is called, which takes the buffer or returns it.
+    /// that frame has this header. If the frame is the next one to arrive, a part of its payload
+    /// may have arrived already. Then calls `adopt`, which takes the buffer or returns it.
     pub(super) fn prepost(
         &mut self,
         ahead: u64,
@@ -177,7 +177,8 @@ impl InboundQueue {
         }
     }
 
-    /// Cancels all pre-posted buffers. Payloads that have arrived in such a buffer are moved out.
+    /// Cancels all pre-posted buffers. Payloads that have arrived in a pre-posted buffer are moved
+    /// to other memory.
     pub(super) fn cancel(&mut self) {
         self.preposted.clear();
         self.frames.iter_mut().for_each(|(_, body)| body.move_out());
@@ -259,7 +260,7 @@ impl OutboundQueue {
         if self.closed { self.posted } else { self.released }
     }
 
-    /// Counts the oldest unreleased frame that this rank has posted to itself as released.
+    /// Counts as released the oldest unreleased frame that this rank has posted to itself.
     pub(super) fn release_own(&mut self) {
         self.released += 1;
     }
@@ -321,8 +322,8 @@ impl OutboundQueue {
 mod tests {
     use super::*;
 
-    /// Returns how many frames of `len` bytes the receiver releases before it has to report them at
-    /// once. It releases each frame when the frame arrives.
+    /// Returns the number of frames of `len` bytes after which a release is [`Due::Now`]. The
+    /// receiver releases each frame when the frame arrives.
     fn released_until_reported(len: usize) -> u64 {
         let (mut queue, payload) = (Queue::new(CREDIT), vec![1; len]);
         for frames in 1..=2 * UNREPORTED {

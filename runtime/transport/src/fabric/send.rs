@@ -1,4 +1,4 @@
-//! What a rank sends in its worlds: frames, notifications, releases, and how it leaves.
+//! The items that a rank sends in its worlds: frames, notifications, releases, and how it leaves.
 
 use crate::fabric::carrier::{Carrier, Connection, Outgoing};
 use crate::fabric::channel::Channel;
@@ -8,8 +8,8 @@ use crate::stream::{Body, Item, ItemWriter, ReceiveBuffer};
 use crate::{Cause, Header, Leave, Notification, Port};
 use std::time::{Duration, Instant};
 
-/// The maximum number of closed worlds that this rank remembers because it has not notified other
-/// ranks yet.
+/// The maximum number of closed worlds that this rank remembers because it has not yet notified
+/// other ranks that it has left them.
 const CLOSED: usize = 64;
 
 /// About how many bytes are copied in a nanosecond.
@@ -22,8 +22,8 @@ impl<C: Carrier> Core<C> {
         unsafe { self.post_any((number, to, port), header, payload, false) };
     }
 
-    /// Posts a frame. Lends the payload to the carrier if it `may_stay` and that is worth it.
-    /// Returns how many bytes of the payload were copied.
+    /// Posts a frame. Lends the payload to the carrier if it `may_stay` and the connection accepts
+    /// it. Returns how many bytes of the payload were copied.
     ///
     /// # Safety
     /// If the payload `may_stay`, nobody writes it, and it stays at its address, until
@@ -101,8 +101,8 @@ impl<C: Carrier> Core<C> {
         loop {
             let wrote = self.peers[to].pass_in_place(&mut self.carrier, rest)?;
             rest = &rest[wrote..];
-            // Nothing else may be written in the middle of a payload, so what a poll writes is kept
-            // for later.
+            // Nothing else may be written in the middle of a payload, so items that a poll writes
+            // are kept for later.
             if rest.is_empty() || self.peers[to].unsent() || self.peers[to].link.is_none() {
                 break;
             }

@@ -1,12 +1,12 @@
 //! [`Fabric`]: the connections of a process, and the thread that serves them while its rank
 //! computes.
 //!
-//! The rank itself takes in what arrives whenever it polls, and waits for arrivals. Now and then
-//! the thread checks whether the rank has polled since the last check, or is in a step of a wait
-//! and will poll after that step. If either is true, the rank takes care of arrivals. Otherwise the
-//! thread waits for arrivals as well, until the rank polls again. So a message wakes only one
-//! thread: the one that handles it. Heartbeats, time limits and pending releases are due by time,
-//! and are always the thread's work.
+//! While the rank polls or waits, it takes in arrivals itself. Now and then the thread checks
+//! whether the rank has polled since the last check, or is in a step of a wait and will poll after
+//! that step. If either is true, the rank takes care of arrivals. Otherwise the thread waits for
+//! arrivals as well, until the rank polls again. So a message wakes only one thread: the one that
+//! handles it. Heartbeats, time limits and pending releases are due by time, and are always the
+//! thread's work.
 //!
 //! A rank that waits and shares its core with many others runs again only after all of these
 //! others. The thread does not read in the rank's place meanwhile, since the thread would have to
@@ -56,8 +56,8 @@ pub struct Fabric<C: Carrier> {
 }
 
 /// A handle for a launcher's reports of other ranks. A rank that closes its connections waits for
-/// the ranks for which it still has something to send. Reports reach it until that wait is over. A
-/// `Reports` does not keep the connections open.
+/// the ranks for which it still has something to send. Reports reach the rank until that wait is
+/// over. A `Reports` does not keep the connections open.
 pub struct Reports<C: Carrier>(Arc<FabricShared<C>>);
 
 pub(crate) struct FabricShared<C: Carrier> {
@@ -91,7 +91,7 @@ impl<C: Carrier> FabricShared<C> {
     }
 
     /// Wakes the rank that waits for arrivals. Only that rank resets its waker, so a waker that is
-    /// set while the rank is awake would keep the thread from waiting.
+    /// set while the rank is awake would keep the fabric's thread from waiting.
     fn wake_sleeper(&self, core: &mut Core<C>) {
         if core.rank == RankState::AwaitsArrivals && !std::mem::replace(&mut core.woken, true) {
             self.rank.wake();
@@ -179,8 +179,8 @@ impl<C: Carrier> Fabric<C> {
     }
 
     /// Begins to serve, once the other ranks are known. For each rank, `openings` has the opening
-    /// of connections to it, and `machines` has the lowest rank on its machine. Called once, before
-    /// the first world.
+    /// of connections to that rank, and `machines` has the lowest rank on its machine. Called once,
+    /// before the first world.
     ///
     /// # Errors
     /// Fails if the thread cannot be started, or if the lists have no entry for this rank.
@@ -217,9 +217,10 @@ impl<C: Carrier> Fabric<C> {
         self.reports().mark_finished(rank);
     }
 
-    /// Declares these ranks, this one included, to be on this node, reached by shared memory.
-    /// `waker` wakes one of these ranks if it waits for another of them. `waits` has the entries of
-    /// all of them. From now on, failures are counted in `alarms`. Called once the table is set.
+    /// Declares that these ranks, which include this one, are on this node and are reached through
+    /// shared memory. `waker` wakes one of these ranks if it waits for another of them. `waits` has
+    /// the entries of all of them. From now on, failures are counted in `alarms`. Called once the
+    /// table is set.
     pub(crate) fn set_intra_node(
         &self,
         ranks: &[usize],
@@ -252,8 +253,8 @@ impl<C: Carrier> Reports<C> {
         });
     }
 
-    /// Marks `rank` failed for this reason, if its process has ended without a goodbye. First takes
-    /// in what it had sent before. May be called from any thread.
+    /// Marks `rank` failed for this reason, if its process has ended without a goodbye. Before
+    /// that, takes in everything that the rank had sent. May be called from any thread.
     pub fn mark_ended(&self, rank: usize, what: &str) {
         self.report(|core| {
             C::serve_ready(core);
@@ -265,8 +266,8 @@ impl<C: Carrier> Reports<C> {
         });
     }
 
-    /// Marks `rank` as ended after it has left all its worlds as finished. May be called from any
-    /// thread.
+    /// Records that `rank` has left all its worlds as finished, and has ended. May be called from
+    /// any thread.
     pub fn mark_finished(&self, rank: usize) {
         self.report(|core| core.mark_finished(rank));
     }
@@ -288,8 +289,8 @@ impl<C: Carrier> Fabric<C> {
     }
 
     /// Ends this rank's worlds and the fabric, because the process exits while the rank is in a
-    /// world. The other members receive `what` as the reason. Waits in the same way as dropping the
-    /// fabric. Does nothing if the process exits inside a call of the carrier, which holds the
+    /// world. The other members receive `what` as the reason. Then waits as if the fabric were
+    /// dropped. Does nothing if the process exits inside a call of the carrier, which holds the
     /// lock.
     pub fn abandon(&self, what: &str) {
         let begun = Instant::now();

@@ -8,7 +8,7 @@ use crate::fabric::carrier::Carrier;
 use crate::fabric::core::{Core, RankState};
 use crate::fabric::ending::Next;
 
-/// If at least this many ranks share a core, everything is given more time, in proportion.
+/// If at least this many ranks share a core, handshakes are given more time, in proportion.
 const CROWD: u32 = 16;
 
 /// The longest time between two runs of the timers in a process that was not stopped. The timers
@@ -93,8 +93,8 @@ impl<C: Carrier> Core<C> {
         C::run_timers(self, now, stopped, patience);
     }
 
-    /// If this rank has awaited the same rank since the timers ran last, and has found nothing,
-    /// asks that rank. The answer has the superstep that the asked rank is in.
+    /// Asks the awaited rank for its wait, if this rank has awaited the same rank since the last
+    /// run of the timers and has found nothing. The answer has the superstep of the asked rank.
     pub(super) fn ask_awaited(&mut self, now: Instant) {
         let waits = (self.awaited.filter(|_| self.rank != RankState::Busy), self.found);
         let before = std::mem::replace(&mut self.awaited_before, waits);

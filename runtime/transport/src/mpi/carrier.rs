@@ -10,8 +10,9 @@
 //!   bytes that wait in MPI has the same bound as over TCP.
 //! - Connections need no handshake. The first message opens them, in either direction.
 //! - MPI moves long messages only while their sender calls MPI. So while the rank computes, the
-//!   fabric's thread calls MPI in the rank's place. No call of MPI waits for any message and can be
-//!   woken, so a waiting thread looks again and again, ever more rarely ([`Steps`]).
+//!   fabric's thread calls MPI in the rank's place. MPI has no call that waits for any message and
+//!   that another thread can wake, so a waiting thread looks again and again, ever more rarely
+//!   ([`Steps`]).
 //! - A rank cannot see that another rank has ended, and must not call MPI_Finalize before all other
 //!   ranks have received what they need. So each rank sends a goodbye to each other rank.
 
@@ -36,7 +37,7 @@ pub type MpiEnd = FabricEnd<OverMpi>;
 /// The connections of a process to the other ranks of its job, over MPI.
 pub type MpiFabric = Fabric<OverMpi>;
 
-/// A handle for reports of other ranks to a fabric over MPI.
+/// A handle for a launcher's reports to a fabric over MPI.
 pub type MpiReports = Reports<OverMpi>;
 
 /// The longest message, in bytes. MPI counts bytes in 31 bits, and a rank that receives a message
@@ -46,8 +47,9 @@ const LONGEST: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 /// The maximum number of messages whose memory a connection keeps.
 const SPARE: usize = 16;
 
-/// The smallest payloads, in bytes, that are messages of their own: to a rank of this machine, and
-/// to any other rank. An additional message takes much longer over a network than over memory.
+/// The sizes in bytes from which on a payload is a message of its own. The first applies to ranks
+/// of this machine, and the second to all other ranks. An additional message takes much longer over
+/// a network than over memory.
 const APART: [usize; 2] = [16 << 10, 64 << 10];
 
 /// The first and the longest time between two looks for arrivals, in microseconds.
@@ -59,15 +61,15 @@ pub struct OverMpi {
     steps: Arc<Steps>,
     /// The ranks to which something is being sent.
     sending: Vec<u32>,
-    /// The uses of memory that was lent to connections which have ended: the other rank, the
-    /// request if MPI still has it, and how MPI uses the memory.
+    /// The uses of memory that was lent to connections that have ended since. Each use has the
+    /// other rank, the request if MPI still has it, and how MPI uses the memory.
     lent: Vec<(usize, Option<Request>, Lent)>,
     /// Whether MPI is no longer called.
     ended: bool,
 }
 
-/// A wait in steps that double, since no call of MPI waits for any message and can be woken. An
-/// arrival makes the steps short again.
+/// A wait in steps that double, since MPI has no call that waits for any message and that another
+/// thread can wake. An arrival makes the steps short again.
 pub struct Steps {
     rank: Arc<EventWaker>,
     /// The next step, in microseconds.
@@ -123,8 +125,8 @@ pub struct MpiConnection {
     sending: VecDeque<Transfer<Vec<u8>>>,
     /// The messages that were found but are not being received yet.
     found: VecDeque<Message>,
-    /// The messages that are being received, and the messages that have arrived. `read` bytes of
-    /// the first message that has arrived were taken in.
+    /// The messages that are being received, and the messages that have arrived. The first `read`
+    /// bytes of the first message in `arrived` were taken in.
     receiving: VecDeque<Transfer<Body>>,
     arrived: VecDeque<Body>,
     read: usize,
@@ -151,7 +153,7 @@ impl MpiConnection {
         }
     }
 
-    /// Returns whether something was found and not all of it was taken in.
+    /// Returns whether messages were found that are not taken in completely.
     fn has_more(&self) -> bool {
         !self.found.is_empty() || !self.receiving.is_empty() || !self.arrived.is_empty()
     }
@@ -173,8 +175,8 @@ impl MpiConnection {
         best.map_or_else(|| Vec::with_capacity(len.max(SHORT)), |at| self.spare.swap_remove(at))
     }
 
-    /// Returns memory for what is written next, whose length is not known yet: the largest memory
-    /// that long payloads do not need.
+    /// Returns memory for the bytes that are written next. Their number is not known yet, so this
+    /// is the largest kept memory that long payloads do not need.
     fn memory_for_more(&mut self) -> Vec<u8> {
         let capacity = |at: &usize| self.spare[*at].capacity();
         let best = (0..self.spare.len()).filter(|at| capacity(at) < 2 * self.apart).max_by_key(capacity);
@@ -207,7 +209,7 @@ impl MpiConnection {
         }
     }
 
-    /// Lets MPI move what is being sent.
+    /// Lets MPI move the messages that are being sent.
     fn advance(&mut self, messages: &mut dyn Messages) -> Result<bool, String> {
         let mut moved = false;
         while let Some(first) = self.sending.front_mut() {
@@ -249,8 +251,8 @@ impl Connection<OverMpi> for MpiConnection {
             let memory = if message.len < self.apart {
                 self.short.pop().unwrap_or_default()
             } else {
-                // The payload's head has been read, so nothing that arrived before the payload is
-                // left.
+                // The payload's head has been read, so everything that arrived before the payload
+                // has been taken in.
                 self.decoder.place(message.len).unwrap_or_else(|| self.decoder.spare(message.len))
             };
             self.receiving.push_back(Transfer::receive(messages, message, memory).map_err(io::Error::other)?);
@@ -391,8 +393,8 @@ impl Carrier for OverMpi {
         if core.carrier.ended {
             return;
         }
-        // Messages that were left before are taken in first, so that a payload that arrives below
-        // may get a receive buffer before it is taken in.
+        // First takes in the messages that an earlier call has left. Then a payload that is found
+        // below may get a receive buffer before it is taken in.
         for rank in 0..core.peers.len() {
             if core.peers[rank].link.as_ref().is_some_and(|link| link.has_more()) {
                 core.read_from(rank);
@@ -430,7 +432,7 @@ impl Carrier for OverMpi {
         let is_sending =
             |rank: u32| core.peers[rank as usize].link.as_ref().is_some_and(|link| !link.sending.is_empty());
         core.carrier.sending.retain(|rank| is_sending(*rank));
-        // MPI moves what is being sent only in these calls.
+        // MPI moves outgoing messages only in these calls.
         if moved || !core.carrier.sending.is_empty() {
             core.carrier.steps.restart();
         }
@@ -643,7 +645,7 @@ mod tests {
         two_noted(limit, &Arc::default())
     }
 
-    /// Returns two ranks in the same way, and records their messages in `notes`.
+    /// Returns two ranks with this limit of silence, and records their messages in `notes`.
     fn two_noted(limit: Duration, notes: &Arc<Notes>) -> [(Arc<MpiFabric>, MpiEnd); 2] {
         let limits = Limits { beat: limit / 10, limit, ..Limits::default() };
         let noted = |messages| -> Box<dyn Messages> { Box::new(Noted(messages, notes.clone())) };
@@ -775,7 +777,7 @@ mod tests {
     fn a_buffer_that_is_cancelled_while_its_payload_arrives_is_lent_until_that_has_arrived() {
         let [(first, mut one), (second, mut two)] = two_connected(&Arc::default());
         let mut place = vec![0; LONGEST];
-        // SAFETY: nobody else uses the buffer before nothing is lent.
+        // SAFETY: nobody else uses the buffer while anything is lent.
         unsafe { two.prepost(0, Port::FENCE, 0, Header::default(), &raw mut place[..]) };
         let receiver = second.shared().lock();
         post(&mut one, &vec![7; LONGEST]);

@@ -53,7 +53,7 @@ impl fmt::Display for Family {
     }
 }
 
-/// The constants that are used.
+/// The constants that this module needs.
 #[derive(Clone, Copy)]
 pub(super) struct Constants<H> {
     /// MPI_COMM_WORLD.
@@ -158,7 +158,7 @@ pub fn numbers(family: Family) -> Vec<(&'static str, usize)> {
     match family {
         Family::Mpich => of(MPICH, |handle| Some(handle as usize)),
         Family::Standard => of(STANDARD, |handle: Pointer| Some(handle.addr())),
-        // The handles are addresses, which the library itself has.
+        // The handles are addresses of objects in the library.
         Family::OpenMpi => of(OPEN_MPI, |()| None),
     }
 }

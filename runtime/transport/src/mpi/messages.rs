@@ -25,7 +25,7 @@ pub trait Messages: Send {
     /// Fails if MPI fails.
     fn probe(&mut self, from: Option<usize>) -> Result<Option<Message>, String>;
 
-    /// Begins to receive a message into `room`, which has the same length, with MPI_Imrecv.
+    /// Begins to receive a message into `room`, which is as long as the message, with MPI_Imrecv.
     ///
     /// # Errors
     /// Fails if MPI fails.
@@ -34,7 +34,7 @@ pub trait Messages: Send {
     /// The room stays at its address, and nobody reads or writes it, until the request is complete.
     unsafe fn receive(&mut self, message: Message, room: &mut [u8]) -> Result<Request, String>;
 
-    /// Returns whether a request is complete, with MPI_Test. This is not called again for a
+    /// Returns whether a request is complete, with MPI_Test. The caller does not ask again about a
     /// complete request.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl Transfer<Vec<u8>> {
     ///
     /// # Safety
     /// The bytes stay at their address, and nobody writes them, until the transfer is complete,
-    /// even if it is dropped before.
+    /// even if the transfer is dropped before.
     pub(super) unsafe fn send_in_place(
         messages: &mut dyn Messages,
         to: usize,
@@ -106,8 +106,9 @@ impl Transfer<Vec<u8>> {
 }
 
 impl Transfer<Body> {
-    /// Begins to receive this message: into the receive buffer of `memory`, if it has one of that
-    /// length, or else into the body's own memory, whose content is dropped.
+    /// Begins to receive this message. If `memory` has a receive buffer of the message's length,
+    /// receives into that buffer. Otherwise receives into the body's own memory, whose content is
+    /// dropped.
     ///
     /// # Errors
     /// Fails if MPI fails.

@@ -1,5 +1,5 @@
-//! MPI by the symbols of its library, which is looked for when a program runs. So one binary works
-//! with every MPI, and building the binary requires no MPI.
+//! Calls MPI through the symbols of its library, which is looked for when a program runs. So one
+//! binary works with every MPI, and building the binary requires no MPI.
 //!
 //! Three binary interfaces are in use. Their functions have the same names and arguments; handles
 //! and constants differ.

@@ -41,7 +41,7 @@ impl fmt::Display for Source {
 /// A library that was looked at and passed over.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Look {
-    /// Where it was looked for.
+    /// Where the library was looked for.
     pub source: Source,
     /// The path or the name of the library; `None` if the source has no library.
     pub library: Option<PathBuf>,
@@ -127,12 +127,12 @@ impl Search {
     }
 }
 
-/// The names of libraries, of Open MPI and of MPICH and its derivatives. The standard interface
+/// The names of the libraries of Open MPI, of MPICH, and of its derivatives. The standard interface
 /// comes last, since its constants still differ between releases.
 const NAMES: [&str; 6] =
     ["libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi.so", "libmpi_abi.so.1", "libmpi_abi.so.0"];
 
-/// The programs that start the ranks of a host, of Open MPI and of MPICH and its derivatives.
+/// The programs of Open MPI, of MPICH, and of its derivatives that start the ranks of a host.
 const LAUNCHERS: [&str; 9] = [
     "orterun",
     "orted",

@@ -14,7 +14,7 @@ const ABORTED: c_int = 125;
 /// finalised, and its launcher then counts the end of this process as a failure.
 pub struct Session {
     calls: Box<dyn Calls>,
-    /// Whether this session has initialised MPI, rather than the program.
+    /// Whether this session, and not the program, has initialised MPI.
     is_own: bool,
     rank: usize,
     size: usize,
@@ -91,7 +91,7 @@ impl Session {
         self.complete(request, bytes)
     }
 
-    /// Waits for a message of another rank that is as long as this room.
+    /// Waits for a message of `from`, which has to be as long as `room`.
     ///
     /// # Errors
     /// Fails if MPI fails, and then leaks the memory. Fails if the message has another length.

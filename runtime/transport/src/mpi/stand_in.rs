@@ -29,8 +29,8 @@ pub fn mpi_stand_in(size: usize) -> io::Result<Vec<MpiEnd>> {
     fabrics(size, Limits::default(), |messages| messages)?.into_iter().enumerate().map(end).collect()
 }
 
-/// Does the same, but each rank acts as if it ran on its host in `hosts`. Ranks of one host share
-/// memory.
+/// Returns the ends of a world like that of [`mpi_stand_in`]. Each rank acts as if it ran on its
+/// host in `hosts`. Ranks of one host share memory.
 ///
 /// # Errors
 /// As for [`mpi_stand_in`]. Also fails if there is no memory.
@@ -38,7 +38,8 @@ pub fn hybrid_stand_in(hosts: &[u32]) -> io::Result<Vec<HybridEnd<OverMpi>>> {
     crate::hybrid::threads(hosts, fabrics(hosts.len(), Limits::default(), |messages| messages)?)
 }
 
-/// Returns the fabrics of the ranks. Their calls go through the messages that `wrap` returns.
+/// Returns the fabrics of the ranks. Each fabric makes its calls through the [`Messages`] that
+/// `wrap` returns.
 pub(super) fn fabrics(
     size: usize,
     limits: Limits,
@@ -160,8 +161,8 @@ struct Rank {
 }
 
 impl Rank {
-    /// Moves a piece of each long message of this rank, as each of its calls does. Then returns the
-    /// messages.
+    /// Moves a piece of each long message of this rank, since each call of the rank does so.
+    /// Returns the locked job.
     fn job(&self) -> MutexGuard<'_, Job> {
         let mut job = self.job.lock().unwrap_or_else(PoisonError::into_inner);
         job.advance(self.me);

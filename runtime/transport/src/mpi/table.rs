@@ -21,10 +21,11 @@ pub struct Mpi {
 }
 
 impl Mpi {
-    /// Loads the library at `path`, or of this name in the folders of the dynamic loader.
+    /// Loads the library at `path`. If `path` is only a name, the dynamic loader looks for the
+    /// library in its folders.
     ///
     /// # Errors
-    /// Fails if it can't be loaded, or if it is not an MPI.
+    /// Fails if the library can't be loaded, or if it is not an MPI.
     pub(super) fn load(path: &Path) -> Result<Self, String> {
         // SAFETY: the initialisers of the library run. The user's launcher, search path or variable
         // names this MPI, and every program of that MPI runs the same initialisers.
@@ -85,7 +86,7 @@ pub(super) trait Calls {
     fn finalize(&self);
     /// Ends all processes of the job, with this exit code.
     fn abort(&self, code: c_int);
-    /// Returns this process's rank in the world, and the number of its ranks.
+    /// Returns this process's rank in the world, and the number of ranks of the world.
     fn place(&self) -> Result<(usize, usize), String>;
     /// Creates an `MPI_Comm` for each of the two groups, and returns the number of ranks of this
     /// host. All ranks call this.
@@ -208,7 +209,7 @@ functions! {
 }
 
 impl<H: Handle> Binding<H> {
-    /// Returns the value that a function has written through its argument.
+    /// Calls a function, and returns the value that the function has written through its argument.
     ///
     /// # Errors
     /// Fails if the function fails, with the reason that MPI gives.
@@ -301,7 +302,7 @@ impl<H: Handle> Calls for Binding<H> {
         let handler = |(): &mut ()| unsafe { (table.set_error_handler)(all, constants.errors_return) };
         self.filled((), handler)?;
         let split = |host: &mut H| {
-            // SAFETY: as above; a key of 0 leaves the order of the ranks.
+            // SAFETY: as above; with a key of 0 the ranks keep their order.
             unsafe { (table.split_by_type)(all, constants.shared, 0, constants.no_info, host) }
         };
         let host = self.filled(constants.world, split)?;
@@ -313,7 +314,7 @@ impl<H: Handle> Calls for Binding<H> {
 
     fn free_groups(&mut self) {
         for mut group in self.groups.take().into_iter().flatten() {
-            // SAFETY: it was created, and is not used any more.
+            // SAFETY: the group was created, and is not used any more.
             unsafe { (self.table.free)(&mut group) };
         }
     }
@@ -324,8 +325,8 @@ impl<H: Handle> Calls for Binding<H> {
         let bytes = count_of(part.len())?;
         let byte = self.constants.byte;
         let (from, to) = (part.as_ptr().cast(), all.as_mut_ptr().cast());
-        // SAFETY: `all` has room for as many bytes of each rank of the group, because the session
-        // has given it this length.
+        // SAFETY: `all` has room for `part.len()` bytes of each rank of the group, because the
+        // session has given it this length.
         let gather =
             |(): &mut ()| unsafe { (self.table.all_gather)(from, bytes, byte, to, bytes, byte, group) };
         self.filled((), gather)

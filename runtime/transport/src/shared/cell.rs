@@ -1,11 +1,11 @@
 //! [`NumberedCell`]: a value in a cache line, with the number that publishes it.
 //!
-//! Such cells hold all short data that one rank writes, and another rank reads, in memory that both
-//! ranks reach: the notifications of fences, the frames of queues with their short payloads, and
-//! the posts and accesses of pairs. The writer stores the value and then the number. A reader waits
-//! for the number that it expects, so finding and reading the value costs one cache line. Each
-//! protocol has a rule for which rank may write a cell again, and when. The file of the protocol
-//! has the argument.
+//! In memory that both ranks reach, such cells hold all short data that one rank writes and another
+//! rank reads: the notifications of fences, the frames of queues with their short payloads, and the
+//! posts and accesses of pairs. The writer stores the value and then the number. A reader waits for
+//! the number that it expects, so finding and reading the value costs one cache line. Each protocol
+//! has a rule for which rank may write a cell again, and when. The file of the protocol has the
+//! argument.
 
 use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 

@@ -51,7 +51,7 @@ pub trait Backend {
 
     /// Frees the copies that [`make_readable`](Self::make_readable) has made for released frames.
     /// Calls `released` with the rank, the port and the number of each copied frame, and frees the
-    /// copy if it returns `true`.
+    /// copy if `released` returns `true`.
     fn free_copies(&mut self, released: impl FnMut(usize, Port, u64) -> bool) {
         let _ = released;
     }
@@ -113,9 +113,9 @@ pub struct SharedEnd<G: Backend> {
     wakers: Wakers,
     membership: Membership,
     counts: Counts,
-    /// Payloads of frames that the receiver may not have released, and that the sender no longer
-    /// needs, each with the receiver, the port and the number of the last frame with a payload in
-    /// that memory.
+    /// Memory with payloads that the sender no longer needs, but that the receiver may not have
+    /// released. Each entry has the receiver, the port, the number of the last frame with a payload
+    /// in that memory, and the memory.
     retained: Vec<(usize, Port, u64, Vec<Bytes>)>,
     backend: G,
 }
@@ -137,7 +137,7 @@ impl<G: Backend> SharedEnd<G> {
         }
     }
 
-    /// Ends the world because there is no room for what this rank sends.
+    /// Ends the world because there is no room for something that this rank sends.
     #[cold]
     fn no_room(&mut self, error: &io::Error) -> Lost {
         let rank = self.called;
@@ -146,7 +146,7 @@ impl<G: Backend> SharedEnd<G> {
         self.membership.lost(self.rank).unwrap_or(Lost { rank, how: Loss::Ended(what) })
     }
 
-    /// Sets the number of this rank in causes, if this world is a part of another world.
+    /// Sets the number by which causes name this rank, if this world is a part of another world.
     #[cfg(not(loom))]
     pub(crate) fn called(mut self, rank: usize) -> Self {
         self.called = rank;
@@ -160,7 +160,7 @@ impl<G: Backend> SharedEnd<G> {
         self.membership.ended()
     }
 
-    /// Returns whether the next step of this wait sleeps, unless another rank wakes this rank
+    /// Returns whether this rank sleeps in the next step of this wait, unless another rank wakes it
     /// before.
     #[cfg(not(loom))]
     #[inline]

@@ -44,7 +44,7 @@ pub struct FairLock<'a> {
     slots: &'a [AtomicU32],
 }
 
-/// A turn in the queue of a lock that could not be entered at once.
+/// A turn that could not enter a lock at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Position(u32);
 
@@ -75,7 +75,7 @@ impl Counts {
         u64::from(self.turns) | u64::from(self.entered) << BITS | u64::from(self.over) << (2 * BITS)
     }
 
-    /// Returns whether the turn that enters next may take this hold of the lock now.
+    /// Returns whether the next turn may enter now, if it holds the lock as `hold`.
     fn admits(self, hold: Hold) -> bool {
         hold == Hold::Shared || self.over == self.entered
     }
@@ -112,8 +112,8 @@ impl<'a> FairLock<'a> {
             let counts = Counts::of(word);
             let turn = counts.turns;
             let enters = counts.entered == turn && counts.admits(hold);
-            // An exclusive turn counts as entered only when it is over, so that no turn follows it
-            // before.
+            // An exclusive turn counts as entered only when it is over, so that no turn follows
+            // while it holds the lock.
             let entered = if enters && hold == Hold::Shared { after(turn) } else { counts.entered };
             let new = Counts { turns: after(turn), entered, over: counts.over }.word();
             // Acquire: pairs with the exchange in `leave`.
@@ -137,12 +137,12 @@ impl<'a> FairLock<'a> {
     /// enter.
     pub fn take_nudged(&self, hold: Hold, number: usize) -> Result<(), Position> {
         let taken = self.take(hold, number);
-        fence(Ordering::SeqCst); // pairs with the one in `next`
+        fence(Ordering::SeqCst); // pairs with the fence in `next`
         taken
     }
 
     /// Takes a turn and enters, if nobody holds the lock and nobody waits for it. Returns whether
-    /// it did. If not, nothing has changed.
+    /// it has entered. If not, nothing has changed.
     #[inline]
     pub fn take_free(&self, hold: Hold) -> bool {
         let word = self.word.load(Ordering::Relaxed);
@@ -219,7 +219,7 @@ impl<'a> FairLock<'a> {
         if counts.turns == counts.entered {
             return Next(None);
         }
-        fence(Ordering::SeqCst); // pairs with the one of a rank that falls asleep
+        fence(Ordering::SeqCst); // pairs with the fence of a rank that falls asleep
         let rank = self.slot(counts.entered).load(Ordering::Relaxed);
         // A slot is 0 until a waiter has stored its rank there. A waiter looks at the word after it
         // has stored its rank.
@@ -312,7 +312,8 @@ mod tests {
                 }
                 let overtaken = entries.fetch_add(1, Ordering::Relaxed) - before;
                 if waits.is_err() && hold == Exclusive {
-                    // After a shared turn has entered, other turns may enter before it is counted.
+                    // After a shared turn has entered, other turns may enter before this test
+                    // counts it.
                     most.fetch_max(overtaken, Ordering::Relaxed);
                 }
                 if i.is_multiple_of(4) {

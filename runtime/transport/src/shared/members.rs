@@ -95,8 +95,8 @@ const UNWRITTEN: u32 = 0;
 const CLAIMED: u32 = 1;
 const WRITTEN: u32 = 2;
 
-// SAFETY: a text is written once, by the thread that claimed it, and read after the Acquire load of
-// the state that the writer stored with Release afterwards.
+// SAFETY: a text is written once, by the thread that claimed it. A reader reads it after an Acquire
+// load of the state, which the writer stored with Release after the text.
 unsafe impl Sync for LossCell {}
 // SAFETY: the value is plain data.
 unsafe impl Send for LossCell {}
@@ -162,7 +162,7 @@ impl LossCell {
 
 #[cfg(not(loom))]
 impl FailedRanks {
-    /// Places the list of a job of `ranks` ranks, none of them failed.
+    /// Places the lists of a job of `ranks` ranks. No rank has failed.
     pub(crate) fn place(ranks: usize, placement: &mut impl Placement) -> io::Result<Self> {
         Ok(Self {
             count: placement.place(1, || AtomicU32::new(0))?,
@@ -173,13 +173,13 @@ impl FailedRanks {
         })
     }
 
-    /// Returns the same list, for a world of some of these ranks.
+    /// Returns the same lists, for a world of some of these ranks.
     pub(crate) fn of(&self, members: &[u32]) -> Self {
         Self { of: members.iter().map(|&member| self.of[member as usize]).collect(), ..self.clone() }
     }
 
-    /// Records why `rank`, the caller, is about to end by itself, outside of all worlds. It left
-    /// its last world with this error.
+    /// Records the error with which `rank`, the caller, left its last world. The rank is about to
+    /// end by itself, outside of all worlds.
     pub(crate) fn record_exit(&self, rank: usize, why: &str) {
         let reason = format!("it ended without having been in this world: {why}");
         self.exit_reasons[self.of[rank] as usize]
@@ -261,7 +261,7 @@ impl Membership {
     pub(crate) fn end(&self, cause: Cause) {
         let is_first = self.why_ended[0].write(&Lost { rank: cause.rank, how: Loss::Ended(cause.what) });
         self.ended[0].store(true, Ordering::Release);
-        fence(Ordering::SeqCst); // pairs with the one in `touch`
+        fence(Ordering::SeqCst); // pairs with the fence in `touch`
         if is_first {
             self.alarms.raise();
         }
@@ -277,8 +277,8 @@ impl Membership {
         self.ended[0].load(Ordering::Acquire)
     }
 
-    /// Publishes that `rank` has entered the superstep of `word`. Release: a rank that sees it also
-    /// sees everything that `rank` sent before.
+    /// Publishes that `rank` has entered the superstep of `word`. Release: a rank that sees the
+    /// word also sees everything that `rank` sent before.
     #[inline]
     pub(crate) fn announce(&self, rank: usize, word: u64) {
         self.at[rank].0.store(word, Ordering::Release);
@@ -290,17 +290,17 @@ impl Membership {
         self.at[rank].0.load(Ordering::Acquire)
     }
 
-    /// Declares that `rank` begins or ceases to access memory of other ranks. Returns whether it
-    /// may begin. If not, it has not begun. The fence ensures that at least one of two things
-    /// happens: this rank sees that the world was ended, or the rank that ended the world sees that
-    /// this rank accesses memory.
+    /// Declares that `rank` begins or ceases to access memory of other ranks. Returns `false` if
+    /// `rank` must not begin, because the world was ended. Then `rank` has not begun. The fence
+    /// ensures that at least one of two things happens: this rank sees that the world was ended, or
+    /// the rank that ended the world sees that this rank accesses memory.
     #[inline]
     pub(crate) fn touch(&self, rank: usize, on: bool) -> bool {
         self.touching[rank].0.store(on, Ordering::Release); // the load in `touches`
         if !on {
             return true;
         }
-        fence(Ordering::SeqCst); // pairs with the one in `end`
+        fence(Ordering::SeqCst); // pairs with the fence in `end`
         let may = !self.ended();
         if !may {
             self.touching[rank].0.store(false, Ordering::Release);

@@ -1,8 +1,8 @@
 //! The exchange of notifications through shared memory, in [cells](NumberedCell), each in a cache
 //! line that one rank writes.
 //!
-//! A rank has a *row* of cells, one for each target, from the first exchange that it publishes. In
-//! a world whose ranks never notify each other there are no rows.
+//! A rank gets a *row* of cells, one for each target, when it first needs one. In a world whose
+//! ranks never notify each other there are no rows.
 //!
 //! In a world of more than a few ranks, most notifications of an exchange are equal, since a rank
 //! has something to report to only a few others. So in such a world each rank has one cell for all
@@ -11,15 +11,15 @@
 //! for each other rank. The cells for all targets are in one table, so ranks that share a core read
 //! the same lines, and few pages.
 //!
-//! The number of a cell is the exchange that its notification belongs to, starting at 1. The reader
-//! waits for the number of its own exchange. If a rank has a cell for all targets, the number of
-//! that cell publishes the cells in the rank's row as well, and these have no numbers of their own.
-//! So the rank stores that number after it has written the cells in its row. There are two sets of
-//! cells, used in turn. A rank writes its cells of exchange `e + 2` over those of `e`. Before that,
-//! it has read every other rank's notification of `e + 1`, and each rank publishes its notification
-//! of `e + 1` after it has read all notifications of `e`. So nobody reads a cell that is being
-//! written (W4, W5). One set would not suffice: the first rank that has read all notifications of
-//! `e` would write over cells that other ranks still read.
+//! The number of a cell is the number of the exchange to which its notification belongs. It starts
+//! at 1. The reader waits for the number of its own exchange. If a rank has a cell for all targets,
+//! the number of that cell publishes the cells in the rank's row as well, and these have no numbers
+//! of their own. So the rank stores that number after it has written the cells in its row. There
+//! are two sets of cells, used in turn. A rank writes its cells of exchange `e + 2` over those of
+//! `e`. Before that, it has read every other rank's notification of `e + 1`, and each rank
+//! publishes its notification of `e + 1` after it has read all notifications of `e`. So nobody
+//! reads a cell that is being written (W4, W5). One set would not suffice: the first rank that has
+//! read all notifications of `e` would write over cells that other ranks still read.
 
 use std::io;
 use std::ptr::NonNull;
@@ -37,7 +37,8 @@ const FEW: usize = if cfg!(loom) { 2 } else { 8 };
 /// A cell of the exchange.
 type Cell = NumberedCell<Notification>;
 
-/// The tables of the exchange that the ranks of one world share, other than rows.
+/// The tables of the exchange of one world, which all its ranks share. Each row belongs to one
+/// rank, and only its address is here.
 #[derive(Clone)]
 pub(crate) struct NotificationTables {
     /// The address of the row of each rank, or 0 while it has none.
@@ -83,8 +84,7 @@ pub(crate) struct NotificationBoard<const SETS: usize = 2> {
     tables: NotificationTables,
 }
 
-// SAFETY: rows belong to their ranks, which keep them alive until all boards are gone, and are
-// bound to no thread.
+// SAFETY: each rank keeps its row alive until all boards are gone, and rows are bound to no thread.
 unsafe impl<const SETS: usize> Send for NotificationBoard<SETS> {}
 
 impl<const SETS: usize> NotificationBoard<SETS> {
@@ -201,19 +201,19 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         self.row.take().map(SharedSlice::into_kept)
     }
 
-    /// Returns whether the notification of `from` of this exchange has arrived.
+    /// Returns whether the notification of `from` has arrived in this exchange.
     #[inline(always)]
     pub(crate) fn arrived(&mut self, from: usize) -> bool {
         self.is_known(from) || self.look(from)
     }
 
-    /// Returns whether an earlier look has found the notification of `from` of this exchange.
+    /// Returns whether an earlier look has found the notification of `from` in this exchange.
     #[inline(always)]
     fn is_known(&self, from: usize) -> bool {
         self.origins[from].read == self.exchange && self.exchange != 0
     }
 
-    /// Looks for the notification of `from` of this exchange, and for nothing else, as often as
+    /// Looks for the notification of `from` in this exchange, and for nothing else, as often as
     /// `backoff` allows. Returns the notification if it has arrived.
     #[inline(always)]
     pub(crate) fn await_briefly(&mut self, from: usize, backoff: Backoff) -> Option<&Notification> {
@@ -232,8 +232,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         self.read(from)
     }
 
-    /// Returns the cell in which the notification of `from` of this exchange arrives, once it is
-    /// found.
+    /// Returns the cell in which the notification of `from` arrives in this exchange, or `None` if
+    /// the row of `from` was not found yet.
     #[inline(always)]
     fn awaited(&self, from: usize) -> Option<&Cell> {
         if self.size > FEW { Some(&self.tables.for_all[self.at(from)]) } else { self.cell(from) }
@@ -270,8 +270,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         unsafe { self.cell(from)?.read(|notification| Some(&*notification)) }
     }
 
-    /// Returns the notification of `from` among more than a few ranks, or of this rank itself. The
-    /// notification must have arrived.
+    /// Returns the notification of `from` in a world of more than a few ranks, or the notification
+    /// of this rank itself. The notification must have arrived.
     #[inline(never)]
     fn read_of_many(&mut self, from: usize) -> Option<&Notification> {
         // SAFETY: as in `read`.

@@ -87,7 +87,7 @@ impl PairLines {
         assert!(records.len() <= RECORDS, "more records than a line has room for");
         let copy = |to: &mut Access| {
             to.word = word;
-            // A loop, since copying a slice of any length takes a call.
+            // A loop, since copying a slice of variable length takes a function call.
             to.records.iter_mut().zip(records).for_each(|(to, from)| *to = *from);
         };
         // SAFETY: as in `post`.
@@ -95,8 +95,8 @@ impl PairLines {
         access.publish(number + 1);
     }
 
-    /// Returns the word of the access of this number, if it is here, and its records. The records
-    /// remain unchanged until the writer has taken this rank's next post.
+    /// If the access of this number is here, returns its word and its records. The records remain
+    /// unchanged until the writer has taken this rank's next post.
     #[inline(always)]
     pub fn ended(&self, number: u64) -> Option<(u64, *const Record)> {
         let access = &self.accesses[turn(number)].0;

@@ -14,8 +14,8 @@
 //! into the *inbox* of the reader. An inbox is a list. Any rank can add a queue at the front, and
 //! the reader takes the whole list. So the memory of a world of p ranks grows with the number of
 //! pairs of ranks that exchange frames, and not with p squared. A reader that does not know the
-//! queue of a sender yet looks into its inbox. This costs one load if no queue was linked since the
-//! last look.
+//! queue of a sender yet looks into its own inbox. This costs one load if no queue was linked since
+//! the last look.
 //!
 //! The sender frees a queue of a port that both ranks have closed. The reader marks the queue as
 //! closed, and does not access it afterwards.
@@ -374,7 +374,7 @@ struct Receiver {
     queue: NonNull<QueueState>,
     ring: Option<NonNull<RingHead>>,
     released: u64,
-    /// Whether the frame that follows the released ones has arrived.
+    /// Whether the frame that follows the released frames has arrived.
     open: bool,
 }
 
@@ -406,8 +406,8 @@ impl Sender {
         let mut last = inbox.load(Ordering::Relaxed);
         loop {
             queue[0].0.before.store(last, Ordering::Relaxed);
-            // Release: pairs with the exchange in `look`. Exchanges that other ranks do afterwards
-            // continue the release sequence of this one.
+            // Release: pairs with the exchange in `look`. Later exchanges of other ranks continue
+            // the release sequence of this exchange.
             match inbox.compare_exchange(last, queue.address(), Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(other) => last = other,
@@ -456,7 +456,7 @@ impl Sender {
         }
         let ring = self.ring.as_ref().expect("`grow` has made one");
         let slot = ring.slot(self.posted);
-        // SAFETY: only this sender writes the slot, and it is new, or its last frame was released
+        // SAFETY: only this sender writes the slot. The slot is new, or its last frame was released
         // (see `Slot`). The caller promises the rest.
         unsafe {
             slot.write(|content| {
@@ -557,8 +557,8 @@ impl Receiver {
             self.open = self.has_come() || self.has_come_beyond();
         }
         let slot = self.slot().filter(|_| self.open)?;
-        // SAFETY: the frame has arrived, and the sender writes the slot only after its release (see
-        // `Slot`).
+        // SAFETY: the frame has arrived, and the sender writes the slot only after the frame was
+        // released (see `Slot`).
         Some(unsafe { slot.read(|content| (*content).frame) })
     }
 
@@ -596,8 +596,8 @@ impl Receiver {
         self.slot().is_some_and(|slot| slot.has(self.released + 1))
     }
 
-    /// Called when the next frame is not in this ring. Moves to the next ring if it starts with
-    /// that frame.
+    /// Called when the next frame is not in this ring. Moves to the next ring if that ring starts
+    /// with the frame. Returns whether the frame has arrived.
     fn has_come_beyond(&mut self) -> bool {
         let link = match self.ring {
             // SAFETY: as in `slot`.

@@ -1,9 +1,9 @@
 //! [`SharedSlice`]: values that ranks share. They are on the heap if the ranks are threads of one
 //! process, and otherwise in memory that their processes map at the same address.
 //!
-//! Notifications, queues, wakers and the membership table consist of these slices only. Their
-//! values contain nothing that is valid in one process only, such as references or locks. So their
-//! code is the same for both kinds of memory.
+//! Notifications, queues, wakers and the membership table consist of these slices only. The values
+//! in these slices contain nothing that is valid in one process only, such as references or locks.
+//! So the code that uses them is the same for both kinds of memory.
 
 use std::io;
 use std::ops::Deref;
@@ -61,7 +61,7 @@ impl<T> Deref for SharedSlice<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: the caller of `new` promised it, and `kept` is alive.
+        // SAFETY: the caller of `new` promised that the values are valid, and `kept` is alive.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.len) }
     }
 }

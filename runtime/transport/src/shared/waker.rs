@@ -1,4 +1,4 @@
-//! How a rank waits, and how other ranks wake it: it spins, then yields, then sleeps.
+//! How a rank waits, and how other ranks wake it. A waiting rank spins, then yields, then sleeps.
 //!
 //! A rank that falls asleep and the rank that wakes it must not miss each other. The sleeper stores
 //! an announcement, and then polls the awaited value once more. The other rank stores the awaited
@@ -21,7 +21,7 @@ use crate::sync::{
 #[derive(Debug, Default)]
 pub struct Pause {
     step: u32,
-    /// Whether a step since the last call of `lasts` may have slept.
+    /// Whether the rank may have slept in a step since the last call of `lasts`.
     pub(crate) long: bool,
     /// Whether the wait has let other threads run a few times since the last call of `is_due`.
     due: bool,
@@ -33,8 +33,8 @@ impl Pause {
         Self::default()
     }
 
-    /// Returns whether a step since the last call, or since the beginning, may have slept. If so,
-    /// the wait is a long one.
+    /// Returns whether the rank may have slept in a step since the last call, or since the
+    /// beginning of the wait. If so, the wait is a long one.
     #[inline]
     pub fn lasts(&mut self) -> bool {
         std::mem::take(&mut self.long)
@@ -167,7 +167,7 @@ impl Wakers {
         Self::over(Heap::list(size, Waker::new), (0..size as u32).collect(), size)
     }
 
-    /// Returns the wakers of the ranks of one world, of a job in which `running` ranks run at once.
+    /// Returns the wakers of the ranks of one world. In the job, `running` ranks run at once.
     pub(crate) fn over(wakers: SharedSlice<Line<Waker>>, of: std::sync::Arc<[u32]>, running: usize) -> Self {
         Self { wakers, of, backoff: Backoff::of(running), fence: WakersFence::of_process() }
     }
@@ -225,7 +225,7 @@ impl Wakers {
     }
 
     /// Takes one step of a wait, but does not sleep while the rank is `busy`. Another poll may then
-    /// find something for which no rank wakes this one.
+    /// find something for which no other rank wakes this rank.
     #[inline]
     pub(crate) fn wait_step_unless(&self, rank: usize, pause: &mut Pause, busy: impl FnOnce() -> bool) {
         if self.backoff.step(pause) {

@@ -3,8 +3,8 @@
 //! The owner alone records which bytes are free, in memory outside of the segment. So a rank that
 //! dies leaves no record in the segment half changed. Pages are reserved from the machine before
 //! they are used, and returned when they are free. Some free pages are kept, since getting a fresh
-//! page costs ten times as much as copying a page. The sizes of small allocations are powers of
-//! two. They are cut from slabs that are never returned.
+//! page costs ten times as much as copying a page. Small allocations have sizes that are powers of
+//! two, and are cut from slabs that are never returned.
 
 use std::io;
 use std::ptr::NonNull;

@@ -15,8 +15,8 @@ impl Extents {
         self.total
     }
 
-    /// Takes `len` numbers, starting at a multiple of `align`, from the first range that contains
-    /// so many.
+    /// Takes `len` numbers, starting at a multiple of `align`, from the first range that has
+    /// enough.
     pub(super) fn take(&mut self, len: u64, align: u64) -> Option<u64> {
         let skipped = |start: u64| start.next_multiple_of(align) - start;
         let has_it = |start: u64, has: u64| has >= skipped(start) && has - skipped(start) >= len;

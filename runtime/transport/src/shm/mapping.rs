@@ -227,7 +227,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Allocates in steps, since a signal undoes all of the current call.
+/// Allocates in steps, since a signal undoes the whole call that it interrupts.
 fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
     let (mut at, end) = (offset, offset + bytes);
     while at < end {

@@ -1,4 +1,4 @@
-//! Processes of one machine that share a memory file, mapped at the same address by all.
+//! Processes of one machine that share a memory file. All of them map the file at the same address.
 //!
 //! An address refers to the same memory in all these processes, so ranks access one another's
 //! memory as threads do. The code of notifications, queues, the membership table and wakers is the
@@ -57,12 +57,13 @@ pub fn shm(size: usize) -> io::Result<Vec<ShmEnd>> {
 }
 
 impl ShmEnd {
-    /// Returns the end of `rank` in world number `world` of the job, which has all `size` ranks of
-    /// the job. Every rank takes each world once, and the first rank that takes a world creates it.
+    /// Returns the end of `rank` in world number `world` of the job. That world has all `size`
+    /// ranks of the job. A rank takes its end of each world once, and the first rank that does so
+    /// creates the world.
     ///
     /// # Errors
-    /// Fails if the job has another size, if this rank is too many worlds ahead of another one, or
-    /// if there is no room.
+    /// Fails if the job does not have `size` ranks, if this rank is too many worlds ahead of
+    /// another rank, or if there is no room.
     pub fn of_job(segment: &Arc<Segment>, world: u32, rank: usize, size: usize) -> io::Result<Self> {
         let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidInput, message);
         if size != segment.ranks() || rank >= size {
@@ -120,9 +121,9 @@ fn end(segment: &Arc<Segment>, address: u64, index: usize, members: Arc<[u32]>) 
         ));
     }
     let kept = Arc::clone(segment.mapping()) as KeepAlive;
-    // SAFETY: this rank got the number of the world from the rank that created it. So a world of as
-    // many ranks was created at this address, and it exists until all its ranks have dropped their
-    // ends.
+    // SAFETY: this rank got the number of the world from the rank that created it. So a world of
+    // `members.len()` ranks was created at this address, and it exists until all its ranks have
+    // dropped their ends.
     let tables = place(&mut unsafe { Block::again(base, bytes, kept) })?;
     let me = members[index] as usize;
     let wakers = Wakers::over(segment.wakers().clone(), Arc::clone(&members), segment.ranks());

@@ -31,8 +31,8 @@ use crate::system::call_failed;
 /// The alignment of arenas.
 const ALIGN: u64 = 1 << 21;
 
-/// How many worlds of the whole job a rank may be ahead of another rank. A slot of the directory is
-/// reused after this number of worlds.
+/// The largest number of worlds of the whole job by which a rank may be ahead of another rank. A
+/// slot of the directory is reused after this number of worlds.
 pub(super) const MAX_AHEAD: usize = 16_384;
 
 /// The first bytes of a segment.
@@ -185,8 +185,8 @@ impl Segment {
     }
 
     /// Records that `rank`, a rank of this process, exits by itself after it has left its last
-    /// world with this error. Ranks that wait for it in worlds that it never joined receive the
-    /// error as the reason, once it has died.
+    /// world with this error. Once `rank` has died, ranks that wait for it in worlds that it never
+    /// joined receive this error as the reason.
     pub fn record_exit(&self, rank: usize, why: &str) {
         self.failed.record_exit(rank, why);
     }
@@ -279,22 +279,23 @@ impl JobTables {
     }
 }
 
-/// The directory of the worlds of the whole job. A world reuses the slot of the world `MAX_AHEAD`
-/// before it, once all ranks have taken the address of that earlier world. The first rank to take a
-/// world claims its slot and creates the world, while the others wait. Only one rank creates a
-/// world, because this takes memory, and some microseconds for each rank of the world. Thousands of
-/// ranks could not do it at the same time.
+/// The directory of the worlds of the whole job. A world reuses the slot of the world that came
+/// `MAX_AHEAD` worlds earlier, once all ranks have taken the address of that earlier world. The
+/// first rank to take a world claims its slot and creates the world, while the others wait. Only
+/// one rank creates a world, because this takes memory, and some microseconds for each rank of the
+/// world. Thousands of ranks could not do it at the same time.
 pub(super) struct WorldDirectory {
     /// The address of the block of a world, which is a multiple of 128. The lowest bit is the
-    /// parity of the round, the number of times that the slot was used. A rank finds the world of
-    /// its own round or of the round before, since no rank is further ahead. If `CLAIMED` is set,
-    /// the number above that bit is the rank that is creating the world.
+    /// parity of the round. The round is the number of times that the slot was used. A rank finds
+    /// the world of its own round or of the round before, since no rank is further ahead. If
+    /// `CLAIMED` is set, the bits above the lowest `SLOT_BITS` are the rank that is creating the
+    /// world.
     slots: SharedSlice<AtomicU64>,
     /// The number of worlds that each rank has taken, modulo 2^32. Only that rank writes here.
     taken: SharedSlice<AtomicU32>,
 }
 
-/// The flag in a slot that a rank is creating the world.
+/// This flag is set in a slot while a rank is creating the world.
 const CLAIMED: u64 = 2;
 /// The number of bits of a slot that are not part of an address.
 const SLOT_BITS: u32 = 7;
@@ -394,8 +395,8 @@ impl WorldDirectory {
     }
 }
 
-/// Takes one step of waiting for a rank that is creating a world. Usually that rank is the next one
-/// on this core. If it was stopped while it created the world, the wait may take long.
+/// Takes one step of waiting for a rank that is creating a world. Usually that rank runs next on
+/// this core. If it was stopped while it created the world, the wait may take long.
 fn wait_for_claim(looks: &mut u32) {
     *looks += 1;
     if *looks < LOOKS {
@@ -447,7 +448,7 @@ mod tests {
         }
         assert!(take(3, 0).is_err(), "rank 0 has taken it");
         for world in 0..100 {
-            // Rank 1 is four worlds behind, and finds what rank 0 has placed.
+            // Rank 1 is four worlds behind, and finds the worlds that rank 0 has placed.
             assert_eq!(found(world, 1), (false, address_of(world)));
             assert_eq!(found(world + 4, 0), (true, address_of(world + 4)));
         }
@@ -483,7 +484,7 @@ mod tests {
         assert!(worlds.take(0, 0, &failed, || Err(io::ErrorKind::OutOfMemory.into())).is_err());
         assert_eq!(worlds.take(0, 1, &failed, || Ok(128)).map(address).expect("there is room"), (true, 128));
         assert_eq!(worlds.take(0, 2, &failed, || Ok(256)).map(address).expect("it is there"), (false, 128));
-        // Rank 0 dies while it creates the next one.
+        // Rank 0 dies while it creates the next world.
         worlds.slots[1].store(CLAIMED, Ordering::Release);
         failed.mark_failed(0, "killed");
         assert_eq!(worlds.take(1, 2, &failed, || Ok(384)).map(address).expect("there is room"), (true, 384));

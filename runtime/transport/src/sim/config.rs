@@ -30,7 +30,7 @@ pub struct SimConfig {
     /// Settings for tests.
     #[cfg(feature = "testing")]
     pub altered: Altered,
-    /// A test's change of frames and notifications in flight.
+    /// The function with which a test changes frames and notifications in flight.
     #[cfg(feature = "testing")]
     pub tamper: Option<Tamper>,
 }
@@ -121,8 +121,8 @@ impl SimConfig {
 pub struct Lose {
     /// The rank.
     pub rank: usize,
-    /// The number of events after which the rank is cut off. An event is a frame that it posts, or
-    /// an exchange that it publishes or settles.
+    /// The number of events after which the rank is cut off. An event is a frame that the rank
+    /// posts, or an exchange that it publishes or settles.
     pub after: u64,
 }
 

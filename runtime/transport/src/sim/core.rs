@@ -247,8 +247,8 @@ impl SimCore {
         self.world.config.fault.is_some() && link.item_lost(self.inbound[from].inlet.opened)
     }
 
-    /// Returns whether there are bytes on these links that will arrive without a wake-up. If so,
-    /// this rank has to poll the links again.
+    /// Returns whether the links for which `polled` returns `true` have bytes that will arrive
+    /// without a wake-up. If so, this rank has to poll these links again.
     pub(super) fn busy(&self, polled: impl Fn(&LinkReader) -> bool) -> bool {
         let size = self.inbound.len();
         let comes = |from: usize| {

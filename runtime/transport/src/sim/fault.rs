@@ -27,8 +27,9 @@ const PATIENCE: u32 = 64;
 /// The largest number of polls for which a late link delivers nothing.
 const LATE: u64 = 2 * PATIENCE as u64;
 
-/// The number of the item in the high half of the first word, and its length in the low half; the
-/// checksum of the item; and the checksum of these two words.
+/// The head of an item. The first word has the number of the item in its high half, and the length
+/// of the item in its low half. The second word is the checksum of the item, and the third is the
+/// checksum of the first two words.
 type Head = [u64; 3];
 const HEAD: usize = size_of::<Head>();
 
@@ -91,8 +92,8 @@ impl Fault {
     }
 }
 
-/// Returns a checksum. A change of only one byte always changes it, because each step is a
-/// bijection of the previous result.
+/// Returns a checksum. A change of only one byte always changes the checksum, because each step is
+/// a bijection of the previous result.
 fn check(bytes: &[u8]) -> u64 {
     let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)

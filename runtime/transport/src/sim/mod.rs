@@ -1,14 +1,15 @@
 //! Simulated ranks: threads that only exchange bytes, over links whose delays follow from a seed.
 //!
 //! Every ordered pair of ranks, including a rank and itself, has a link of its own. A link is a
-//! stream of bytes, and a limited number of them is in flight. The other bytes follow when there is
-//! room, even if the sender is waiting in another world. Bytes arrive after a latency in real time,
-//! which is 0 by default. After that, time is counted in polls of the reader. Bytes on a link
-//! become visible after some polls of the link, in pieces that split heads and payloads anywhere.
-//! So bytes of one pair of ranks overtake bytes of another pair. Delays and pieces are drawn from a
-//! generator for each link, by poll. A rank can be cut off at a chosen event, usually in the middle
-//! of an item, and any one item can suffer a [fault](crate::Fault). If the threads make the same
-//! calls in the same order, the seed reproduces the decisions of the links.
+//! stream of bytes. Only a limited number of bytes is in flight at once. Further bytes follow when
+//! there is room, even if the sender is waiting in another world. Bytes arrive after a latency in
+//! real time, which is 0 by default. After that, time is counted in polls of the reader. Bytes on a
+//! link become visible after some polls of the link, in pieces that split heads and payloads
+//! anywhere. So bytes of one pair of ranks can overtake bytes of another pair. Each link has a
+//! generator of random numbers, and polls of the link take delays and lengths of pieces from it. A
+//! rank can be cut off at a chosen event, usually in the middle of an item, and any one item can
+//! suffer a [fault](crate::Fault). If the threads make the same calls in the same order, the seed
+//! reproduces the decisions of the links.
 //!
 //! A rank that has an [`Attendant`](crate::Attendant) has a thread for it, so that requests are
 //! answered even while the rank computes. The thread polls all links while bytes are on them. Its

@@ -30,9 +30,9 @@ impl ReceiveBuffer {
     ///
     /// # Safety
     /// `to` is valid for reads and writes of `len` bytes, all of them are initialised, and nobody
-    /// else accesses them. This holds until the buffer is dropped, or until the body that was read
-    /// into it is dropped, recycled or moved out. For a buffer of a fence, this also holds as long
-    /// as [`Channels::lent`](crate::Channels::lent) reports the buffer in use.
+    /// else accesses them. This holds until the buffer is dropped, or until the body whose payload
+    /// was read into it is dropped, recycled or moved out. For a buffer of a fence, this also holds
+    /// as long as [`Channels::lent`](crate::Channels::lent) reports the buffer in use.
     pub(crate) unsafe fn new(to: *mut u8, len: usize) -> Self {
         Self { to, len }
     }

@@ -1,4 +1,4 @@
-//! The items that travel, and their encoding.
+//! The items that ranks send to one another as bytes, and their encoding.
 
 use super::body::Body;
 use crate::deadlock::cut;
@@ -44,9 +44,9 @@ pub(super) const SPARE: usize = 16;
 /// one.
 pub(super) const SHORT: usize = 16 << 10;
 
-/// The largest number of bytes that a connection keeps for bodies that it receives, and as many for
-/// bodies that it sends. A rank that exchanges large messages needs this memory again, and getting
-/// a fresh page takes longer than filling it.
+/// The largest number of bytes that a connection keeps for bodies that it receives. It keeps at
+/// most as many for bodies that it sends. A rank that exchanges large messages needs this memory
+/// again, and getting a fresh page takes longer than filling it.
 pub(crate) const KEPT: usize = 32 << 20;
 
 pub(super) const TAG_FRAME: u32 = 1;
@@ -76,8 +76,8 @@ pub(crate) const PROBE: usize = 1 << 16;
 /// The longest list of the ranks that a wait involves, in bytes.
 pub(crate) const ABOUT: usize = 1 << 10;
 
-/// The number of released frames by which a receiver reports that it has closed the port. All
-/// frames then count as released, including frames that have not arrived yet.
+/// A receiver that has closed a port reports this number of released frames. All frames then count
+/// as released, including frames that have not arrived yet.
 pub(crate) const CLOSED: u64 = u64::MAX;
 
 /// An item. Its numbers of frames and bytes are counted for the ordered pair of ranks, from the
@@ -89,8 +89,8 @@ pub enum Item {
     Notification(Notification, u64),
     /// The exchange of this number is settled.
     Settle(u64),
-    /// The receiver has released this number of frames, or has [closed](CLOSED) the port. It allows
-    /// frames of this number of bytes to be sent.
+    /// The receiver of the frames has released `frames` frames, or has [closed](CLOSED) the port.
+    /// It allows `granted` bytes of frames to be sent.
     Release {
         port: Port,
         frames: u64,

@@ -165,9 +165,9 @@ impl Decoder {
         self.spare.iter().map(Body::capacity).sum()
     }
 
-    /// Makes this buffer the receive buffer of the half-received item, if that is a frame of this
-    /// channel and port with this header. Copies the received bytes of the payload into the buffer,
-    /// and returns their number.
+    /// Makes this buffer the receive buffer of the half-received item, if that item is a frame of
+    /// this channel and port with this header. Copies the received bytes of the payload into the
+    /// buffer, and returns their number.
     ///
     /// # Errors
     /// Returns the buffer if the half-received item is another one.

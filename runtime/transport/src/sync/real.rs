@@ -8,9 +8,9 @@ pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) use std::thread::yield_now;
 use std::time::Duration;
 
-/// The number of polls at the beginning of a wait between which the rank only spins, if every rank
-/// has a core. They take some microseconds, many times the latency of a notification. If a rank
-/// shares its core in spite of this, it wastes at most this time.
+/// If every rank has a core, a wait begins with this number of polls, between which the rank only
+/// spins. These polls take some microseconds, many times the latency of a notification. If a rank
+/// shares its core nevertheless, it wastes at most this time.
 pub(crate) const SPINS: u32 = 256;
 
 /// If every rank has a core, a wait first reads only the awaited notification, this number of
@@ -20,8 +20,8 @@ pub(crate) const SPINS: u32 = 256;
 /// delay the end of the wait by one iteration.
 pub(crate) const LOOKS: u32 = 64;
 
-/// The number of polls, after those of `SPINS`, between which a waiting rank yields its core. They
-/// take 50 microseconds or more. After them the rank sleeps.
+/// After the polls of `SPINS`, a wait has this number of polls, between which the rank yields its
+/// core. They take 50 microseconds or more. After them the rank sleeps.
 pub(crate) const YIELDS: u32 = 256;
 
 /// The number of slots of a queue's first ring, and the number of slots of its largest ring. Both
@@ -118,7 +118,7 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// A value that shares no cache line with its neighbours. It takes two lines, because they are
+/// A value that shares no cache line with its neighbours. It takes two lines, because lines are
 /// fetched in pairs.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]

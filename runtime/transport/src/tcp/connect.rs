@@ -1,6 +1,6 @@
-//! How connections are established: there is one for each pair of ranks, and the rank that needs it
-//! first opens it. [`room`](crate::tcp::room) limits the number of connections and closes unused
-//! ones.
+//! How connections are established. Two ranks have at most one connection. The first of the two
+//! that needs the connection opens it. [`room`](crate::tcp::room) limits the number of connections
+//! and closes unused ones.
 //!
 //! If two ranks connect to each other at once, the connection of the lower rank is used. The higher
 //! rank is notified, and waits for this connection.
@@ -35,8 +35,8 @@ impl Core<Tcp> {
         }
     }
 
-    /// Returns whether a connection to `to` is missing: it does not exist and is not being
-    /// established, but could be.
+    /// Returns whether there is no connection to `to`, and none is being established, although one
+    /// could be.
     pub(super) fn lacks_connection(&self, to: usize) -> bool {
         let peer = &self.peers[to];
         to != self.me() && peer.is_apart() && !peer.is_gone()
@@ -159,8 +159,8 @@ impl Core<Tcp> {
             let ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
             let (Ok(()), Ok(nonce)) = (ready, random_bytes()) else { continue };
             if self.carrier.incoming.len() >= limit {
-                // Drop the oldest one. It is hardly that of a rank of the job, whose handshake
-                // takes little time. If it is, the rank reconnects at once.
+                // Drop the oldest connection. It is hardly from a rank of the job, because a rank's
+                // handshake takes little time. If it is from a rank, that rank reconnects at once.
                 self.drop_incoming(0);
             }
             let source = Source::Incoming(stream.as_raw_fd());
@@ -211,7 +211,7 @@ impl Core<Tcp> {
         loop {
             if let Some(from) = self.carrier.incoming[i].proven {
                 if self.peers[from].is_resting() {
-                    return true; // the other rank has closed that connection; this one must, too
+                    return true; // this rank must close the old connection first, as the other did
                 }
                 self.carrier.incoming[i].proven = None;
                 self.decide(i, from);

@@ -48,7 +48,7 @@ pub struct Connection {
     last: Option<usize>,
     sealed: Option<Sealed>,
     decoder: Decoder,
-    /// Whether a large payload is expected, because the last frame that began has one.
+    /// Whether a large payload is expected, because the frame that began last has one.
     big: bool,
 }
 

@@ -72,8 +72,8 @@ pub struct Settings {
     /// The largest number of incoming handshakes at a time. Beyond this, the oldest handshake is
     /// dropped.
     pub half_open: usize,
-    /// The largest number of connections that a rank has open at a time. It applies only to jobs of
-    /// more than twice as many ranks.
+    /// The largest number of connections that a rank has open at a time. The limit applies only to
+    /// jobs of more than twice as many ranks.
     pub connections: usize,
     /// A connection that was unused for this long is closed, if the rank has more than a third of
     /// `connections` open.
@@ -203,7 +203,7 @@ impl Route for Straight {
     }
 }
 
-/// Creates a world as [`tcp_with`] does, whose ranks connect to the addresses of a route.
+/// Creates a world as [`tcp_with`] does. Its ranks connect to the addresses that `route` returns.
 ///
 /// # Errors
 /// As for [`tcp`].

@@ -10,8 +10,8 @@
 //! rest of the old connection, and then gives its verdict on the new connection.
 //!
 //! In a job of many ranks, a rank may have something for every other rank, so some connections are
-//! opened as others are closed. Half of the allowed connections are opened by this rank. Further
-//! ones wait in a queue. The other half are opened by other ranks. Further ones wait at the
+//! opened as others are closed. This rank opens up to half of the allowed connections, and further
+//! ones wait in a queue. Other ranks open up to the other half, and further ones wait at the
 //! listener. The least recently used connection is closed first. Two ranks never wait for each
 //! other's room: a receiver always reads the data for which a connection was opened, so every
 //! accepted connection can be closed.
@@ -128,8 +128,8 @@ impl Core<Tcp> {
         peer.link.is_some() && !peer.is_resting() && !peer.unsent() && !peer.dirty && !awaited && !parts
     }
 
-    /// Closes connections that have not been used for long, if there are more than a third of the
-    /// largest allowed number.
+    /// Closes connections that have not been used for long, if more than a third of the allowed
+    /// number are open.
     pub(super) fn close_idle(&mut self, now: Instant) {
         let open = self.peers.iter().filter(|peer| peer.link.is_some() && !peer.is_resting()).count();
         let mut beyond = open.saturating_sub(self.carrier.settings.connections / 3);

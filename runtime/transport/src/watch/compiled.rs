@@ -19,7 +19,7 @@ pub struct Watched {
     room: Room,
     /// The offset of the elements in the room.
     from: usize,
-    /// The number of bytes of all elements. `size` is that of one element.
+    /// The number of bytes of all elements. `size` is the number of bytes of one element.
     bytes: usize,
     size: usize,
 }

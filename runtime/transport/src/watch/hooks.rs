@@ -91,7 +91,7 @@ struct Word(u64);
 #[inline(always)]
 unsafe fn equal(a: *const u8, b: *const u8, len: usize) -> usize {
     let mut at = 0;
-    // SAFETY: both have as many bytes, by the caller's promise.
+    // SAFETY: both have `len` bytes, by the caller's promise.
     while at + 8 <= len && unsafe { (*a.add(at).cast::<Word>()).0 == (*b.add(at).cast::<Word>()).0 } {
         at += 8;
     }
@@ -107,7 +107,7 @@ unsafe fn equal(a: *const u8, b: *const u8, len: usize) -> usize {
 #[unsafe(no_mangle)]
 #[inline(never)]
 unsafe extern "C" fn __memprof_compare(a: *const u8, b: *const u8, len: usize) -> i32 {
-    // SAFETY: both have as many bytes, by the caller's promise.
+    // SAFETY: both have `len` bytes, by the caller's promise.
     unsafe {
         let equal = equal(a, b, len);
         let loaded = if equal < len { equal + 1 } else { len };

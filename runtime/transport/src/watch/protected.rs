@@ -116,7 +116,7 @@ mod tests {
             (0..2).map(|_| Memory::heap().watched(64 + 8 * LEN, 64, 8).expect("mapped")).collect();
         assert!(made.iter().all(|(_, watched)| watched.begin()));
         let [from, to] = [0, 1].map(|which| made[which].1.base().cast::<u64>());
-        // SAFETY: there are as many elements, and nobody writes them.
+        // SAFETY: there are `LEN` elements, and nobody writes them.
         let all = unsafe { std::slice::from_raw_parts(from.cast_const(), LEN) };
         // The threads run one after the other, because not all loads are seen if two threads load
         // from one page at the same time.
@@ -161,7 +161,7 @@ mod tests {
     fn a_system_call_fails_where_memory_is_protected_until_it_is_open() {
         let (_bytes, watched) = Memory::heap().watched(64 + 100, 64, 1).expect("it is mapped");
         watched.begin();
-        // SAFETY: there are as many bytes, and nobody writes them.
+        // SAFETY: there are 100 bytes, and nobody writes them.
         let all = unsafe { std::slice::from_raw_parts(watched.base().cast_const(), 100) };
         let (_read, write) = rustix::pipe::pipe().expect("a pipe");
         assert_eq!(rustix::io::write(&write, all), Err(rustix::io::Errno::FAULT));

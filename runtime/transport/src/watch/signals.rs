@@ -144,7 +144,7 @@ extern "C" fn on_trap(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
     // In a virtual machine that has lost the cause of the trap, the system reports a step as a
     // breakpoint. So the kind of the trap is not checked. No other trap can occur between the fault
     // of an instruction and its step, so every trap that the system raises there (a positive code)
-    // is that of the step.
+    // comes from the step.
     if code > 0 && table::stepped() {
         saved.uc_mcontext.gregs[libc::REG_EFL as usize] &= !STEP;
         return;

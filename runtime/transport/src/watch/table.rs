@@ -3,8 +3,8 @@
 //!
 //! A handler reads all fields of the slot to which an access belongs. That slot does not change,
 //! because the accessing thread has borrowed the memory. From every other slot, the handler only
-//! reads whether the access belongs to it. A slot that is changing at that time reports that it
-//! does not.
+//! reads whether the access belongs to it. A slot that is changing at that time reports that the
+//! access does not belong to it.
 
 use super::pages::PAGE;
 use rustix::mm::MprotectFlags;
@@ -99,8 +99,8 @@ fn used() -> &'static [Slot] {
     &SLOTS[..USED.load(Ordering::Acquire)] // pairs with the store in `take`
 }
 
-/// Opens all watched memory that contains some of these bytes, so that further loads of it are not
-/// seen. Returns whether any memory was opened.
+/// Opens all watched memory that contains some of these bytes, so that further loads from that
+/// memory are not seen. Returns whether any memory was opened.
 pub(crate) fn open(first: *const u8, len: usize) -> bool {
     let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
     let (first, end) = (first.addr(), first.addr() + len);
@@ -212,8 +212,8 @@ pub(super) enum Refused {
 }
 
 /// Handles an access of this thread to `addresses`. The first of these addresses is protected. If
-/// it is in watched memory, opens the pages of the access, and records the elements there if the
-/// access `loads`.
+/// that address is in watched memory, opens the pages of the access, and records the accessed
+/// elements if the access `loads`.
 pub(super) fn refused(addresses: Range<usize>, loads: bool, can_step: bool) -> Refused {
     let is_hit = |(_, slot): &(usize, &Slot)| slot.holds(addresses.start);
     let Some((at, slot)) = used().iter().enumerate().find(is_hit) else {
@@ -250,8 +250,8 @@ fn begin_step(slot: usize, page: usize) -> bool {
     .is_some()
 }
 
-/// Called after this thread has single-stepped an instruction: protects the pages that were opened
-/// for the instruction again. Returns whether this thread had such a step.
+/// Called after this thread has single-stepped an instruction. Protects again the pages that were
+/// opened for the instruction. Returns whether this thread had such a step.
 pub(super) fn stepped() -> bool {
     let me = thread();
     let own = STEPPED.iter().filter(|step| step.thread.load(Ordering::Relaxed) == me);

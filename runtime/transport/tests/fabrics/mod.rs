@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fencepost_transport::auth::{Secret, random_bytes};
 use fencepost_transport::{Settings, TcpEnd, TcpFabric, listen};
 
-/// Creates the fabrics of a job. Each has the addresses of all.
+/// Creates the fabrics of a job. Each fabric has the addresses of all ranks.
 pub fn fabrics(ranks: usize, settings: Settings) -> Vec<TcpFabric> {
     let (secret, job) = (Secret::new().unwrap(), random_bytes().unwrap());
     let fabric = |rank| TcpFabric::new(listen(None).unwrap(), secret.clone(), job, rank, settings).unwrap();

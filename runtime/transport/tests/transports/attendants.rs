@@ -59,7 +59,8 @@ fn serve(end: &mut Endpoint) -> Arc<AtomicUsize> {
 }
 
 fn request(end: &mut Endpoint, to: usize, header: Header, payload: &[u8]) -> Result<(), Lost> {
-    // SAFETY: the payload is copied, since requests are made only if memory is not reached.
+    // SAFETY: the payload is copied, since the tests make requests only of ranks whose memory they
+    // do not reach.
     let posted = unsafe { end.post(to, Port::SERVICE, Frame::of(header, payload)) };
     end.flush();
     posted

@@ -20,7 +20,7 @@ pub fn threads(size: usize) -> Vec<Endpoint> {
     local(size).into_iter().map(Endpoint::Local).collect()
 }
 
-/// Returns ends in a segment, for ranks that could be processes. Here they are threads.
+/// Returns ends in a segment, for ranks that could be processes. Here the ranks are threads.
 pub fn processes(size: usize) -> Vec<Endpoint> {
     shm(size).unwrap().into_iter().map(Endpoint::Shm).collect()
 }
@@ -39,8 +39,8 @@ pub fn hosts(hosts: &[u32]) -> Vec<Endpoint> {
     hybrid(hosts).unwrap().into_iter().map(Endpoint::Hybrid).collect()
 }
 
-/// Returns the ends of a world whose ranks are on these hosts, which exchange messages of a
-/// stand-in for MPI.
+/// Returns the ends of a world whose ranks are on these hosts. The hosts exchange messages through
+/// a stand-in for MPI.
 pub fn hosts_over_mpi(hosts: &[u32]) -> Vec<Endpoint> {
     hybrid_stand_in(hosts).unwrap().into_iter().map(Endpoint::HybridMpi).collect()
 }
@@ -75,8 +75,8 @@ pub fn transports(size: usize) -> impl Iterator<Item = (String, Vec<Endpoint>)> 
     let tcp = once_with(move || ("tcp".to_owned(), sockets(size)));
     let mixed = layouts(size).into_iter().map(|layout| (format!("mixed {layout:?}"), hosts(&layout)));
     let mpi = once_with(move || ("mpi".to_owned(), messages(size)));
-    // Only the layouts of two halves and of alternating hosts. If all ranks are on one host, there
-    // are no messages; the other layouts are similar to MPI alone.
+    // Takes only the layouts of two halves and of alternating hosts. If all ranks are on one host,
+    // there are no messages; the other layouts are similar to MPI alone.
     let over_mpi = layouts(size).into_iter().skip(1).take(2);
     let over_mpi = over_mpi.map(|layout| (format!("MPI and {layout:?}"), hosts_over_mpi(&layout)));
     local.chain(shm).chain(sim).chain(tcp).chain(mpi).chain(mixed).chain(over_mpi)

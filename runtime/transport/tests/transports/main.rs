@@ -94,7 +94,8 @@ fn where_values_are_not_shared_a_payload_is_copied_at_once_and_begins_at_a_multi
             if end.shares(peer) {
                 return;
             }
-            // SAFETY: the payload is on the heap, so it is copied if it is not shared.
+            // SAFETY: the ranks do not share values, and the payload is on the heap, so it is
+            // copied.
             unsafe {
                 end.post(peer, Port::FENCE, Frame { header: header(0), payload: payload.as_ptr(), len: 100 })
             }
@@ -216,7 +217,7 @@ fn a_rank_may_publish_the_next_exchange_while_another_has_read_nothing_of_this_o
             end.draft(peer).count = e;
             end.publish(0).unwrap();
             if end.rank() == 1 {
-                // Rank 0 posts this after it has published the next notification.
+                // Rank 0 posts this frame after it has published the next notification.
                 take(end, peer).unwrap();
             }
             for from in 0..2 {
@@ -627,8 +628,8 @@ proptest! {
         };
         run(ends, |end| {
             let me = end.rank();
-            // Each rank goes through the list. It makes the posts that are its own. It takes the
-            // frames that are sent to it, immediately or at the next exchange.
+            // Each rank goes through the list. The rank makes its own posts, and takes the frames
+            // that are sent to it, immediately or at the next exchange.
             let mut behind = Vec::new();
             for (n, &(from, to, len)) in posts.iter().enumerate() {
                 if from == me {

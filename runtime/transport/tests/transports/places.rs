@@ -1,5 +1,5 @@
-//! Memory that a rank offers for payloads. A payload is written there if its frame is the expected
-//! one. Nothing is written outside of the offered memory.
+//! Memory that a rank offers for payloads. The payload of the expected frame is written to this
+//! memory. Nothing is written outside of the offered memory.
 
 use crate::ends::*;
 use fencepost_transport::{Channels, Endpoint, Header, Port, Topology};

@@ -1,6 +1,6 @@
 //! Deliberate races. `.ci/run threads` runs each of these tests under the thread sanitizer, which
-//! must report it. Otherwise the sanitizer would miss a real race as well. Without the sanitizer
-//! these tests show nothing.
+//! must report the race. Otherwise the sanitizer would miss a real race as well. Without the
+//! sanitizer these tests show nothing.
 //!
 //! A race is reported only if nothing happens to order its two accesses. For example, a rank's
 //! check whether the other rank has left may order them. So each pair of accesses is repeated in

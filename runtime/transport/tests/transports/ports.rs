@@ -1,5 +1,5 @@
-//! Ports. The frames of each port arrive in order, and do not wait for frames on other ports that
-//! are not read.
+//! Ports. The frames of each port arrive in order, and do not wait for unread frames on other
+//! ports.
 
 use crate::ends::*;
 use fencepost_tests_support::random::Random;
@@ -17,8 +17,8 @@ fn released_on(end: &mut Endpoint, to: usize, port: Port, frames: u64) {
     assert_eq!(end.released(to, port), frames);
 }
 
-/// The port with whose frames a rank gives the turn to the other rank. Tests examine frames of
-/// other ports.
+/// The port of the frames with which a rank gives the turn to the other rank. Tests examine frames
+/// of other ports.
 const TURN: Port = Port(77);
 
 fn give_turn(end: &mut Endpoint, to: usize) {

@@ -1,4 +1,4 @@
-//! A fence in which each rank sends something to this number of other ranks.
+//! The time of a fence in which each rank puts a word to some or all of the other ranks.
 
 use fencepost::prelude::*;
 use ours::{bench, emit};

@@ -7,8 +7,8 @@
 use fencepost::prelude::*;
 use ours::{bench, emit, env_f64, look, renew, require};
 
-/// Puts `words` words of `v` to each other rank. In `v` the words are at the position of that rank,
-/// and in `u` at the position of this rank.
+/// Puts `words` words of `v` to each other rank. In `v` the words are at the position of the
+/// receiving rank, and in `u` at the position of the sending rank.
 #[superstep]
 fn exchange(u: &mut Window<u64>, v: &mut Window<u64>, words: usize) -> Result<()> {
     let (rank, size) = (u.rank(), u.size());

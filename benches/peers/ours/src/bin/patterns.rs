@@ -44,7 +44,7 @@ fn run<T: Value>(world: &World, number: usize, timed: bool) -> Result<String> {
     let len = pattern.len;
     let mut window = world.window::<T>(2 * len)?; // gets land in the second half
     window[..len].copy_from_slice(&values::<T>(number, 0, rank, len));
-    window.fence()?; // MPI defines no put into a window that its rank stores into in that epoch
+    window.fence()?; // MPI allows no puts into a window in an epoch in which its rank stores there
     let mut digests = vec![digest(world, &window)?];
     for (turn, operations) in pattern.epochs.iter().enumerate() {
         epoch(&mut window, &values(number, turn + 1, rank, len), &operations[rank])?;

@@ -3,7 +3,7 @@
 //! by n.
 //!
 //! Each put takes the value of `loc[i]`, as in C. `prepared` replays the plan without the body, so
-//! its values are in the second half of the window. Gets also store the elements there.
+//! the values to put are in the second half of the window. Gets also store the elements there.
 //! `prepared-values` runs the body with values.
 
 use fencepost::prelude::*;

@@ -13,7 +13,7 @@ fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// Does what `exchange` does, and also fills the corners of the halo. A group of several steps
+/// Does the same as `exchange`, and also fills the corners of the halo. A group of several steps
 /// reads the corners.
 #[superstep]
 fn exchange_all(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
@@ -34,7 +34,7 @@ fn cells<const FMA: bool>(row: &Row<2>, u: &[f64], v: &mut [f64]) {
     }
 }
 
-/// Computes a step of the own cells, by the rows of the block.
+/// Computes a step of the block's own cells, row by row.
 #[inline(always)]
 fn body<const FMA: bool>(u: &[f64], v: &mut [f64], block: &Block<2>) {
     // A closure would be compiled without the vectors of its function.

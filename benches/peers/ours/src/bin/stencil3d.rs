@@ -13,8 +13,8 @@ fn exchange(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
     Ok(())
 }
 
-/// Does what `exchange` does, and also fills the edges and corners of the halo. A group of several
-/// steps reads them.
+/// Does the same as `exchange`, and also fills the edges and corners of the halo. A group of
+/// several steps reads these edges and corners.
 #[superstep]
 fn exchange_all(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
     for n in block.neighbours() {
@@ -35,7 +35,7 @@ fn cells<const FMA: bool>(row: &Row<3>, u: &[f64], v: &mut [f64]) {
     }
 }
 
-/// Computes a step of the own cells, by the rows of the block.
+/// Computes a step of the block's own cells, row by row.
 #[inline(always)]
 fn body<const FMA: bool>(u: &[f64], v: &mut [f64], block: &Block<3>) {
     // A closure would be compiled without the vectors of its function.

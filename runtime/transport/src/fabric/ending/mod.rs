@@ -45,11 +45,11 @@ pub(super) enum Link {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
     pub(super) link: Link,
-    /// Whether nothing that is written for the other rank can arrive any more.
+    /// Whether bytes that are written for the other rank can no longer arrive.
     pub(super) is_gone: bool,
     /// Whether something was written for the other rank that the socket has not taken yet.
     pub(super) has_unsent: bool,
-    /// Whether something was written for the other rank that is worth a connection.
+    /// Whether something was written for the other rank that needs a connection.
     pub(super) wants_connection: bool,
     pub(super) said_goodbye: bool,
     pub(super) heard_farewell: bool,
@@ -81,8 +81,8 @@ impl Facts {
 }
 
 impl<C: Carrier> Peer<C> {
-    /// Returns what this rank knows of the peer when it ends. If `defers`, this rank opens no
-    /// connection only for deferred bytes.
+    /// Returns what this rank knows of the peer when it ends. If `defers`, this rank does not open
+    /// a connection only for deferred bytes.
     pub(super) fn facts(&self, defers: bool) -> Facts {
         let link = match &self.link {
             None if self.opening.is_under_way() => Link::Opening,

@@ -1,12 +1,13 @@
-//! Explores every order of events between two ranks that exchange frames, close and open their
-//! connection again, leave and end.
+//! Explores every order of events between two ranks that exchange frames, close their connection
+//! and open it again, leave, and end.
 //!
-//! A state has both ranks and what is on the connection between them. Each step is one that a rank
-//! or its thread takes under its lock: it posts a frame, releases one, sends what was written,
-//! reads an item, begins to close the connection, connects, leaves, or takes a step of ending, as
-//! [`Facts::next`] decides. There is neither time nor a launcher's report. From every state that
-//! can be reached, both ranks must be able to end. If they cannot, a fabric waits forever, or
-//! until an obituary; or a frame is lost that the other rank's program waits for.
+//! A state has both ranks and the items on the connection between them. A rank or its thread takes
+//! each step under the rank's lock. In a step, a rank posts a frame, releases one, sends the
+//! written items, reads an item, begins to close the connection, connects, leaves, or takes the
+//! step of ending that [`Facts::next`] chooses. The model has no clock and no reports of a
+//! launcher. From every state that can be reached, both ranks must be able to end. If they cannot,
+//! a fabric waits forever or until an obituary, or a frame is lost for which the other rank's
+//! program waits.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,7 +33,7 @@ enum Side {
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Rank {
-    /// How many frames its program still has to post, and how many it still awaits.
+    /// How many frames the rank's program still has to post, and how many frames it still awaits.
     posts: u8,
     awaits: u8,
     /// Frames that arrived and are not released.
@@ -40,22 +41,22 @@ struct Rank {
     /// Releases that are not reported.
     unreported: u8,
     left: bool,
-    /// Its process has ended, so nobody listens.
+    /// Whether the rank's process has ended, so that nobody listens.
     ended: bool,
     side: Side,
     /// The items that are written but not passed to the socket yet, and the number of these items
     /// that need no connection of their own.
     out: Vec<Item>,
     deferred: usize,
-    /// The number of items of `out` that are still sent on this connection, once this rank has
-    /// begun to close the connection.
+    /// Once this rank has begun to close the connection: the number of items of `out` that it still
+    /// sends on the connection.
     last: Option<usize>,
     /// The items on their way to this rank, and whether the other rank has closed the connection
     /// after them.
     coming: VecDeque<Item>,
     is_cut: bool,
-    /// Whether the other rank had not read everything when it closed the connection, so that what
-    /// is on its way may be lost.
+    /// Whether the other rank closed the connection before it had read everything. Items on their
+    /// way to this rank may then be lost.
     is_reset: bool,
     heard_rest: bool,
     heard_left: bool,
@@ -77,8 +78,8 @@ struct Rules {
     gives_up: bool,
     /// Before a rank ends, it sends what the other rank needs.
     sends_first: bool,
-    /// Items that are written after the announcement that a connection is closed wait for the next
-    /// connection.
+    /// Items that a rank writes after it has announced that it closes the connection wait for the
+    /// next connection.
     keeps_the_rest: bool,
     /// A connection needs no consent of the other side, and is never closed.
     is_connectionless: bool,
@@ -151,7 +152,7 @@ impl Rank {
         }
     }
 
-    /// Closes the connection, and drops what was to be sent.
+    /// Closes the connection, and drops the items that were not sent.
     fn close(&mut self) {
         (self.side, self.last, self.heard_rest) = (Side::None, None, false);
         (self.out, self.deferred) = (Vec::new(), 0);
@@ -170,8 +171,8 @@ fn close(state: &mut State, me: usize) {
     }
 }
 
-/// Closes the connection by agreement, if both ranks have announced that. Items that were written
-/// since these announcements are kept.
+/// Closes the connection by agreement, if both ranks have announced that they close it. Items that
+/// were written since these announcements are kept.
 fn rest(state: &mut State, me: usize, rules: Rules) {
     let rank = &mut state[me];
     if rank.side == Side::Open && rank.heard_rest && rank.last == Some(0) {
@@ -181,7 +182,7 @@ fn rest(state: &mut State, me: usize, rules: Rules) {
     }
 }
 
-/// Sends what was written, or connects for it.
+/// Sends the written items. Without a connection, begins to open one if the items need it.
 fn send(state: &mut State, me: usize, rules: Rules) {
     let rank = &mut state[me];
     if rules.is_connectionless && !rank.is_gone() && (rank.wants_connection() || rank.left) {
@@ -265,9 +266,9 @@ fn open(state: &mut State, me: usize, rules: Rules) -> bool {
     true
 }
 
-/// Takes one step of a rank that ends. If nothing is left to do for the other rank, the fabric ends
-/// if `ends`. If not `ends`, the rank still has something to do for ranks that are not in the
-/// model.
+/// Takes one step of ending for rank `me`. If nothing is left to do for the other rank and `ends`
+/// is set, the fabric ends. If `ends` is not set, the rank still has something to do for ranks that
+/// are not in the model.
 fn end(state: &mut State, me: usize, ends: bool, rules: Rules) {
     let mut next = state[me].facts(rules).next();
     if next == Next::SayGoodbye {
@@ -386,8 +387,8 @@ fn stuck(posts: [u8; 2], rules: Rules) -> (Option<Vec<String>>, usize) {
     let first = [Rank::new(posts[0], posts[1]), Rank::new(posts[1], posts[0])];
     let mut numbers = BTreeMap::from([(first.clone(), 0)]);
     let mut states = vec![first];
-    // For each state: the state and the step from which it was found, and all states that lead to
-    // it.
+    // For each state, `found_by` has the state and the step from which it was found, and `before`
+    // has all states that lead to it.
     let mut found_by: Vec<Option<(usize, String)>> = vec![None];
     let mut before: Vec<Vec<usize>> = vec![Vec::new()];
     let mut at = 0;

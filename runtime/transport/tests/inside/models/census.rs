@@ -1,6 +1,6 @@
 //! Models of a census by messages over the queues of frames, and of epochs with such a census. One
-//! model has all six waits; others leave out one of the waits each. In further models, messages are
-//! lost, duplicated or early.
+//! model has all six waits. Each of the others leaves out one of the waits. In further models,
+//! messages are lost, duplicated or early.
 //!
 //! In round k of a sparse census, rank r sends to rank r + 2^k, and then awaits rank r - 2^k. If
 //! the census is by hosts, rank 0 acts for rank 1 as well. In a reduced census, each rank sends a
@@ -22,22 +22,23 @@ use crate::{Cause, Channels, Frame, Header, Liveness, LocalEnd, Port, Topology, 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// W1: access the other rank's window before the last message has arrived.
+    /// W1: a rank accesses the other rank's window before the last message has arrived.
     Entry,
-    /// W1: send a message before the message of the previous round has arrived.
+    /// W1: a rank sends a message before the message of the previous round has arrived.
     Rounds,
-    /// W2: apply to the own window before the other rank has reported that it has read this window.
+    /// W2: a rank changes its window before the other rank has reported that it has read this
+    /// window.
     ReadsFirst,
-    /// W3: leave before the other rank has reported that it has read the own window. Nothing is
-    /// applied.
+    /// W3: a rank leaves before the other rank has reported that it has read this rank's window.
+    /// Nothing is applied.
     Leaving,
-    /// W4: use one arena instead of two alternating ones.
+    /// W4: a rank uses one arena instead of two alternating ones.
     Reuse,
     /// W5: rank 0 does not await the messages of the first census.
     Skew,
-    /// W6: leave out the second census, because the first one ended without failure.
+    /// W6: ranks leave out the second census, because the first one ended without failure.
     Composition,
-    /// Accept a message of any census as a message of this census.
+    /// A rank accepts a message of any census as a message of this census.
     Number,
 }
 
@@ -63,7 +64,7 @@ enum Standing {
     Reduced,
 }
 
-/// All variants, which apply to three ranks.
+/// All variants. All of them are possible with three ranks.
 const STANDINGS: [Standing; 3] = [Standing::Sparse, Standing::Hosts, Standing::Reduced];
 
 struct World {
@@ -85,8 +86,8 @@ impl World {
         Arc::new(Self { size, standing, without, fault, of_note, windows, arenas })
     }
 
-    /// Returns the steps of rank `me`: in each, the rank to which it sends, and the rank that it
-    /// awaits.
+    /// Returns the steps of rank `me`. Each step has the rank to which `me` sends, and the rank
+    /// that it awaits.
     fn steps(&self, me: usize) -> Vec<(Option<usize>, Option<usize>)> {
         let size = self.size;
         match (self.standing, me) {
@@ -120,7 +121,7 @@ fn post(end: &mut LocalEnd, to: usize, header: Header) -> Result<(), Told> {
 }
 
 /// Returns the header of the next frame of `from`, which has no payload. If the frame is lost, the
-/// rank gives up after a few polls, as it would by the clock of a transport.
+/// rank gives up after a few polls, as it would after a transport's time limit.
 fn take(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<Header, Told> {
     let mut looks = 0;
     loop {
@@ -235,8 +236,9 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
 }
 
 /// Takes an epoch. Each rank stores into its window, fills an arena for the rank above, and enters.
-/// It reads the window of the rank above, and posts a frame to that rank to report that it has
-/// read. It waits for such a frame of the rank below, and then applies the arena of the rank below.
+/// It reads the window of the rank above, and posts a frame to that rank to report that it has read
+/// the window. It waits for such a frame of the rank below, and then applies the arena of the rank
+/// below.
 fn epoch(end: &mut LocalEnd, world: &World, e: u64) -> Result<(), Told> {
     let World { size, without, .. } = *world;
     let me = end.rank();
@@ -298,7 +300,7 @@ fn epochs(size: usize, standing: Standing, without: Without) {
     results.into_iter().for_each(|result| result.expect("nobody is told anything"));
 }
 
-/// Returns whether loom's complaint is a data race, or a rank has read a wrong value.
+/// Returns whether `complaint` reports a data race, or a wrong value that a rank has read.
 fn is_seen(complaint: &str) -> bool {
     ["Causality violation", "left == right"].iter().any(|what| complaint.contains(what))
 }

@@ -1,6 +1,6 @@
 //! Models of a direct census over the notification board. Each rank notifies each other rank, and
-//! reads the notifications of all. A lost, duplicated or early notification is reported, since its
-//! word has the number of its census.
+//! reads the notifications of all other ranks. A lost, duplicated or early notification is
+//! reported, since its word has the number of its census.
 
 use std::mem::ManuallyDrop;
 
@@ -22,7 +22,7 @@ enum Fault {
 /// The reason why a rank stops.
 type Told = String;
 
-/// Takes census `number`. Publishes one or more words, depending on the fault, and after each of
+/// Takes census `number`. Publishes no, one or two words, depending on the fault, and after each of
 /// them reads the words of all other ranks. If `compares`, a rank ends the world if a word belongs
 /// to another census.
 fn census(end: &mut LocalEnd, number: u64, fault: Fault, compares: bool) -> Result<(), Told> {
@@ -33,7 +33,8 @@ fn census(end: &mut LocalEnd, number: u64, fault: Fault, compares: bool) -> Resu
         (_, 0, _) => &[0],
         _ => &[1],
     };
-    // The notifications of rank 0 have the fault. Only other ranks compare words then.
+    // If there is a fault, the notifications of rank 0 have it, and only the other ranks compare
+    // words.
     let (me, size) = (end.rank(), end.size());
     let finds = me != 0 || fault == Fault::None;
     for &word in words {
@@ -52,7 +53,7 @@ fn census(end: &mut LocalEnd, number: u64, fault: Fault, compares: bool) -> Resu
 }
 
 /// Returns the word of the notification of `from`. If the notification is lost, the rank gives up
-/// after a few polls, as it would by the clock of a transport.
+/// after a few polls, as it would after a transport's time limit.
 fn read(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<u64, Told> {
     let mut looks = 0;
     loop {

@@ -1,5 +1,5 @@
-//! Models of epochs over the exchange of notifications. One model has all waits; others leave out
-//! one of the waits each.
+//! Models of epochs over the exchange of notifications. One model has all waits. Each of the others
+//! leaves out one of the waits.
 //!
 //! Two ranks each have a window, and arenas for the elements that they send. In an epoch a rank
 //! stores into its window, fills an arena, and publishes. It reads the window of the other rank,
@@ -18,15 +18,16 @@ use crate::{Cause, Channels, CreateJoin, Liveness, Notify, Topology, local};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// W1: access the other rank's window before that rank has entered.
+    /// W1: a rank accesses the other rank's window before the other rank has entered.
     Entry,
-    /// W2: apply to the own window before the other rank has read this window.
+    /// W2: a rank changes its window before the other rank has read this window.
     ReadsFirst,
-    /// W3: leave before the other rank has read the own window. Nothing is applied.
+    /// W3: a rank leaves before the other rank has read this rank's window. Nothing is applied.
     Leaving,
-    /// W4: use one arena instead of two alternating ones.
+    /// W4: a rank uses one arena instead of two alternating ones.
     Reuse,
-    /// W6: leave out the entry of the second epoch, because the first one ended without failure.
+    /// W6: ranks leave out the entry of the second epoch, because the first one ended without
+    /// failure.
     Composition,
 }
 
@@ -188,7 +189,7 @@ fn w6_an_epoch_that_trusts_how_the_last_one_ended_is_caught() {
 
 /// Runs a model in which rank 2 dies after it has notified rank 1 and before it notifies rank 0.
 /// Rank 1 reads the window of rank 0. Rank 0 ends the world and then writes its window. If `waits`,
-/// it first waits until rank 1 no longer accesses the window.
+/// rank 0 waits before that write until rank 1 no longer accesses the window.
 fn one_notification_is_missing(waits: bool) {
     let memory = Arc::new(UnsafeCell::new(1));
     let mut ends = local(3);

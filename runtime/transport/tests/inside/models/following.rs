@@ -1,11 +1,11 @@
-//! Models of elements that are sent after the census of a fence, and are read to their place in the
-//! target's window.
+//! Models of elements that are sent after the census of a fence, and are read into their place in
+//! the target's window.
 //!
 //! Rank 0 puts its element into the window of rank 1. After the census it sends the element, and
 //! rank 1 pre-posts the place. Rank 1 reads the element when it arrives. The thread of its
-//! transport may also read it, at any moment. The element is read to the place if the place is
-//! pre-posted, and otherwise to memory of the transport. Outside the fence, and as long as rank 1
-//! still reads M, only rank 1 may access the place.
+//! transport may also read it, at any moment. The element is read into the place if the place is
+//! pre-posted, and otherwise into memory of the transport. Outside the fence, and as long as rank 1
+//! still reads its own element there, only rank 1 may access the place.
 
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -37,7 +37,7 @@ struct Wire {
     sent: Option<u64>,
     preposted: bool,
     /// `Some` after the element has arrived. The inner value is the element, or `None` if the
-    /// element was read to its place.
+    /// element was read into its place.
     arrived: Option<Option<u64>>,
 }
 

@@ -5,12 +5,12 @@
 //! A rank runs its program up to the first step that would wait. It then reads and writes all
 //! elements that it keeps according to the planner's [`Kept`], and runs the rest of the program.
 //! Every element is a cell of loom. So if the other rank touches an element that is kept, loom
-//! reports a causality violation. To show this, each further model also lets the rank use one
-//! element that the other rank touches.
+//! reports a causality violation. To show this, further models also let the rank use one element
+//! that the other rank touches.
 //!
 //! If ranks exchange messages, each rank touches only its own window, in the order of its own
-//! program. Then the use of an element that is not kept is not a race, but the value of that
-//! element depends on the order of the ranks.
+//! program. In this case the use of an element that is not kept is not a race, but the value of
+//! that element depends on the order of the ranks.
 
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Delta, Id, Rank, WindowId};

@@ -100,8 +100,8 @@ fn hold(
     }
 }
 
-/// Runs each rank as a thread. `ranks` lists, for each rank, how it holds the lock, once after
-/// another.
+/// Runs each rank as a thread. `ranks` lists, for each rank, the ways in which it holds the lock,
+/// one after another.
 fn run(ranks: &'static [&'static [Hold]], without: Without) {
     run_by(Taking::ATurn, ranks, without);
 }

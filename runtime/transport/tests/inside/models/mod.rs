@@ -2,9 +2,9 @@
 //! executes the protocols in every order of steps, with a bound on preemptions. The command is
 //! `RUSTFLAGS="--cfg loom" cargo test -p fencepost-transport --lib models::`.
 //!
-//! A correct protocol proves little unless the model would detect a wrong one. So each of the six
-//! waits also has a model of the same protocol without that wait, which loom must reject. Another
-//! model has the handshake of sleeping without its fences.
+//! A model that accepts the correct protocol proves little unless it would reject a wrong one. So
+//! each of the six waits also has a model of the same protocol without that wait, which loom must
+//! reject. Another model has the handshake of sleeping without its fences.
 
 mod census;
 mod direct;

@@ -1,5 +1,6 @@
 //! Models of the lines of a pair. A rank that reads the number of a post or an access also reads
-//! all of its contents. No post or access overwrites another one that the other rank has not read.
+//! all of its contents. No post or access overwrites an earlier one that the other rank has not
+//! read.
 
 use loom::thread;
 
@@ -34,7 +35,7 @@ fn expose(rounds: u64, (posts, accesses): (&PairLines, &PairLines), without: Wit
             match accesses.ended(number) {
                 Some((word, records)) => {
                     // SAFETY: the origin overwrites these records only after it has taken a post
-                    // that follows this read.
+                    // that the target makes after this read.
                     assert_eq!((word, unsafe { *records }), (number, record(number)));
                     taken += 1;
                     break;
@@ -93,7 +94,7 @@ fn both_ways(rounds: u64) {
                 }
             }
             // SAFETY: the other rank had read access `number - 2` before it wrote post `number -
-            // 1`, which was taken.
+            // 1`, which this rank has taken.
             unsafe { written.end(number, number, &[record(number)]) };
             let access = loop {
                 match read.ended(number) {
@@ -102,7 +103,7 @@ fn both_ways(rounds: u64) {
                 }
             };
             // SAFETY: the other rank overwrites these records only after it has taken a post that
-            // follows this read.
+            // this rank makes after this read.
             assert_eq!((access.0, unsafe { *access.1 }), (number, record(number)));
         }
     };
@@ -112,9 +113,9 @@ fn both_ways(rounds: u64) {
     assert!(other.join().is_ok());
 }
 
-/// Runs two ranks. One posts three times. The other first drops two accesses, for which it does not
-/// wait, and then polls for the first post. The third post is a frame, which an atomic number
-/// represents here.
+/// Runs two ranks. One posts three times. The other rank first drops two accesses, without waiting
+/// for their posts, and then polls for the first post. The third post is a frame, which an atomic
+/// number represents here.
 fn dropped(without: Without) {
     let shared = Arc::new((PairLines::default(), AtomicU64::new(0), AtomicU64::new(0)));
     let others = Arc::clone(&shared);
