@@ -130,7 +130,7 @@ fn outcomes(config: SimConfig) -> Vec<Option<Said>> {
     let mut machine = Machine::default();
     if config.seed % 10 > 0 {
         // This makes the long put of each epoch follow the census.
-        machine.moving.unpack = 10.0;
+        machine.moving.pack = 80.0;
     }
     let ended = ranks(SIZE).transport(TransportKind::Sim(config)).machine(machine).run(|world| {
         let result = program(world);

@@ -127,7 +127,7 @@ fn a_list_of_gets_is_sent_where_it_costs_less_than_a_copy_more() {
 #[test]
 fn elements_follow_the_census_where_a_copy_costs_more_than_a_latency() {
     let mut machine = Machine::default();
-    (machine.network.latency, machine.network.overhead, machine.moving.unpack) = (300.0, 100.0, 0.5);
+    (machine.network.latency, machine.network.overhead, machine.moving.pack) = (300.0, 100.0, 2.0);
     assert_eq!([0, 1000, 1001].map(|bytes| follows_census(bytes, &machine)), [false, false, true]);
 }
 

@@ -78,7 +78,7 @@ fn ends(
     tamper: impl Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
 ) -> [End; RANKS] {
     let mut machine = Machine::default();
-    machine.moving.unpack = 6.0; // so that only `LONGER` bytes follow the census
+    machine.moving.pack = 24.0; // so that only `LONGER` bytes follow the census
     tampered::ends(&ranks(RANKS).transport(simulated(tamper)).census(census).machine(machine), program)
 }
 

@@ -195,7 +195,7 @@ macro_rules! issue_any {
 pub fn world(ranks: usize, transport: &TransportKind, census: Census, follows: bool) -> Ranks {
     let mut machine = Machine::default();
     if follows {
-        machine.moving.unpack = 1e6;
+        machine.moving.pack = 1e6;
     }
     fencepost::ranks(ranks).transport(transport.clone()).census(census).machine(machine)
 }
