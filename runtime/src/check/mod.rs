@@ -119,9 +119,9 @@ pub(crate) fn before(
             Some(region) if shares(from) => region,
             _ => return &[],
         };
-        // SAFETY: that rank counted the records before it entered the exchange, and named the
-        // records only if nothing in its fence changes them. Its fence waits for this rank, which
-        // enters the fence later.
+        // SAFETY: rank `from` counted the records before it entered the exchange, and named the
+        // records only if nothing in its fence changes them. The fence of `from` waits for this
+        // rank, which enters the fence after it has read the records.
         unsafe { region.records(window.filling.set.get(), world.rank) }
     };
     let found = find::conflicts(world.rank, windows, &all, &records)

@@ -16,7 +16,7 @@ use fencepost_planner::ir::pattern::Kind;
 use std::ops::Range;
 use std::panic::Location;
 
-/// In conflicts with the stores and loads of its own rank, an operation has this number.
+/// The number of an operation in its conflicts with the stores and loads of its own rank.
 const OWN: usize = 0;
 
 /// Notes that an operation with a section was called on this window. The section consists of these

@@ -1,6 +1,6 @@
-//! The elements of its part that a rank has stored into since a call returned the window to the
-//! program, or while the window is posted. These elements are found by comparing the part with a
-//! copy. The module also finds the elements that the rank has loaded, if loads are watched
+//! Finds the elements that a rank has stored into its own part of a window since a call returned
+//! the window to the program, or while the window is posted. These elements are found by comparing
+//! the part with a copy. Also finds the elements that the rank has loaded, if loads are watched
 //! (planner/README.md, 37).
 
 use super::announced::is_blind;

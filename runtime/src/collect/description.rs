@@ -15,7 +15,7 @@ use fencepost_transport::bytes::{Reader, Writer};
 pub(crate) struct FrameHead {
     /// The slot in which the receiver remembers the description.
     pub(crate) slot: u8,
-    /// Whether the description is left out, because it is the one in that slot.
+    /// Whether the description is left out, because the receiver already has it in `slot`.
     pub(crate) same: bool,
     /// Whether the elements of datatype operations are in a separate frame. That frame is the
     /// preceding one, unless `follows` is set.

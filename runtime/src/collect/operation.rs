@@ -449,8 +449,8 @@ impl<'c, C, S> Put<'c, C, S> {
             }
             _ => return slow_path(collector, source, Operation { kind, target, region, mode, site }),
         };
-        // A displacement has nothing to drop. Without a drop, a known value stays in registers. The
-        // slow path builds the region again.
+        // A region that is only a displacement owns nothing that has to be dropped. Without a drop,
+        // a known value stays in registers. The slow path builds the region again.
         std::mem::forget(region);
         let slow = || Operation { kind, target, region: TargetRegion::At(at), mode, site };
         let Some(value) = source.one() else {

@@ -135,8 +135,8 @@ impl Runs {
         first..first + self.run
     }
 
-    /// Returns the elements that both `range` and these runs contain, as a range from the lowest of
-    /// them to past the highest.
+    /// Returns the range from the lowest to past the highest element that both `range` and these
+    /// runs contain.
     fn within(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let (first, last) = match self.step {
             0 => (0, 0),
