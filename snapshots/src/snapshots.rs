@@ -75,8 +75,8 @@ struct Tally {
     failed: u32,
     /// The bytes of the last snapshot.
     bytes: u64,
-    /// The longest time for which each snapshot delayed a rank, summed over all snapshots. `wrote`
-    /// is the longest time for which a rank wrote each snapshot, also summed.
+    /// The sum, over all snapshots, of the longest time for which the snapshot delayed a rank.
+    /// `wrote` is the sum of the longest time for which a rank wrote each snapshot.
     held: Duration,
     wrote: Duration,
 }

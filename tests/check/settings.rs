@@ -138,7 +138,7 @@ fn a_rank_that_leaves_is_named_by_those_that_wait_in_the_exchange_of_a_check() {
     }
 }
 
-/// A rank returns from the epoch before it reaches the fence in which the other ranks are.
+/// Rank 1 is in a barrier while the other ranks are in a fence, and all ranks get an error.
 /// Afterwards the ranks are in step again, and their next fences match.
 #[test]
 fn ranks_in_other_calls_are_brought_into_step() {

@@ -470,7 +470,8 @@ fn shift_both(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     v.put(0..2).to(to, 2)
 }
 
-/// Makes one of two windows unfit for a superstep. The third window is shorter.
+/// Makes one of the two windows of a superstep unfit for the superstep. Also gets a shorter window,
+/// which may replace one of them.
 type Spoil = fn(&mut Window<u64>, &mut Window<u64>, Window<u64>) -> Result<()>;
 
 #[test]

@@ -357,7 +357,8 @@ fn a_body_that_leaves_a_superstep_begun_fails_at_its_end() {
                     if prepared { plan.run(&mut v, &mut nested) } else { around(&mut v, &mut nested) };
                 let error = ended.expect_err("a superstep is begun");
                 assert!(error.message().contains("is not finished"), "{prepared}: {error}");
-                // A prepared superstep ends the world, and another rank may notice that first.
+                // If the outer superstep is prepared, its failure ends the world. A rank may then
+                // get the error of a rank that failed before it.
                 assert!(prepared || error.class() == ErrorClass::RmaSync, "{error}");
                 if !prepared {
                     let u = nested.running.take().expect("it was begun").finish()?;

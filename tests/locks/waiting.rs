@@ -261,8 +261,8 @@ fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
             Ok(())
         });
         run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
-        // An attendant knows the line of rank 2's lock. A rank that reaches the part knows the line
-        // at which rank 2 waits.
+        // An attendant knows the source line of rank 2's call of `lock`. A rank that reaches the
+        // memory of the part knows the source line at which rank 2 waits.
         let two = [0, 2].map(|after| format!("waiting.rs:{},", lines[2].load(Ordering::Acquire) + after));
         assert!(two.into_iter().any(|line| named(3, &[line]).is_some()), "{kind:?}");
         let stalls = stalls.lock().unwrap();

@@ -142,7 +142,7 @@ impl<const D: usize> Case<D> {
         let [mut a, mut b] = [field(0)?, field(0)?];
         let [mut c, mut d, own] = [field(1)?, field(1)?, field(2)?];
         if let Fields::ThreeLevels = self.fields {
-            // At the edges, all levels are the same.
+            // At the edges, all three fields have the same values.
             let before: Vec<f64> = c.to_vec();
             c.copy_from_slice(&a);
             for row in block.rows_inside(self.reach) {

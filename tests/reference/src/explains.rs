@@ -269,7 +269,8 @@ fn half_done(step: &Step, state: &State) -> Option<usize> {
 }
 
 /// Returns whether two steps visit the same element and `apart` accepts the two visits. If only one
-/// of the steps is an exclusive epoch on elements of a shared epoch, `apart` is not asked.
+/// of the steps is an exclusive epoch on elements of a shared epoch, a common element is enough,
+/// and `apart` is not called.
 fn touch(a: &Step, b: &Step, apart: impl Fn(&Visit, &Visit) -> bool) -> bool {
     let sided = a.sides.is_empty() != b.sides.is_empty();
     let pairs = a.visits.iter().flat_map(|a| b.visits.iter().map(move |b| (a, b)));
