@@ -21,8 +21,8 @@ impl WindowCore {
             self.begins(site);
         }
         self.reopen();
-        // The ranks that read the other set finished before they sent the notifications of the
-        // fence that has just ended.
+        // Other ranks have finished reading the other set: they finished before they sent their
+        // notifications of the fence that has just ended.
         self.fill(self.filling.set.get() ^ usize::from(!without(Wait::Reuse)));
         if self.peers.far {
             self.fence.remembered.borrow_mut().settled();
@@ -118,8 +118,8 @@ impl WindowCore {
         self.fence.remembered.borrow_mut().forget();
     }
 
-    /// Returns the windows whose sections are named by operations that wait for this window's
-    /// fence.
+    /// Returns the other windows that pending operations of this window name. Such an operation
+    /// names a section of the other window, and waits for this window's fence.
     pub(crate) fn named_sections(&self) -> Vec<WindowKey> {
         let mut named = Vec::new();
         for target in 0..self.world.size {

@@ -43,8 +43,8 @@ pub(crate) type Parts = RefCell<Vec<Weak<WorldCore>>>;
 pub(crate) struct Life {
     /// The reason why the world has ended.
     pub(crate) dead: RefCell<Option<Cause>>,
-    /// The count of the failures that concern this rank. The first `heeded` of them are known to be
-    /// failures of ranks of other worlds.
+    /// The count of the failures that concern this rank. The next field has the number of these
+    /// failures that are known to be failures of ranks of other worlds.
     pub(crate) alarms: Alarms,
     pub(crate) heeded: Cell<u32>,
     /// The worlds from which this world was split; the world of the whole program is first. Each of
@@ -137,8 +137,8 @@ impl WorldCore {
     }
 
     /// Leaves a world that is dropped. If this world or a world above it has ended, ranks that wait
-    /// for this rank receive the cause of that end. Otherwise they would take this rank's leaving
-    /// for a success.
+    /// for this rank receive the cause of that end. Without the cause, these ranks would assume
+    /// that this rank has left successfully.
     pub(super) fn leave_dropped(&mut self) {
         let how = match self.life.why_dead() {
             Some(why) => Leave::Failed(why),

@@ -450,7 +450,8 @@ impl WindowCore {
         self.checked.clear();
         let pending = &mut *self.filling.pending.borrow_mut();
         pending.clear(&self.world.windows.streaks, self.filling.asking);
-        // SAFETY: these gets are in this very object, and touched only while the writer is lifted.
+        // SAFETY: the gets belong to the same window as the writer, and are touched only while the
+        // writer is lifted.
         unsafe { self.filling.getting.lower(&pending.gets) };
     }
 
@@ -560,7 +561,7 @@ impl WindowCore {
         }
         let Ok(ports) = Ports::of(self.key.window) else { return };
         let Ok(mut endpoint) = self.world.endpoint.try_borrow_mut() else {
-            // Dropped inside a call of the transport: kept for good.
+            // The window is dropped inside a call of the transport. The memory is never freed.
             return std::mem::forget(exchange);
         };
         for (to, mut target) in exchange.to.into_iter() {

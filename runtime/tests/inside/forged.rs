@@ -78,7 +78,7 @@ fn ends(tamper: impl Fn([usize; 2], u64, &mut Header, &mut Vec<u8>) + Send + Syn
     ends_of(Census::Sparse, kind::CENSUS, tamper)
 }
 
-/// Does the same as [`ends`] for another census, or for other frames of a census.
+/// Does the same as [`ends`] with this census and for frames of this kind.
 fn ends_of(
     census: Census,
     kind: u32,

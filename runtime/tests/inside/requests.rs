@@ -66,8 +66,8 @@ type ChangeNth = dyn Fn(u64, &mut Header, &mut Vec<u8>) -> Option<usize> + Send 
 /// Returns two transports between two ranks, with links on which `change` changes the frames of
 /// kind `of`.
 ///
-/// Frames that ask which rank holds a lock are not counted, because how many there are depends on
-/// how long the answers take.
+/// Frames that ask which rank holds a lock are not counted, because their number depends on how
+/// long the answers take.
 fn links(of: u32, change: Arc<ChangeNth>) -> [TransportKind; 2] {
     let way = if of == kind::LOCK || of == kind::ASK || of == kind::ACCESS { [0, 1] } else { [1, 0] };
     let counting = || -> Arc<ChangeFn> {

@@ -104,11 +104,12 @@ pub struct Superstep {
     pub opens: bool,
     /// The preferred mode of operations in the superstep that have no mode of their own.
     pub mode: Option<Mode>,
-    /// How it synchronises if it is prepared.
+    /// How the superstep synchronises if it is prepared.
     pub sync: Sync,
-    /// The reason why it cannot be compiled ahead of time, with the line. `None` if it can be.
+    /// The reason why the superstep cannot be compiled ahead of time, with the line. `None` if it
+    /// can be.
     pub dynamic: Option<&'static str>,
-    /// Its hash and its number.
+    /// The hash and the number of the superstep.
     pub known: Known,
 }
 
@@ -233,7 +234,7 @@ impl Stack {
 pub(crate) struct Running {
     /// The hash of its call.
     pub(crate) hash: u64,
-    /// The line that called it.
+    /// The line that called the superstep.
     pub(crate) site: &'static Location<'static>,
     pub(crate) superstep: &'static Superstep,
     /// The index in `entered` of the first window with which the superstep was entered.
@@ -283,7 +284,7 @@ impl Running {
         Self { hash, site, superstep, windows, special: None, next, failed, ended }
     }
 
-    /// Returns the call with which it was entered.
+    /// Returns the call with which the superstep was entered.
     #[inline]
     pub(crate) fn call(&self) -> Call {
         Call {
