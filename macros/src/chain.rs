@@ -87,7 +87,7 @@ impl Scope {
         }
         match strip(&init.expr) {
             Expr::Reference(_) => Some((pat.ident.clone(), self.window_of(&init.expr)?)),
-            // `let x = w;` declares no new name for a window if `w` is already one.
+            // `let x = w;` declares no new name of a window, even if `w` is a name of a window.
             _ => None,
         }
     }
@@ -164,7 +164,7 @@ pub struct Chain<'a> {
     pub modes: Vec<&'a Expr>,
     pub target: &'a Expr,
     pub place: &'a Expr,
-    /// The name of the method, in the source.
+    /// The name of the method as the source has it.
     pub method: &'a Ident,
     /// The last call of the chain.
     pub end: &'a ExprMethodCall,

@@ -23,7 +23,8 @@ pub fn rank(folder: &str, steps: usize) -> Result<()> {
         for step in restored.map_or(1, |step| step + 1)..=steps as u64 {
             block.fill(&mut u, |[i, j]| (i * CELLS[1] + j) as u64 * step);
             snapshots.offer(step, || Items::new().block("u", &block, &mut u))?;
-            // Otherwise the next offer may come too early, and would be skipped.
+            // Without this wait, the next offer may come before the snapshot is written, and would
+            // be skipped.
             snapshots.finish()?;
         }
         let rows = block.rows().flat_map(|row| row.of(&u).to_vec());

@@ -10,7 +10,7 @@ use fencepost::prelude::*;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The constructors of MPI that describe one side of an operation.
+/// The constructors of MPI datatypes. Each side of an operation is described by one of them.
 const CONSTRUCTORS: [&str; 4] = ["contiguous", "vector", "indexed_block", "indexed"];
 /// The numbers of elements of a window. Three successive patterns, one for each element type, have
 /// the same length.
@@ -82,7 +82,7 @@ pub enum Action {
 #[derive(Debug)]
 pub struct Side {
     constructor: usize,
-    /// The constructor, its start and its arguments.
+    /// The name of the constructor, the start of the elements, and the other arguments.
     text: String,
     pub datatype: Datatype,
 }
@@ -151,7 +151,7 @@ impl Pattern {
     }
 }
 
-/// For each element of a memory, the action of an epoch on it.
+/// The action of an epoch on each element of a memory, or `None` if there is none yet.
 struct Uses(Vec<Option<Action>>);
 
 impl Uses {

@@ -1,5 +1,5 @@
-//! As `../../mpi_patterns.c`: random patterns without conflicts. An epoch consists of its calls and
-//! a fence.
+//! Measures the same as `../../mpi_patterns.c`: random patterns without conflicts. In each epoch, a
+//! rank calls the operations that the pattern has for this epoch, and then fences.
 //!
 //! `BASE_PATTERNS` names a file. If the file does not exist, this program writes the patterns and
 //! the digest of each epoch to it. Otherwise, the file must have the same patterns and digests. The
