@@ -597,8 +597,8 @@ where
 mod tests {
     use super::*;
 
-    /// Returns the fabrics of ranks of these hosts, whose addresses are set, and the segment of
-    /// each host.
+    /// Returns the fabrics of the ranks on these hosts, and the segment of each host. The addresses
+    /// of the fabrics are set.
     fn prepared(hosts: &[u32]) -> (Vec<Arc<TcpFabric>>, Vec<Arc<Segment>>) {
         let (secret, job) = (Secret::new().expect("chance"), random_bytes().expect("chance"));
         let fabric = |rank| {

@@ -93,8 +93,9 @@ impl<C: Carrier> Core<C> {
         C::run_timers(self, now, stopped, patience);
     }
 
-    /// Asks the awaited rank for its wait, if this rank has awaited the same rank since the last
-    /// run of the timers and has found nothing. The answer has the superstep of the asked rank.
+    /// If this rank has awaited the same rank since the last run of the timers and has found
+    /// nothing, asks the awaited rank in which wait that rank is. The answer has the superstep of
+    /// the asked rank.
     pub(super) fn ask_awaited(&mut self, now: Instant) {
         let waits = (self.awaited.filter(|_| self.rank != RankState::Busy), self.found);
         let before = std::mem::replace(&mut self.awaited_before, waits);

@@ -16,7 +16,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Returns the interface of a library, by the symbols that it has.
+    /// Determines the interface of a library from the symbols of the library.
     pub(super) fn of(library: &Library) -> Self {
         // SAFETY: the symbol's address is not used.
         let has = |symbol: &[u8]| unsafe { library.get::<*mut c_void>(symbol) }.is_ok();

@@ -208,8 +208,9 @@ impl FailedRanks {
         self.count[0].load(Ordering::Acquire) != 0 && self.why[self.of[rank] as usize].is_written()
     }
 
-    /// Returns what became of `rank`, which has not left the caller's world. If `rank` has recorded
-    /// its exit, it has never been in that world.
+    /// Returns what became of `rank`, which has not left the caller's world. A rank records its
+    /// exit only outside of all worlds, so a `rank` with a recorded exit has never been in that
+    /// world.
     fn how(&self, rank: usize) -> Option<Loss> {
         let at = self.of[rank] as usize;
         let died = self.why[at].read()?;

@@ -503,8 +503,9 @@ mod tests {
                     for world in 0..100 {
                         let create = || Ok(u64::from(created.fetch_add(1, Ordering::Relaxed) + 1) * 128);
                         let located = loop {
-                            // A rank that is too far ahead gets an error but counts the world as
-                            // taken. So the rank waits before the call.
+                            // `take` counts the world as taken even if the rank is too far ahead
+                            // and gets an error. So each rank waits before the call until it is not
+                            // too far ahead.
                             if worlds.check_ahead(world).is_ok() {
                                 break worlds.take(world, rank, failed, create).map(address);
                             }

@@ -134,8 +134,8 @@ pub enum Item {
         about: Vec<u8>,
         text: String,
     },
-    /// A list of waits. `seen` is the number of the receiver's wait that the rank of the last wait
-    /// in the list has seen.
+    /// A list of waits. The rank of the last wait in the list has seen the receiver's wait with the
+    /// number `seen`.
     Probe {
         seen: u64,
         list: Vec<u8>,

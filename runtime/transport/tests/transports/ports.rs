@@ -108,8 +108,8 @@ static LARGE: [u8; 300_000] = {
     large
 };
 
-/// Returns a payload, and a number of frames with this payload that exceeds the credit of a pair
-/// and the room of a link or a ring.
+/// Returns a payload and a number. This number of frames with the payload exceeds the credit of a
+/// pair, and the room of a link or a ring.
 fn many(transport: &str) -> (&'static [u8], u64) {
     if transport.contains("Sim") { (&LARGE[..9000], 8) } else { (&LARGE, 70) }
 }
