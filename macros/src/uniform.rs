@@ -12,7 +12,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Expr, Pat};
 
-/// The part of a condition that makes it differ between ranks.
+/// The part of a condition that may have different values on different ranks.
 #[derive(Clone, Debug)]
 pub struct Cause {
     pub span: Span,

@@ -149,8 +149,8 @@ impl<T: Argument + ?Sized> Argument for &T {
     }
 }
 
-/// Appends the class of a part to `key`. The length comes first, so that keys of different parts
-/// cannot run into each other.
+/// Appends the class of a part to `key`. The length comes first, so that different lists of parts
+/// have different keys.
 fn add(key: &mut Vec<u64>, part: &impl Argument) -> Option<()> {
     let mut class = part.class()?;
     key.push(class.len() as u64);

@@ -17,7 +17,7 @@ macro_rules! parameters {
         }
 
         impl $name {
-            /// Returns the keys of the numbers in a file, each with a reference to its number.
+            /// Returns a key for each number, as in a file, with a reference to the number.
             fn fields(&mut self) -> Vec<(&'static str, &mut f64)> {
                 vec![$(($key, &mut self.$field)),*]
             }

@@ -52,7 +52,7 @@ const LISTED: usize = 1024;
 /// The most elements of a section that does not fit the cache of a core.
 const LONG_MAX: usize = 1 << 20;
 
-/// The number of the packets of a message, and the number of elements of each.
+/// The number of packets of a message, and the number of elements of each packet.
 const PACKETS: usize = 5;
 const PACKET: usize = 2048;
 
@@ -368,7 +368,8 @@ fn fit(machine: &mut Machine, measured: &[(Probe, Nanos)]) {
                     let link = link(machine, shared);
                     vec![&mut link.overhead]
                 });
-                // Both ends have an overhead. The limit leaves some of the time to the latency.
+                // The overhead is paid at both ends of a message. The limit leaves a part of the
+                // time to the latency.
                 let most = (1.0 - LEAST) / 2.0 * first.0;
                 let overhead = &mut link(machine, shared).overhead;
                 *overhead = overhead.min(most);

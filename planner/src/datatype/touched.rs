@@ -40,14 +40,16 @@ impl Datatype {
         Ok(all)
     }
 
-    /// Returns runs with the elements that the typemap touches, in some order. These are the runs
-    /// of the typemap. But if the typemap has more runs than its extent has elements, they are
-    /// other runs, which have each element once.
+    /// Returns runs that together have exactly the elements that the typemap touches, in some
+    /// order. If the typemap has at most as many runs as its extent has elements, these are the
+    /// runs of the typemap, so an element may be in several of them. Otherwise each element is in
+    /// exactly one run.
     ///
     /// # Cost
-    /// Nothing before the first run is requested. After that, if the runs have each element once,
-    /// the cost is that of [`ascending_runs`](Self::ascending_runs), and the first request panics
-    /// if there is not enough memory. Otherwise the cost grows with the runs.
+    /// Nothing before the first run is requested. After that, the cost grows with the runs if they
+    /// are those of the typemap. Otherwise the cost is that of
+    /// [`ascending_runs`](Self::ascending_runs), and the first request panics if there is not
+    /// enough memory.
     #[doc(hidden)]
     pub fn touched_runs(&self) -> impl Iterator<Item = (i64, usize)> + '_ {
         let is_repeated = self.run_count() as u64 > self.extent() as u64;

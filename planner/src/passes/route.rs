@@ -233,8 +233,8 @@ struct Router<'a> {
 }
 
 impl Router<'_> {
-    /// Returns the class of the ranks of `class` whose peers have the classes `others`. `others` is
-    /// empty if the peers' classes make no difference.
+    /// Returns the class, with the links of this stage, of those ranks of `class` whose peers have
+    /// the classes `others`. `others` is empty if the peers' classes make no difference.
     fn class(&mut self, class: ClassId, others: &[u32]) -> RankClass {
         let mut routed = self.peers.classes[class].clone();
         for (place, peer) in routed.peers.iter_mut().enumerate() {
@@ -257,8 +257,8 @@ impl Router<'_> {
         routed
     }
 
-    /// Returns the route of `link`, given the class at each end and the name that this class has
-    /// for the link.
+    /// Returns the link of this stage that is made from `link`. `from` and `to` have the class at
+    /// each end of the link, and the link as seen from this class.
     fn link(
         &mut self,
         link: LinkId,

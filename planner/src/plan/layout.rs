@@ -68,8 +68,8 @@ pub(super) fn assemble(sections: &Sections<Vec<u8>>) -> Vec<u8> {
     file
 }
 
-/// Splits a file after its first plan, whose header contains its length. If that length is not
-/// valid, the first part is the whole file.
+/// Splits a file after its first plan. The header of the plan contains the plan's length. If this
+/// length is not valid, the first part is the whole file.
 pub(super) fn split(file: &[u8]) -> (&[u8], &[u8]) {
     let says = if file.len() < HEADER { 0 } else { u64_at(file, 16) };
     let length = usize::try_from(says).ok().filter(|length| (HEADER..=file.len()).contains(length));
