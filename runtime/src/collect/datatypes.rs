@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 /// The maximum number of datatypes that have a number.
 const NUMBERS: usize = 256;
-/// The maximum number of bytes of these datatypes that a receiver keeps for a sender.
+/// The maximum number of bytes of the datatypes with numbers that a receiver keeps for a sender.
 const KEPT: usize = 1 << 20;
 /// The minimum number of bytes of a datatype with a number. The number itself takes two bytes.
 const LEAST: usize = 8;

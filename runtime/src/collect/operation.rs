@@ -135,7 +135,7 @@ pub trait Source<T: Element> {
 pub trait SliceSource<T: Element>: Source<T> {}
 impl<T: Element, V: AsRef<[T]>, D: Clone + Into<Datatype>> SliceSource<T> for (V, D) {}
 
-/// Returns the value in a slice of one, if it is small enough for a register.
+/// Returns the value in a slice of one element, if the value is small enough for a register.
 #[inline(always)]
 fn only<T: Copy>(values: &[T]) -> Option<T> {
     match values {

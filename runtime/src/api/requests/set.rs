@@ -71,8 +71,8 @@ pub struct RequestSet<B> {
     /// The places of requests that only the set itself adds to the queue. The set checks whether
     /// these requests are ready.
     looked_at: Vec<usize>,
-    /// The places that were moved from `looked_at` to the queue, and whose requests may not have
-    /// been carried out yet.
+    /// The places that were moved from `looked_at` to the queue. Their requests may still have to
+    /// be carried out.
     ready: Vec<usize>,
 }
 
@@ -411,8 +411,8 @@ impl<B> RequestSet<B> {
         }
     }
 
-    /// Waits until all requests are complete, a rank is lost, or the world has ended. Returns the
-    /// place of the request that has lost a rank, if this wait has found the loss.
+    /// Waits until all requests are complete, a rank is lost, or the world has ended. If a request
+    /// of this wait has lost a rank, returns the place of the request, and the loss.
     fn wait_for_all(&mut self, call: &Call) -> Option<(usize, Lost)> {
         let (world, queue) = (self.world.clone(), self.queue.clone());
         self.look();

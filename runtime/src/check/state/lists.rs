@@ -178,10 +178,10 @@ pub(crate) struct Checked {
     /// The source line of a call. The stores of this rank since that call are found by a comparison
     /// with `part`.
     pub(crate) since: Cell<Option<&'static Location<'static>>>,
-    /// The bytes of this rank's part after that call.
+    /// The bytes of this rank's part after the call at the line `since`.
     pub(crate) part: RefCell<Vec<u8>>,
-    /// The elements that this rank has loaded since that call, in runs. Does not include the most
-    /// recent loads, which the [region](crate::collect::region) still records.
+    /// The elements that this rank has loaded since the call at the line `since`, in runs. Does not
+    /// include the most recent loads, which the [region](crate::collect::region) still records.
     pub(crate) loaded: RefCell<Vec<Range<usize>>>,
     /// The sections of operations in this epoch, if stores into sections and loads of sections are
     /// checked.

@@ -313,8 +313,8 @@ impl Logs {
     }
 
     /// [Enters](Self::enter) these operations of the rank `from` on the part of `target` in a
-    /// window. Meanwhile the locks of the part are held for the operations. Raises the times that
-    /// the origin knows to the times that the locks show to be over. Returns the findings, and
+    /// window. Meanwhile the locks of the part are held for the operations. Raises each time that
+    /// the origin knows, if the locks show that a later time is over. Returns the findings, and
     /// whether the origin knows more than before.
     pub(crate) fn meet(
         &self,
