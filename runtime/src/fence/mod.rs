@@ -47,8 +47,8 @@
 //! - W2: sections are read, and frames posted or added to the census, before the first message.
 //! - W3: a rank that has read another rank's memory sends that rank a frame when it has finished.
 //!   The rank whose memory is read knows, from the notifications and from the sections that it
-//!   exposed, which ranks it waits for. Readers may have entered the next census by then, since
-//!   frames arrive in order.
+//!   exposed, which ranks it waits for. A reader may have entered the next census by then. Its
+//!   frames arrive in order, so the frame about the reads comes before the frames of that census.
 //! - W4: an outbox is filled again after the census of the next exchange. Its readers entered that
 //!   census after they had finished with the outbox.
 //! - W5: for the same reason, all ranks have entered the next exchange before any rank enters the
@@ -301,7 +301,8 @@ pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, erro
 }
 
 /// Returns the bytes that this rank gives to `to` in frames. In a direct census these are all bytes
-/// for `to`. In a reduced census these are the bytes for `to` alone, which are sent as a note.
+/// for `to`. In a reduced census these are only the bytes that are for no other rank. They are sent
+/// as a note.
 fn given<'g>(gives: &'g [Give<'g>], census: Census, to: usize) -> impl Iterator<Item = &'g [u8]> {
     let in_frames = move |give: &&Give<'_>| match census {
         Census::Direct => give.0.is_none_or(|target| target == to),
@@ -318,8 +319,8 @@ struct Fence<'a> {
     endpoint: &'a mut Endpoint,
     /// The bytes that this rank gives to others, in a call that fences no window.
     gives: &'a [Give<'a>],
-    /// In a call that fences no window: the records in this rank's notifications, the same ones for
-    /// all other ranks.
+    /// The records in this rank's notifications, in a call that fences no window. All other ranks
+    /// get the same records.
     told: Option<&'a Told>,
     /// The items that travel in the census of this exchange, if the exchange takes a census.
     items: Option<Items>,
@@ -596,7 +597,7 @@ impl Fence<'_> {
             return;
         }
         for window in self.windows {
-            // SAFETY: only its owner touches the set being filled.
+            // SAFETY: only this rank touches the set of outboxes that it is filling.
             let outbox = unsafe { &*window.region.outbox(window.filling.set.get(), to) };
             notification.count = count_more(notification.count, outbox.records.len());
             // One window with one or two plain records: the notification contains them.

@@ -91,8 +91,9 @@ impl Fence<'_> {
         self.is_any_read(|window, read| self.written(window, read, None, &left))
     }
 
-    /// Returns whether some read of this rank's elements by others passes `test`. Only reads that
-    /// this rank knows are tested: sections that it exposes, and gets that arrived or are listed.
+    /// Returns whether some read of this rank's elements by another rank passes `test`. Tests only
+    /// reads that this rank knows: of sections that it exposes, and of gets that arrived or are
+    /// listed.
     pub(super) fn is_any_read(&self, test: impl Fn(&WindowCore, &Datatype) -> bool) -> bool {
         let me = self.world.rank;
         self.windows.iter().any(|window| {

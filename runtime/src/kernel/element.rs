@@ -65,10 +65,10 @@ pub(crate) fn kind_of_code(code: u8) -> Option<ElementKind> {
 macro_rules! pairs {
     ($($value:ident $value_scalar:ident: $($index:ident $index_scalar:ident),*;)*) => {
         $($(
-            // SAFETY: it has two zeroable fields and nothing else.
+            // SAFETY: the type has two zeroable fields and nothing else.
             unsafe impl Zeroable for ValueAt<$value, $index> {}
-            // SAFETY: it is `repr(C)` with two plain-old-data fields of one size: no padding, and
-            // every bit pattern is valid.
+            // SAFETY: the type is `repr(C)` and has two plain-old-data fields of one size. So it
+            // has no padding, and every bit pattern is valid.
             unsafe impl Pod for ValueAt<$value, $index> {}
         )*)*
 
