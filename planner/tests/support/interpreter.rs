@@ -113,7 +113,7 @@ pub fn differs(
             }
             Order::Relaxed => {
                 let mut landed = landed;
-                // A get of no elements lands nothing.
+                // A get of no elements stores nothing, so its empty result is added here.
                 for (rank, pattern) in epoch.patterns.iter().enumerate() {
                     for (id, operation) in pattern.operations.iter() {
                         if operation.remote.is_empty() {

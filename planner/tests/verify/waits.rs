@@ -156,7 +156,8 @@ fn w4_one_copy_is_enough_where_the_reader_answers_after_it_released() {
         .values_mut()
         .for_each(|buffer| buffer.copies = 1);
     verify(&patterns, schedule.clone()).unwrap_or_else(|error| panic!("{error}"));
-    // The opposite does not hold: rank 1's buffer may be read after rank 0's next frame was sent.
+    // The opposite does not hold: rank 0 may read rank 1's buffer after rank 0 has sent its next
+    // frame.
     let second = &mut schedule.classes[fencepost_planner::ids::ClassId(1)];
     second.instructions.rotate_right(2);
     refused(&patterns, schedule, "BufferReused");

@@ -36,9 +36,9 @@ pub enum Message {
     Died {
         /// The rank that has ended.
         rank: u32,
-        /// How it ended, as in `rank 2 of the job was killed by signal 9 (SIGKILL)`.
+        /// How the rank ended, as in `rank 2 of the job was killed by signal 9 (SIGKILL)`.
         how: String,
-        /// Whether it failed; otherwise it has left all its worlds and ended in order.
+        /// Whether the rank failed. If not, it has left all its worlds and ended in order.
         failed: bool,
     },
     /// Launcher to host: the job is over.

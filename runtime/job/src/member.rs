@@ -238,8 +238,8 @@ impl Member {
     }
 
     /// Enters a world on the calling thread, and returns whether that is allowed. The result is
-    /// `false` while another thread is in a world. From that call on, the world of the other thread
-    /// is unreliable, too ([`overlapped`](Self::overlapped)). The launcher is notified of the
+    /// `false` while another thread is in a world. Such a call also makes the world of the other
+    /// thread unreliable ([`overlapped`](Self::overlapped)). The launcher is notified of the
     /// outermost world only.
     pub fn enter(&self) -> bool {
         self.membership.enter(std::thread::current().id())

@@ -142,7 +142,7 @@ impl RemoteHost {
         }
     }
 
-    /// Extends all limits by `time`, which has just passed and does not count.
+    /// Extends all time limits by `time`, which has just passed and does not count.
     pub(crate) fn pass_over(&mut self, now: Instant, time: Duration) {
         self.last_message = now;
         self.kill_deadline = self.kill_deadline.map(|then| then + time);

@@ -70,10 +70,10 @@ impl World {
     /// window.
     ///
     /// # Cost
-    /// Some 30 ms for each of up to 17 exchanges, or the time of three runs if an exchange takes
-    /// long. Each run also has a barrier and an allreduce. Each rank compiles the exchanges, and
-    /// has a window of 5 MiB. The measurement of memory takes some 150 ms, with fields of up to 128
-    /// MiB.
+    /// Some 30 ms for each of up to 17 exchanges. If an exchange takes long, it takes the time of
+    /// three runs instead. Each run also has a barrier and an allreduce. Each rank compiles the
+    /// exchanges, and has a window of 5 MiB. The measurement of memory takes some 150 ms, with
+    /// fields of up to 128 MiB.
     #[track_caller]
     pub fn measure_machine(&self) -> Result<Machine> {
         let (machine, _) = self.probed(TIMES, ENOUGH)?;
@@ -136,7 +136,7 @@ struct Timed {
     /// The number of exchanges in each loop.
     rounds: u32,
     times: Vec<Duration>,
-    /// One element of each cache line that is sent.
+    /// The index of one element in each cache line that is sent.
     lines: Vec<usize>,
 }
 
