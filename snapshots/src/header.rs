@@ -117,7 +117,7 @@ pub(crate) fn read(mut source: impl Read) -> Result<Header, String> {
     let (descr, size) = element(&header.dtype())?;
     let shape: Option<Vec<usize>> = header.shape().iter().map(|&cells| cells.try_into().ok()).collect();
     let count = header.shape().iter().try_fold(size as u64, |bytes, &cells| bytes.checked_mul(cells));
-    // Offsets in files are signed.
+    // Offsets in files are signed numbers, so the size of the array is limited.
     let shape = shape.filter(|_| count.is_some_and(|count| count <= (i64::MAX as u64) >> 1));
     let shape = shape.ok_or_else(|| too_large(header.shape()))?;
     Ok(Header { descr, fortran: header.order() == Order::Fortran, shape, data: all.len() as u64, size })

@@ -504,7 +504,8 @@ impl<'w> Snapshots<'w> {
         Err(Error::new(ErrorClass::Other, message).stopping())
     }
 
-    /// Checks the items of each rank, and compares them the first time.
+    /// Checks the items of this rank. At the first call, rank 0 also compares the items of all
+    /// ranks.
     fn compare(&mut self, items: &Items<'_>) -> Result<()> {
         agreed_as(self.world, ErrorClass::Arg, items.check(self.world))?;
         if self.is_compared {

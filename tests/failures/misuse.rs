@@ -37,7 +37,8 @@ fn pull(u: &mut Window<u64>, by: usize) -> Result<()> {
     u.get(0..2).from(from, 2)
 }
 
-/// A body whose calls are matched one by one. It may panic between its calls.
+/// A body whose calls are compared with its pattern one by one. The body may panic between its
+/// calls.
 #[superstep]
 fn matched(u: &mut Window<u64>, v: &mut Window<u64>, values: &[u64], #[uniform] deed: u32) -> Result<()> {
     let to = (u.rank() + 1) % u.size();

@@ -162,8 +162,8 @@ fn nobody_is_overtaken_by_a_rank_that_came_later_nor_twice_by_one_before() {
     std::thread::scope(|scope| all.into_iter().for_each(|kind| drop(scope.spawn(move || count(kind)))));
 }
 
-/// Shows why no predictor chooses to hold an epoch from its first operation: this takes one more
-/// request at first, and saves no request later.
+/// An epoch that holds its part from its first operation on makes one more request at first, and
+/// saves no request later. So no predictor chooses this.
 #[test]
 fn an_epoch_that_is_held_before_it_has_to_be_asks_once_more() {
     for kind in [TransportKind::TcpThreads, TransportKind::Sim(Default::default())] {
