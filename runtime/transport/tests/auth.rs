@@ -166,8 +166,8 @@ fn a_mirror_proves_nothing() {
     // The opener receives its own messages back.
     let (mut opener, hello) = Opener::new(identity(5, 3), 1, [1; 32]);
     assert_eq!(opener.take(&hello[..opener.wants()]).unwrap_err(), HandshakeError::Unproven);
-    // Rank 3 opens to rank 1. A mirror opens to rank 3 as if it were rank 1. It then presents rank
-    // 3's answer as the answer of rank 1.
+    // Rank 3 opens a connection to rank 1. A mirror opens a connection to rank 3 as if the mirror
+    // were rank 1. The mirror then presents rank 3's answer as the answer of rank 1.
     let (mut opener, hello) = Opener::new(identity(5, 3), 1, [1; 32]);
     let (_, forged) = Opener::new(identity(0, 1), 3, [1; 32]);
     let mut taker = Taker::new(identity(5, 3), [2; 32]);

@@ -85,7 +85,7 @@ pub(super) struct OutboundQueue {
     waiting: VecDeque<Vec<u8>>,
     /// The number of frames that the receiver has released.
     released: u64,
-    /// Whether the receiver has closed the port. Then all frames count as released.
+    /// Whether the receiver has closed the port. If so, all frames count as released.
     closed: bool,
 }
 

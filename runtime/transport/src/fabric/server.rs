@@ -218,9 +218,9 @@ impl<C: Carrier> Fabric<C> {
     }
 
     /// Declares that these ranks, which include this one, are on this node and are reached through
-    /// shared memory. `waker` wakes one of these ranks if it waits for another of them. `waits` has
-    /// the entries of all of them. From now on, failures are counted in `alarms`. Called once the
-    /// table is set.
+    /// shared memory. `waker` wakes one of these ranks if that rank waits for another one. `waits`
+    /// has the entries of all these ranks. From now on, failures are counted in `alarms`. Called
+    /// once the table is set.
     pub(crate) fn set_intra_node(
         &self,
         ranks: &[usize],

@@ -50,7 +50,7 @@ impl<C: Carrier> Core<C> {
         // A rank that shares its core with many others answers only when it has the core.
         let patience = 1 + self.crowd / CROWD;
         // This process itself may not have been running, for example while its job was suspended.
-        // Then it cannot know what others have done meanwhile.
+        // In that case this process cannot know what other ranks have done meanwhile.
         let stopped = (step > STOPPED).then_some(step);
         if let Some(step) = stopped {
             let ends = |until: &mut Instant| *until = (*until + step).min(now + obituary);

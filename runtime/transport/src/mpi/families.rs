@@ -134,8 +134,8 @@ pub(super) fn open_mpi(library: &Library) -> Result<Constants<Pointer>, libloadi
     })
 }
 
-/// Returns the constants that are numbers, under their names in the headers, to be compared with
-/// the headers.
+/// Returns each constant that is a number, with its name in the headers of MPI. For a comparison
+/// with the headers.
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub fn numbers(family: Family) -> Vec<(&'static str, usize)> {

@@ -56,8 +56,8 @@ impl<T: Copy> NumberedCell<T> {
     /// Reads the value through a pointer.
     ///
     /// # Safety
-    /// This rank has seen the number of the value, in this cell or in one that was published later,
-    /// and the writer does not write the cell again before this rank has finished.
+    /// This rank has seen the number of the value in this cell, or in a cell that was published
+    /// later. The writer does not write the cell again before this rank has finished.
     #[inline(always)]
     pub(crate) unsafe fn read<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
         self.value.with(read)

@@ -292,9 +292,9 @@ impl Membership {
     }
 
     /// Declares that `rank` begins or ceases to access memory of other ranks. Returns `false` if
-    /// `rank` must not begin, because the world was ended. Then `rank` has not begun. The fence
-    /// ensures that at least one of two things happens: this rank sees that the world was ended, or
-    /// the rank that ended the world sees that this rank accesses memory.
+    /// `rank` must not begin, because the world was ended. In that case `rank` has not begun. The
+    /// fence ensures that at least one of two things happens: this rank sees that the world was
+    /// ended, or the rank that ended the world sees that this rank accesses memory.
     #[inline]
     pub(crate) fn touch(&self, rank: usize, on: bool) -> bool {
         self.touching[rank].0.store(on, Ordering::Release); // the load in `touches`

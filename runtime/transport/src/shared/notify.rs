@@ -130,8 +130,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         for _ in 1..self.size {
             to = if to + 1 == self.size { 0 } else { to + 1 };
             let cell = &cells[to];
-            // SAFETY: a board writes only its own cells. By the argument at the top, their readers
-            // have finished with the exchange before the last.
+            // SAFETY: a board writes only its own cells. By the argument at the top, the readers of
+            // these cells have finished with the exchange before the last.
             unsafe { write(cell, word, &drafts[to]) };
             cell.publish(self.exchange);
         }

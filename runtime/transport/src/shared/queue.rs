@@ -73,7 +73,8 @@ struct QueueState {
     /// The address of the queue that was linked into the inbox before this one, or 0 for none.
     /// Written before this queue is linked, and not afterwards.
     before: AtomicU64,
-    /// Whether the reader has closed the port. Then it no longer accesses the queue or its frames.
+    /// Whether the reader has closed the port. If so, the reader no longer accesses the queue or
+    /// its frames.
     closed: AtomicBool,
     /// The address of the queue's [`PairLines`], or 0 while there are none.
     lines: AtomicU64,
@@ -232,7 +233,8 @@ impl Senders {
         Ok(NonNull::from(&sender.lines.as_ref().expect("they were just made")[0]))
     }
 
-    /// Returns how many frames were posted to `to` on this port, and how many were released there.
+    /// Returns how many frames were posted to `to` on this port, and how many of these frames were
+    /// released.
     #[inline]
     pub(crate) fn counts(&mut self, to: usize, port: Port) -> (u64, u64) {
         self.queues.get(port, to).map_or((0, 0), |sender| (sender.posted, sender.released()))

@@ -266,7 +266,7 @@ impl Waker {
     }
 }
 
-/// Returns whether there are more ranks than cores. Then a waiting rank yields without spinning
+/// Returns whether there are more ranks than cores. If so, a waiting rank yields without spinning
 /// first.
 fn oversubscribed(size: usize) -> bool {
     size > crate::cores::cores()

@@ -1,5 +1,5 @@
-//! The hooks: functions that a program built for checking calls before each load. LLVM's pass
-//! `memprof` inserts the calls, and determines the names of the hooks.
+//! The hooks: functions that are called before each load of a program that was built for checking.
+//! LLVM's pass `memprof` inserts the calls, and determines the names of the hooks.
 //!
 //! The pass inserts no calls into functions whose names begin with `__memprof_`. If a hook called
 //! another function, the loads of that function would call the hooks again. So hooks call no

@@ -7,7 +7,7 @@
 //! note to the rank above. Then ranks 0 and 1 exchange the numbers of notes that each rank must
 //! expect. Rank 2 sends its numbers to rank 0 before that, and receives the result afterwards. A
 //! message has the number of its census. It contains the ranks that its sender knows to have
-//! entered, the smallest census number among their messages, and numbers of notes.
+//! entered, the smallest census number among the messages of these ranks, and numbers of notes.
 
 use std::mem::ManuallyDrop;
 
@@ -177,8 +177,8 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
         post_faulty(end, to, fault_of(true), note(number), note(1))?;
         counts = 1 << (4 * to);
     }
-    // The ranks that are known to have entered. `least` is the smallest census number in their
-    // messages.
+    // The ranks that are known to have entered. `least` is the smallest census number in the
+    // messages of these ranks.
     let (mut heard, mut least) = (1u32 << me, number as u32);
     let steps = world.steps(me);
     let last = steps.iter().rposition(|(_, from)| from.is_some());
