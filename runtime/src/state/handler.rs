@@ -1,7 +1,7 @@
 //! [`ErrorHandler`]: handles an error before the call that found the error returns it.
 //!
-//! Public calls end in [`Handler::report`], and nothing is borrowed while it runs. A reported error
-//! is marked, so it is reported once, even if it passes through several calls.
+//! Public calls end in [`Handler::report`], and nothing is borrowed while `report` runs. A reported
+//! error is marked, so it is reported once, even if it passes through several calls.
 
 use crate::kernel::contained::contained;
 use fencepost_planner::{Error, Result};

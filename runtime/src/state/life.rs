@@ -95,8 +95,8 @@ impl Life {
     }
 
     /// Declares that this rank begins to access memory of other ranks if `on` is set, and otherwise
-    /// that it has stopped. Returns `None` if the same was already declared. Otherwise returns
-    /// whether this rank may access that memory.
+    /// that it has stopped. Returns `None` if this rank had already declared the same. Otherwise
+    /// returns whether this rank may access that memory.
     #[inline]
     pub(crate) fn touching(&self, endpoint: &mut Endpoint, on: bool) -> Option<bool> {
         (self.touching.get() != on).then(|| {
@@ -126,7 +126,7 @@ impl WorldCore {
         if let Ok(mut endpoint) = self.endpoint.try_borrow_mut() {
             self.advance_own(&mut endpoint); // so that messages that were taken are not sent again
         }
-        // A rank may return `Ok` after the world ended; the other ranks still receive the cause.
+        // Even if this rank returns `Ok` after the world ended, the other ranks receive the cause.
         let unfinished = || self.life.opened.borrow().iter().find_map(|opened| opened.unfinished());
         let how = match (how, self.life.why_dead()) {
             (Leave::Finished, Some(why)) => Leave::Failed(why),

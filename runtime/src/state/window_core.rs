@@ -113,8 +113,8 @@ enum Stage {
     /// The operation is refused, because NOSUCCEED was asserted for this epoch.
     Closed,
     /// The operation is matched with the plan of the epoch. There is no plan if no further epoch of
-    /// the superstep fences the window. `closed` is whether NOSUCCEED was asserted at the fence
-    /// before.
+    /// the superstep fences the window. `closed` is whether NOSUCCEED was asserted at the previous
+    /// fence.
     Matching { plan: Option<(Rc<dyn Planned>, WindowId)>, closed: bool },
 }
 
@@ -312,7 +312,7 @@ impl WindowCore {
         let short = short && (self.lines.first.get().is_some() || !self.world.supersteps.checks());
         let gets_are_short = short && !self.collecting.observed.get() && self.peers.len() <= RANKS;
         for (fast_path, peer) in self.fast_paths.iter().zip(&*self.peers) {
-            // Operations that may be sent early and observed operations do not take the fast path.
+            // Neither operations that may be sent early nor observed operations take the fast path.
             let open =
                 short && (holds_until_fence || !peer.base.is_null()) && !self.collecting.observed.get();
             let below = |open| if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };

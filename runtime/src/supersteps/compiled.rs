@@ -245,7 +245,7 @@ impl Compiled {
     /// verifier's limit.
     ///
     /// # Cost
-    /// That of verifying the schedules.
+    /// The cost of verifying the schedules.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let (path, plans) = (path.as_ref().display().to_string(), plan::load_all(&path)?);
         let of = |Plan { schedule, made_for, .. }: &Plan| {

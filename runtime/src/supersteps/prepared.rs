@@ -41,8 +41,8 @@ pub(crate) struct Ready {
     incoming: OnceCell<Vec<Incoming>>,
     /// The conflicts of this run with earlier stores of this rank.
     found: RefCell<Vec<Conflict>>,
-    /// The elements of its windows that this rank keeps while the superstep runs. They are computed
-    /// when the superstep is first begun.
+    /// The elements of its windows that this rank keeps while the superstep runs. Computed when the
+    /// superstep is first begun.
     kept: OnceCell<Verified<Kept>>,
     /// The run that was begun and is not finished: its windows, and the call.
     begun: RefCell<Option<(Held, Call)>>,

@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Runs short and long epochs of locks, and accesses with gets. They use irregular datatypes, which
-/// get numbers and are later sent as numbers.
+/// Runs short and long epochs of locks, and accesses with gets. Their operations use irregular
+/// datatypes. Each of these datatypes is given a number, and is later sent as this number.
 fn program(world: &World) -> Result<()> {
     let me = world.rank();
     let irregular = || Datatype::elements([0, 3, 4, 9, 17, 20, 31]).unwrap();

@@ -203,8 +203,8 @@ fn run(supersteps: &[&Superstep], reach: Reach, seed: u64) -> Result<usize, Stri
     Ok(left.iter().map(|(_, lead)| *lead).max().unwrap_or(0))
 }
 
-/// Finds a seed that shows the damage of `damaged`. With that seed and all seeds before it, `good`
-/// must succeed. Checks this with fences, and with posts and starts.
+/// Finds a seed with which `damaged` fails. With that seed and all seeds before it, `good` must
+/// succeed. Checks this with fences, and with posts and starts.
 #[track_caller]
 fn caught(good: &Superstep, damaged: &Superstep, reach: Reach) -> String {
     let caught = |good: &Superstep, damaged: &Superstep| {

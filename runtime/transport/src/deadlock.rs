@@ -46,15 +46,16 @@
 //! or has left. And each member has seen the wait of each other member that it waits for or may
 //! answer.
 //!
-//! The argument is the same. There is now an event when a rank of the knot finds what it waits for,
-//! or sends something to a rank of the knot, in its wait and after the last of the polls by which
-//! it has seen others. In the first event, a poll of `r` found something that was sent by a rank
-//! `p` of the knot. `r` waits for `p` or may answer `p`. Other senders do not matter. If another
-//! rank of the knot sends something, `r` does not look for it, or only keeps it. If `r` answers a
-//! rank outside the knot, it sends to that rank alone. The poll by which `r` had seen `p` did not
-//! find what `p` sent, so `p` sent it after `p` had begun its wait. As above, `p` sent nothing in
-//! that wait before the last poll by which `p` has seen others. So `p` sent it after that poll. But
-//! then this send of `p` is an event before the first event, which is impossible.
+//! The argument is the same. A rank of the knot now has an event when it finds what it waits for or
+//! sends something to a rank of the knot, if it is in its wait and has already made the last of the
+//! polls by which it has seen others. In the first event, a poll of `r` found something that was
+//! sent by a rank `p` of the knot. `r` waits for `p` or may answer `p`. Other senders do not
+//! matter. If another rank of the knot sends something, `r` does not look for it, or only keeps it.
+//! If `r` answers a rank outside the knot, it sends to that rank alone. The poll by which `r` had
+//! seen `p` did not find what `p` sent, so `p` sent it after `p` had begun its wait. As above, `p`
+//! sent nothing in that wait before the last poll by which `p` has seen others. So `p` sent it
+//! after that poll. But then this send of `p` is an event before the first event, which is
+//! impossible.
 //!
 //! A rank looks for its knot without help from other ranks. It takes all ranks to which its wait
 //! leads, in any number of steps, and checks whether the two properties are known to hold for them.
@@ -129,7 +130,7 @@ pub(crate) struct Table {
     slots: Arc<[Option<u32>]>,
 }
 
-/// Asks and notifies ranks whose entries are not here. Ranks are numbered as in the job.
+/// A way to communicate with ranks whose entries are not here. Ranks are numbered as in the job.
 pub(crate) trait RemoteWaits: Send + Sync {
     /// Returns the wait that `rank` has reported last. Everything that `rank` had sent before that
     /// wait has arrived here. If `ask` is set, asks `rank` again, unless it was asked just before.
@@ -141,7 +142,7 @@ pub(crate) trait RemoteWaits: Send + Sync {
     /// Returns the list that has returned to this rank in its wait of this number.
     fn cycle(&self, number: u64) -> Option<Vec<Waiting>>;
 
-    /// Notifies `rank` that this rank's own wait of this number is in a cycle. Does so once.
+    /// Notifies `rank` once that this rank's own wait of this number is in a cycle.
     fn agree(&self, rank: usize, number: u64);
 
     /// Returns the number of the last wait of `rank` that `rank` has reported to be in a cycle.
@@ -299,8 +300,8 @@ impl Table {
             if to == first.rank {
                 return if seen == first.number { Walk::Cycle(waits) } else { Walk::Open };
             }
-            // The list may lead back to a rank other than the first. The first rank is not in such
-            // a cycle.
+            // If the list leads back to a rank other than the first, the first rank is not in that
+            // cycle.
             if seen == 0 || waits.iter().any(|other| other.rank == to) {
                 return Walk::Open;
             }
@@ -323,7 +324,8 @@ impl Waits {
         Self { table: Table::of(entries, ranks.len(), &ranks), remote: None, of }
     }
 
-    /// Returns the table of a world of these ranks of a job. Some of them must be asked.
+    /// Returns the table of a world of these ranks of a job. `remote` asks the ranks whose entries
+    /// are not here.
     pub(crate) fn remote(table: Table, remote: Arc<dyn RemoteWaits>, of: Arc<[u32]>) -> Self {
         Self { table, remote: Some(remote), of }
     }
@@ -374,8 +376,8 @@ impl Waits {
     pub fn begin_about(&self, rank: usize, awaited: usize, others: &[(usize, bool)], text: &str) -> u64 {
         let entry = self.own(rank);
         self.end(rank);
-        // Pairs with the fence in `read`: a rank that reads one of the stores that follow also
-        // reads that the previous wait is over.
+        // Pairs with the fence in `read`: a rank that reads one of the following stores also finds
+        // that the previous wait is over.
         fence(Ordering::Release);
         let number = entry.last.load(Ordering::Relaxed) + 1;
         entry.last.store(number, Ordering::Relaxed);

@@ -90,8 +90,8 @@ pub(super) struct Progress {
 /// A send buffer, with its copies one after another.
 ///
 /// If frames are copied when they are posted, one copy of the buffer is enough. The schedule's
-/// waits for the reader then only limit the [`lead`] of the sender (W5), as if the buffer had that
-/// number of copies.
+/// waits for the reader then only limit the [`lead`] of the sender (W5), as if the buffer had
+/// `lead` copies.
 pub(super) struct Bound {
     pub(super) peer: usize,
     pub(super) bytes: usize,
@@ -323,8 +323,9 @@ impl Executable {
         Ok(())
     }
 
-    /// Returns the memory that other ranks may still read, and until when it must be kept. Frames
-    /// are released in the order in which they were posted, so the last frame determines the time.
+    /// Returns the memory that other ranks may still read, and until when it must be kept. The
+    /// memory must be kept until its last frame is released, since frames are released in the order
+    /// in which they were posted.
     pub(crate) fn into_kept(mut self) -> impl Iterator<Item = (Bytes, Until)> {
         let port = self.port;
         if self.has_given {
@@ -393,8 +394,8 @@ impl Resolve<'_> {
         })
     }
 
-    /// Returns where each operation's own elements begin, and a buffer with room for the elements
-    /// of all operations.
+    /// Returns the index at which each operation's own elements begin, and a buffer with room for
+    /// the elements of all operations.
     fn locals(&self) -> Result<(Vec<usize>, Vec<u8>)> {
         let mut at = 0usize;
         let starts = self.program.pattern.operations.values().map(|operation| {

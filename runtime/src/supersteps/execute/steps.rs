@@ -324,11 +324,11 @@ fn look_for<'w, const WAITS: bool, const APART: bool, R>(
     if WAITS { wait_for::<APART, _>(endpoint, run, peer, watch, look).map(Some) } else { Ok(look(endpoint)?) }
 }
 
-/// Waits for something from `peer` in the superstep of `run`. Notices when the peer is in another
-/// superstep and will not send anything for this superstep. A superstep that is `APART` is not
-/// announced, so for such a superstep this cannot be noticed. Meanwhile everything that this rank
-/// has begun makes progress. This function is inlined, since calling it costs a twentieth of the
-/// time of a small halo.
+/// Waits for something from `peer` in the superstep of `run`. Returns an error if the peer is in
+/// another superstep and will not send anything for this superstep. A superstep that is `APART` is
+/// not announced, so this error cannot be found for such a superstep. Meanwhile everything that
+/// this rank has begun makes progress. This function is inlined, since calling it costs a twentieth
+/// of the time of a small halo.
 #[inline(always)]
 fn wait_for<'w, const APART: bool, R>(
     endpoint: &mut Endpoint,

@@ -92,7 +92,7 @@ pub struct Core<C: Carrier> {
     pub(super) pending_releases: Vec<(u64, u32)>,
     pub(super) requests: Requests,
     scratch: Box<[u8]>,
-    /// Bodies of frames that this rank posts to itself.
+    /// The bodies of frames that this rank posts to itself.
     pub(super) own: Decoder,
     pub(super) timed: Instant,
     /// The known waits of other ranks.

@@ -270,8 +270,8 @@ impl<C: Carrier> Core<C> {
         self.events += 1;
     }
 
-    /// Returns the wait of `rank`, as far as known. With `ask`, also asks the rank, so that a later
-    /// call can return the answer.
+    /// Returns the wait of `rank`, if it is known. If `ask` is set, also asks the rank, so that a
+    /// later call can return the answer.
     pub(super) fn waiting_of(&mut self, rank: usize, ask: bool) -> Option<Waiting> {
         if ask {
             self.ask(rank, Instant::now());
@@ -305,7 +305,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Returns the greatest number of a wait that `rank` has reported to be in a cycle.
+    /// Returns the greatest number of the waits that `rank` has reported to be in a cycle.
     pub(super) fn agreed_of(&self, rank: usize) -> u64 {
         self.probes.known.get(rank).map_or(0, |known| known.agreed)
     }
