@@ -604,7 +604,8 @@ impl Ranks {
         }
     }
 
-    /// Returns the settings made here, completed by the environment and the defaults.
+    /// Returns these settings. Those that the program left open are read from the environment, or
+    /// have their defaults.
     fn resolved(&self) -> Result<Entry> {
         use environment::{bytes, either, machine, read, size, text, word};
         const ON: [(&str, bool); 2] = [("on", true), ("off", false)];

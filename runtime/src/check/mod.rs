@@ -98,7 +98,8 @@ pub(crate) fn before(
     let of_sections = sections::conflicts(world, windows);
     let local = stores::of(world, windows);
     world.checks.begin(Vec::new());
-    // Records that are still to be filled from sections will change before the fence.
+    // Records whose values are still to be read from a section change before the fence, so other
+    // ranks do not read them in place.
     let change = windows.iter().any(|window| window.filling.sources.get() != RecordSources::None);
     let shares = |rank: usize| rank == world.rank || world.endpoint.borrow().shares(rank);
     let mut own = find::messages(world, windows, |to| to == world.rank || shares(to) && !change);

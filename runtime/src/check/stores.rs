@@ -79,8 +79,8 @@ pub(crate) fn before_run<'i>(
     found
 }
 
-/// Notes that this window was posted in part at this line. This rank may store into the elements
-/// that are not exposed.
+/// Notes that a post at this line exposes only some elements of this window. This rank may store
+/// into the elements that are not exposed.
 pub(crate) fn posted(window: &WindowCore, site: &'static Location<'static>) {
     if is_asked(&window.world) && window.checked.is_on() {
         window.checked.since.set(Some(site));

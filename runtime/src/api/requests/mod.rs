@@ -81,8 +81,8 @@ enum Operation<B> {
 
 /// An operation that is completed in the call that waits for it.
 pub(crate) trait Other<B> {
-    /// Returns a rank that [`carry_out`](Self::carry_out) would wait for, and the name of the
-    /// awaited things, in the plural. Returns `None` if `carry_out` would not wait.
+    /// Returns a rank that [`carry_out`](Self::carry_out) would wait for, and a plural noun for the
+    /// awaited things. Returns `None` if `carry_out` would not wait.
     fn awaits(&mut self, endpoint: &mut Endpoint) -> Option<(usize, &'static str)>;
 
     /// Carries out the operation, if other ranks may wait for it. If this call does not carry it

@@ -464,8 +464,8 @@ impl<B> RequestSet<B> {
         if let (1, Some(only)) =
             (self.len(), self.places.iter().flatten().next().filter(|one| !one.is_looked_at()))
         {
-            // The rank that the only request waits for is known, so a cycle of waits can be
-            // detected.
+            // The set has only this request. The rank that the request waits for is known, so a
+            // cycle of waits can be detected.
             drop(only.wait_until(&mut |_| false, call));
             return;
         }

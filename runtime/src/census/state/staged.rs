@@ -11,9 +11,9 @@ pub(crate) struct Staged {
     from: Vec<Vec<Early>>,
 }
 
-/// The frames that a rank sent early for one window between two of its supersteps. Each frame
-/// follows its length. All frames share one allocation, since a rank may send a frame for every
-/// element that it puts.
+/// The frames that a rank sent early for one window between two of its supersteps. The length of
+/// each frame precedes the frame. All frames share one allocation, since a rank may send a frame
+/// for every element that it puts.
 struct Early {
     window: u32,
     /// The number of supersteps that the sender had entered when it sent the frames.
