@@ -43,8 +43,8 @@ impl Aside {
         self.0.front().map(|(sender, _)| *sender)
     }
 
-    /// Removes the first frame that is set aside if `from` has sent it, calls `act` with the frame,
-    /// and returns the result of `act`.
+    /// If `from` has sent the first frame that is set aside, removes the frame, calls `act` with
+    /// it, and returns the result of `act`.
     pub(crate) fn take<R>(&mut self, from: usize, act: impl FnOnce(&Frame) -> R) -> Option<R> {
         self.first().filter(|&sender| sender == from)?;
         self.0.pop_front().map(|(_, aside)| match aside {

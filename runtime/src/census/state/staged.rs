@@ -78,7 +78,7 @@ impl Staged {
         Ok(())
     }
 
-    /// Takes the frames that `from` sent for this window before it entered the fence whose
+    /// Takes the frames that `from` sent for this window before `from` entered the fence whose
     /// notifications have this word, in the order sent. [`frames`] reads the result.
     pub(crate) fn take(&mut self, from: usize, window: u32, word: u64) -> Vec<Vec<u8>> {
         let taken = self.from[from].extract_if(.., |early| early.window == window && early.before(word));

@@ -153,7 +153,8 @@ pub(crate) struct Checks {
     /// The number of operations of epochs that no fence ends.
     operations: Cell<usize>,
     /// Conflicts of epochs that no fence ends. This rank has found them, and has not yet reported
-    /// them to other ranks. Each has the kind of synchronisation of its operations.
+    /// them to other ranks. Each conflict is kept with the kind of synchronisation of its
+    /// operations.
     pub(crate) unannounced: RefCell<Vec<(Conflict, Under)>>,
     /// Source lines of this rank, in the form that is sent to other ranks.
     sites: RefCell<Vec<(&'static Location<'static>, Site)>>,
