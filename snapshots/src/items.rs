@@ -265,7 +265,7 @@ impl<'a> Items<'a> {
 
     /// Adds elements that belong to this rank only. Only the same number of ranks can restore them.
     /// `elements` is a slice, an array, a window or a vector. The length of a vector may change;
-    /// the others must have the same length as when they were saved.
+    /// slices, arrays and windows must have the same length as when they were saved.
     pub fn part(self, name: &'a str, elements: impl Elements<'a>) -> Self {
         elements.add(name, self)
     }

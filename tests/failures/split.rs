@@ -384,8 +384,8 @@ fn tell(u: &mut Window<u64>, values: &[u64], fails: bool) -> Result<Ticket<u64>>
     Ok(ticket)
 }
 
-/// A body that fails in `begin` has the same effect as in `run`: the call fails, and the other
-/// ranks get an error as soon as they wait.
+/// A body that fails in `begin` has the same effect as a body that fails in `run`: the call fails,
+/// and the other ranks get an error as soon as they wait.
 #[test]
 fn a_body_that_fails_as_it_is_begun_or_makes_another_call_is_named_to_all_others() {
     for world in worlds(3) {

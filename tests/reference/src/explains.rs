@@ -47,8 +47,9 @@ pub enum Unexplained {
 /// together with the results before it.
 ///
 /// # Errors
-/// The first call that is wrong, identified by its rank and its position. `ErrorClass::Size` if a
-/// world does not fit. `ErrorClass::Arg` if there are too many orders to try.
+/// Fails if a call is wrong. The error names the rank and the position of the first such call.
+/// `ErrorClass::Size` if a world does not fit. `ErrorClass::Arg` if there are too many orders to
+/// try.
 ///
 /// # Cost
 /// The number of sets of steps that can be done at some time, times the number of values that these
