@@ -27,8 +27,7 @@ pub struct Uniform {
 }
 
 impl Uniform {
-    /// Returns the largest set of names such that all names in the set are made only of uniform
-    /// values.
+    /// Returns the largest set of names in which each name is made only of uniform values.
     pub fn of(superstep: &Superstep, scope: &Scope) -> Self {
         let mut names = BTreeSet::new();
         let mut locals = Locals(BTreeSet::new());

@@ -3,8 +3,8 @@
 /// An argument of a superstep.
 ///
 /// Compiling ahead evaluates the pattern once for each class of arguments instead of once for each
-/// rank. For a user's own type, `impl Argument for Mine {}` is enough. Each rank is then evaluated
-/// separately, and ranks with equal patterns still share one program.
+/// rank. For a user's own type, `impl Argument for Mine {}` is enough. The pattern is then
+/// evaluated for each rank separately, and ranks with equal patterns still share one program.
 pub trait Argument {
     /// Returns the class of this argument. Ranks with equal classes make equal patterns, with
     /// targets relative to each rank. `None` promises nothing.

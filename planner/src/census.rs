@@ -44,7 +44,8 @@
 //!   for each set bit of its distance; items for all ranks travel p - 1 times.
 //! - groups first: log2 h rounds, rounded up, and 2 within groups. One message a round. A leader
 //!   also exchanges r - 1 messages with its group, before and after the rounds. The bytes are those
-//!   of a sparse census in which distances count groups, plus the bytes to and from the leaders.
+//!   of a sparse census in which distances are counted in groups, plus the bytes to and from the
+//!   leaders.
 //!
 //! In a sparse census, an item for a rank that is d ranks away is copied once for each set bit of
 //! d. In a reduced census, the item is sent once, in a message of its own. A message costs a core
@@ -270,9 +271,9 @@ pub fn messages(census: Census, places: &Places) -> (u32, u32) {
 }
 
 /// A sparse census is chosen only if it is predicted to be faster than a direct one by this factor.
-/// In every round a rank waits, and if it has lost its core meanwhile, it has to get the core back.
-/// Measured over TCP, a sparse census is no slower from 3 ranks on, and faster from 8 ranks on
-/// (`benches/log/many_ranks.md`).
+/// A rank waits in every round, and may lose its core while it waits. The model leaves out the time
+/// to get the core back. Measured over TCP, a sparse census is no slower from 3 ranks on, and
+/// faster from 8 ranks on (`benches/log/many_ranks.md`).
 const MARGIN: f64 = 1.25;
 
 /// The maximum number of ranks in shared memory for which there is a cache line for each pair of
@@ -298,12 +299,12 @@ pub fn partners(rank: u32, ranks: u32, round: u32) -> (u32, u32) {
     (((rank + step) % ranks) as u32, ((rank + ranks - step) % ranks) as u32)
 }
 
-/// Returns whether an item is sent on in a round if its target is `distance` ranks away.
+/// Returns whether an item is sent on in a round. Its target is `distance` ranks away.
 pub fn leaves(distance: u32, round: u32) -> bool {
     distance >> round & 1 == 1
 }
 
-/// Returns whether a rank passes on an item for all ranks in a round if the rank is `distance`
+/// Returns whether, in a round, a rank passes on an item for all ranks. The rank is `distance`
 /// ranks after the origin of the item.
 pub fn spreads(distance: u32, ranks: u32, round: u32) -> bool {
     let step = 1u64 << round;

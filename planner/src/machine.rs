@@ -17,7 +17,7 @@ macro_rules! parameters {
         }
 
         impl $name {
-            /// Returns a key for each number, as in a file, with a reference to the number.
+            /// Returns a reference to each number, with the key of the number in a file.
             fn fields(&mut self) -> Vec<(&'static str, &mut f64)> {
                 vec![$(($key, &mut self.$field)),*]
             }
@@ -112,12 +112,12 @@ impl Default for Machine {
     /// Returns the model of a two-core server.
     ///
     /// The figures of shared memory and of moving are fitted by hand to row and column halos of 16
-    /// to 512 elements, and to sections of 64 bytes to 1 MiB. The example `modes` times these
-    /// between two threads, packed and direct. The values are new in each exchange, and are read
-    /// after it. With such values, a copy directly from the memory of another rank costs nearly as
-    /// much as packing and unpacking together, since most of the cost is that each line changes its
-    /// owner. The tables are in `benches/log/sections.md`, and the bench `auto` measures whether
-    /// the resulting choices are good ones.
+    /// to 512 elements, and to sections of 64 bytes to 1 MiB. The example `modes` times these halos
+    /// and sections between two threads, packed and direct. The values are new in each exchange,
+    /// and are read after it. With such values, a copy directly from the memory of another rank
+    /// costs nearly as much as packing and unpacking together, since most of the cost is that each
+    /// line changes its owner. The tables are in `benches/log/sections.md`, and the bench `auto`
+    /// measures whether the resulting choices are good ones.
     ///
     /// The figures of the network were not measured through Fencepost's transport. Programs that
     /// were written by hand measured them on the same kind of machine: a round trip on loopback TCP

@@ -1,11 +1,12 @@
 //! [`probes`]: exchanges whose times determine the figures of a machine. [`fitted`]: the machine
 //! that predicts those times.
 //!
-//! Each probe determines one figure of [`Machine`], or several that stay in proportion. The rest of
-//! the probe's time depends on figures that other probes determine, so one machine can predict the
-//! times of all probes. Figures are found one after another. A small part of a probe's time depends
-//! on figures that are found later, so the whole search runs three times. Figures that no probe
-//! determines, such as the network's if all ranks share memory, are left unchanged.
+//! Each probe determines one figure of [`Machine`], or several figures whose proportions stay the
+//! same. The rest of the probe's time depends on figures that other probes determine, so one
+//! machine can predict the times of all probes. Figures are found one after another. A small part
+//! of a probe's time depends on figures that are found later, so the whole search runs three times.
+//! Figures that no probe determines, such as the network's if all ranks share memory, are left
+//! unchanged.
 //!
 //! In all probes, ranks send to each other in both directions. If nothing flowed back, a sender
 //! would run ahead, and the probe would time the rate of messages instead.

@@ -30,7 +30,7 @@ impl Exit<'_> {
     /// Returns whether code of a pattern with these `needs` may rely on the condition of the exit,
     /// and the condition can be evaluated any number of times.
     ///
-    /// No such code relies on a call that is unrelated to the targets of operations, and the call
+    /// Returns `false` for a call that is unrelated to the targets of operations, since such a call
     /// may have effects of its own.
     pub fn guards(&self, needs: &BTreeMap<String, Need>) -> bool {
         let Some(asked) = self.asked else { return true };

@@ -5,8 +5,8 @@
 //! replay runs even later. So only arguments, locals and constants may decide where operations go.
 //! Statics, clocks, cells and the order of a hash map are recognised here by their syntax. Two
 //! things are assumed, because syntax cannot show them. A function or method with arguments returns
-//! the same result for the same arguments. A value of a type that hides a cell does not change
-//! meanwhile.
+//! the same result for the same arguments. If the type of a value hides a cell, the value does not
+//! change after the evaluation.
 
 use super::need::Need;
 use crate::collect::Reason;

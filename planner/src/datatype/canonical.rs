@@ -44,8 +44,8 @@ pub(super) fn check(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<()
             format!("a datatype has at most {} elements: this one has more", isize::MAX),
         ));
     }
-    // The product of the counts is below 2^63, so their sum is, too. Hence no sum here reaches
-    // 2^127.
+    // The product of the counts is below 2^63, and so is the sum of the counts. Hence no sum here
+    // reaches 2^127.
     let (mut low, mut last) = (i128::from(offset), i128::from(offset) + run as i128 - 1);
     for &(count, stride) in dims {
         let span = (count as i128 - 1) * i128::from(stride);

@@ -73,8 +73,8 @@ fn ascending(piece: &Piece) -> Result<Vec<Range<i64>>, TryReserveError> {
     let low = piece.low();
     let mut all: Vec<_> = std::iter::once(low..low + piece.run as i64).collect();
     // A descending dimension has the same elements as a dimension that ascends from its end. The
-    // innermost dimension comes first. Its steps are the shortest for most nests, so they are more
-    // likely to join runs.
+    // innermost dimension comes first. For most nests, this dimension has the shortest steps, which
+    // are the most likely to join runs.
     for dim in piece.dims.iter().rev().filter(|dim| dim.stride != 0) {
         let (stride, mut copies) = (dim.stride.abs(), 1);
         while copies < dim.count {

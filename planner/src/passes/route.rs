@@ -6,14 +6,14 @@
 //! l0: put w0 0+[99 by 9]x1 -> ..           l0: aggregated: put w0 0+[99 by 9]x1 -> ..
 //! ```
 //!
-//! Direct copies require ranks that share memory, and are used only if their order cannot be
-//! observed. Each rank's program consists of *packs* < *own direct copies* (puts before gets) <
-//! *landing* (unpacking, copies to itself). Other ranks copy into and out of its windows at any
-//! time after its packs. Two accesses to one element *conflict* if one of them is a write. A
-//! transfer is copied directly only if these rules order it before or after every conflicting
-//! access of both ranks. The pass decides this as if every transfer that might be direct were
-//! direct, so it packs some transfers that could be direct. A preference that cannot be met is
-//! replaced by aggregation.
+//! Direct copies are possible between ranks that share memory. They are used only if the order of
+//! the copies cannot be observed. Each rank's program consists of *packs* < *own direct copies*
+//! (puts before gets) < *landing* (unpacking, copies to itself). Other ranks copy into and out of
+//! its windows at any time after its packs. Two accesses to one element *conflict* if one of them
+//! is a write. A transfer is copied directly only if these rules order it before or after every
+//! conflicting access of both ranks. The pass decides this as if every transfer that might be
+//! direct were direct, so it packs some transfers that could be direct. A preference that cannot be
+//! met is replaced by aggregation.
 //!
 //! **Requires** nothing.
 //! **Ensures** that the messages of a link carry answers before everything else. Writes of one rank
@@ -257,8 +257,8 @@ impl Router<'_> {
         routed
     }
 
-    /// Returns the link of this stage that is made from `link`. `from` and `to` have the class at
-    /// each end of the link, and the link as seen from this class.
+    /// Returns the link of this stage that is made from `link`. `from` and `to` describe the two
+    /// ends of `link`: the class at this end, and the link as seen from this class.
     fn link(
         &mut self,
         link: LinkId,

@@ -21,7 +21,7 @@ const MAGIC: [u8; 8] = *b"\x89FPLAN\r\n";
 /// not record what a plan was made for.
 const VERSION: u32 = 3;
 /// The version of the sections of the schedule. Version 3 of the format did not change these
-/// sections, so the digests of schedules are those of version 2.
+/// sections, so a schedule has the same digest as in version 2.
 const SCHEDULES: u32 = 2;
 const HEADER: usize = 56;
 const ENTRY: usize = 32;
