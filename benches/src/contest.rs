@@ -70,7 +70,8 @@ impl Contest {
         let mut times = vec![Vec::with_capacity(rounds); self.sides.len()];
         for round in 0..rounds {
             for turn in 0..self.sides.len() {
-                // The first side of a round changes, so that no side always follows the same one.
+                // Each round begins with another side, so that no side always follows the same
+                // side.
                 let at = (turn + round) % self.sides.len();
                 let taken = (self.sides[at].run)(iterations[at]).as_secs_f64() * 1e9;
                 times[at].push(taken / (iterations[at] as f64 * self.operations));

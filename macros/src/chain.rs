@@ -10,10 +10,10 @@ use syn::{Expr, ExprMethodCall, Local, Pat, UnOp};
 /// The names in the body that denote windows, worlds or arguments.
 #[derive(Debug)]
 pub struct Scope {
-    /// Maps each name of a window that takes part, including second names (`let w = &u`), to the
-    /// number of the window.
+    /// Maps each name of a window that takes part in the superstep, including second names
+    /// (`let w = &u`), to the number of the window.
     pub windows: BTreeMap<String, usize>,
-    /// The number of windows that take part.
+    /// The number of windows that take part in the superstep.
     pub count: usize,
     /// The `&Window` parameters.
     pub shared: BTreeSet<String>,
@@ -59,8 +59,8 @@ impl Scope {
         self.windows.get(&name.to_string()).copied()
     }
 
-    /// Returns the window that an expression denotes, behind `&`, `*` and parentheses, but not
-    /// behind `&mut`.
+    /// Returns the window that an expression denotes. Looks behind `&`, `*` and parentheses, but
+    /// not behind `&mut`.
     pub fn window_of(&self, expr: &Expr) -> Option<usize> {
         match strip(expr) {
             Expr::Reference(reference) if reference.mutability.is_none() => self.window_of(&reference.expr),
@@ -69,7 +69,8 @@ impl Scope {
         }
     }
 
-    /// Returns whether a name denotes any window, even one that does not take part.
+    /// Returns whether a name denotes a window, which may also be a `&Window` that does not take
+    /// part in the superstep.
     pub fn is_any_window(&self, name: &str) -> bool {
         self.windows.contains_key(name) || self.shared.contains(name)
     }

@@ -239,27 +239,27 @@ pub fn by_small_puts() {
     }
 }
 
-/// On threads of one process.
+/// Runs the epochs on threads of one process.
 pub fn by_local() {
     assert_flat("local", threads("local"));
 }
 
-/// On the simulated network, in one process.
+/// Runs the epochs on the simulated network, in one process.
 pub fn by_sim() {
     assert_flat("sim", threads("sim"));
 }
 
-/// Over shared memory.
+/// Runs the epochs over shared memory.
 pub fn by_shm() {
     assert_flat("shm", processes("shm"));
 }
 
-/// Over connections.
+/// Runs the epochs over connections.
 pub fn by_tcp() {
     assert_flat("tcp", processes("tcp"));
 }
 
-/// On two hosts of two ranks each.
+/// Runs the epochs on two hosts of two ranks each.
 pub fn by_mixed() {
     assert_flat("mixed", processes("mixed"));
 }

@@ -330,17 +330,17 @@ fn everything(world: &World, fate: &Fate<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Over shared memory.
+/// Runs the points over shared memory.
 pub fn by_shm() {
     all("shm");
 }
 
-/// Over connections.
+/// Runs the points over connections.
 pub fn by_tcp() {
     all("tcp");
 }
 
-/// On two hosts of two ranks each.
+/// Runs the points on two hosts of two ranks each.
 pub fn by_mixed() {
     all("mixed");
 }

@@ -44,8 +44,8 @@ fn sum(step: u64) -> u64 {
     cells * (cells - 1) / 2 * step
 }
 
-/// The folders are deleted in turn, one between two successive jobs. The last job runs on one host,
-/// and continues from the files in that host's folder.
+/// Before each job but the first, the folder of one host is deleted, alternately of host 1 and of
+/// host 0. The last job runs on one host, and continues from the files in that host's folder.
 pub fn lost() {
     let root = tempfile::tempdir().expect("a folder");
     let path = root.path().to_str().expect("text");

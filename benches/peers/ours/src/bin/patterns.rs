@@ -11,7 +11,7 @@ use ours::pattern::{Action, Operation, Pattern, Value, values};
 use ours::{bench, emit, env_f64, require};
 use std::collections::BTreeSet;
 
-/// Returns the FNV-1a hash.
+/// Returns the FNV-1a hash of these bytes.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
