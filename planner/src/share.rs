@@ -1,11 +1,11 @@
 //! [`Share`]: the part of a schedule that one rank needs.
 //!
-//! If the ranks make many calls and each rank makes different ones, one rank plans for all. The
-//! schedule of 1,024 such ranks takes too much memory to be stored on every rank. A rank needs its
-//! own program and, of every other program, the frames to and from this rank, the copies into and
-//! out of its windows, and the calls that target it. These form a schedule too, in which ranks that
-//! have nothing to do with this rank have empty programs. The code that writes, reads, explains and
-//! binds whole schedules therefore also handles shares.
+//! If the ranks make many calls and each rank makes different ones, one rank plans for all, because
+//! the schedule of 1,024 such ranks takes too much memory to be stored on every rank. A rank needs
+//! its own program and, of every other program, the frames to and from this rank, the copies into
+//! and out of its windows, and the calls that target it. These form a schedule too, in which ranks
+//! that have nothing to do with this rank have empty programs. The code that writes, reads,
+//! explains and binds whole schedules therefore also handles shares.
 //!
 //! ```text
 //! whole                                 the share of rank 1

@@ -109,7 +109,7 @@ pub struct Frame {
     pub number: u32,
 }
 
-/// The clock of a host, as a line through two of its times.
+/// The clock of a host, as a linear function from its ticks to nanoseconds of rank 0's clock.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Clock {
     at: (u64, u64),

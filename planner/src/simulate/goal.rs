@@ -202,7 +202,7 @@ impl<'s> Part<'s> {
                 }
                 Event::Release { from, number } => {
                     let frame = self.place(peer(from), rank, number);
-                    // LogGOPSim accepts no message that is not received.
+                    // LogGOPSim refuses a file with a message that is never received.
                     let copies = self.frames_of(peer(from))[frame].copies;
                     if copies.is_some_and(|copies| step + u64::from(copies) < steps) {
                         let earlier = parts.iter().take_while(|part| !std::ptr::eq(*part, self));

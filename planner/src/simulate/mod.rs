@@ -519,7 +519,7 @@ fn refuse(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> Result<(
     Ok(())
 }
 
-/// The most steps that a path covers, and the most clocks that are kept for it.
+/// The most steps that a path covers, and the most clocks that are kept for the path.
 const PATH_STEPS: usize = 64;
 const CLOCKS_MAX: usize = 1 << 24;
 

@@ -32,9 +32,9 @@ struct Machine<'a> {
 struct State {
     run: usize,
     at: usize,
-    /// `[buffer][copy]`.
+    /// The bytes of each buffer, at `[buffer][copy]`.
     buffers: Vec<Vec<Vec<u8>>>,
-    /// Frames that were sent and not released: `[buffer][copy]`.
+    /// The number of frames that were sent and not released, at `[buffer][copy]`.
     unreleased: Vec<Vec<usize>>,
     open: BTreeMap<usize, Sent>,
     /// The ranks to which this rank is exposed.

@@ -523,7 +523,7 @@ impl<'a> RunningJob<'a> {
         self.job_state.was_asked()
     }
 
-    /// Returns whether each of the hosts, in the order of the job, was lost.
+    /// Returns, for each host in the order of the job, whether the host was lost.
     pub(crate) fn lost_hosts(&self) -> Vec<bool> {
         let mut end = 0;
         let lost = |host: &HostRanks| {

@@ -230,8 +230,8 @@ pub(crate) const LIMIT_MIN: Duration = Duration::from_millis(500);
 fn fabric(job: &Description, deaths_reported: bool) -> std::io::Result<TcpFabric> {
     let Limits { heartbeat, silence } = job.limits;
     let settings = Settings::default();
-    // In a job of up to twice as many ranks as `connections`, a rank keeps all its connections
-    // open, so `connections` is at most half of the descriptors that are left.
+    // If a job has at most twice as many ranks as `connections`, each rank keeps its connections to
+    // all of them open. So `connections` is at most half of the descriptors that are left.
     let open = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let most = usize::try_from(open.saturating_sub(OTHERS) / 2).unwrap_or(usize::MAX);
     let settings = Settings {

@@ -60,7 +60,7 @@ extern "C" fn close_at_exit() {
 /// call joins the job.
 ///
 /// # Errors
-/// The process was started as a rank and cannot join, for this reason.
+/// The process was started as a rank and cannot join; the text gives the reason.
 pub fn member() -> Result<Option<&'static Member>, String> {
     let Some(member) = MEMBER.get_or_init(join).as_ref().map_err(String::clone)? else { return Ok(None) };
     LISTENING.get_or_init(|| {
