@@ -15,7 +15,7 @@
 //! the operations in one request. To request the locks earlier would take one more request, and
 //! other ranks would only wait earlier. Long epochs are faster in pieces
 //! (`benches/log/locks_and_posts.md` has the factors). The program divides an epoch by flushes. The
-//! runtime does not do so, since no operation waits here.
+//! runtime does not divide an epoch, because a call that collects an operation never waits.
 //!
 //! Exclusive epochs, which are alone in their regions, visit elements as a fence does. Shared
 //! epochs visit *atomic* elements (of 1, 2, 4 or 8 bytes) by atomic operations, and other elements

@@ -74,8 +74,8 @@ impl<D> Default for Memory<D> {
 }
 
 impl Memory<Sendings> {
-    /// Notes that an epoch that ended at the line `key` has no operations. Returns whether that
-    /// differs from the last epoch of this line.
+    /// Notes that an epoch that ended at the line `key` has no operations. Returns whether the last
+    /// epoch of this line had operations.
     pub(crate) fn sends_nothing(&mut self, key: usize) -> bool {
         let sendings = self.slots.iter_mut().find(|(other, _)| *other == key);
         sendings.is_some_and(|(_, sendings)| std::mem::take(&mut sendings.any))
