@@ -57,8 +57,8 @@ pub struct Run {
     /// Set an environment variable for the ranks: NAME=VALUE, or NAME to pass on its value here
     #[arg(short = 'x', long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// The working directory of the ranks; the program is searched for from the directory here
-    /// [default: the one here]
+    /// The working directory of the ranks, which does not affect the search for the program
+    /// [default: the current one]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     wdir: Option<PathBuf>,
     /// Write the rank in front of each line of its output

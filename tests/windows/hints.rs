@@ -170,8 +170,8 @@ fn a_lock_of_all_parts_takes_those_only_that_it_accesses_of_sole_origins() {
     });
 }
 
-/// Several ranks access elements at once, although the program has promised that they do not. Each
-/// element has a value that one of the ranks has left.
+/// Several ranks access elements at once, although the program has promised that they do not.
+/// Afterwards, each word has a value that one of the ranks has stored.
 #[test]
 fn a_promise_of_disjoint_epochs_that_is_untrue_loses_visits_and_nothing_else() {
     for kind in [TransportKind::Local, TransportKind::ShmThreads] {

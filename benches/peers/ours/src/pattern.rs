@@ -38,9 +38,9 @@ impl Value for f64 {
 impl Value for u64 {
     const NAME: &str = "u64";
     // Some libraries accumulate words of 8 bytes wrongly. MPICH 4.0.2 compares unsigned words as
-    // signed ones for `Min` and `Max`. Open MPI 4.1.4 and 5.0.11 do the same in created windows. In
-    // these windows, bitwise operators of Open MPI 5.0.11 combine the target's `a` with itself:
-    // they leave `a & a`, `a | a` or `a ^ a`.
+    // signed ones for `Min` and `Max`. Open MPI 4.1.4 and 5.0.11 do the same in windows that
+    // `MPI_Win_create` makes. In these windows, bitwise operators of Open MPI 5.0.11 combine the
+    // target's `a` with itself: they leave `a & a`, `a | a` or `a ^ a`.
     const OPERATORS: &[(&str, Op)] = &[("sum", Op::Sum)];
 
     fn from_bits(bits: u64) -> Self {
