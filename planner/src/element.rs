@@ -52,7 +52,7 @@ pub enum ElementKind {
     Opaque,
 }
 
-/// The size and kind of a window's elements. All ranks of a window agree on it.
+/// The size and kind of a window's elements. It is the same on all ranks of a window.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ElementType {
     /// The bytes of one element; at least 1.

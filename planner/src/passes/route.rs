@@ -72,7 +72,7 @@ type LinkEnd = (Delta, bool);
 /// Returns which transfers of a link should be direct if memory is shared and the direct copy is
 /// safe.
 fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> {
-    // Assumes that as many bytes come from the other rank as are sent to it.
+    // Assumes that the two ranks send each other equally many bytes.
     let machine =
         &machine.while_moving(2.0 * link.iter().map(|transfer| transfer.bytes() as f64).sum::<f64>());
     let gain = |transfer: &Transfer| {
