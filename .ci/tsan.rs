@@ -120,9 +120,9 @@ unsafe extern "C" fn fetch_sub_seen(count: *mut u64, by: u64, order: i32) -> u64
     fetch_sub(count, by, if order == RELEASE { BOTH } else { order })
 }
 
-/// If the sanitizer keeps an address for its own memory, its `mmap` treats the address as a hint
-/// and maps another address. A caller that accepts only that address gets the error that the kernel
-/// returns for an address in use.
+/// The sanitizer keeps some addresses for its own memory. If a caller asks for one of them, the
+/// sanitizer's `mmap` maps another address instead. If the caller accepts no other address, this
+/// wrapper returns the error that the kernel returns for an address in use.
 #[unsafe(export_name = "__wrap_mmap64")]
 unsafe extern "C" fn map_there(
     address: Address,

@@ -1,8 +1,9 @@
 //! How much slower is the mode that `auto` chooses than the best of the fixed modes?
 //!
 //! The workloads are those of `examples/modes.rs` in prepared form, at sizes to which the machine
-//! model was not fitted. `auto` is also compared with a fixed mode: the one that `auto` chose for
-//! the first operation. That ratio shows the noise.
+//! model was not fitted. `auto` is also compared with the fixed mode that it chose for the first
+//! operation. If all operations have this mode, both sides do the same, and their ratio shows the
+//! noise.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 

@@ -1,4 +1,5 @@
-//! How much time does a check for conflicts take, with many small operations and with few?
+//! How much time does a check for conflicts take in epochs with many small operations, and in
+//! epochs with few operations?
 //!
 //! Each of two ranks calls operations on the other rank, in epochs without conflicts.
 

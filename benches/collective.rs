@@ -13,7 +13,8 @@ fn team(size: usize, len: usize, iterations: u64, call: Call) -> Duration {
     ours::team(size, iterations, make, |world, (mine, all), _| call(world, mine, all))
 }
 
-/// The same work by hand. The arguments are the number of threads, of elements and of iterations.
+/// Does the same work by hand, and returns its time. The arguments are the numbers of threads, of
+/// elements and of iterations.
 type Limit = fn(usize, usize, u64) -> Duration;
 
 const CALLS: [(&str, Call, Limit); 3] = [

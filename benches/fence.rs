@@ -23,8 +23,8 @@ fn put_section(u: &mut Window<u64>, from: usize, at: usize) -> Result<()> {
     Ok(())
 }
 
-/// Times an epoch in which each of two ranks executes one operation. `epoch` gets the value and the
-/// index of the target element.
+/// Times an epoch in which each of two ranks executes one operation. `epoch` gets the value to put
+/// and the index of the target element.
 fn one(iterations: u64, epoch: impl Fn(&mut Window<u64>, u64, usize) -> Result<()> + Sync) -> Duration {
     let draws = &draw(2, 64, 1);
     ours::team(
@@ -60,7 +60,8 @@ fn section_superstep(iterations: u64) -> Duration {
     one(iterations, |u, _, at| put_section(u, at, at))
 }
 
-/// A function that makes the side of a contest from a timing function, over one transport.
+/// The type of a function that turns a timing function into a side of a contest, over one
+/// transport.
 type Over = fn(fn(u64) -> Duration) -> Box<dyn FnMut(u64) -> Duration>;
 
 /// Compares a superstep that is not prepared with the same operation and fence outside a superstep.

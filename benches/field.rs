@@ -1,5 +1,5 @@
-//! What does it cost to write a field to a file, and to read it, compared with a file of the same
-//! length that is written and read in order?
+//! What does it cost to write a field to a file, and to read it, compared with writing and reading
+//! a file of the same length in order?
 //!
 //! The field has 1 GiB and four ranks. The limits write and read a file of that length, 4 MiB at a
 //! time. Either one thread does this, or four threads do a quarter each. All writers wait until the
@@ -100,7 +100,8 @@ fn load<const D: usize>(path: &Path, global: [usize; D], iterations: u64) -> Dur
     by_ranks(global, iterations, |_, block, cells| Field::open(path)?.load(block, cells))
 }
 
-/// Writes a file of zeros with this element type and order.
+/// Writes a NumPy file of zeros of this element type, in Fortran order if `fortran`, else in C
+/// order.
 fn zeros(path: PathBuf, descr: &str, size: usize, fortran: bool, shape: &str, elements: usize) -> PathBuf {
     let order = if fortran { "True" } else { "False" };
     let text = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}");

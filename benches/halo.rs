@@ -43,7 +43,8 @@ fn cells(
     Ok(())
 }
 
-/// Executes an epoch of new values: writes them to the edge `sent`, and reads the halo `came`.
+/// Executes an epoch: writes new values to the edge that this rank sends, calls `exchange`, and
+/// reads the halo that arrived.
 fn fresh(
     u: &mut Window<f64>,
     face: Face,

@@ -36,7 +36,8 @@ fn accumulates(hints: Hints, kind: LockType, iterations: u64) -> Duration {
     )
 }
 
-/// Does the same as [`accumulates`], with elements of three words and under shared locks.
+/// Each rank puts to `MANY / 64` elements of the other rank in one shared epoch. Each element has
+/// three words.
 fn wide(hints: Hints, iterations: u64) -> Duration {
     ours::team(
         2,
@@ -67,7 +68,7 @@ fn flushed(hints: Hints, iterations: u64) -> Duration {
     )
 }
 
-/// Executes an epoch of one put over TCP.
+/// Rank 0 executes 64 epochs of one put each over TCP, and then both ranks meet at a barrier.
 fn far(hints: Hints, iterations: u64) -> Duration {
     ours::team_over(
         TransportKind::TcpThreads,

@@ -35,7 +35,7 @@ fn entry(
     }
 }
 
-/// Returns the entries. As in the C program, all epochs use the same set of draws.
+/// Returns the limits to compare. As in the C program, all epochs use the same set of draws.
 fn entries() -> Vec<Entry> {
     let tables = || Tables::new(draw(2, 1, 10_000));
     let mut all = vec![

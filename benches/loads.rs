@@ -6,9 +6,9 @@
 //! least time of several rounds in microseconds: first of the sweep alone, and then of the sweep
 //! with the fence.
 //!
-//! A build for checking loads (`Ranks::check_loads`) is also slower if nothing is checked. So
-//! compare the last lines of such a build with the lines of an ordinary build that checks
-//! everything but loads.
+//! A build for checking loads (`Ranks::check_loads`) is slower even if it checks nothing. To see
+//! the whole cost, compare the last two lines of such a build, which are with loads, with the lines
+//! of an ordinary build that checks everything but loads.
 
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]
 

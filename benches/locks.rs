@@ -79,7 +79,7 @@ fn at_a_fence(iterations: u64) -> Duration {
     })
 }
 
-/// Does the same as [`at_a_fence`], in one epoch of a lock.
+/// Does the same as [`at_a_fence`], in one epoch under a lock.
 fn in_one_epoch(kind: LockType, iterations: u64) -> Duration {
     let make = |world: &World| Ok((world.lock_window::<u64>(MANY)?, indices()));
     ours::team(2, iterations, make, |world, (u, indices), k| {

@@ -1,8 +1,8 @@
 //! How long does a message to another rank and back take, compared with the least time that the
 //! machine needs for such a message?
 //!
-//! The limits are the time of a cache line to another core and back, of one copy of the elements,
-//! and of messages that a program writes directly to sockets.
+//! The limits are the time that a cache line takes to another core and back, the time of one copy
+//! of the elements, and the time of messages that a program writes directly to sockets.
 
 use fencepost::{RequestSet, Result, TransportKind, World};
 use fencepost_benches::limits::team;

@@ -190,7 +190,8 @@ fn case_of((name, row): &Case) -> String {
     name[..name.rfind(&row.prediction.mode).unwrap_or(0)].to_owned()
 }
 
-/// Prints how good the choice of `auto` is, as a ratio to the best mode of each case.
+/// Prints how good the choice of `auto` is: its time as a ratio to that of the best mode, on
+/// average and in the worst case.
 fn chosen(rows: &[Case]) {
     let mut ratios: Vec<(f64, String)> = Vec::new();
     for row in rows.iter().filter(|(_, row)| row.prediction.mode == "auto") {

@@ -113,7 +113,7 @@ fn held(folder: &Path, cells: usize) -> [f64; 2] {
             held.push(nanos(clock));
             snapshots.finish()?;
         }
-        // The first value of each is dropped, because it includes the time in which the system
+        // The first value of each list is dropped, because it includes the time in which the system
         // provides memory.
         Ok(vec![median(held.split_off(1)), median(copied.split_off(1))])
     });

@@ -148,7 +148,7 @@ const WORK: f64 = 6e7;
 /// The number of repetitions of each measurement.
 const ROUNDS: usize = 3;
 
-/// Describes the numbers of cells of a band.
+/// Returns the number of cells of a band in each dimension, as text.
 fn shown<const D: usize>(bands: [usize; D]) -> String {
     let cells = |cells: usize| if cells == usize::MAX { "all".into() } else { cells.to_string() };
     bands.map(cells).join(" x ")

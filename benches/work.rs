@@ -33,8 +33,8 @@ const LATENCY: Duration = Duration::from_micros(400);
 /// of the link's threads are short.
 const TCP_LATENCY: Duration = Duration::from_millis(2);
 
-/// The limit for the ratio of a step with an exchange in two halves to the longer of work and
-/// exchange.
+/// The time that a step with an exchange in two halves may take, as a multiple of the longer of its
+/// work and its exchange.
 const HALVES: f64 = 1.1;
 
 /// Puts the first half of the window to the second half of rank `to`'s window, if `to` is a rank.

@@ -58,8 +58,8 @@ fn exchange(u: &mut Window<f64>, v: &mut Window<f64>, block: &Block<2>) -> Resul
     Ok(())
 }
 
-/// The time for a cell whose water is in a cache. It is accurate enough to choose the number of
-/// steps of a group, and the same in each run.
+/// The time to compute a cell whose water is in a cache. The estimate is accurate enough to choose
+/// the number of steps of a group, and is the same in each run.
 const CELL: Nanos = Nanos(0.8);
 
 /// The offsets of the eight cells around a cell, and of the cell itself.

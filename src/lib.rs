@@ -289,10 +289,10 @@
 //! # Classes of errors
 //!
 //! This table has every class, with some of the calls that return it. The documentation of a call
-//! lists all the classes that it returns. Other classes of MPI concern values that do not exist
-//! here: a tag, a count and a lock type are never out of range (TAG, COUNT, LOCKTYPE), a program
-//! does not choose the base address of a window (BASE), and a world or a request cannot be one that
-//! was freed (COMM, REQUEST).
+//! lists all the classes that it returns. The other classes of MPI are for mistakes that a program
+//! cannot make here: a tag, a count and a lock type are never out of range (TAG, COUNT, LOCKTYPE),
+//! a program does not choose the base address of a window (BASE), and a program cannot use a world
+//! or a request that was freed (COMM, REQUEST).
 //!
 #![doc = include_str!("classes.md")]
 //!

@@ -6,7 +6,7 @@ use fencepost::prelude::*;
 use fencepost::{Check, Group, Hints, Op, Refused, World, ranks};
 use fencepost_tests_worlds::transports::transports;
 
-/// Checks that the window of a row is unchanged. Returns the error.
+/// Checks that a refused call has not changed its window. Returns the error of the call.
 fn given_back(refused: Refused<Window<f32>>) -> Error {
     let (window, error) = refused.into_parts();
     assert_eq!(window[..], [0.0; 4], "nothing has changed: {error}");
@@ -26,7 +26,7 @@ struct With<'w> {
 /// The name of a call with its mistake, the class of its error, and the call itself.
 type Row<T> = (&'static str, ErrorClass, fn(&With<'_>, T) -> Result<()>);
 
-/// Like [`Row`], for a call that borrows its value.
+/// Like [`Row`], for a call that takes its second argument by reference.
 type Borrowing<T> = (&'static str, ErrorClass, fn(&With<'_>, &T) -> Result<()>);
 
 use ErrorClass::{Arg, Disp, NoMem, Op as Operator, Rank, RmaSync, Size};

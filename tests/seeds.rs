@@ -191,9 +191,10 @@ mod visible_when {
         });
     }
 
-    /// Rule 6. The owner loads a put that was unlocked before the barrier. MPI requires a lock and
-    /// an unlock around the load. Here `local` takes a lock itself, so every load is under a lock.
-    /// The put is also loaded after the window is changed back to a window for fences (18).
+    /// Rule 6. The owner loads elements of a put whose lock was released before the barrier. MPI
+    /// requires a lock and an unlock around the load. Here `local` takes a lock itself, so every
+    /// load is under a lock. The owner also loads the elements after the window is changed back to
+    /// a window for fences (18).
     #[test]
     fn example_11_12_a_put_that_was_unlocked_is_loaded_after_a_barrier() {
         everywhere(2, |world| {
@@ -405,8 +406,8 @@ mod design_notes {
         });
     }
 
-    /// Ranks 0 and 1 put to each other. If `other_reading` is set, they also put to ranks 3 and 2,
-    /// as in the other reading of the puzzles' table.
+    /// Ranks 0 and 1 put to each other. If `other_reading` is set, rank 0 also puts to rank 3, and
+    /// rank 1 to rank 2, as in the other reading of the puzzles' table.
     fn put_for_the_fence(u: &mut Window<u32>, world: &World, other_reading: bool) -> Result<()> {
         let me = world.rank();
         u.put([me as u32 + 1]).to(1 - me, 0)?;
@@ -422,11 +423,11 @@ mod design_notes {
         access.complete()
     }
 
-    /// The first puzzle. A fence opens nothing at other ranks (17). So ranks 2 and 3 may exchange
-    /// by start and post between two fences, while ranks 0 and 1 put for the second fence. An
-    /// element that was put to rank 3 is in rank 3's window once rank 3's wait has returned. The
-    /// second fence then applies the operations that were collected for it, in both readings of the
-    /// puzzles' table.
+    /// The first puzzle. Operations that are collected for a fence access windows only in that
+    /// fence (17). So ranks 2 and 3 may exchange by start and post between two fences, while ranks
+    /// 0 and 1 put for the second fence. An element that was put to rank 3 is in rank 3's window
+    /// once rank 3's wait has returned. The second fence then applies the operations that were
+    /// collected for it, in both readings of the puzzles' table.
     #[test]
     fn the_first_puzzle_has_one_result() {
         for other_reading in [false, true] {

@@ -19,7 +19,7 @@ pub struct Contest {
     question: String,
     /// The number of operations in an iteration.
     operations: f64,
-    /// For each side, the ratio to the first side that should not be exceeded.
+    /// For each side, the limit for the ratio of its time to the first side's, if there is a limit.
     budgets: Vec<Option<f64>>,
     sides: Vec<Side>,
 }
@@ -70,7 +70,8 @@ impl Contest {
         let mut times = vec![Vec::with_capacity(rounds); self.sides.len()];
         for round in 0..rounds {
             for turn in 0..self.sides.len() {
-                // The first side of a round changes, so that no side always follows the same one.
+                // Each round begins with another side, so that no side always follows the same
+                // side.
                 let at = (turn + round) % self.sides.len();
                 let taken = (self.sides[at].run)(iterations[at]).as_secs_f64() * 1e9;
                 times[at].push(taken / (iterations[at] as f64 * self.operations));
@@ -137,8 +138,8 @@ fn asked(option: &str) -> bool {
     std::env::args().any(|word| word == option)
 }
 
-/// Returns whether the command line asks for this question: it has a word that is part of the
-/// question, or it names no question at all.
+/// Returns whether the command line asks for this question. It does if one of its words is part of
+/// the question, or if it names no question at all.
 pub fn wanted(question: &str) -> bool {
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with("--")).peekable();
     words.peek().is_none() || words.any(|word| question.contains(&word))
@@ -165,7 +166,7 @@ pub struct Harness {
     short: bool,
     /// Criterion, unless the pass is short or the command line asks for ratios only.
     criterion: Option<Criterion>,
-    /// The number of rounds and the time of a side in each, unless the command line asks for
+    /// The number of rounds and the time of a side in each round, unless the command line asks for
     /// absolute figures only.
     rounds: Option<(usize, Duration)>,
 }

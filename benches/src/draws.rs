@@ -7,7 +7,7 @@ pub const TABLE: usize = 1 << 17;
 /// The changes that one rank makes in one epoch: `values[i]` goes to element `indices[i]`.
 #[derive(Clone, Debug)]
 pub struct Set {
-    /// The elements of the table.
+    /// The indices of the elements in the table.
     pub indices: Vec<u32>,
     /// The values. Read as `f64`, they are numbers between 1 and 2.
     pub values: Vec<u64>,

@@ -13,7 +13,7 @@ thread_local! {
     static CHECK: Cell<Check> = const { Cell::new(Check::Off) };
 }
 
-/// Returns `side` on ranks that execute this check.
+/// Returns a side that runs `side` on ranks that execute this check.
 pub fn checked(
     check: Check,
     mut side: impl FnMut(u64) -> Duration + 'static,
@@ -26,7 +26,8 @@ pub fn checked(
     }
 }
 
-/// Returns `side` on ranks that are threads, but share memory in the same way as processes.
+/// Returns a side that runs `side` on ranks that are threads, but share memory in the same way as
+/// processes.
 pub fn shm(mut side: impl FnMut(u64) -> Duration + 'static) -> impl FnMut(u64) -> Duration + 'static {
     move |iterations| {
         TRANSPORT.set(TransportKind::ShmThreads);

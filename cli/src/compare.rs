@@ -275,7 +275,7 @@ fn crossover(all: &[(Vec<Candidate>, Vec<MeasurementRow>)]) -> String {
     let changes = fastest.windows(2).filter(|pair| named(pair[0]) != named(pair[1]));
     let lines = changes.map(|pair| {
         let [before, after] = [pair[0], pair[1]];
-        // Only the values in which the two rows differ.
+        // Only values in which the two rows differ are listed.
         let values = |row: &MeasurementRow, other: &MeasurementRow| {
             let all = row.prediction.values.iter();
             let varied = all.filter(|(name, value)| other.prediction.values.get(*name) != Some(value));

@@ -173,7 +173,7 @@ impl Predict {
         Ok(recipes)
     }
 
-    /// Looks in the folder for a recipe for a stencil whose name or superstep is `plan`. Returns
+    /// Looks in the folder for a stencil's recipe with the name or the superstep `plan`. Returns
     /// the name of the recipe.
     fn stencil_named(&self, plan: &str) -> Option<String> {
         let all = Recipes::read(&self.folder).ok()?.all;

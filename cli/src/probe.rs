@@ -43,8 +43,8 @@ Examples:
   fencepost probe -n 2 --transport tcp --time 10s >machine.txt
   fencepost run -n 2 --transport tcp --machine machine.txt ./heat2d";
 
-/// The largest ratio between the measured and the predicted time of an exchange that gets no mark.
-/// The ratio limits differences in either direction.
+/// An exchange gets a mark if its measured time and its predicted time differ by more than this
+/// factor, in either direction.
 const NEAR: f64 = 1.1;
 
 /// The mark of an exchange that the model does not predict.

@@ -43,11 +43,11 @@ pub struct Run {
     /// 124
     #[arg(long, value_name = "TIME", value_parser = fencepost_job::duration)]
     timeout: Option<Duration>,
-    /// How often to start the job again after a failure that the program has not caused: a rank
-    /// that a signal has killed or that sends no heartbeats, or a host that was lost
+    /// How many times to start the job again after a failure that the program has not caused: a
+    /// rank that a signal has killed or that sends no heartbeats, or a host that was lost
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     restarts: u32,
-    /// Leave out hosts that were lost when the job is started again: it has fewer ranks then
+    /// Leave out lost hosts when the job is started again; the job then has fewer ranks
     #[arg(long, requires = "restarts")]
     shrink: bool,
     /// Give the ranks the time that they need to save a snapshot at the first SIGTERM; also
@@ -57,8 +57,8 @@ pub struct Run {
     /// Set an environment variable for the ranks: NAME=VALUE, or NAME to pass on its value here
     #[arg(short = 'x', long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// The working directory of the ranks, not of the search for the program [default: the one
-    /// here]
+    /// The working directory of the ranks, which does not affect the search for the program
+    /// [default: the current one]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     wdir: Option<PathBuf>,
     /// Write the rank in front of each line of its output
@@ -73,9 +73,9 @@ pub struct Run {
     /// Pin ranks as --pin does (core), or leave them unpinned (none), which is the default
     #[arg(long, value_name = "WHAT", value_parser = ["core", "none"], conflicts_with = "pin")]
     bind_to: Option<String>,
-    /// The command that runs a program on a host, without ever asking for a password; {host} in it
-    /// is replaced by the host's name, which is appended if {host} is absent [default: ssh with
-    /// BatchMode]
+    /// The command that runs a program on a host, without ever asking for a password; {host} in the
+    /// command is replaced by the host's name; without {host}, the name is appended [default: ssh
+    /// with BatchMode]
     #[arg(long, value_name = "COMMAND", env = "FENCEPOST_SSH", hide_env_values = true, value_hint = ValueHint::CommandString)]
     remote_command: Option<String>,
     /// The path of fencepost on the other hosts [default: its path here]
@@ -395,10 +395,10 @@ pub(crate) fn find(program: &Path) -> Result<PathBuf, String> {
     Ok(found.map_or_else(|| program.to_owned(), absolute))
 }
 
-/// The maximum number of ranks for each core that are started without a warning.
+/// The maximum number of ranks that may share a core without a warning.
 const RANKS_EACH: usize = 64;
 
-/// Returns a warning if `ranks` are more processes than a machine with `cores` cores runs well.
+/// Returns a warning if a machine with `cores` cores does not run `ranks` processes well.
 fn crowded(ranks: usize, cores: usize) -> Option<String> {
     (ranks > RANKS_EACH * cores).then(|| {
         format!(

@@ -24,7 +24,8 @@ pub struct Simulate {
     /// The work of a rank in each step, in nanoseconds or with a unit, such as 100us or 2ms
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = short_time)]
     work: Duration,
-    /// The maximum deviation of a rank's work from --work in percent; it is the same in all steps
+    /// The maximum deviation of a rank's work from --work, in percent; a rank deviates equally in
+    /// all steps
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent)]
     uneven: f64,
     /// The largest random delay of a rank in a step, in percent of its work
@@ -33,7 +34,7 @@ pub struct Simulate {
     /// The seed of all randomness; equal seeds give equal results
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     seed: u64,
-    /// Report the largest latency at which the run takes at most this much longer, in percent
+    /// Report the largest latency at which the run takes at most this many percent longer
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
     tolerance: f64,
     /// The file of the machine model [default: that of the plan]

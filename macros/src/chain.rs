@@ -10,10 +10,10 @@ use syn::{Expr, ExprMethodCall, Local, Pat, UnOp};
 /// The names in the body that denote windows, worlds or arguments.
 #[derive(Debug)]
 pub struct Scope {
-    /// Maps each name of a window that takes part, including second names (`let w = &u`), to the
-    /// number of the window.
+    /// Maps each name of a window that takes part in the superstep, including second names
+    /// (`let w = &u`), to the number of the window.
     pub windows: BTreeMap<String, usize>,
-    /// The number of windows that take part.
+    /// The number of windows that take part in the superstep.
     pub count: usize,
     /// The `&Window` parameters.
     pub shared: BTreeSet<String>,
@@ -59,8 +59,8 @@ impl Scope {
         self.windows.get(&name.to_string()).copied()
     }
 
-    /// Returns the window that an expression denotes, behind `&`, `*` and parentheses, but not
-    /// behind `&mut`.
+    /// Returns the window that an expression denotes. Looks behind `&`, `*` and parentheses, but
+    /// not behind `&mut`.
     pub fn window_of(&self, expr: &Expr) -> Option<usize> {
         match strip(expr) {
             Expr::Reference(reference) if reference.mutability.is_none() => self.window_of(&reference.expr),
@@ -69,7 +69,8 @@ impl Scope {
         }
     }
 
-    /// Returns whether a name denotes any window, even one that does not take part.
+    /// Returns whether a name denotes a window, which may also be a `&Window` that does not take
+    /// part in the superstep.
     pub fn is_any_window(&self, name: &str) -> bool {
         self.windows.contains_key(name) || self.shared.contains(name)
     }
@@ -87,7 +88,7 @@ impl Scope {
         }
         match strip(&init.expr) {
             Expr::Reference(_) => Some((pat.ident.clone(), self.window_of(&init.expr)?)),
-            // `let x = w;` declares no new name for a window if `w` is already one.
+            // `let x = w;` declares no new name of a window, even if `w` is a name of a window.
             _ => None,
         }
     }
@@ -164,7 +165,7 @@ pub struct Chain<'a> {
     pub modes: Vec<&'a Expr>,
     pub target: &'a Expr,
     pub place: &'a Expr,
-    /// The name of the method, in the source.
+    /// The name of the method as the source has it.
     pub method: &'a Ident,
     /// The last call of the chain.
     pub end: &'a ExprMethodCall,

@@ -59,7 +59,8 @@ pub enum Flow {
     },
     /// A read or a write of a window's elements.
     Data,
-    /// One of several paths, chosen by a condition that is uniform if `cause` is `None`.
+    /// One of several paths is taken. The condition that chooses it is uniform if `cause` is
+    /// `None`.
     Branch {
         cause: Option<Cause>,
         paths: Vec<Vec<Flow>>,
@@ -350,7 +351,7 @@ impl Walk<'_> {
                 let mut body = Vec::new();
                 self.block(&block.block, &mut body);
                 match label_of(&block.label) {
-                    // A labelled block is a loop that is left at its end.
+                    // A labelled block is treated as a loop that is left at its end.
                     Some(label) => {
                         let kind = Jump::Break(Some(label.clone()));
                         body.push(Flow::Jump { kind, span: block.block.brace_token.span.close() });

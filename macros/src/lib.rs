@@ -41,9 +41,9 @@ use proc_macro2::TokenStream;
 /// Makes a function a superstep: its puts, gets and accumulates happen at a fence, and their
 /// pattern is known.
 ///
-/// The function takes its windows as `&mut Window<T>`, or several of one type as
+/// The function takes its windows as `&mut Window<T>`, or several windows of one type as a list
 /// `&mut [Window<T>; 7]`, and returns a `Result`. A body without a fence gets one at its end, over
-/// all its windows. A body with fences must end in one. An error, or a panic, discards the
+/// all its windows. A body with fences must end in a fence. An error, or a panic, discards the
 /// operations that were collected.
 ///
 /// A list such as `fields: &mut [Window<T>; 7]` holds a fixed number of windows of one type, at
@@ -71,8 +71,8 @@ use proc_macro2::TokenStream;
 ///   `Compiled::with` compiles ahead for another placement. `explain` of a loaded superstep begins
 ///   with the way in which its plan was obtained. `save` of a prepared superstep writes its plan.
 ///
-/// A prepared superstep has three methods that run it. The signature of each follows from the
-/// signature of the function:
+/// A prepared superstep has three methods that run it. The signature of each method follows from
+/// that of the function:
 /// - `run` has the parameters and the result of the function. It runs the body and matches the
 ///   body's calls with those of the plan. A call that is not in the plan is an error of class
 ///   `PLAN`.
@@ -88,11 +88,11 @@ use proc_macro2::TokenStream;
 ///   if there are several. If there is a `replay`, `begin` takes only the windows, and is the first
 ///   half of a replay. Otherwise `begin` takes all parameters of the function, and is the first
 ///   half of a `run`. If a source is an argument of a generic type, `begin` is the first half of a
-///   `run`, too, since such an argument may be values. `begin` of a `run` executes the body up to
-///   its last fence and copies the slices that are put. `finish` then also returns the value that
-///   the body has returned, unless it is `()`. Epochs before the last one are run whole. `begin`
-///   does not wait in the last epoch. But if the body continues after its last fence (other than
-///   with an `Ok` of names and literals), or passes assertions to that fence, `begin` runs the
+///   `run`, too, since values may be passed for such an argument. `begin` of a `run` executes the
+///   body up to its last fence and copies the slices that are put. `finish` then also returns the
+///   value that the body has returned, unless it is `()`. Epochs before the last one are run whole.
+///   `begin` does not wait in the last epoch. But if the body continues after its last fence (other
+///   than with an `Ok` of names and literals), or passes assertions to that fence, `begin` runs the
 ///   whole body.
 ///
 /// A superstep whose targets or datatypes do not follow from its arguments alone is *dynamic*: it
@@ -103,11 +103,11 @@ use proc_macro2::TokenStream;
 /// A pattern is the part of the body that decides where operations go. It describes a successful
 /// execution. It is evaluated when the superstep is entered for the first time, prepared, loaded or
 /// compiled. So the functions in the pattern are called once more at that time. A check that needs
-/// a window's elements is not part of the pattern. A pattern may make 2^24 turns of its loops and
-/// have 2^20 operations and fences. A pattern that exceeds these limits, or that panics, is ignored
-/// when the superstep is entered. When the superstep is prepared, loaded or compiled, such a
-/// pattern is an error of class `PLAN`. Iterators, functions and macros that do not end are not
-/// counted, and an allocation that fails ends the process.
+/// a window's elements is not part of the pattern. A pattern may make at most 2^24 turns of its
+/// loops, and have at most 2^20 operations and fences. A pattern that exceeds these limits, or that
+/// panics, is ignored when the superstep is entered. When the superstep is prepared, loaded or
+/// compiled, such a pattern is an error of class `PLAN`. Iterators, functions and macros that do
+/// not end are not counted, and an allocation that fails ends the process.
 ///
 /// Statics, thread-locals, functions without arguments, cells, locks, clocks, iterated hash maps
 /// and unsafe code make a superstep dynamic if they affect operations, as far as the syntax shows
@@ -123,9 +123,9 @@ use proc_macro2::TokenStream;
 /// - `#[superstep(crate = path)]`: the path of the facade, if it is not `::fencepost`.
 /// - `#[superstep(prepared = Name)]`: a name for the type that `prepare` and `load` return, so that
 ///   a struct of your own can have a field of this type.
-/// - `#[superstep(mode = direct)]` (or `aggressive`, `aggregated`, `pipelined`): the mode that
-///   operations without a mode of their own prefer here. This mode takes precedence over the mode
-///   of their window and of the environment.
+/// - `#[superstep(mode = direct)]` (or `aggressive`, `aggregated`, `pipelined`): the mode that the
+///   superstep's operations prefer if they have no mode of their own. This mode takes precedence
+///   over the mode of their window and of the environment.
 /// - `#[superstep(sync = pscw)]`: `prepare` and `load` return a superstep that synchronises by
 ///   posts and starts, only between ranks that exchange something, and not by a fence of all ranks.
 ///   See below.
@@ -145,7 +145,7 @@ use proc_macro2::TokenStream;
 ///
 /// If the function is called directly, it is a superstep of all ranks and ends in a fence, like any
 /// other superstep. A dynamic superstep can only be called directly: preparing it is a compile
-/// error that shows the line.
+/// error that shows the line that makes it dynamic.
 #[proc_macro_attribute]
 pub fn superstep(options: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     attribute(options.into(), item.into()).into()

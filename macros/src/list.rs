@@ -227,9 +227,10 @@ fn copies(list: &List, counts: bool, each: &ExprForLoop) -> Result<Expr> {
     Ok(Expr::Block(all))
 }
 
-/// Finds each `break` and `continue` of the loop itself, and fences. A fence is refused for two
-/// reasons. First, its copies would have the same place in the program and could not be
-/// distinguished. Second, one copy of the fence may order something and another copy nothing.
+/// Finds each fence in a loop, and each `break` and `continue` without a label that concerns this
+/// loop and not an inner one. A fence is refused for two reasons. First, its copies would have the
+/// same place in the program and could not be distinguished. Second, one copy of the fence may
+/// order something and another copy nothing.
 struct Leaves {
     /// The number of loops around the current place.
     inside: usize,
@@ -290,7 +291,8 @@ impl<'a> Visit<'a> for Leaves {
 struct Rename<'n> {
     from: &'n Ident,
     to: &'n Ident,
-    /// The first place where the name denotes something else, with the error message.
+    /// The first place where the name denotes something other than the window, with the error
+    /// message.
     refused: Option<(Span, &'static str)>,
 }
 
@@ -365,7 +367,7 @@ impl VisitMut for Rename<'_> {
         visit_mut::visit_pat_ident_mut(self, pat);
     }
     fn visit_local_mut(&mut self, local: &mut syn::Local) {
-        // In each copy of the block, the alias would denote a different window.
+        // The alias would denote a different window in each copy of the block.
         if let Some(init) = &local.init
             && let Expr::Reference(reference) = strip(&init.expr)
             && name_of(&reference.expr) == Some(self.from)

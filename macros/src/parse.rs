@@ -348,7 +348,7 @@ fn held_by_ok(ty: &mut Type) -> Option<&mut Type> {
     }
 }
 
-/// Returns the first token of an item that shows what kind of item it is.
+/// Returns the first identifier or keyword of an item, which shows the kind of the item.
 fn first_token(item: &Item) -> TokenStream {
     quote::quote!(#item).into_iter().find(|token| matches!(token, TokenTree::Ident(_))).into_iter().collect()
 }

@@ -12,7 +12,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Expr, Pat};
 
-/// The part of a condition that makes it differ between ranks.
+/// The part of a condition that may have different values on different ranks.
 #[derive(Clone, Debug)]
 pub struct Cause {
     pub span: Span,
@@ -27,8 +27,7 @@ pub struct Uniform {
 }
 
 impl Uniform {
-    /// Returns the largest set of names such that all names in the set are made only of uniform
-    /// values.
+    /// Returns the largest set of names in which each name is made only of uniform values.
     pub fn of(superstep: &Superstep, scope: &Scope) -> Self {
         let mut names = BTreeSet::new();
         let mut locals = Locals(BTreeSet::new());

@@ -1,5 +1,5 @@
 //! A plain five-point loop, with which most programs begin. `.ci/run assembly` shows the assembly
-//! that the compiler makes of it.
+//! of this loop.
 
 use fencepost_planner::Result;
 use fencepost_planner::grid::{Block, Tiles};

@@ -168,7 +168,7 @@ pub fn run_bytes(machine: &Machine) -> usize {
     (machine.entry_and_done().0 / 2.0 / copy.max(0.01)).round() as usize
 }
 
-/// The maximum number of gets of an epoch that are listed one by one. The rank from which these
+/// The maximum number of gets of an epoch that are listed one by one. The rank whose elements these
 /// gets read need not wait before it writes elements that are not in the list.
 pub const LISTED: usize = 64;
 

@@ -3,8 +3,8 @@
 /// An argument of a superstep.
 ///
 /// Compiling ahead evaluates the pattern once for each class of arguments instead of once for each
-/// rank. For a user's own type, `impl Argument for Mine {}` is enough. Each rank is then evaluated
-/// separately, and ranks with equal patterns still share one program.
+/// rank. For a user's own type, `impl Argument for Mine {}` is enough. The pattern is then
+/// evaluated for each rank separately, and ranks with equal patterns still share one program.
 pub trait Argument {
     /// Returns the class of this argument. Ranks with equal classes make equal patterns, with
     /// targets relative to each rank. `None` promises nothing.
@@ -149,8 +149,8 @@ impl<T: Argument + ?Sized> Argument for &T {
     }
 }
 
-/// Appends the class of a part to `key`. The length comes first, so that keys of different parts
-/// cannot run into each other.
+/// Appends the class of a part to `key`. The length comes first, so that different lists of parts
+/// have different keys.
 fn add(key: &mut Vec<u64>, part: &impl Argument) -> Option<()> {
     let mut class = part.class()?;
     key.push(class.len() as u64);

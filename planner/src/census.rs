@@ -10,20 +10,20 @@
 //! facts cover the 2^(k + 1) ranks that end with this rank, so after the last round they cover all
 //! ranks. Items for one rank travel in these messages: an item whose target is d ranks away is sent
 //! on in each round k for which bit k of d is set. An item for all ranks is passed on by each rank
-//! that has it, and every rank receives it once. Ranks that have nothing for each other exchange
-//! nothing.
+//! that has it, and every rank receives it once. A rank that has nothing for another rank sends no
+//! item for it.
 //!
 //! *Reduced*: each rank that has something for another rank sends that rank a *note*, which is a
 //! separate message. Then the ranks add up, by recursive halving, how many notes each of them must
 //! expect. Let m be the largest power of two that is not above the number of ranks. Rank r below m
-//! first exchanges counts with rank r xor m / 2: each of the two sends the counts of the half of
-//! all ranks to which the other one belongs. Then rank r exchanges the counts of quarters with rank
-//! r xor m / 4, and so on, until it has its own count. Each rank from m on sends its counts to one
-//! of the ranks below m before the rounds, and receives its own count from that rank after the
-//! rounds. A message has a count for each rank of the part that it covers, so its length does not
-//! depend on the number of notes. Items for all ranks follow the counts. Each of these items is
-//! sent once to each rank. After the last round each rank has information from every rank, as
-//! above.
+//! first exchanges counts with rank r xor m / 2. Each of these two ranks belongs to one half of all
+//! ranks, and receives the counts of its own half. Then rank r exchanges the counts of quarters
+//! with rank r xor m / 4, and so on, until it has its own count. Each rank from m on sends its
+//! counts to one of the ranks below m before the rounds, and receives its own count from that rank
+//! after the rounds. A message has a count for each rank of the part that it covers, so its length
+//! does not depend on the number of notes. Items for all ranks follow the counts. Each of these
+//! items is sent once to each rank. After the last round each rank has information from every rank,
+//! as above.
 //!
 //! *Groups first*: if some ranks share memory, but not all of them, the rounds above take place
 //! between hosts. The first rank of each host is its leader. The other ranks of the host send the
@@ -44,7 +44,8 @@
 //!   for each set bit of its distance; items for all ranks travel p - 1 times.
 //! - groups first: log2 h rounds, rounded up, and 2 within groups. One message a round. A leader
 //!   also exchanges r - 1 messages with its group, before and after the rounds. The bytes are those
-//!   of a sparse census in which distances count groups, plus the bytes to and from the leaders.
+//!   of a sparse census in which distances are counted in groups, plus the bytes to and from the
+//!   leaders.
 //!
 //! In a sparse census, an item for a rank that is d ranks away is copied once for each set bit of
 //! d. In a reduced census, the item is sent once, in a message of its own. A message costs a core
@@ -171,8 +172,8 @@ const GROUP: usize = 8;
 /// reader polls. So the census is direct for up to 128 ranks, and sparse for more. If not all ranks
 /// share memory, the census is sparse if the model predicts that, without groups, a sparse census
 /// of this number of ranks is 1.25 times as fast as a direct one. If the ranks of a host share
-/// memory, the model must also predict this for a census with leaders. With the second condition
-/// alone, a sparse census would be chosen for fewer ranks than were measured.
+/// memory, the model must also predict this for a census with leaders. If only the prediction with
+/// leaders counted, a sparse census would also be chosen for fewer ranks than were measured.
 pub fn choose(places: &Places, machine: &Machine) -> Census {
     let pays = |places: &Places| {
         cost(Census::Direct, places, machine) > MARGIN * cost(Census::Sparse, places, machine)
@@ -270,9 +271,9 @@ pub fn messages(census: Census, places: &Places) -> (u32, u32) {
 }
 
 /// A sparse census is chosen only if it is predicted to be faster than a direct one by this factor.
-/// In every round a rank waits, and if it has lost its core meanwhile, it has to get the core back.
-/// Measured over TCP, a sparse census is no slower from 3 ranks on, and faster from 8 ranks on
-/// (`benches/log/many_ranks.md`).
+/// A rank waits in every round, and may lose its core while it waits. The model leaves out the time
+/// to get the core back. Measured over TCP, a sparse census is no slower from 3 ranks on, and
+/// faster from 8 ranks on (`benches/log/many_ranks.md`).
 const MARGIN: f64 = 1.25;
 
 /// The maximum number of ranks in shared memory for which there is a cache line for each pair of
@@ -298,12 +299,12 @@ pub fn partners(rank: u32, ranks: u32, round: u32) -> (u32, u32) {
     (((rank + step) % ranks) as u32, ((rank + ranks - step) % ranks) as u32)
 }
 
-/// Returns whether an item is sent on in a round if its target is `distance` ranks away.
+/// Returns whether an item is sent on in a round. Its target is `distance` ranks away.
 pub fn leaves(distance: u32, round: u32) -> bool {
     distance >> round & 1 == 1
 }
 
-/// Returns whether a rank passes on an item for all ranks in a round if the rank is `distance`
+/// Returns whether, in a round, a rank passes on an item for all ranks. The rank is `distance`
 /// ranks after the origin of the item.
 pub fn spreads(distance: u32, ranks: u32, round: u32) -> bool {
     let step = 1u64 << round;
@@ -399,7 +400,7 @@ mod tests {
         };
         assert_eq!(chosen(true, &machine), (129..1100).collect::<Vec<_>>());
         // With 9 ranks, a sparse census needs one more round than with 8. This round takes more
-        // time than the census saves.
+        // time than is saved by sending fewer messages.
         assert_eq!(chosen(false, &machine), (8..1100).filter(|&ranks| ranks != 9).collect::<Vec<_>>());
         // If messages cost nothing but their latency, only the number of rounds counts.
         let far = Machine { network: Link { latency: 1e6, overhead: 1.0, ..machine.network }, ..machine };

@@ -17,7 +17,7 @@ pub const MOST_BYTES: u64 = 1 << 47;
 /// (class `Rank`), sides that differ in size (`Size`) or in element type (`Type`), elements below
 /// the first element of the window (`Disp`), an operator that is not defined for the window's
 /// elements (`Op`), a window that is not a parameter (`Win`), a class that does not exist (`Arg`),
-/// and more than [`MOST_BYTES`] in all operations of a rank (`NoMem`).
+/// and more than [`MOST_BYTES`] bytes in all operations of a rank (`NoMem`).
 pub fn check(patterns: &Patterns) -> Result<()> {
     let ranks = i64::from(patterns.ranks());
     let mut reach: Vec<Option<(Delta, Delta)>> = Vec::with_capacity(patterns.classes.len());

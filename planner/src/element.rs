@@ -24,7 +24,7 @@ impl Scalar {
         [I8, I16, I32, I64, U8, U16, U32, U64, F32, F64]
     };
 
-    /// Returns its size in bytes.
+    /// Returns the size of this type in bytes.
     pub const fn size(self) -> u32 {
         match self {
             Scalar::I8 | Scalar::U8 => 1,
@@ -34,7 +34,7 @@ impl Scalar {
         }
     }
 
-    /// Returns whether it is a floating-point type.
+    /// Returns whether this is a floating-point type.
     pub const fn is_float(self) -> bool {
         matches!(self, Scalar::F32 | Scalar::F64)
     }
@@ -52,7 +52,7 @@ pub enum ElementKind {
     Opaque,
 }
 
-/// The size and kind of a window's elements. All ranks of a window agree on it.
+/// The size and kind of a window's elements. It is the same on all ranks of a window.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ElementType {
     /// The bytes of one element; at least 1.
@@ -137,8 +137,8 @@ impl Op {
         self == Op::NoOp || self.takes(element)
     }
 
-    /// Returns a message that this operator is not defined for `element`. The message names the
-    /// types that the operator takes.
+    /// Returns the message of an error: this operator is not defined for `element`. The message
+    /// names the types that the operator takes.
     #[doc(hidden)]
     pub fn undefined_for(self, element: ElementType) -> String {
         let takes = match self {

@@ -52,8 +52,8 @@ pub enum ErrorClass {
     Plan,
     /// A rank that left, died or sent something that no working rank sends. The world ends.
     ProcFailed,
-    /// A bug of Fencepost, whose message names the pass. Or a request of this rank that was altered
-    /// on its way: the other rank has refused the request and has done nothing.
+    /// A bug of Fencepost: the message names the pass. Also used if a request of this rank was
+    /// altered on its way. The other rank has then refused the request and has done nothing.
     Intern,
     /// An error that the user's own code returned.
     Other,

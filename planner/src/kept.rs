@@ -2,11 +2,11 @@
 //! of the rank to the end of the epoch.
 //!
 //! A rank that has entered an epoch may compute before it waits for the others, on elements that
-//! nobody touches meanwhile. These are all elements that no operation names. They depend only on
-//! the calls of all ranks, and not on the modes in which the operations travel. So a program that
-//! runs with one schedule runs with every other schedule of the same calls, and an error names the
-//! line of a call. [`verify_kept`](crate::verify::verify_kept) shows that a schedule does not touch
-//! these elements.
+//! nothing else touches during this time. These are all elements that no operation names. They
+//! depend only on the calls of all ranks, and not on the modes in which the operations travel. So a
+//! program that runs with one schedule runs with every other schedule of the same calls, and an
+//! error names the line of a call. [`verify_kept`](crate::verify::verify_kept) shows that a
+//! schedule does not touch these elements.
 
 use crate::datatype::Datatype;
 use crate::ids::{Rank, WindowId};
@@ -52,7 +52,8 @@ impl Kept {
         let mut accesses = Vec::new();
         for (class, program) in schedule.classes.iter() {
             for call in program.pattern.operations.values().filter(|call| call.remote.size() > 0) {
-                // The rank of this class whose operation targets this rank.
+                // The rank whose call of this operation targets `rank`, if there is such a rank in
+                // this class.
                 let origin = call.target.and_then(|target| target.back().from(rank, ranks));
                 let origin = origin.filter(|origin| schedule.class_of[origin.0 as usize] == class);
                 if let Some(origin) = origin {

@@ -17,7 +17,7 @@ macro_rules! parameters {
         }
 
         impl $name {
-            /// Returns the keys of the numbers in a file, each with a reference to its number.
+            /// Returns a reference to each number, with the key of the number in a file.
             fn fields(&mut self) -> Vec<(&'static str, &mut f64)> {
                 vec![$(($key, &mut self.$field)),*]
             }
@@ -35,8 +35,8 @@ parameters! {
         /// `g`: ns of CPU for each frame that is sent in one packet with the frame before it, at
         /// each end.
         further "further",
-        /// Additional ns for each frame with a long payload, since its sender's cache holds the
-        /// first lines of the buffer.
+        /// Additional ns for each frame with a long payload, since the first lines of its buffer
+        /// are in the cache of the sender.
         payload "payload",
         /// `G`: ns a byte, in addition to packing and unpacking.
         per_byte "per_byte",
@@ -58,17 +58,17 @@ parameters! {
         /// and buffers together fit half of the first cache.
         short "short",
         /// The factor on the cost of a byte packed or unpacked, in programs whose sections and
-        /// buffers together do not fit the cache of a core. Their lines are in a cache that cores
-        /// share, from which another core may get them sooner.
+        /// buffers together do not fit the cache of a core. The lines of these sections and buffers
+        /// are in a cache that cores share, and another core may get them sooner from this cache.
         long "long",
-        /// ns for each run that is copied directly into or out of another rank's memory. Its lines
-        /// are also in the cache of the rank that owns the memory.
+        /// ns for each run that is copied directly into or out of another rank's memory. The lines
+        /// of the run are also in the cache of the rank that owns the memory.
         remote_run "remote_run",
         /// ns a byte copied directly into or out of another rank's memory, in one run.
         remote "remote",
         /// ns a byte copied in the same way in several runs, such as the rows of a plane. While a
-        /// core reads one run, its cache also loads the lines after it, which another core may be
-        /// writing.
+        /// core reads a run, the cache also loads the lines after the run, and another core may be
+        /// writing these lines.
         remote_rows "remote_rows",
     }
 }
@@ -112,12 +112,12 @@ impl Default for Machine {
     /// Returns the model of a two-core server.
     ///
     /// The figures of shared memory and of moving are fitted by hand to row and column halos of 16
-    /// to 512 elements, and to sections of 64 bytes to 1 MiB. The example `modes` times these
-    /// between two threads, packed and direct. The values are new in each exchange, and are read
-    /// after it. With such values, a copy directly from the memory of another rank costs nearly as
-    /// much as packing and unpacking together, since most of the cost is that each line changes its
-    /// owner. The tables are in `benches/log/sections.md`, and the bench `auto` measures whether
-    /// the resulting choices are good ones.
+    /// to 512 elements, and to sections of 64 bytes to 1 MiB. The example `modes` times these halos
+    /// and sections between two threads, packed and direct. The values are new in each exchange,
+    /// and are read after it. With such values, a copy directly from the memory of another rank
+    /// costs nearly as much as packing and unpacking together, since most of the cost is that each
+    /// line changes its owner. The tables are in `benches/log/sections.md`, and the bench `auto`
+    /// measures whether the resulting choices are good ones.
     ///
     /// The figures of the network were not measured through Fencepost's transport. Programs that
     /// were written by hand measured them on the same kind of machine: a round trip on loopback TCP

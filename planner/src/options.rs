@@ -17,8 +17,8 @@ pub struct Options {
     pub chunk: Option<Bytes>,
     /// The largest staging memory of a rank in bytes: all copies of all buffers that its messages
     /// are sent from. If a rank would need more, its buffers have one copy instead of two. If that
-    /// is not enough, messages that can be copied directly are copied. If that is not enough
-    /// either, there is no schedule.
+    /// is not enough, messages that can be copied directly are not packed but copied. If that is
+    /// not enough either, there is no schedule.
     pub cap: Option<Bytes>,
 }
 

@@ -18,7 +18,7 @@ const PACKET: u64 = 32 << 10;
 /// The longest payload that is not written by itself.
 const PACKED: u64 = PACKET / 4;
 
-/// The number of the frame in a series after which a receiver reports its releases.
+/// After this many frames in a series, a receiver reports its releases.
 const REPORTED: u32 = 8;
 
 /// The frames that a rank sends in an epoch, or those that it awaits, in program order.

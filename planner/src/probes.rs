@@ -1,11 +1,12 @@
 //! [`probes`]: exchanges whose times determine the figures of a machine. [`fitted`]: the machine
 //! that predicts those times.
 //!
-//! Each probe determines one figure of [`Machine`], or several that stay in proportion. The rest of
-//! the probe's time depends on figures that other probes determine, so one machine can predict the
-//! times of all probes. Figures are found one after another. A small part of a probe's time depends
-//! on figures that are found later, so the whole search runs three times. Figures that no probe
-//! determines, such as the network's if all ranks share memory, are left unchanged.
+//! Each probe determines one figure of [`Machine`], or several figures whose proportions stay the
+//! same. The rest of the probe's time depends on figures that other probes determine, so one
+//! machine can predict the times of all probes. Figures are found one after another. A small part
+//! of a probe's time depends on figures that are found later, so the whole search runs three times.
+//! Figures that no probe determines, such as the network's if all ranks share memory, are left
+//! unchanged.
 //!
 //! In all probes, ranks send to each other in both directions. If nothing flowed back, a sender
 //! would run ahead, and the probe would time the rate of messages instead.
@@ -52,7 +53,7 @@ const LISTED: usize = 1024;
 /// The most elements of a section that does not fit the cache of a core.
 const LONG_MAX: usize = 1 << 20;
 
-/// The number of the packets of a message, and the number of elements of each.
+/// The number of packets of a message, and the number of elements of each packet.
 const PACKETS: usize = 5;
 const PACKET: usize = 2048;
 
@@ -368,7 +369,8 @@ fn fit(machine: &mut Machine, measured: &[(Probe, Nanos)]) {
                     let link = link(machine, shared);
                     vec![&mut link.overhead]
                 });
-                // Both ends have an overhead. The limit leaves some of the time to the latency.
+                // The overhead is paid at both ends of a message. The limit leaves a part of the
+                // time to the latency.
                 let most = (1.0 - LEAST) / 2.0 * first.0;
                 let overhead = &mut link(machine, shared).overhead;
                 *overhead = overhead.min(most);

@@ -94,8 +94,8 @@ pub struct Profile {
     /// Whether the program of rank 0 has failed. Rank 0 then did not wait for the rows of other
     /// ranks.
     pub has_failed: bool,
-    /// The calls, in descending order of their total time on all ranks, or of the waits if these
-    /// are longer.
+    /// The calls, in descending order of the total time on all ranks or the total time of waits,
+    /// whichever is longer.
     pub calls: Vec<OfCall>,
 }
 
@@ -196,7 +196,7 @@ impl Profile {
         Self { ranks, took, missing, has_failed: false, calls }
     }
 
-    /// Returns a line of JSON for a run with this number, and one for each of its calls.
+    /// Returns a line of JSON for the run with the number `run`, and a line for each call.
     pub fn json_lines(&self, run: u32) -> String {
         let missing: Vec<String> = self.missing.iter().map(usize::to_string).collect();
         let (ranks, took, missing) = (self.ranks, self.took, missing.join(","));

@@ -1,11 +1,11 @@
 //! [`Share`]: the part of a schedule that one rank needs.
 //!
-//! If the calls of the ranks are many and all different, one rank plans for all, since a schedule
-//! of 1,024 such ranks takes too much memory to be stored on every rank. A rank needs its own
-//! program and, of every other program, the frames to and from this rank, the copies into and out
-//! of its windows, and the calls that target it. These form a schedule too, in which ranks that
-//! have nothing to do with this rank have empty programs. So a share is written, read, explained
-//! and bound by the code for whole schedules.
+//! If the ranks make many calls and each rank makes different ones, one rank plans for all, because
+//! the schedule of 1,024 such ranks takes too much memory to be stored on every rank. A rank needs
+//! its own program and, of every other program, the frames to and from this rank, the copies into
+//! and out of its windows, and the calls that target it. These form a schedule too, in which ranks
+//! that have nothing to do with this rank have empty programs. The code that writes, reads,
+//! explains and binds whole schedules therefore also handles shares.
 //!
 //! ```text
 //! whole                                 the share of rank 1
@@ -14,10 +14,10 @@
 //! r2: await -2; send b0 to -1           r2: send b0 to -1
 //! ```
 //!
-//! For a share, [`verify_share`](crate::verify::verify_share) checks the same as
-//! [`verify`](crate::verify::verify) checks for that rank in the whole schedule: everything that is
-//! done to the memory of the rank, and each channel that ends at the rank. Together the shares of
-//! all ranks cover the whole schedule, except for cycles of waits, which no single rank could see.
+//! [`verify_share`](crate::verify::verify_share) checks everything that is done to the memory of
+//! the share's rank, and each channel that ends at that rank. [`verify`](crate::verify::verify)
+//! checks the same for each rank of the whole schedule. Together the shares of all ranks cover the
+//! whole schedule, except for cycles of waits, which no single rank could see.
 
 use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{BufferId, ClassId, Delta, Id, OperationId, Rank, WindowId};
@@ -130,8 +130,8 @@ pub struct Shares<'s> {
     schedule: &'s Schedule,
     digest: Digest,
     named: u64,
-    /// For each class, the parts of its program that concern other ranks, by the deltas of these
-    /// ranks.
+    /// For each class, the parts of its program that concern other ranks. The key of a part is the
+    /// delta of the rank that it concerns.
     parts: Table<ClassId, BTreeMap<Delta, Program>>,
     /// For each rank, the other ranks whose programs concern it, ascending.
     around: Vec<Vec<u32>>,
@@ -208,7 +208,8 @@ impl<'s> Shares<'s> {
     }
 }
 
-/// Returns the parts of a program that concern other ranks, by the deltas of these ranks.
+/// Returns the parts of a program that concern other ranks. The key of a part is the delta of the
+/// rank that it concerns.
 fn parts(program: &Program) -> BTreeMap<Delta, Program> {
     let empty = || Program {
         pattern: Pattern::default(),
@@ -267,8 +268,8 @@ fn concerns(program: &Program, instruction: &Instruction) -> Option<Delta> {
     }
 }
 
-/// Returns an instruction with the ids that its operations and buffers have in the part for one
-/// rank.
+/// Returns the instruction with new ids of its operations and buffers: their ids in the part for
+/// one rank.
 fn renumbered(
     instruction: &Instruction,
     operations: &Table<OperationId, OperationId>,

@@ -109,7 +109,7 @@ pub struct Frame {
     pub number: u32,
 }
 
-/// The clock of a host, as a line through two of its times.
+/// The clock of a host, as a linear function from its ticks to nanoseconds of rank 0's clock.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Clock {
     at: (u64, u64),
@@ -130,18 +130,18 @@ impl Clock {
         Some(Self { at, per_tick, forward: 0.0 })
     }
 
-    /// Returns the nanoseconds of rank 0's clock at the first time of this clock.
+    /// Returns the first time of this clock, in nanoseconds of rank 0's clock.
     pub fn first(&self) -> u64 {
         self.at.1
     }
 
-    /// Counts nanoseconds from this time of rank 0's clock on. The results are exact to a
-    /// nanosecond for 100 days from that time on.
+    /// Makes `nanos`, a time of rank 0's clock, the origin from which nanoseconds are counted.
+    /// Results are exact to a nanosecond for 100 days after the origin.
     pub fn count_from(&mut self, nanos: u64) {
         self.at.1 = self.at.1.wrapping_sub(nanos);
     }
 
-    /// Returns a time in nanoseconds of rank 0's clock.
+    /// Converts a time in ticks to nanoseconds of rank 0's clock.
     pub fn nanos(&self, ticks: u64) -> f64 {
         self.at.1 as i64 as f64 + ticks.wrapping_sub(self.at.0) as i64 as f64 * self.per_tick + self.forward
     }

@@ -414,7 +414,8 @@ fn every_truncation_is_refused() {
     }
 }
 
-/// Returns the memory that a file of `length` bytes may take if it is for few ranks.
+/// Returns how much memory may be used to read a file of `length` bytes, if the file is for few
+/// ranks.
 fn justified(length: usize) -> isize {
     300 * length as isize + (64 << 10)
 }
@@ -433,8 +434,8 @@ fn no_edit_goes_unseen() {
     }
 }
 
-/// Sections are edited, and then the checksums and the digest are made to match again. If the file
-/// is still accepted, it is a plan.
+/// Sections are edited, and then the checksums and the digest are made to match again. A file that
+/// is still accepted must be a plan in its only encoding.
 #[test]
 fn edits_with_good_digests_are_refused_or_are_plans() {
     let random = &mut Random::new(2);
@@ -453,7 +454,8 @@ fn edits_with_good_digests_are_refused_or_are_plans() {
             Err(error) => assert_eq!(error.class(), ErrorClass::File, "{error}"),
             Ok(plan) => {
                 accepted += 1;
-                // The plan has no other encoding, except for the name of the program that wrote it.
+                // Encoding the plan again gives the same bytes, except for the name of the program
+                // that wrote the file.
                 let again = to_bytes(&plan.schedule).unwrap();
                 assert_eq!(taken_apart(&again)[..5], sections[..5]);
                 assert_eq!(plan.digest, plan.schedule.digest());
@@ -508,10 +510,11 @@ fn few_bytes_for(ranks: u64) -> Vec<u8> {
     small.classes = [nothing].into_iter().collect();
     let mut sections = taken_apart(&to_bytes(&small).unwrap());
     let ranks = word(ranks);
-    // The name, the ranks and one extent. The windows, the order and the placement are unchanged.
+    // The new section has the name, the ranks and one extent. The windows, the order and the
+    // placement are unchanged.
     let head = sections[0].1.clone();
     sections[0].1 = [&head[..1], &ranks, &[1], &ranks, &head[4..]].concat();
-    // One class, one level, one line, one run.
+    // This section has one class, one level, one line and one run.
     sections[1].1 = [&[1, 1, 1, 1][..], &ranks, &[0]].concat();
     put_together(&sections)
 }
@@ -602,7 +605,8 @@ fn a_file_that_is_not_regular_is_refused_at_once() {
 fn numbers_have_one_spelling() {
     let good = taken_apart(&to_bytes(&schedule(11)).unwrap());
     for section in 0..5 {
-        // The first number of each section is below 128 here. It is written in two bytes instead.
+        // The first number of each section is below 128 here, so one byte would hold it. The test
+        // writes the number in two bytes.
         let mut sections = good.clone();
         let first = sections[section].1[0];
         assert!(first < 0x80);
@@ -619,7 +623,7 @@ fn tables_hold_what_is_referred_to_and_no_more() {
     sections[2].1[0] += 1;
     sections[2].1.extend(b"\x04none");
     refused(&put_together(&sections), &["canonical encoding"]);
-    // Two runs where one would be enough: a line of three ranks of one class.
+    // A line of three ranks of one class is encoded as two runs, although one run would be enough.
     let mut sections = taken_apart(&few_bytes_for(3));
     sections[1].1 = vec![1, 1, 1, 2, 1, 0, 2, 0];
     refused(&put_together(&sections), &["canonical encoding"]);

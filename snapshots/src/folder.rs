@@ -85,7 +85,8 @@ impl Folder {
             let name = entry.file_name();
             let is_left = [WRITING, REMOVING].iter().any(|prefix| step_of(&name, prefix).is_some());
             if is_left && let Err(error) = fs::remove_dir_all(entry.path()) {
-                // The folder is not a snapshot, and a later job can remove it.
+                // This job can continue: the folder is not a snapshot, and a later job can remove
+                // it.
                 print(&format!(
                     "a folder that an earlier job has left cannot be removed: {}",
                     named(&entry.path(), error)
@@ -122,15 +123,14 @@ pub(crate) fn is_used(folder: &Path) -> bool {
 }
 
 /// Removes the files of the snapshot of `step`, if there are any. `is_published` is set if the
-/// snapshot was published in this folder, although another folder could not be written.
+/// snapshot was published in this folder, but could not be written to another folder.
 pub(crate) fn discard(folder: &Path, step: u64, is_published: bool) {
     // Files that cannot be removed now are removed by the next job.
     let _: io::Result<()> =
         if is_published { remove(folder, step) } else { fs::remove_dir_all(writing(folder, step)) };
 }
 
-/// Returns whether the folder at `path` is the one that a rank of this job has taken with this
-/// token.
+/// Returns whether a rank of this job has taken the folder at `path` with the token `token`.
 pub(crate) fn is_taken_with(path: &Path, token: &str) -> bool {
     let mut holder = String::new();
     let read = File::open(path.join(LOCK)).and_then(|file| file.take(HOLDER_MAX).read_to_string(&mut holder));

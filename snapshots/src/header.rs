@@ -18,10 +18,10 @@ const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// The longest dictionary that is read, in bytes. The dictionary of an array of numbers has about a
 /// hundred bytes.
 const TEXT_MAX: u32 = 1 << 16;
-/// The deepest nesting of brackets that is parsed, including those of the dictionary. Headers of
-/// arrays of numbers have 2 levels, and headers of structured types have more. Up to this depth,
-/// the error names the structured type. The limit is low because the parser's time doubles with
-/// each level.
+/// The deepest nesting of brackets that is parsed. The brackets of the dictionary are the first
+/// level. Headers of arrays of numbers have 2 levels, and headers of structured types have more. If
+/// a header is parsed, the error can name its structured type. The limit is low because the
+/// parser's time doubles with each level.
 const DEPTH_MAX: usize = 5;
 
 /// The contents of a file's header.
@@ -36,7 +36,7 @@ pub(crate) struct Header {
     pub(crate) shape: Vec<usize>,
     /// The offset of the first element in the file.
     pub(crate) data: u64,
-    /// The bytes of an element.
+    /// The size of an element in bytes.
     pub(crate) size: usize,
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn read(mut source: impl Read) -> Result<Header, String> {
     let (descr, size) = element(&header.dtype())?;
     let shape: Option<Vec<usize>> = header.shape().iter().map(|&cells| cells.try_into().ok()).collect();
     let count = header.shape().iter().try_fold(size as u64, |bytes, &cells| bytes.checked_mul(cells));
-    // Offsets in files are signed.
+    // Offsets in files are signed numbers, so the size of the array is limited.
     let shape = shape.filter(|_| count.is_some_and(|count| count <= (i64::MAX as u64) >> 1));
     let shape = shape.ok_or_else(|| too_large(header.shape()))?;
     Ok(Header { descr, fortran: header.order() == Order::Fortran, shape, data: all.len() as u64, size })

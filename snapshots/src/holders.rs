@@ -24,7 +24,8 @@ const WORDS: usize = 8;
 
 /// A box of cells that this rank needs from the file of a rank.
 struct Need {
-    /// The number of the item in this rank's list. `saved` is its number in the manifest.
+    /// The number of the item in this rank's list. `saved` is the number of the item in the
+    /// manifest.
     item: usize,
     saved: usize,
     /// The number of the stored box that contains this box.

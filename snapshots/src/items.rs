@@ -57,9 +57,9 @@ pub(crate) struct Item<'a> {
 pub(crate) enum Shape {
     /// The block of an array that is spread over all ranks.
     Block { global: Vec<usize>, grid: Vec<usize>, origin: Vec<usize>, extent: Vec<usize> },
-    /// Elements whose number is the same each time the program runs.
+    /// A list of elements that has the same length each time the program runs.
     Part { len: usize },
-    /// Elements whose number may change.
+    /// A list of elements whose length may change.
     List { len: usize },
     /// One element that is the same on all ranks.
     Value,
@@ -109,8 +109,8 @@ trait Content {
         Err(Error::new(ErrorClass::Intern, "only a block is loaded from a file of its own"))
     }
 
-    /// Returns an error if the item is the block of another rank, or if the number of its cells is
-    /// not that of the block.
+    /// Returns an error if the item is the block of another rank, or if the local storage does not
+    /// have the length of the block.
     fn check(&self, world: &World) -> Result<(), String> {
         let _ = world;
         Ok(())
@@ -265,7 +265,7 @@ impl<'a> Items<'a> {
 
     /// Adds elements that belong to this rank only. Only the same number of ranks can restore them.
     /// `elements` is a slice, an array, a window or a vector. The length of a vector may change;
-    /// the others must have the same length as when they were saved.
+    /// slices, arrays and windows must have the same length as when they were saved.
     pub fn part(self, name: &'a str, elements: impl Elements<'a>) -> Self {
         elements.add(name, self)
     }

@@ -24,7 +24,7 @@ const BEFORE_SUM: &str = "{\"crc32\": \"";
 const AFTER_SUM: &str = "\", \"snapshot\": ";
 const AT_END: &str = "}\n";
 
-/// The largest total size of all items. It is more than any file system has, and so small that
+/// The largest total size of all items. It is more than any file system can hold, and so small that
 /// offsets do not overflow.
 const ALL_MAX: u64 = i64::MAX as u64 / 2;
 

@@ -30,7 +30,7 @@ pub(crate) fn latest(
     }
     let mut steps = agreed_as(world, ErrorClass::Io, steps)?.into_iter();
     let mut damaged = Vec::new();
-    // If this rank leads a store, the latest manifest in its folder that was not tried yet.
+    // On a rank that leads a store: the latest manifest in its folder that was not tried yet.
     let mut next: Option<Manifest> = None;
     loop {
         // Each rank that leads a store proposes a manifest, and the latest of these manifests is

@@ -75,8 +75,8 @@ struct Tally {
     failed: u32,
     /// The bytes of the last snapshot.
     bytes: u64,
-    /// The longest time for which each snapshot delayed a rank, summed over all snapshots. `wrote`
-    /// is the longest time for which a rank wrote each snapshot, also summed.
+    /// The sum, over all snapshots, of the longest time for which the snapshot delayed a rank.
+    /// `wrote` is the sum of the longest time for which a rank wrote each snapshot.
     held: Duration,
     wrote: Duration,
 }
@@ -504,7 +504,8 @@ impl<'w> Snapshots<'w> {
         Err(Error::new(ErrorClass::Other, message).stopping())
     }
 
-    /// Checks the items of each rank, and compares them the first time.
+    /// Checks the items of this rank. At the first call, rank 0 also compares the items of all
+    /// ranks.
     fn compare(&mut self, items: &Items<'_>) -> Result<()> {
         agreed_as(self.world, ErrorClass::Arg, items.check(self.world))?;
         if self.is_compared {

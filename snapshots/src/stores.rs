@@ -86,8 +86,8 @@ impl Stores {
         self.ranks[store][rank % self.ranks[store].len()]
     }
 
-    /// Returns the rank that writes a copy of `rank`'s file. This rank is in the store that comes
-    /// `distance` stores after the store of `rank`.
+    /// Returns the rank that writes a copy of `rank`'s file. The returned rank is in the store that
+    /// comes `distance` stores after the store of `rank`.
     fn target(&self, rank: usize, distance: usize) -> usize {
         let store = self.of(rank);
         let index = self.ranks[store].partition_point(|&other| other < rank);

@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The ranks whose files this rank copies, each with a value.
+/// A value for each file that this rank copies, with the rank that owns the file.
 pub(crate) type Copies<T> = Vec<(usize, T)>;
 
 /// A copy of this rank's state.
@@ -129,7 +129,7 @@ pub(crate) struct Writer {
 impl Writer {
     /// Starts the thread of `rank`. A rank that leads a store passes its `folder`. `copies` is the
     /// number of folders that get each file, or `None` if all ranks share one folder. If `copies`
-    /// is not `None`, a rank's own file also has its boxes of blocks.
+    /// is not `None`, the file of a rank also contains the rank's boxes of blocks.
     ///
     /// # Errors
     /// Fails if the system cannot start another thread.

@@ -23,10 +23,10 @@ enum Step {
     Recv(usize, u32),
     RecvAny(u32),
     Sendrecv(usize, u32),
-    /// Begun here, and completed at the end of the program.
+    /// Begins a request. The request is completed at the end of the program.
     Irecv(usize, u32),
     Isend(usize, u32),
-    /// Begun and completed at once.
+    /// Begins a request and completes it at once.
     IsendWait(usize, u32),
 }
 use Step::{Bsend, Irecv, Isend, IsendWait, Recv, RecvAny, Send, Sendrecv, Ssend};

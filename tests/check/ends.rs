@@ -38,8 +38,8 @@ pub(crate) fn ends(
     ends_of(ranks(4).transport(transport.clone()).check(check), transport, program)
 }
 
-/// Runs a program as [`ends`] does, in a world with the settings `asked`, which include this
-/// transport.
+/// Like [`ends`], runs a program and returns the result of each rank. `asked` has the settings of
+/// the world, which include `transport`.
 pub(crate) fn ends_of(
     asked: Ranks,
     transport: &TransportKind,

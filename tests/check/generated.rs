@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) const LEN: usize = 24;
 /// The largest number of operations of an epoch. Each operation is called at a line of its own.
 pub(crate) const MOST: usize = 12;
-/// The largest number of conflicts on the elements of one rank that are reported.
+/// At most this number of conflicts on the elements of one rank is reported.
 const TOLD: usize = 20;
 
 /// An operation of an epoch, and the rank that calls it.

@@ -14,8 +14,8 @@ fn irregular() -> Datatype {
 
 const LEN: usize = 560;
 
-/// Each rank has another target, and each element is accessed by one rank only. So every hint is
-/// true.
+/// No two ranks have the same target, and each element is accessed by one rank only. So every hint
+/// is true.
 #[test]
 fn a_true_hint_makes_no_conflict() {
     let one = Hints::new();

@@ -8,13 +8,13 @@ const COUNT: u64 = 20_000;
 const LEN: usize = 2 * COUNT as usize;
 
 /// Returns all even or all odd elements, in irregular order. If the elements are odd and `even` is
-/// `Some`, one of them is replaced by the even element before it.
+/// `Some(n)`, element `2 n` is in the place of element `2 n + 1`.
 fn some(is_odd: bool, even: Option<u64>) -> Datatype {
     let element = |at| 2 * at + u64::from(is_odd && Some(at) != even);
     Datatype::elements((0..COUNT).map(|at| element(at * 7919 % COUNT) as i64).collect::<Vec<_>>()).unwrap()
 }
 
-/// Ranks 0 and 2 put lists to rank 1. If `even` is `Some`, the lists have only this element in
+/// Ranks 0 and 2 put lists to rank 1. If `even` is `Some(n)`, the lists have only element `2 n` in
 /// common.
 fn judged(even: Option<u64>, lines: [u32; 2], program: impl Fn(&World) -> Result<()> + Sync) {
     everywhere(program, |what, ends| {

@@ -78,8 +78,8 @@ fn class<T>(made: Result<T>) -> Option<ErrorClass> {
     made.err().map(|error| error.class())
 }
 
-/// Returns the classes of the errors of a rank: of both supersteps when prepared, of both when
-/// loaded, and of the calls themselves.
+/// Returns the classes of the errors that a rank gets: when it prepares each of the two supersteps,
+/// when it loads each of them, and when it calls the first one directly.
 fn ends(
     world: &World,
     calls: &[Called],

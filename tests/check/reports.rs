@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-/// Returns the messages of three ranks, and the line before the first put. Ranks 0 and 1 put to
-/// rank 1, and rank 2 does nothing.
+/// Returns the class and the message of each rank's error, and the line before the first operation.
+/// Rank 0 puts to rank 1, rank 1 accumulates into its own part, and rank 2 does nothing.
 fn messages(check: Check, report: Option<&Path>) -> (Vec<(ErrorClass, String)>, u32) {
     let world = ranks(3).check(check);
     let world = match report {
@@ -152,7 +152,8 @@ fn a_call_that_conflicts_in_a_section_of_another_window_is_told_with_both_lines(
             #[rustfmt::skip]
             u.put(v.section(0..3)).to(other, 0)?;
             v.put([9]).to(me, 3)?;
-            // These calls read written elements, or write elements that are read or written.
+            // Each of these calls reads elements that an earlier call writes, or writes elements
+            // that an earlier call reads or writes.
             let refused = [
                 v.put([9]).to(me, 2).expect_err("a source is written"),
                 w.get(v.section(1..3)).from(other, 0).expect_err("a get lands in a source"),

@@ -116,8 +116,8 @@ fn collectives_and_other_calls_are_as_they_were() {
 fn a_rank_that_leaves_is_named_by_those_that_wait_in_the_exchange_of_a_check() {
     for transport in transports([2]) {
         let run = ranks(4).transport(transport.clone()).check(Check::Conflicts).run(|world| {
-            // One rank may still be in the call that makes the window when another rank finds that
-            // rank 2 has left.
+            // When rank 2 leaves, another rank may still be in the call that makes the window. That
+            // rank gets the error from this call.
             let ended = world.window::<u64>(8).and_then(|mut u| {
                 u.put([1]).to(0, world.rank())?;
                 if world.rank() == 2 {
@@ -138,7 +138,7 @@ fn a_rank_that_leaves_is_named_by_those_that_wait_in_the_exchange_of_a_check() {
     }
 }
 
-/// A rank returns from the epoch before it reaches the fence in which the other ranks are.
+/// Rank 1 is in a barrier while the other ranks are in a fence, and all ranks get an error.
 /// Afterwards the ranks are in step again, and their next fences match.
 #[test]
 fn ranks_in_other_calls_are_brought_into_step() {

@@ -312,8 +312,8 @@ fn where_some_share_memory_the_rounds_are_of_hosts() -> Result<()> {
     Ok(())
 }
 
-/// Ranks at one address that share no memory form groups. A group has at most eight ranks, and at
-/// most half of all ranks.
+/// Ranks that have the same address but share no memory form groups. A group has at most eight
+/// ranks, and at most half of all ranks.
 #[test]
 fn where_some_share_a_machine_and_no_memory_the_rounds_are_of_groups() -> Result<()> {
     for (size, each) in [(3, 1), (5, 2), (8, 4), (20, 8)] {

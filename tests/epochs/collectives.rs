@@ -329,7 +329,7 @@ fn against_loops<T: Number>(world: &World, len: usize, roots: &[usize]) -> Resul
             "{}",
             what("gather")
         );
-        // To save time, only the first root tries all operators.
+        // To save time, all operators are tried with the first root only.
         for op in ops().filter(|&op| root == roots[0] || matches!(op, Op::Sum | Op::Replace)) {
             let sum = world.reduce(root, mine, op)?;
             let expected = (me == root).then(|| bits(&tree(&parts, op)));
@@ -355,7 +355,7 @@ fn against_loops<T: Number>(world: &World, len: usize, roots: &[usize]) -> Resul
         "{}",
         what("allgather")
     );
-    // Rank a sends the elements of rank a + 2 b to rank b.
+    // Rank a sends to rank b the elements that [`given`] returns for the number a + 2 b.
     let lists: Vec<Vec<T>> = (0..size).map(|to| given(me + 2 * to, len)).collect();
     let expected: Vec<T> = (0..size).flat_map(|from| given(from + 2 * me, len)).collect();
     world.all_to_all_into(&lists.concat(), &mut all)?;

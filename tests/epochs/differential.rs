@@ -73,8 +73,8 @@ fn variants(
             };
             let mut schedule = compiled(&options)?;
             if mixed && halved {
-                // With half the staging memory, each buffer has one copy, or more operations are
-                // copied directly.
+                // The schedule gets half the staging memory that it would use. So each buffer has
+                // one copy, or more operations are copied directly.
                 let cap = Some(Bytes(schedule.peak().0.div_ceil(2)));
                 schedule = compiled(&Options { cap, ..options })?;
             }

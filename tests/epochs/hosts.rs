@@ -62,7 +62,7 @@ fn a_world_says_which_of_its_ranks_share_memory() -> Result<()> {
     Ok(std::fs::remove_file(path)?)
 }
 
-/// Checks everything that a world does, in a world whose ranks are the ranks `members` of another
+/// Checks everything that a world does. The ranks of this world are the ranks `members` of another
 /// world.
 fn works(world: &World, members: &[usize]) -> Result<()> {
     let (me, size) = (world.rank(), world.size());

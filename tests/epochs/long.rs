@@ -10,8 +10,8 @@ use fencepost_tests_worlds::transports::transports;
 
 const LEN: usize = 9000;
 
-/// Lengths around the least length of an operation that has a frame of its own, in elements of two
-/// bytes.
+/// Lengths in elements of two bytes. Some are just below or above the least length of an operation
+/// that has a frame of its own.
 const LENGTHS: [usize; 6] = [3, 8191, 8192, 8193, 8500, LEN];
 
 /// Draws the calls of a rank in one epoch from the rank's own `dice`, and makes them.

@@ -123,7 +123,7 @@ mod world {
 
     #[test]
     fn a_dynamic_epoch_predicts_pieces_by_its_machine() -> Result<()> {
-        // Frames cost nothing, or so much that two are never better than one.
+        // Either frames cost nothing, or they cost so much that two are never better than one.
         for (overhead, pieces) in [(0.0, true), (1e9, false)] {
             let mut machine = Machine::default();
             (machine.network.overhead, machine.network.further) = (overhead, overhead);

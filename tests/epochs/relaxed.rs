@@ -15,9 +15,8 @@ use fencepost_tests_worlds::transports::transports;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// Checks that the reference allows the result of a run, which is called `name` in failures. If a
-/// program has more orders than the reference tries, it is not checked, and another program is
-/// drawn.
+/// Checks that the reference allows the result of a run. Failures name the run `name`. If a program
+/// has more orders than the reference tries, the program is not checked, and another one is drawn.
 fn allowed(program: &Program, found: &Outcome, name: &str) -> std::result::Result<(), TestCaseError> {
     let before = program.first();
     let after = reference::World {

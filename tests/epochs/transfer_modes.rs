@@ -87,8 +87,9 @@ fn auto_chooses_by_what_followed_the_same_line_before() -> Result<()> {
             Ok(early)
         })?;
         for early in early {
-            // The second epoch is the first one that began at this fence. So the fourth epoch is
-            // the first one that follows two such epochs.
+            // The first epoch began when the window was made, and all later ones began at this
+            // fence. So the fourth epoch is the first one that comes after two epochs that began
+            // here.
             assert_eq!(early[..3], [0, 0, 0], "{early:?}");
             assert_eq!((early[3] > 1, early[4] > 1), (changes, changes), "{early:?}");
         }

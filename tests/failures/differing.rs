@@ -5,8 +5,8 @@ use fencepost::ranks;
 use fencepost_tests_worlds::ends::ends;
 use fencepost_tests_worlds::transports::transports;
 
-/// A collective that rank 1 calls differently, the words about the call of the other ranks and
-/// about the call of rank 1, and the words about both calls.
+/// A collective that rank 1 calls differently, and words of the errors: those about the call of the
+/// other ranks, about the call of rank 1, and about both calls.
 type Case = (fn(&World, bool) -> Result<()>, [&'static str; 2], &'static str);
 
 const CASES: &[Case] = &[

@@ -37,7 +37,8 @@ fn pull(u: &mut Window<u64>, by: usize) -> Result<()> {
     u.get(0..2).from(from, 2)
 }
 
-/// A body whose calls are matched one by one. It may panic between its calls.
+/// A body whose calls are compared with its pattern one by one. The body may panic between its
+/// calls.
 #[superstep]
 fn matched(u: &mut Window<u64>, v: &mut Window<u64>, values: &[u64], #[uniform] deed: u32) -> Result<()> {
     let to = (u.rank() + 1) % u.size();
@@ -470,7 +471,8 @@ fn shift_both(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     v.put(0..2).to(to, 2)
 }
 
-/// Makes one of two windows unfit for a superstep. The third window is shorter.
+/// Makes one of the two windows of a superstep unfit for the superstep. Also gets a shorter window,
+/// which may replace one of them.
 type Spoil = fn(&mut Window<u64>, &mut Window<u64>, Window<u64>) -> Result<()>;
 
 #[test]

@@ -76,7 +76,7 @@ impl Fault {
     }
 }
 
-/// Puts this rank's tag into the element for this rank on every rank.
+/// Puts the tag of this rank to every rank, into the element that belongs to this rank.
 fn send(u: &Window<u64>, call: usize, phase: usize) -> Result<()> {
     (0..u.size()).try_for_each(|to| u.put([tag(call, phase, u.rank())]).to(to, u.rank()))
 }

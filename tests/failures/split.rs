@@ -357,7 +357,8 @@ fn a_body_that_leaves_a_superstep_begun_fails_at_its_end() {
                     if prepared { plan.run(&mut v, &mut nested) } else { around(&mut v, &mut nested) };
                 let error = ended.expect_err("a superstep is begun");
                 assert!(error.message().contains("is not finished"), "{prepared}: {error}");
-                // A prepared superstep ends the world, and another rank may notice that first.
+                // If the outer superstep is prepared, its failure ends the world. A rank may then
+                // get the error of a rank that failed before it.
                 assert!(prepared || error.class() == ErrorClass::RmaSync, "{error}");
                 if !prepared {
                     let u = nested.running.take().expect("it was begun").finish()?;
@@ -383,8 +384,8 @@ fn tell(u: &mut Window<u64>, values: &[u64], fails: bool) -> Result<Ticket<u64>>
     Ok(ticket)
 }
 
-/// A body that fails in `begin` has the same effect as in `run`: the call fails, and the other
-/// ranks get an error as soon as they wait.
+/// A body that fails in `begin` has the same effect as a body that fails in `run`: the call fails,
+/// and the other ranks get an error as soon as they wait.
 #[test]
 fn a_body_that_fails_as_it_is_begun_or_makes_another_call_is_named_to_all_others() {
     for world in worlds(3) {

@@ -78,7 +78,7 @@ fn the_second_epoch_with_an_irregular_datatype_sends_no_description_of_it() {
             if let [first, second, third] = bytes[..] {
                 assert!(first > second + 2 * FORM && second < 500 + 300 && third <= second, "{bytes:?}");
             }
-            // Posts of a part also report for each access whether it fits.
+            // A post of a part also reports for each access whether the access fits.
             let mut bytes = Vec::new();
             for round in 0..3 {
                 if world.rank() == 0 {

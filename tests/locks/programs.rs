@@ -303,7 +303,7 @@ fn play<T: Kind>(world: &World, windows: usize, first: &reference::World, steps:
 /// Returns the same calls in the form of the reference.
 fn calls(steps: &[Step], found: &[Vec<u8>], rank: usize, size: usize) -> Vec<LockCall> {
     let mut calls: Vec<LockCall> = Vec::new();
-    // For each lock, the call that locks each target.
+    // For each lock and each target: the position in `calls` of the call that locks the target.
     let mut locks: Vec<Vec<Option<usize>>> = Vec::new();
     let lock = |calls: &mut Vec<LockCall>, window: usize, target: usize, kind: LockType| {
         calls.push(LockCall::Lock { window: WindowId::new(window), target: Rank::new(target), kind });

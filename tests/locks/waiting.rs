@@ -162,8 +162,8 @@ fn nobody_is_overtaken_by_a_rank_that_came_later_nor_twice_by_one_before() {
     std::thread::scope(|scope| all.into_iter().for_each(|kind| drop(scope.spawn(move || count(kind)))));
 }
 
-/// Shows why no predictor chooses to hold an epoch from its first operation: this takes one more
-/// request at first, and saves no request later.
+/// An epoch that holds its part from its first operation on makes one more request at first, and
+/// saves no request later. So no predictor chooses this.
 #[test]
 fn an_epoch_that_is_held_before_it_has_to_be_asks_once_more() {
     for kind in [TransportKind::TcpThreads, TransportKind::Sim(Default::default())] {
@@ -261,8 +261,8 @@ fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
             Ok(())
         });
         run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
-        // An attendant knows the line of rank 2's lock. A rank that reaches the part knows the line
-        // at which rank 2 waits.
+        // An attendant knows the source line of rank 2's call of `lock`. A rank that reaches the
+        // memory of the part knows the source line at which rank 2 waits.
         let two = [0, 2].map(|after| format!("waiting.rs:{},", lines[2].load(Ordering::Acquire) + after));
         assert!(two.into_iter().any(|line| named(3, &[line]).is_some()), "{kind:?}");
         let stalls = stalls.lock().unwrap();

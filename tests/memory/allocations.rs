@@ -2,8 +2,8 @@
 //!
 //! Allocations are counted by this program's allocator, for each thread and so for each rank.
 //! Frames are counted when the transport accepts them ([`World::meter`]). On `sim`, a rank's thread
-//! also serves its ends of the links. The queues of these links may still grow when, with this
-//! seed, a link holds more bytes than ever before. So on `sim`, less than one allocation in ten
+//! also serves its ends of the links. The queue of a link still grows when the link holds more
+//! bytes than ever before, which depends on the seed. So on `sim`, less than one allocation in ten
 //! epochs is allowed. An allocation of the epoch itself would occur at least once an epoch.
 
 use fencepost::grid::Block;

@@ -12,7 +12,7 @@ const MOST: isize = 8 << 20;
 fn a_field_of_64_mib_is_saved_and_loaded_with_little_memory() -> Result<()> {
     let folder = tempfile::TempDir::new()?;
     let path = folder.path().join("field.npy");
-    // Rows that are long, that are joined, and that are short.
+    // Long rows, rows that are joined, and short rows.
     round_trip(&path, [2048, 4096])?;
     round_trip(&path, [1 << 18, 32])?;
     round_trip(&path, [1 << 23])

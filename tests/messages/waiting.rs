@@ -62,7 +62,7 @@ fn messages_of_buffered_sends_are_received_after_their_sender_has_left() {
                     return world.barrier();
                 }
                 let part = world.split(Some(1), 0)?.unwrap();
-                // The second message is probed, so the first one is kept.
+                // The probe is for the last message, so the messages before it are kept.
                 assert_eq!(part.probe(0, 1)?.len, 0);
                 while !left.load(Ordering::Acquire) {
                     spin_loop();

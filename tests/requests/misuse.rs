@@ -141,7 +141,8 @@ fn sends_that_only_a_check_lets_wait_are_as_many_as_are_kept_for_receives() {
             assert_eq!(world.recv::<usize>(0, 0)?.0, [number]);
             send.wait()?;
         }
-        // Requests that also wait without a check are still limited in number.
+        // The sends below would wait without a check, too. The check does not raise the limit on
+        // the number of such sends.
         let long = || world.message(0, 0).isend(vec![0u8; 100_000]);
         let mut waiting = vec![long()?];
         while waiting.len() < 65_536 {

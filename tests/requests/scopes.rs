@@ -1,5 +1,5 @@
-//! Requests that borrow, in a scope. The tests cover sources, cancelled receives, and requests that
-//! outlive the scope.
+//! Requests in a scope, which may borrow. The tests cover sources, cancelled receives, and requests
+//! that outlive the scope.
 
 use fencepost::{Error, ErrorClass, Result, World};
 use fencepost_tests_worlds::messages::everywhere;

@@ -37,8 +37,8 @@ fn complete<B>(mut set: RequestSet<B>, way: &str) -> Result<Vec<Completed<B>>> {
     Ok(all)
 }
 
-/// Each rank's exposure ends with an access of the other rank. In the set of the other rank, that
-/// access comes after the other rank's own exposure.
+/// The set of each of two ranks has an exposure and an access to the other rank, in either order.
+/// The exposure of each rank ends with the access of the other rank.
 #[test]
 fn an_access_is_carried_out_while_its_set_waits_for_an_exposure_before_it() {
     everywhere(2, |world| {

@@ -124,7 +124,7 @@ fn a_copy_of_the_folder_while_snapshots_are_written_is_restored() -> Result<()> 
         let entries = fs::read_dir(folder.path()).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().to_str()?.strip_prefix("step-")?.parse().ok()).max()
     };
-    // The program goes on until enough copies were quick.
+    // The program goes on until enough copies were made in less than an interval.
     let is_enough = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let run = scope.spawn(|| {

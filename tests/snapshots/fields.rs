@@ -120,7 +120,7 @@ fn file(path: &Path, descr: &str, fortran: &str, shape: &str, elements: &[u8]) -
     Ok(fs::write(path, bytes)?)
 }
 
-/// Loads all cells of an array by one rank.
+/// Loads all cells of an array into the block of a single rank.
 fn load<T: Element, const D: usize>(path: &Path, global: [usize; D]) -> Result<Vec<T>> {
     let block = Block::at(0, 1, global)?.pad(false);
     let mut cells = vec![T::zeroed(); block.len()];

@@ -19,8 +19,8 @@ fn save(folder: &Path) -> Result<()> {
     })
 }
 
-/// Restores with the items that `restored` passes on. Returns the message of the error, which must
-/// be the same on all ranks.
+/// Calls `restored`, which must return an error with the same message on all ranks. Returns this
+/// message.
 fn refused(
     folder: &Path,
     ranks: usize,

@@ -221,7 +221,7 @@ fn a_flipped_byte_anywhere_on_one_host_changes_nothing_and_on_both_leads_to_the_
         let paths = [0, 1].map(|host| hosts.file(host, 2, &name));
         let bytes = fs::read(&paths[0])?;
         assert_eq!(bytes, fs::read(&paths[1])?);
-        // The manifest is long, so only some of its bytes are damaged.
+        // The manifest is long, so the test damages only some of its bytes.
         let step = if name == "manifest.json" { 37 } else { 1 };
         for at in (0..bytes.len()).step_by(step) {
             let mut damaged = bytes.clone();

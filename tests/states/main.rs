@@ -163,8 +163,8 @@ fn refused() -> BTreeSet<Cell> {
 /// No call of a cell waits for anything. So a call that takes longer than this would never return.
 const FOR_EVER: Duration = Duration::from_secs(60);
 
-/// Runs a cell without the checker. Returns that the call is allowed, the class of its error, or
-/// that the call waits.
+/// Runs a cell without the checker. Returns a text: `yes` if the call succeeds, the class if the
+/// call fails, and otherwise that the call waits.
 fn outcome(transport: &TransportKind, run: fn(&World) -> Result<()>) -> String {
     let (done, ended) = channel();
     let world = ranks(1).transport(transport.clone()).check(Check::Off);

@@ -64,7 +64,7 @@ fn a_plan_is_opened_as_it_was_saved() {
         assert_eq!((opened.name(), opened.ranks(), opened.digest()), ("exchange", 6, saved.digest()));
         assert_eq!(opened.explain(), saved.explain());
         assert_eq!(opened.predicted().0, saved.predicted().0, "by the machine of the file");
-        // The plan is compiled again from the calls in its file, for other choices.
+        // For another mode or placement, the plan is compiled again from the calls in its file.
         for mode in [Mode::Aggressive, Mode::Direct] {
             assert_eq!(opened.in_mode(mode).unwrap().digest(), saved.in_mode(mode).unwrap().digest());
         }

@@ -46,7 +46,7 @@ fn kept_elements_next_to_those_that_others_copy_are_read_and_written_between_the
                     let mut interleaved = interleaved::prepare(world)?;
                     for round in 0..ROUNDS {
                         let mut running = interleaved.begin(u)?;
-                        // The ranks are late in turn, so that the other ranks copy to each rank
+                        // Each rank in turn is late, so that the other ranks copy to each rank
                         // before, during and after this loop.
                         let spells = if round % size as u64 == world.rank() as u64 { 20 } else { 1 };
                         for spell in 0..spells {

@@ -134,7 +134,7 @@ mod wraps {
                 ] {
                     assert_eq!(error.class(), ErrorClass::NoMem, "{error}");
                 }
-                // Everything else still works, and the part has numbers of its own.
+                // Everything else still works, and the part counts its own windows.
                 let mut other = part.window::<u64>(1)?;
                 last.put(&[7][..]).to(1 - world.rank(), 0)?;
                 other.put(&[8][..]).to(1 - world.rank(), 0)?;

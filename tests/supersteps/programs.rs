@@ -175,7 +175,8 @@ fn elements_that_no_rank_can_see_are_not_sent() {
                 Ok(sent)
             })
             .unwrap();
-        // 42 elements are visited 90 times. Of the puts to rank 0, the put of rank 2 is the last.
+        // The sums visit 42 elements, 90 times in total. Of the puts to rank 0, the put of rank 2
+        // is the last.
         assert_eq!(sent, [42 * 4, 42 * 4, 42 * 4 + 800]);
     }
 }

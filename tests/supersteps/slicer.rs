@@ -431,7 +431,7 @@ fn a_pattern_that_does_not_end_is_no_claim_and_no_plan() {
                 assert!(failed.to_string().contains("too far"), "{failed}");
                 let failed = puts_on(&mut u, usize::MAX).unwrap_err();
                 assert!(failed.to_string().contains("too many"), "{failed}");
-                // The error of one rank is enough.
+                // The loop ends on rank 0 and not on rank 1. Preparing fails on both ranks.
                 let turns = searches::prepare(world, 2 + world.rank()).unwrap_err();
                 assert!(
                     turns.class() == ErrorClass::Plan && turns.to_string().contains("16777216 turns"),

@@ -179,7 +179,7 @@ fn of_several_windows_each_is_lent() -> Result<()> {
             (u, v) = running.finish()?;
             assert_eq!(u[..], [0.0, 1.0, 0.0, 3.0 - world.rank() as f32, 2.0 + world.rank() as f32, 0.0]);
             v.copy_from_slice(&[0.5; 4]);
-            // The superstep is replayed and begun in turn.
+            // Some runs are replays, and the others are made in two halves.
             across.replay(&mut u, &mut v)?;
             let (u, _) = across.begin(u, v)?.finish()?;
             assert_eq!(u[2..4], [0.5; 2]);

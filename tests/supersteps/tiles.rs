@@ -27,9 +27,9 @@ enum Fields {
     Coupled,
 }
 
-/// Returns a cell's values in the next step: of the first field, and of the second field if there
-/// are two. `near` are the values at the offsets, for each field that is read. `own` is the value
-/// of the cell itself.
+/// Returns the values of a cell in the next step: the value of the first field, and the value of
+/// the second field if there are two. `near` are the values at the offsets, for each field that is
+/// read. `own` is the value of the cell itself.
 fn next(fields: Fields, near: [&mut dyn Iterator<Item = f64>; 2], own: f64) -> [f64; 2] {
     let [first, second] =
         near.map(|near| near.enumerate().fold(0.1, |sum, (n, cell)| sum * 0.7 + cell / (n + 3) as f64));
@@ -142,7 +142,7 @@ impl<const D: usize> Case<D> {
         let [mut a, mut b] = [field(0)?, field(0)?];
         let [mut c, mut d, own] = [field(1)?, field(1)?, field(2)?];
         if let Fields::ThreeLevels = self.fields {
-            // At the edges, all levels are the same.
+            // At the edges, all three fields have the same values.
             let before: Vec<f64> = c.to_vec();
             c.copy_from_slice(&a);
             for row in block.rows_inside(self.reach) {

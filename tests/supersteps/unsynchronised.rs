@@ -64,7 +64,7 @@ fn sent(step: u64) -> [u64; LAST / 2] {
 /// Rank 0 receives nothing but releases, so only releases keep it from running ahead without bound.
 /// Each rank publishes its step outside the library, so that the test can measure the lead while
 /// ranks run. A rank that has finished step k has sent its elements in one of two ways. It packed
-/// them into a buffer whose reader had released step `k-copies`, or it sent them after its reader
+/// them into a buffer whose reader had released step `k-copies`, or it sent them after the reader
 /// had released step `k-16`.
 #[test]
 fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {

@@ -40,8 +40,8 @@ struct Function {
     may_fail: bool,
     panics: bool,
     tracks: bool,
-    /// The first line that records the caller's line, and whether that line is in a closure. In a
-    /// closure the caller is not known.
+    /// The number of the first line of the body that records the caller, and whether the recording
+    /// is in a closure. In a closure the caller is not known.
     notes: Option<(usize, bool)>,
 }
 

@@ -9,8 +9,8 @@ use std::fs;
 /// the floors below. A folder inside another folder may have a floor of its own.
 ///
 /// A world and a window have one field for the state of each protocol. The type of this field is in
-/// the protocol's folder `state`. This folder uses neither world nor window. Only the state of
-/// supersteps is elsewhere, since supersteps have windows.
+/// the protocol's folder `state`, and the files of this folder use neither world nor window. Only
+/// the state of supersteps is elsewhere, since supersteps have windows.
 const FLOORS: [&[&str]; 22] = [
     &["kernel"],
     &["collect"],

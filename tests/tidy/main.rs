@@ -299,7 +299,7 @@ fn nothing_names_the_machine_it_was_written_on() {
     assert_eq!(of_one_machine(concat!("a\nsee /ro", "ot/x")).map(|(at, _)| at), Some(2));
 }
 
-/// Words that other projects use for world, halo, fence, rank and target.
+/// Words that other projects use for world, halo, fence and rank.
 const NOT_OUR_WORDS: [&str; 5] =
     ["communicator", "ghost cell", "ghost zone", "sync point", "processing element"];
 

@@ -1,4 +1,4 @@
-//! How a superstep may synchronise. A dynamic superstep is not prepared by posts and starts either.
+//! How a superstep may synchronise. A dynamic superstep cannot be prepared by posts and starts.
 
 use fencepost::prelude::*;
 

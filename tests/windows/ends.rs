@@ -50,7 +50,7 @@ fn the_elements_of_any_window_become_a_vector() {
         assert_eq!((elements.len(), elements[4]), (5, [1, 2, world.rank() as u16]));
         assert!(world.window::<u8>(0)?.into_vec()?.is_empty());
         assert!(world.window_from(Vec::<f64>::with_capacity(9))?.into_vec()?.is_empty());
-        // A window that was posted, locked and given back is like any other.
+        // A window can still become a vector after it was posted, locked and given back.
         let u = world.window_from(vec![1_i32; 6])?;
         let u = u.post(&world.group([])?)?.wait()?.into_locked()?;
         u.lock((world.rank() + 1) % 3, LockType::Exclusive)?.put([5], 2)?;

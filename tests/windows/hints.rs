@@ -17,7 +17,8 @@ fn all_ranks_give_the_same_hints_and_possible_ones() {
             let error = world.lock_window_with::<u32>(1, hints).map(drop).expect_err("not from 1 to 16");
             refused(error, ErrorClass::Arg, &["rank 2", "from 1 to 16"]);
         }
-        // The promises that each rank makes for itself may differ, and the world goes on.
+        // Hints that each rank gives for itself may differ. After the refused calls, the world
+        // still works.
         let own = Hints::new().memory(100 + world.rank());
         let u = world.lock_window_with::<u32>(1, own)?.into_window()?;
         u.free()?;
@@ -138,7 +139,7 @@ fn a_part_of_a_sole_origin_refuses_each_other_rank_and_is_not_changed_by_it() {
         }
         let u = u.into_window()?;
         assert_eq!(u[..], [[10, 0, 0, 0], [0, 0, 0, 8], [0; 4]][me]);
-        // After the window is changed over again, the part belongs to no origin.
+        // Once the window has become a `LockWindow` again, the part belongs to no origin.
         let u = u.into_locked()?;
         if me == 2 {
             let lock = u.lock(0, LockType::Shared)?;
@@ -169,8 +170,8 @@ fn a_lock_of_all_parts_takes_those_only_that_it_accesses_of_sole_origins() {
     });
 }
 
-/// Several ranks access elements at once, although the program has promised that they do not. Each
-/// element has a value that one of the ranks has left.
+/// Several ranks access elements at once, although the program has promised that they do not.
+/// Afterwards, each word has a value that one of the ranks has stored.
 #[test]
 fn a_promise_of_disjoint_epochs_that_is_untrue_loses_visits_and_nothing_else() {
     for kind in [TransportKind::Local, TransportKind::ShmThreads] {

@@ -1,4 +1,4 @@
-//! Operations that no fence carries out. They are reported, or given up.
+//! Operations that no fence carries out. They are reported, unless the program has discarded them.
 
 use crate::everywhere;
 use fencepost::prelude::*;

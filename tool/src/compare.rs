@@ -65,8 +65,9 @@ pub fn candidates(plan: &Compiled, placement: Placement, machine: &Machine) -> R
     Ok(all)
 }
 
-/// Times the candidates of one plan in this world. Collective: every rank calls it and gets the
-/// same rows, with the predicted and the measured time of one run on the slowest rank.
+/// Times the candidates of one plan in this world. Collective: every rank calls this function, and
+/// gets the same rows. A row has the predicted and the measured time of one run on the slowest
+/// rank.
 ///
 /// Like a program, each run first writes one element in each cache line that is sent, and finally
 /// reads one element in each cache line that arrived. The bytes of an element that is not a number

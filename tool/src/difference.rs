@@ -314,7 +314,7 @@ impl fmt::Display for Total {
     }
 }
 
-/// Two effects on one line. A figure that differs is printed as `before -> now`.
+/// The effects before and now, on one line. A figure that differs is printed as `before -> now`.
 struct Effects([Effect; 2]);
 
 impl fmt::Display for Effects {

@@ -367,7 +367,7 @@ fn schedules_differ(path: &str, before: &[Plan], now: &Compiled) -> String {
 fn made_for_differs(before: &Plan, now: &Compiled) -> String {
     let Some(old) = &before.made_for else { return "the file does not record what it was made for".into() };
     let new = now.made_for();
-    // Not all options are among the parts below.
+    // The parts below do not show all options.
     let same = if old == new {
         "both were made for the same machine and options"
     } else {

@@ -58,7 +58,8 @@ fn answers<A: AsRef<OsStr>>(
             "{shown} has not entered a world within {limit:?}, so it was ended and compiled no plans: with these arguments, it must call `fencepost::run`, `collect`, `launch` or `process`; give a longer --limit if it does so later"
         ));
     };
-    // The file that the program wrote is kept, so that program and plan are of one release.
+    // The bytes that the program wrote are kept. If this command wrote the plan again, program and
+    // plan could be of different releases.
     let read = |path: &Path| -> Compilation {
         let file = std::fs::read(path).map_err(io)?;
         let plan = Compiled::open(path).map_err(|error| error.message().to_owned())?;

@@ -301,7 +301,7 @@ fn a_stencil_has_the_plan_of_the_superstep_of_its_block() {
     same(12, "cells = [9, 33, 20], halo = 1, star = true", |block| block.star(1), [9, 33, 20]);
     let channel = |block: Block<2>| Ok(block.grid([3, 2])?.halos([1, 2])?.periodic([true, false]));
     same(6, "cells = [100, 40], grid = [3, 2], halo = [1, 2], periodic = [true, false]", channel, [100, 40]);
-    // The halo does not fit the grid that the block has without a halo.
+    // Without a halo, the block would have a grid that this halo does not fit.
     same(4, "cells = [4, 100], halo = 3", |block| block.halo(3), [4, 100]);
     same(1, "cells = [5, 5], periodic = true", |block| Ok(block.halo(1)?.periodic([true; 2])), [5, 5]);
 }

@@ -86,7 +86,7 @@ pub fn allreduce(ranks: usize, len: usize, iterations: u64) -> Duration {
             arrays.sum(copy, 0, mine);
             return;
         }
-        // A call has two barriers, so the copy is chosen by half the number of beats.
+        // This call has two barriers, so half the number of barriers passed chooses the copy.
         let copy = copy / 2;
         arrays.write(copy, beat.me, mine);
         beat.wait();

@@ -263,7 +263,7 @@ mod tests {
                 let mut halo = Halo::new(face);
                 for (thread, block) in halo.blocks.iter().enumerate() {
                     for at in 0..face.len {
-                        // SAFETY: inside the block, before any team runs.
+                        // SAFETY: the element is inside the block, and no team runs yet.
                         unsafe { block.start().add(at).write((1000 * thread + at) as u64) };
                     }
                 }

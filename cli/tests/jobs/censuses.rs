@@ -54,7 +54,7 @@ pub fn rank() -> Result<()> {
     for most in Census::ALL {
         for odd in Census::ALL.into_iter().filter(|odd| *odd != most) {
             for who in [0, size / 2, size - 1] {
-                // The worlds take turns with four kinds of first call.
+                // There are four kinds of first call, which the worlds use in turn.
                 turn += 1;
                 let census = if rank == who { odd } else { most };
                 let world = fencepost::ranks(size).transport(TransportKind::Tcp).census(census);

@@ -1,5 +1,5 @@
-//! In many epochs, alternately dynamic and prepared, the memory and the descriptors in use do not
-//! grow, on every transport.
+//! Over many epochs, which are alternately dynamic and prepared, the memory and the descriptors in
+//! use do not grow on any transport.
 
 use crate::launched::{Launched, options, rank_program, run_with, start};
 use crate::rank::say;
@@ -17,12 +17,12 @@ const CYCLE: usize = 600;
 /// The peaks of queues and arenas rise now and then, since they depend on which rank runs ahead. A
 /// leak grows in every part. So the part with the least growth shows whether there is a leak.
 const REPORTS: usize = 4;
-/// The limit for the growth of memory in the part with the least growth. A leak of one buffer in 25
-/// epochs grows to twice this limit in a cycle. A leak of two pages in a hundred epochs grows to
-/// three times this limit in 25,200 epochs.
+/// The limit for the growth of memory in the part with the least growth. In one cycle, a leak of
+/// one buffer every 25 epochs grows to twice this limit. In 25,200 epochs, a leak of two pages
+/// every hundred epochs grows to three times this limit.
 const SLACK_KIB: u64 = 512;
-/// The same limit for the shared memory of a job. A leak of one window in a hundred epochs grows to
-/// twice this limit in a cycle.
+/// The same limit for the shared memory of a job. In one cycle, a leak of one window every hundred
+/// epochs grows to twice this limit.
 const SEGMENT_SLACK_KIB: u64 = 64;
 /// The limit for the growth of memory in all parts after the first. The peaks of queues stay below
 /// it.
@@ -239,27 +239,27 @@ pub fn by_small_puts() {
     }
 }
 
-/// On threads of one process.
+/// Runs the epochs on threads of one process.
 pub fn by_local() {
     assert_flat("local", threads("local"));
 }
 
-/// On the simulated network, in one process.
+/// Runs the epochs on the simulated network, in one process.
 pub fn by_sim() {
     assert_flat("sim", threads("sim"));
 }
 
-/// Over shared memory.
+/// Runs the epochs over shared memory.
 pub fn by_shm() {
     assert_flat("shm", processes("shm"));
 }
 
-/// Over connections.
+/// Runs the epochs over connections.
 pub fn by_tcp() {
     assert_flat("tcp", processes("tcp"));
 }
 
-/// On two hosts of two ranks each.
+/// Runs the epochs on two hosts of two ranks each.
 pub fn by_mixed() {
     assert_flat("mixed", processes("mixed"));
 }

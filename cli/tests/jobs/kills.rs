@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Limits so short that a run with a death takes only seconds.
 const LIMITS: [(&str, &str); 2] = [("FENCEPOST_SILENCE", "1s"), ("FENCEPOST_HEARTBEAT", "250ms")];
 
-/// The programs, which take about a second, and the transports.
+/// The programs. Each takes about a second.
 const PROGRAMS: [(&str, &[&str]); 2] = [
     ("hillslope", &["hillslope", "-n", "4", "--years", "2e7", "--group", "2", "--every", "0.02"]),
     ("sparse", &["sparse", "-n", "4", "--rows", "6000", "--iterations", "700", "--every", "0.02"]),
@@ -23,9 +23,9 @@ const TRANSPORTS: [&str; 3] = ["shm", "tcp", "mixed"];
 #[derive(Default)]
 struct Row {
     kills: usize,
-    /// The number of kills of launchers, and the number of kills while a snapshot was being
-    /// written.
+    /// The number of kills of launchers.
     of_launchers: usize,
+    /// The number of kills while a snapshot was being written.
     while_writing: usize,
     /// The number of kills before the first snapshot was complete.
     from_start: usize,
@@ -47,7 +47,8 @@ fn continued(text: &str) -> Option<u64> {
     steps.next_back().map(|step| step.parse().expect("a step"))
 }
 
-/// The steps of the complete snapshots of a folder, and whether one is being written.
+/// Returns the steps of the complete snapshots of a folder, and whether a snapshot is being
+/// written.
 fn snapshots(folder: &Path) -> (Vec<u64>, bool) {
     let names: Vec<String> = std::fs::read_dir(folder)
         .into_iter()

@@ -158,7 +158,7 @@ impl Launched {
         assert!(left.is_empty(), "processes that are left: {left:?}");
     }
 
-    /// The processes of the job.
+    /// Returns the ids of the job's processes that still exist.
     pub fn left(&self) -> impl Iterator<Item = String> {
         processes().filter(|pid| {
             let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -166,7 +166,7 @@ impl Launched {
         })
     }
 
-    /// The standard input of the launcher.
+    /// Returns the standard input of the launcher.
     pub fn input(&mut self) -> ChildStdin {
         self.child.stdin.take().expect("it is piped")
     }

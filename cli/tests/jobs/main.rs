@@ -191,8 +191,8 @@ fn main() -> ExitCode {
         return rank::main(rest);
     }
     // A shell that starts this program in the background may set signals to be ignored, and the
-    // launchers would inherit that. A handler prevents this: a signal with a handler is not
-    // inherited as ignored.
+    // launchers would inherit this setting. A handler prevents that, since a signal with a handler
+    // is not inherited as ignored.
     for signal in [SIGHUP, SIGINT, SIGQUIT] {
         flag::register_conditional_default(signal, Arc::new(AtomicBool::new(true))).expect("a handler");
     }

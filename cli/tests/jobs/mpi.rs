@@ -183,7 +183,7 @@ pub fn deaths() {
     const WAYS: [(&str, usize); 5] = [("kill", 1), ("exit", 3), ("leave", 2), ("panic", 0), ("stop", 1)];
     let pairs = HOSTS.into_iter().flat_map(|hosts| [(hosts, "tcp"), (hosts, "mpi")]);
     for (at, (hosts, transport)) in pairs.enumerate() {
-        // By default, each way to die is tried on half of the pairs.
+        // By default, each way to die is tried on half of the pairs of hosts and transport.
         for (_, (how, victim)) in
             WAYS.into_iter().enumerate().filter(|(way, _)| crate::full() || (at / 2 + at + way) % 2 == 0)
         {
@@ -296,8 +296,8 @@ pub fn allocations() {
     for rank in ended(&[0, 0], &set, &["counted"]) {
         let counts = rank.expect(0).out.lines().filter_map(|line| line.split(' ').nth_back(1));
         let counts: Vec<usize> = counts.filter_map(|count| count.parse().ok()).collect();
-        // A message that arrives further ahead than every message before it may need more memory
-        // than was kept.
+        // If a message arrives further ahead of its use than all earlier messages, it may need more
+        // memory than was kept.
         assert!(counts.len() == 4 && counts.iter().all(|count| *count <= MOST), "{rank:#?}");
     }
 }

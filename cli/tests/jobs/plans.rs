@@ -97,7 +97,7 @@ fn fencepost(words: &[&str]) -> Ended {
     start(FENCEPOST, words, &[]).end()
 }
 
-/// Enters a world in this way, or enters no world.
+/// Enters a world in the way `way`, or enters no world.
 pub fn enters(way: &str) -> Result<()> {
     println!("this is what the program prints");
     match way {

@@ -330,17 +330,17 @@ fn everything(world: &World, fate: &Fate<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Over shared memory.
+/// Runs the points over shared memory.
 pub fn by_shm() {
     all("shm");
 }
 
-/// Over connections.
+/// Runs the points over connections.
 pub fn by_tcp() {
     all("tcp");
 }
 
-/// On two hosts of two ranks each.
+/// Runs the points on two hosts of two ranks each.
 pub fn by_mixed() {
     all("mixed");
 }
@@ -363,7 +363,8 @@ pub fn stops() {
     side_by_side(5, jobs, |(transport, point, victim)| one(transport, "stop", point, victim));
 }
 
-/// Runs every point with every way to die except a stop, ten times each, or a sample of these once.
+/// Runs every point with every way to die except a stop, ten times each. Without
+/// `FENCEPOST_TEST_JOBS=full`, runs only a sample of the points, once each.
 fn all(transport: &str) {
     let mut noticed = Vec::new();
     for how in WAYS.into_iter().filter(|&how| how != "stop") {
@@ -385,8 +386,8 @@ fn sampled(point: usize, how: &str) -> bool {
     (point + 2 * way).is_multiple_of(8) || way == 0 && point > 24
 }
 
-/// Runs one job. Returns how long each survivor took to notice the death, or nothing if this
-/// depends on a time limit.
+/// Runs one job. Returns how long each survivor took to notice the death, or an empty list if this
+/// time depends on a limit.
 fn one(transport: &str, how: &str, point: usize, victim: usize) -> Vec<Duration> {
     let what = format!("{transport}: rank {victim} at point {point} by {how}");
     // The silence matters only for a rank that has stopped.

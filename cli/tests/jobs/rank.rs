@@ -165,8 +165,8 @@ fn exits(rank: usize, code: i32) -> Result<()> {
     })
 }
 
-/// Runs until it is ended. When all ranks have met, it reports its process id and the process id of
-/// its parent.
+/// Each rank runs until it is ended. Once all ranks have met, each rank reports its process id and
+/// the process id of its parent.
 fn spin() -> Result<()> {
     world(size(), |world| {
         let mut u = world.window::<u64>(1)?;

@@ -221,7 +221,8 @@ pub fn input() {
     assert_eq!(lines, ["read one", "read two"]);
 }
 
-/// Rank 0 returns the request to stop and ends, while ranks 1 and 2 still exchange messages.
+/// Rank 0 ends with the error of a program that was asked to end, while ranks 1 and 2 still
+/// exchange messages.
 pub fn stops() {
     for (options, _) in places() {
         let ended = run(&[&options[..], &["--restarts", "2"]].concat(), &["stops", "first"]).end();

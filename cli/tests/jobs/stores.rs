@@ -23,7 +23,8 @@ pub fn rank(folder: &str, steps: usize) -> Result<()> {
         for step in restored.map_or(1, |step| step + 1)..=steps as u64 {
             block.fill(&mut u, |[i, j]| (i * CELLS[1] + j) as u64 * step);
             snapshots.offer(step, || Items::new().block("u", &block, &mut u))?;
-            // Otherwise the next offer may come too early, and would be skipped.
+            // Without this wait, the next offer may come before the snapshot is written, and would
+            // be skipped.
             snapshots.finish()?;
         }
         let rows = block.rows().flat_map(|row| row.of(&u).to_vec());
@@ -43,8 +44,8 @@ fn sum(step: u64) -> u64 {
     cells * (cells - 1) / 2 * step
 }
 
-/// The folders are deleted in turn, one between two successive jobs. The last job runs on one host,
-/// and continues from the files in that host's folder.
+/// Before each job but the first, the folder of one host is deleted, alternately of host 1 and of
+/// host 0. The last job runs on one host, and continues from the files in that host's folder.
 pub fn lost() {
     let root = tempfile::tempdir().expect("a folder");
     let path = root.path().to_str().expect("text");

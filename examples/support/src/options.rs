@@ -63,8 +63,8 @@ impl Job {
         Ok(self.world().collect(|world| Ok((world.placement(), *world.machine())))?.swap_remove(0))
     }
 
-    /// Compiles the same calls again, for the transfer mode of this job and for the placement and
-    /// the machine that [`here`](Self::here) returns.
+    /// Compiles the calls of `compiled` again, for the transfer mode of this job and for the
+    /// placement and the machine that [`here`](Self::here) returns.
     pub fn compiled(
         &self,
         compiled: &Compiled,

@@ -92,7 +92,7 @@ impl Picture {
     /// Writes the picture as PNG.
     ///
     /// # Errors
-    /// The file can't be written.
+    /// If the file cannot be written.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         let file = BufWriter::new(File::create(path)?);
         let mut encoder = png::Encoder::new(file, self.width as u32, self.height as u32);

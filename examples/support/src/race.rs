@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-/// The measured times of several ways to compute the same steps. Each other way is compared with
-/// the first one.
+/// The measured times of several ways to compute the same steps. The first way is compared with
+/// each of the others.
 #[derive(Clone, Debug)]
 pub struct Race {
     steps: u64,

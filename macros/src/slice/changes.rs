@@ -100,8 +100,8 @@ impl Changes<'_> {
         }
     }
 
-    /// Handles a pattern that is bound to `value`. A binding may be another name for a part of the
-    /// value, through which the value can be changed.
+    /// Handles a pattern that is bound to `value`. A binding may refer to a part of the value, and
+    /// the value can then be changed through the binding.
     fn bound(&mut self, pat: &Pat, value: &Expr) {
         let Some((name, _)) = self.need(value) else { return };
         let mut parts = Parts { by_mut: false, bind: false };

@@ -1,9 +1,9 @@
 //! [`Exit`]: the places where the body may leave early with an error. Determines which exits a
 //! pattern can have.
 //!
-//! A pattern describes a successful execution, so an exit may be left out if the pattern cannot
-//! evaluate its condition. An exit stays whenever its condition can be evaluated, since the code
-//! after the exit may rely on this condition, for example for an index, the end of a loop or the
+//! A pattern describes a successful execution. So an exit may be left out if its condition cannot
+//! be evaluated in the pattern. If the condition can be evaluated, the exit stays, since the code
+//! after the exit may rely on the condition, for example for an index, the end of a loop or the
 //! size of a buffer.
 
 use super::keepers::{Found, Keepers};
@@ -27,11 +27,11 @@ pub struct Exit<'a> {
 }
 
 impl Exit<'_> {
-    /// Returns whether the condition of the exit may guard something in a pattern with these
-    /// `needs`, and can be evaluated any number of times.
+    /// Returns whether code of a pattern with these `needs` may rely on the condition of the exit,
+    /// and the condition can be evaluated any number of times.
     ///
-    /// A call that is unrelated to the targets of operations guards nothing, and may have effects
-    /// of its own.
+    /// Returns `false` for a call that is unrelated to the targets of operations, since such a call
+    /// may have effects of its own.
     pub fn guards(&self, needs: &BTreeMap<String, Need>) -> bool {
         let Some(asked) = self.asked else { return true };
         let mut asks = Asks { needs, plainly: true };

@@ -14,7 +14,8 @@ use syn::{Expr, Macro};
 pub struct Found {
     /// An operation or a fence.
     pub operation: bool,
-    /// An exit, except exits by errors that are left out.
+    /// An exit by `return`, `break` or `continue`, or by an error. Exits by errors that the slice
+    /// leaves out do not count.
     pub jump: bool,
     /// A change of a needed name, or a macro that may change such a name.
     pub changes: bool,
@@ -23,7 +24,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Returns whether the expression has any of these.
+    /// Returns whether the expression has any part that must stay.
     pub fn any(self) -> bool {
         self.operation || self.jump || self.changes
     }

@@ -3,13 +3,13 @@
 //! This is a backward slice by name. An operation needs the names in its target, its place and its
 //! section. A kept condition or loop needs the names in its head. If a name is needed, every
 //! statement that gives it a value is kept. This repeats until nothing is added. All bindings of
-//! one name are treated as one. This may keep more than necessary, but never less. Only the *shape*
-//! of a slice that is put is needed. So the code that fills a buffer can be left out, while the
+//! one name are treated as one. This may keep more than necessary, but never less. If a Rust slice
+//! is put, only its *shape* is needed. So the code that fills a buffer can be left out, while the
 //! code that determines its size stays.
 //!
-//! Code that cannot be followed makes the superstep dynamic. The [`Reason`] names the line.
-//! Assumptions about unseen code are listed in `state`. The first execution, and each execution
-//! under `FENCEPOST_CHECK`, compares the resulting pattern with the body's calls.
+//! Code that cannot be followed makes the superstep dynamic. The [`Reason`] names the line of this
+//! code. Assumptions about unseen code are listed in `state`. The first execution, and each
+//! execution under `FENCEPOST_CHECK`, compares the resulting pattern with the body's calls.
 
 mod changes;
 mod exits;
@@ -49,11 +49,11 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct Slice {
     pub statements: TokenStream,
-    /// Whether the body consists only of operations between sections, as far as syntax shows. If
-    /// so, a replay needs no body.
+    /// Whether the body, as far as syntax shows, only calls operations with sections on both sides.
+    /// A replay then need not run the body.
     pub replays: bool,
-    /// Whether a source is of a type that the caller chooses. The source may then be values, for
-    /// which the body must run.
+    /// Whether the caller chooses the type of a source. If the source is not a section but values,
+    /// a replay has to run the body.
     pub generic: bool,
 }
 
@@ -108,7 +108,8 @@ fn described(superstep: &Superstep, body: &Body) -> Result<Slice, Reason> {
                 }
             }
         });
-        // An exit that stays may need further names, and another exit may guard these names.
+        // An exit that stays may need further names, and another exit may guard these names. So
+        // this repeats until no further exit stays.
         if stay.len() == before {
             return Ok(slice);
         }

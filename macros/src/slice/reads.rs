@@ -90,7 +90,7 @@ impl<'a> Visit<'a> for Reads<'_> {
             let mut inner = Reads { scope: self.scope, closure: true, found: None };
             inner.visit_expr(&arg);
             if inner.found.is_some() && self.found.is_none() {
-                // The argument was parsed again, so only the macro itself has the position.
+                // The argument was parsed again from tokens, so the reason names the whole macro.
                 self.found = Some(Reason::new(mac, READ));
             }
         }
@@ -111,9 +111,9 @@ pub struct Ahead<'s> {
     pub counts: &'s Ident,
 }
 
-/// Returns the statement that counts one turn at the start of a loop's body. Loops of the body may
-/// end because of something that a pattern does not have. The statement bounds the turns of such
-/// loops in the pattern.
+/// Returns the statement that counts one turn at the start of a loop's body. A loop of the body may
+/// end because of values that a pattern does not have, such as elements. In the pattern, the
+/// statement bounds the turns of such a loop.
 pub fn turn(counts: &Ident, span: Span) -> TokenStream {
     quote_spanned!(span=> #counts.turn()?;)
 }

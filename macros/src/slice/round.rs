@@ -97,7 +97,8 @@ impl Slicer<'_> {
     }
 
     fn shape<'a>(&mut self, expr: &'a Expr) -> Result<Option<Shape<'a>>, Reason> {
-        // A part of the expression may change something that is needed.
+        // A part of the expression must stay, for example because it changes a needed name. So the
+        // expression is not replaced by its shape.
         if Keepers::of(self.known, expr).any() {
             return Ok(None);
         }
@@ -190,7 +191,8 @@ impl Slicer<'_> {
         let keepers = Keepers::of(self.known, expr);
         match strip(expr) {
             Expr::Try(inner) if self.known.exits.contains(&place_of(inner.question_token.span)) => {
-                // The expression may be more than a check, so a replay cannot leave out the body.
+                // The expression may do more than check a condition, so a replay has to run the
+                // body.
                 self.whole = false;
                 if is_err(&inner.expr) && mentioned(&inner.expr).iter().any(|name| self.is_local(name)) {
                     return Ok(self.left(inner.question_token.span));
@@ -331,7 +333,8 @@ impl Slicer<'_> {
         }
     }
 
-    /// Returns the statements that replace an expression, for use inside separate braces.
+    /// Returns the statements that replace an expression. The caller puts them into braces, so a
+    /// block gets no braces of its own.
     fn inside(&mut self, expr: &Expr, passes: bool) -> Sliced {
         match expr {
             Expr::Block(block) if block.label.is_none() => self.block(&block.block, passes),
@@ -377,8 +380,8 @@ impl Slicer<'_> {
         }
     }
 
-    /// Returns a statement that returns a generated error. It replaces an error of the user that
-    /// mentions something that the slice does not know.
+    /// Returns a statement that returns a generated error. The slice uses this statement if the
+    /// user's own error mentions something that the slice does not know.
     fn left(&self, span: Span) -> TokenStream {
         let (facade, line) = (&self.superstep.facade, span.start().line as u32);
         quote_spanned!(span=> return ::core::result::Result::Err(::core::convert::From::from(#facade::__private::left(#line)));)
@@ -395,8 +398,8 @@ impl Slicer<'_> {
                     || self.known.scope.worlds.contains(name)
                     || self.is_local(name)
             });
-            // Returns the user's own error. If that error mentions something that the slice does
-            // not know, returns a generated error that names the line.
+            // Returns the user's own error, unless this error mentions something that the slice
+            // does not know. In that case, returns a generated error that names the line.
             return Ok(if locals || self.known.states.first(value).is_some() {
                 self.left(span)
             } else {
@@ -434,7 +437,8 @@ impl Slicer<'_> {
         let (target, place) = (self.keep(chain.target)?, self.keep(chain.place)?);
         let (method, end) = (chain.method, &chain.end.method);
         let turbofish = &chain.end.turbofish;
-        // The recorder's `Location::caller` is the position of the call's parentheses.
+        // In the recorder, `Location::caller` returns the position of the call's parentheses, so
+        // these get the span of the method's name.
         let span = end.span();
         let Some(local) = chain.local else {
             self.whole = false;
@@ -456,8 +460,8 @@ impl Slicer<'_> {
         Ok(quote_spanned!(span=> #receiver.#method(#local #op) #modes .#end #turbofish (#target, #place)?;))
     }
 
-    /// Returns the origin's side of an operation. A section is unchanged, and a slice is replaced
-    /// by a value of the same shape.
+    /// Returns the expression for the origin's side of an operation. A section is unchanged, and a
+    /// slice is replaced by a value of the same shape.
     fn source(&mut self, verb: Verb, local: &Expr) -> Sliced {
         if let Some((_, call)) = self.known.scope.section(local) {
             let (receiver, elements) = (&call.receiver, self.keep(&call.args[0])?);
@@ -467,8 +471,8 @@ impl Slicer<'_> {
         if verb == Verb::Get {
             return self.keep(local);
         }
-        // For a part of a slice, the pattern has as many elements as there are in the datatype of
-        // the part.
+        // If a part of a slice is put, the pattern puts as many elements as the datatype of the
+        // part has.
         if let Expr::Tuple(pair) = strip(local)
             && pair.elems.len() == 2
         {
@@ -477,7 +481,8 @@ impl Slicer<'_> {
             return Ok(quote_spanned!(local.span()=>
                 #facade::__private::zeros(0..#facade::Datatype::from(#elements).size())));
         }
-        // Values that are put are not in a plan.
+        // A plan does not contain the values that are put, so a replay has to run the body for
+        // them.
         self.whole &= !is_values(local, self.known.lists) && !matches!(strip(local), Expr::Reference(_));
         match self.shape(local)? {
             Some(Shape::Value(value)) => {

@@ -1,12 +1,12 @@
-//! Finds state other than elements and the world on which a pattern must not rely: values that may
-//! be different when the pattern is evaluated again.
+//! Finds state on which a pattern must not rely: values, other than elements and the world, that
+//! may be different when the pattern is evaluated again.
 //!
 //! A pattern is evaluated when a superstep is entered or prepared. The body runs later, and a
 //! replay runs even later. So only arguments, locals and constants may decide where operations go.
 //! Statics, clocks, cells and the order of a hash map are recognised here by their syntax. Two
 //! things are assumed, because syntax cannot show them. A function or method with arguments returns
-//! the same result for the same arguments. A value of a type that hides a cell does not change
-//! meanwhile.
+//! the same result for the same arguments. If the type of a value hides a cell, the value does not
+//! change after the evaluation.
 
 use super::need::Need;
 use crate::collect::Reason;
@@ -19,7 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 use syn::{Expr, Item, Local, Macro, Pat, Stmt, Type, UnOp};
 
-/// The bindings of the names of a body that determine whether a name may have a state.
+/// The names that a body binds, and the items of the body. They determine whether a name may have a
+/// state.
 #[derive(Debug, Default)]
 pub struct States {
     /// The parameters, locals, constants and functions of the body.
@@ -242,14 +243,14 @@ impl<'a> Visit<'a> for Reads<'_> {
         }
         for arg in macro_arguments(mac).unwrap_or_default() {
             if let Some(reason) = self.states.first(&arg) {
-                // The argument was parsed separately, so only the macro itself has the position.
+                // The argument was parsed again from tokens, so the reason names the whole macro.
                 self.found(mac, &reason.why);
             }
         }
     }
 }
 
-/// The message that explains why unsafe code is not evaluated ahead.
+/// The message that explains why unsafe code is not evaluated in a pattern.
 pub const UNSAFE: &str = "is unsafe code, and the check that makes it right may be one that a pattern does not have: pass what it computes as an argument";
 
 /// Returns whether tokens have no `unsafe` in them.

@@ -192,9 +192,9 @@ fn binomial(what: &Collective, root: u32) -> Vec<Step> {
 
 /// Builds the steps in which results are combined up the tree. If the root is in a range, the root
 /// holds the result of the range. Otherwise the first rank of the range holds it. If the root is in
-/// the right half, the result of the left half is combined into the result of the right half. Only
-/// for REPLACE does this order change the result. In this case the right half already holds the
-/// result of REPLACE, so nothing is sent.
+/// the right half, the result of the left half is combined into the result of the right half. This
+/// order changes the result only for REPLACE. In that case the right half already holds the result
+/// of REPLACE, so nothing is sent.
 fn up_the_tree(what: &Collective, root: u32, op: Op) -> Vec<Step> {
     let holder = |low: u32, high: u32| if (low..high).contains(&root) { root } else { low };
     let up = |ranges: Vec<[u32; 3]>| {

@@ -23,7 +23,8 @@
 //! receives.
 //!
 //! **Cost** for p ranks that bring n bytes each (in an all-to-all, n bytes for each rank). Each
-//! figure is the maximum over all ranks of the larger of a rank's sends and receives.
+//! figure counts a rank's sends or its receives, whichever is larger, and is the maximum over all
+//! ranks.
 //!
 //! | | rounds | messages | bytes |
 //! |---|---|---|---|
@@ -147,8 +148,8 @@ pub struct Slots {
 pub enum SlotLen {
     /// A fixed number.
     Of(usize),
-    /// The size of the rank's own block, if this total number of elements is divided among the
-    /// ranks.
+    /// This number of elements is divided among the ranks, and the slot has the size of the rank's
+    /// own block.
     BlockOf(usize),
 }
 
@@ -264,8 +265,8 @@ impl Collective {
         })
     }
 
-    /// Returns whether, in the direct algorithm, each rank sends the same elements to all ranks
-    /// that need its elements.
+    /// Returns whether each rank sends the same elements to all its targets in the direct
+    /// algorithm.
     pub fn is_for_all(&self) -> bool {
         !matches!(self.operation, Operation::Reduce { .. } | Operation::Gather { .. } | Operation::AllToAll)
     }
@@ -348,8 +349,9 @@ impl Collective {
             return planned;
         }
         // If elements travel with the exchange, their predicted time can be compared with that of a
-        // plan, but not with that of reading in place. Here the elements fill half a cache line or
-        // more, and then an exchange that carries them is slower than reading in place.
+        // plan, but not with that of reading in place. But here the elements fill half a cache line
+        // or more. An exchange that carries so many bytes is slower than reading in place, so its
+        // cost counts as infinite.
         let cost = if rides { f64::INFINITY } else { self.cost(algorithm, machine, share, census) };
         let in_place = [Algorithm::Direct, Algorithm::Blocks]
             .map(|algorithm| (Delivery::InPlace(algorithm), self.in_place(algorithm, machine, census)));

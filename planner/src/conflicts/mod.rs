@@ -106,7 +106,8 @@ impl fmt::Display for Conflict {
     }
 }
 
-/// Returns the first conflicts that paragraph 28 defines, at most [`MOST_CONFLICTS`].
+/// Returns the conflicts that paragraph 28 of planner/README.md defines: the first ones, at most
+/// [`MOST_CONFLICTS`].
 ///
 /// Conflicts are sorted by [`rank`](Conflict::rank). If the conflicts of several ranks differ only
 /// by the positions of the ranks, they appear as one conflict. For each rank, operations that write

@@ -28,7 +28,7 @@ pub fn conflict(a: Kind, b: Kind) -> bool {
 /// Returns whether two accesses break the promise that shared epochs visit different elements
 /// (planner/README.md, 35).
 ///
-/// Both accesses are to the same element, in shared epochs that nothing orders.
+/// Both accesses must be to the same element, in shared epochs that are not ordered.
 #[doc(hidden)]
 pub fn breaks_disjoint(a: Kind, b: Kind) -> bool {
     !matches!((a, b), (Kind::Get | READS, Kind::Get | READS))

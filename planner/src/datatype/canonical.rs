@@ -2,9 +2,9 @@
 //! into (count, stride), greedily from left to right, innermost first, until nothing changes.
 //!
 //! Pass 0 joins runs, and pass `k` folds neighbours that have the same body of `k - 1` dimensions.
-//! A piece represents all runs that it describes. In pass `k`, it counts as a list of its rows of
+//! A piece represents all runs that it describes. Pass `k` treats a piece as a list of its rows of
 //! `k` dimensions. The passes would make the same rows if they began with the runs of this piece
-//! alone, because the piece is *sound*: at no boundary between its rows could two runs be joined,
+//! alone, because each piece is *sound*: at no boundary between its rows could two runs be joined,
 //! or a row be continued. So only the borders between pieces have to be examined. If two pieces can
 //! be joined at their border, their outermost parts are split off. The result is the same as if
 //! every run were written out, but the cost grows with the number of pieces.
@@ -44,8 +44,8 @@ pub(super) fn check(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<()
             format!("a datatype has at most {} elements: this one has more", isize::MAX),
         ));
     }
-    // The product of the counts is below 2^63, so their sum is, too. Hence no sum here reaches
-    // 2^127.
+    // The product of the counts is below 2^63, and so is the sum of the counts. Hence no sum here
+    // reaches 2^127.
     let (mut low, mut last) = (i128::from(offset), i128::from(offset) + run as i128 - 1);
     for &(count, stride) in dims {
         let span = (count as i128 - 1) * i128::from(stride);
@@ -75,7 +75,7 @@ pub(super) fn repeat(mut list: Pieces, count: usize, stride: i64) -> Result<Piec
                 piece.dims.insert(0, Dim { count, stride });
                 return Ok(list);
             }
-            // The next copy continues the outermost level.
+            // Each copy continues the run, or the outermost dimension, of the copy before it.
             Some(0) if depth == 0 => {
                 piece.run *= count;
                 return Ok(list);

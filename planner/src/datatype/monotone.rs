@@ -160,7 +160,8 @@ impl Datatype {
         self.pieces().iter().all(|piece| {
             let follows = piece.offset >= least;
             least = piece.end() - 1 + step;
-            // The distance from the first to the last element of the part inside this dimension.
+            // The distance from the first to the last element within one repetition of the
+            // dimension that is visited next.
             let mut within = piece.run as i64 - 1;
             follows
                 && piece.dims.iter().rev().all(|dim| {

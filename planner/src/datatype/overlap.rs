@@ -64,7 +64,7 @@ impl Datatype {
     pub fn overlap_bounds(&self, other: &Datatype) -> Option<Range<i64>> {
         let low = self.overlap(other)?;
         // The highest element is the lowest one of the mirror images. If a mirror image would
-        // exceed the limits, this uses the lower one of the two upper bounds.
+        // exceed the limits, the function uses the lower one of the two upper bounds.
         let high = match (self.upside_down(), other.upside_down()) {
             (Ok(own), Ok(other)) => own.overlap(&other).map(|element| 1 - element),
             _ => None,
@@ -160,8 +160,8 @@ fn returns(dims: &[(usize, i64)], at: i64, run: i64, still: bool, patience: &mut
     }
     let reach: i64 = inner.iter().map(|&(count, stride)| (count as i64 - 1) * stride).sum();
     let most = count as i64 - 1;
-    // The numbers of steps after which the inner dimensions can do the rest:
-    // `|at + steps * stride| < reach + run`.
+    // Tries the numbers of steps along this dimension after which steps along the inner dimensions
+    // may still lead close enough to 0: `|at + steps * stride| < reach + run`.
     let near = reach + run - 1;
     let low = if still { 0 } else { (-near - at).div_euclid(stride).max(-most - 1) };
     let high = (near - at).div_euclid(stride).min(most);
@@ -192,7 +192,7 @@ fn by_halves(a: &Datatype, b: &Datatype, high: i64) -> Option<Option<i64>> {
     Some(best)
 }
 
-/// Returns a piece of the same elements, with strides positive and descending.
+/// Returns a piece with the same elements and with positive, descending strides.
 fn upward(piece: &Piece) -> Piece {
     let mut dims: SmallVec<[Dim; 2]> = piece
         .dims
@@ -274,7 +274,8 @@ fn sorted(datatype: &Datatype, low: i64, high: i64) -> Vec<(i64, usize)> {
     runs
 }
 
-/// Returns the lowest common element, by traversing the sorted runs of both in ascending order.
+/// Returns the lowest common element, by traversing the sorted runs of both typemaps in ascending
+/// order.
 fn by_sweep(a: &Datatype, b: &Datatype, low: i64, high: i64) -> Option<i64> {
     let (a, b) = (sorted(a, low, high), sorted(b, low, high));
     let (mut i, mut j) = (0, 0);

@@ -508,8 +508,8 @@ fn zero_counts_are_the_one_empty_datatype() {
 
 #[test]
 fn a_part_that_has_no_short_form_is_an_error_before_it_is_written_out() {
-    // Without its first element, the rest folds into pairs of two alternating kinds, so nothing
-    // repeats.
+    // Without the first element, the remaining ones form pairs with two alternating distances.
+    // Neighbouring pairs differ, so they do not fold.
     let pairs = |n| Datatype::nest(0, &[(n, 100), (2, 30), (2, 7)], 1).unwrap();
     assert_eq!(pairs(1000).slice(1, 3998).unwrap().pieces().len(), 1999);
     let error = pairs(1 << 40).slice(1, 1 << 41).unwrap_err();
@@ -527,7 +527,7 @@ fn huge_nests_stay_nests() {
     let slice = columns.slice(1, 6 * n - 2).unwrap();
     assert_eq!(slice.size(), 6 * n - 2);
     assert!(slice.pieces().len() <= 5, "{slice}");
-    // Rows of two form new pairs.
+    // If rows of two elements are cut in the middle, their elements form new pairs.
     let rows = Datatype::nest(0, &[(n, 10), (2, 3)], 1).unwrap();
     assert_eq!(rows.slice(1, 2 * n - 2).unwrap().to_string(), format!("3+[{} by 10][2 by 7]x1", n - 1));
     let joined = Datatype::nest(0, &[(n, 10), (2, 8)], 2).unwrap();
@@ -557,7 +557,7 @@ fn what_exceeds_the_limits_is_an_error_of_class_type() {
         Datatype::nest(0, &[(3, i64::MAX)], 1),
         Datatype::nest(0, &[(3, i64::MIN)], 1),
         Datatype::nest(0, &[(n, 9), (3, 3)], 1 << 62),
-        // This has no short form.
+        // The next datatype has no short form.
         Datatype::nest(0, &[(n, 8), (3, 3)], 2),
         Datatype::runs([(REACH, 1)]),
         Datatype::runs([(-REACH - 1, 1)]),

@@ -40,14 +40,16 @@ impl Datatype {
         Ok(all)
     }
 
-    /// Returns runs with the elements that the typemap touches, in some order. These are the runs
-    /// of the typemap. But if the typemap has more runs than its extent has elements, they are
-    /// other runs, which have each element once.
+    /// Returns runs that together have exactly the elements that the typemap touches, in some
+    /// order. If the typemap has at most as many runs as its extent has elements, these are the
+    /// runs of the typemap, so an element may be in several of them. Otherwise each element is in
+    /// exactly one run.
     ///
     /// # Cost
-    /// Nothing before the first run is requested. After that, if the runs have each element once,
-    /// the cost is that of [`ascending_runs`](Self::ascending_runs), and the first request panics
-    /// if there is not enough memory. Otherwise the cost grows with the runs.
+    /// Nothing before the first run is requested. After that, the cost grows with the runs if they
+    /// are those of the typemap. Otherwise the cost is that of
+    /// [`ascending_runs`](Self::ascending_runs), and the first request panics if there is not
+    /// enough memory.
     #[doc(hidden)]
     pub fn touched_runs(&self) -> impl Iterator<Item = (i64, usize)> + '_ {
         let is_repeated = self.run_count() as u64 > self.extent() as u64;
@@ -71,8 +73,8 @@ fn ascending(piece: &Piece) -> Result<Vec<Range<i64>>, TryReserveError> {
     let low = piece.low();
     let mut all: Vec<_> = std::iter::once(low..low + piece.run as i64).collect();
     // A descending dimension has the same elements as a dimension that ascends from its end. The
-    // innermost dimension comes first. Its steps are the shortest for most nests, so they are more
-    // likely to join runs.
+    // innermost dimension comes first. For most nests, this dimension has the shortest steps, which
+    // are the most likely to join runs.
     for dim in piece.dims.iter().rev().filter(|dim| dim.stride != 0) {
         let (stride, mut copies) = (dim.stride.abs(), 1);
         while copies < dim.count {

@@ -21,8 +21,8 @@ pub struct ExplainedPlan {
     pub name: String,
     /// The number of ranks.
     pub ranks: usize,
-    /// The number of ranks that need not run the superstep, if the superstep synchronises by posts
-    /// and starts.
+    /// The number of ranks that need not run the superstep. `None` unless the superstep
+    /// synchronises by posts and starts.
     pub idle: Option<usize>,
     /// The predicted time of the schedule, and the lower bound of that time.
     pub cost: Cost,
@@ -318,7 +318,7 @@ impl Costs {
             }
         };
         let (from, to) = if operation.kind == Kind::Get { (&remote, &local) } else { (&local, &remote) };
-        // Assumes that as many bytes come from the other rank as are sent to it.
+        // Assumes that the two ranks send each other equally many bytes.
         let machine = &machine.while_moving(2.0 * bytes as f64);
         Self {
             pack: machine.pack(from, element.size),

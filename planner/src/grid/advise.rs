@@ -33,9 +33,9 @@ const FILLED: f64 = 0.6;
 /// The part of the shared caches that fields may occupy. The rest is for other data of the program.
 const SHARED: f64 = 0.8;
 
-/// More than one step between two exchanges is advised only if this makes the time of a step less
-/// than this share of its time with one step for each exchange. The model is not precise enough for
-/// smaller gains.
+/// More than one step between two exchanges is advised only if a step then takes less than this
+/// share of the time that it takes with one step for each exchange. The model is not precise enough
+/// for smaller gains.
 const GAIN: f64 = 0.98;
 
 /// The cost of visiting a row, in addition to computing its cells.
@@ -60,7 +60,7 @@ struct Costs<const D: usize> {
     cells: u64,
     /// The size of a band, in cells, with which the steps take the least time.
     bands: [usize; D],
-    /// The overhead of visiting rows, in addition to their cells.
+    /// The overhead of visiting rows, in addition to computing their cells.
     rows: Nanos,
     /// The time for which cells wait for caches or memory.
     memory: Nanos,
@@ -302,7 +302,8 @@ impl<const D: usize> Block<D> {
     }
 }
 
-/// The times for which a group of steps waits, in addition to the time that its cells take.
+/// The values from which the waits of a group of steps are predicted. These waits are in addition
+/// to the time that the cells of the group take.
 struct Waits<'a> {
     steps: usize,
     /// The number of cells that all steps compute together.

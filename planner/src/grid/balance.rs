@@ -79,8 +79,8 @@ impl<const D: usize> Search<D> {
     }
 
     /// Returns whether the surface must exceed that of the best grid, no matter how the remaining
-    /// ranks, which are `left`, are spread over the dimensions after this one. This bound is far
-    /// cheaper to compute than the surface itself.
+    /// `left` ranks are spread over the dimensions after this one. This bound is far cheaper to
+    /// compute than the surface itself.
     fn is_hopeless(&self, dimension: usize, left: u32) -> bool {
         let face = |d: usize, ranks: usize| faces(ranks) as f64 * self.face[d] * ranks as f64;
         let known: f64 = (0..=dimension).map(|d| face(d, self.grid[d])).sum();

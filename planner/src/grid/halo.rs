@@ -108,7 +108,8 @@ impl<const D: usize> Block<D> {
         self.part(self.coords_towards(n.offset), n.offset.map(|step| -step), Side::Inner)
     }
 
-    /// Returns the position in the grid next to this one, wrapped around the end if necessary.
+    /// Returns the coordinates of the block that is next to this block in the direction `offset`,
+    /// wrapped around the end of the grid if necessary.
     pub(super) fn coords_towards(&self, offset: [i8; D]) -> [usize; D] {
         std::array::from_fn(|d| match offset[d] {
             0 => self.coords[d],

@@ -62,7 +62,7 @@ const CELLS_MAX: usize = isize::MAX as usize / 8;
 /// ```
 ///
 /// A program with conditions at the edges of the array, or with operations on single cells, asks
-/// the block for its position:
+/// for the position of the block:
 ///
 /// ```
 /// # use fencepost_planner as fencepost;

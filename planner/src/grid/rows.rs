@@ -376,7 +376,8 @@ impl<const D: usize> Block<D> {
     /// array. Cells are counted from the first own cell.
     pub(super) fn cells_inside(&self, margin: usize, rim: [usize; D]) -> [Range<isize>; D] {
         let (extent, origin) = (self.extent(), self.origin_at());
-        // Beyond the array there is nothing to leave out.
+        // A margin wider than the array leaves out the same cells as one that is as wide as the
+        // array.
         let margin = |d: usize| margin.min(self.global[d]);
         std::array::from_fn(|d| {
             let rim = rim[d] as isize;

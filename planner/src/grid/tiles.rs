@@ -334,7 +334,7 @@ impl<const D: usize> Block<D> {
     /// Some nanoseconds for each row. Nothing is allocated.
     pub fn tiles(&self, steps: usize) -> Result<Tiles<D>> {
         let reach = self.reach_of(steps)?;
-        // Which rows are inside depends on the position of the block.
+        // The rows that [`Tiles::rows_inside`] returns depend on the position of the block.
         self.observed.set(true);
         let bands = match D {
             1 => [PIECE; D],

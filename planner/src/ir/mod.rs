@@ -1,6 +1,6 @@
 //! The stages through which a schedule is made. Each stage has a type in a file of its own. The
-//! stages up to `Chunks` are made of a [`Stage`](stage::Stage). The stages follow each other in
-//! this order:
+//! stages from `Transfers` to `Chunks` are or contain a [`Stage`](stage::Stage). The stages follow
+//! each other in this order:
 //!
 //! [`Patterns`](pattern::Patterns), [`Transfers`](transfers::Transfers),
 //! [`Messages`](messages::Messages), [`Routed`](routed::Routed), [`Demand`](demand::Demand),

@@ -11,7 +11,8 @@ use crate::table::Table;
 pub enum Kind {
     /// Elements of the origin replace elements of the target.
     Put,
-    /// Elements of the target are written at the origin, before any put of the epoch is applied.
+    /// Elements of the target replace elements of the origin, before any put of the epoch is
+    /// applied.
     Get,
     /// Elements of the origin are combined into elements of the target.
     Accumulate(Op),

@@ -26,6 +26,7 @@ pub struct Staging {
     /// The number of copies, used in turn.
     pub copies: u32,
     /// Whether the sender must await the release of a copy before it writes that copy again. It
-    /// must do so if the peer does not send a frame back in every run.
+    /// must do so if the peer is another rank, and either there is a single copy or the peer does
+    /// not send a frame back in every run.
     pub reclaim: bool,
 }

@@ -259,7 +259,7 @@ pub enum Instruction {
         /// The first byte of the elements in the buffer.
         at: u64,
     },
-    /// Combines elements into packed elements of a buffer that have not been sent in this run.
+    /// Combines elements into packed elements of a buffer that have not been sent yet in this run.
     Combine {
         /// The source: this rank's own window or operation.
         from: Part,

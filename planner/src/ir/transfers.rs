@@ -118,7 +118,7 @@ impl Fold {
         if low <= self.into.low() && self.into.high() <= high {
             return Ok(vec![Fold { source: self.source.clone(), into: self.into.shift(-low)? }]);
         }
-        // Ranges of successive positions in the source whose elements are combined into elements
+        // Ranges of successive positions in the source. Their elements are combined into elements
         // `first..first + count`.
         let (mut at, mut folds) = (0, Vec::<(usize, usize, Vec<(i64, usize)>)>::new());
         for (place, run) in self.into.run_iter() {

@@ -8,9 +8,10 @@
 //!
 //! The stages before and after the pass are lists of transfers. The pass makes the transfers fewer
 //! and longer. The pass leaves out every write that comes before the last put to the same element,
-//! no matter which ranks write. So one writer of the element remains. Puts that follow each other
-//! between the same two windows become one put, which has their typemaps in sequence. Accumulates
-//! with one operator are joined in the same way, since typemap order is then program order.
+//! no matter which ranks write. If the last write to an element is a put, only this put remains.
+//! Puts that follow each other between the same two windows become one put, which has their
+//! typemaps in sequence. Accumulates with one operator are joined in the same way, since typemap
+//! order is then program order.
 //!
 //! **Requires** nothing. **Ensures** that the order of writes to one element is kept: transfers are
 //! grouped by window, and keep their order within a group. If [`Options::coalesce`] is off, nothing

@@ -54,8 +54,8 @@ fn combinable(a: &Transfer, b: &Transfer) -> bool {
     combines(a) && a.kind == b.kind && window(a) == window(b)
 }
 
-/// Contiguous elements of one transfer: its index in the group, the first source element, the first
-/// target element, and the number of elements.
+/// Contiguous elements of one transfer: the index of the transfer in the group, the first source
+/// element, the first target element, and the number of elements.
 type Elements = (usize, i64, i64, usize);
 
 /// A transfer under construction: the first visits to its elements, and the later visits that are

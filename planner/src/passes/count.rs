@@ -51,7 +51,8 @@ struct Row {
 
 impl Row {
     fn of(route: &Route) -> Self {
-        // An operation of one rank and an answer to the other rank may have the same id.
+        // Each rank numbers its own operations. So an operation of the sender, and a get of the
+        // receiver that this link answers, may have the same id.
         let mut operations: SmallVec<[(bool, OperationId); 4]> = route
             .transfers()
             .flat_map(|(_, _, transfer)| transfer.operations.iter().map(|&id| (transfer.is_answer(), id)))

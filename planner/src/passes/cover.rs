@@ -45,7 +45,7 @@ impl Cover {
     }
 }
 
-/// Returns true if two of `sets` share an element, or if one of them holds an element twice.
+/// Returns true if two of `sets` share an element, or if one of them visits an element twice.
 pub(crate) fn any_overlap(sets: &[&Datatype]) -> bool {
     let mut by_low: Vec<&Datatype> = sets.iter().copied().filter(|set| set.size() > 0).collect();
     by_low.sort_by_key(|set| set.low());

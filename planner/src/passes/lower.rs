@@ -420,8 +420,8 @@ struct Joined<'a> {
 }
 
 /// Returns one side of each transfer. Transfers that are adjacent in the frame and in one window
-/// are joined. A frame is a sequence of elements, so the sender may divide it at other places than
-/// the receiver.
+/// are joined. A frame is a sequence of elements, so the sender and the receiver may divide it at
+/// different places.
 fn joined<'a>(
     transfers: impl Iterator<Item = (&'a Transfer, u64)>,
     side: impl Fn(&'a Transfer) -> &'a Side,

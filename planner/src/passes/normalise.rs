@@ -10,10 +10,10 @@
 //! operations without a target or without elements are gone. If both sides of a transfer are in
 //! windows, the elements of its target ascend. A transfer can name only a range of a buffer, so a
 //! transfer from or to a buffer keeps the order of elements that the call has. No element is the
-//! destination of two gets of one rank: only the get that lands last is kept. The transfers of a
-//! link begin with the answers, in the program order of the rank that issued the gets. Puts and
-//! accumulates follow, in the program order of the rank that sends. **Cost** ranks x peers small
-//! integer steps, and for each distinct pair of patterns the size of their datatypes.
+//! destination of two gets of one rank: for each element, only the get that lands last is kept. The
+//! transfers of a link begin with the answers, in the program order of the rank that issued the
+//! gets. Puts and accumulates follow, in the program order of the rank that sends. **Cost** ranks x
+//! peers small integer steps, and for each distinct pair of patterns the size of their datatypes.
 
 use super::classes::Classes;
 use super::cover::latest;

@@ -330,8 +330,8 @@ impl Colouring {
         self.set(edge, round);
     }
 
-    /// Exchanges two rounds along the path from `receiver` whose edges have these rounds in turn,
-    /// beginning with `first`.
+    /// Exchanges two rounds along a path. The path begins at `receiver`, and its edges have the two
+    /// rounds in turn, beginning with `first`.
     fn exchange(&mut self, receiver: u32, first: u32, second: u32, path: &mut Vec<u32>) {
         path.clear();
         let (mut side, mut vertex, mut rounds) = (1, receiver, [first, second]);

@@ -6,14 +6,14 @@
 //! l0: put w0 0+[99 by 9]x1 -> ..           l0: aggregated: put w0 0+[99 by 9]x1 -> ..
 //! ```
 //!
-//! Direct copies require ranks that share memory, and are used only if their order cannot be
-//! observed. Each rank's program consists of *packs* < *own direct copies* (puts before gets) <
-//! *landing* (unpacking, copies to itself). Other ranks copy into and out of its windows at any
-//! time after its packs. Two accesses to one element *conflict* if one of them is a write. A
-//! transfer is copied directly only if these rules order it before or after every conflicting
-//! access of both ranks. The pass decides this as if every transfer that might be direct were
-//! direct, so it packs some transfers that could be direct. A preference that cannot be met is
-//! replaced by aggregation.
+//! Direct copies are possible between ranks that share memory. They are used only if the order of
+//! the copies cannot be observed. Each rank's program consists of *packs* < *own direct copies*
+//! (puts before gets) < *landing* (unpacking, copies to itself). Other ranks copy into and out of
+//! its windows at any time after its packs. Two accesses to one element *conflict* if one of them
+//! is a write. A transfer is copied directly only if these rules order it before or after every
+//! conflicting access of both ranks. The pass decides this as if every transfer that might be
+//! direct were direct, so it packs some transfers that could be direct. A preference that cannot be
+//! met is replaced by aggregation.
 //!
 //! **Requires** nothing.
 //! **Ensures** that the messages of a link carry answers before everything else. Writes of one rank
@@ -72,7 +72,7 @@ type LinkEnd = (Delta, bool);
 /// Returns which transfers of a link should be direct if memory is shared and the direct copy is
 /// safe.
 fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> {
-    // Assumes that as many bytes come from the other rank as are sent to it.
+    // Assumes that the two ranks send each other equally many bytes.
     let machine =
         &machine.while_moving(2.0 * link.iter().map(|transfer| transfer.bytes() as f64).sum::<f64>());
     let gain = |transfer: &Transfer| {
@@ -233,8 +233,8 @@ struct Router<'a> {
 }
 
 impl Router<'_> {
-    /// Returns the class of the ranks of `class` whose peers have the classes `others`. `others` is
-    /// empty if the peers' classes make no difference.
+    /// Returns the class, with the links of this stage, of those ranks of `class` whose peers have
+    /// the classes `others`. `others` is empty if the peers' classes make no difference.
     fn class(&mut self, class: ClassId, others: &[u32]) -> RankClass {
         let mut routed = self.peers.classes[class].clone();
         for (place, peer) in routed.peers.iter_mut().enumerate() {
@@ -257,8 +257,8 @@ impl Router<'_> {
         routed
     }
 
-    /// Returns the route of `link`, given the class at each end and the name that this class has
-    /// for the link.
+    /// Returns the link of this stage that is made from `link`. `from` and `to` describe the two
+    /// ends of `link`: the class at this end, and the link as seen from this class.
     fn link(
         &mut self,
         link: LinkId,

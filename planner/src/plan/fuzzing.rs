@@ -13,8 +13,9 @@ use crate::verify::{verify, verify_share};
 ///
 /// If the first byte is not zero, the bytes after it are the sections of a file, each preceded by
 /// its length in three bytes. A valid digest and valid checksums are then added, so that the fuzzer
-/// reaches the code behind these checks. The bytes are either refused, or they are a plan. A plan
-/// is the same after it is written and read again, and the verifier reaches a verdict on it.
+/// reaches the code behind these checks. The bytes are either refused, or they are a plan. The
+/// function checks that a plan is the same after it is written and read again, and that the
+/// verifier reaches a verdict on the plan.
 pub fn plan(data: &[u8]) -> bool {
     let Some((&kind, rest)) = data.split_first() else { return false };
     let file = if kind == 0 { rest.to_vec() } else { assembled(rest) };
@@ -35,7 +36,7 @@ pub fn plan(data: &[u8]) -> bool {
 ///
 /// After the first byte, the input has 32 bytes of digest and 8 bytes of windows, followed by a
 /// plan. The first byte selects the form of the plan, as in [`plan`]. The bytes are either refused,
-/// or they are a share on which the verifier reaches a verdict.
+/// or they are a share. The function checks that the verifier reaches a verdict on the share.
 pub fn share(data: &[u8]) -> bool {
     let Some((&kind, rest)) = data.split_first() else { return false };
     let (head, rest) = rest.split_at(rest.len().min(40));

@@ -21,7 +21,7 @@ const MAGIC: [u8; 8] = *b"\x89FPLAN\r\n";
 /// not record what a plan was made for.
 const VERSION: u32 = 3;
 /// The version of the sections of the schedule. Version 3 of the format did not change these
-/// sections, so the digests of schedules are those of version 2.
+/// sections, so a schedule has the same digest as in version 2.
 const SCHEDULES: u32 = 2;
 const HEADER: usize = 56;
 const ENTRY: usize = 32;
@@ -68,8 +68,8 @@ pub(super) fn assemble(sections: &Sections<Vec<u8>>) -> Vec<u8> {
     file
 }
 
-/// Splits a file after its first plan, whose header contains its length. If that length is not
-/// valid, the first part is the whole file.
+/// Splits a file after its first plan. The header of the plan contains the plan's length. If this
+/// length is not valid, the first part is the whole file.
 pub(super) fn split(file: &[u8]) -> (&[u8], &[u8]) {
     let says = if file.len() < HEADER { 0 } else { u64_at(file, 16) };
     let length = usize::try_from(says).ok().filter(|length| (HEADER..=file.len()).contains(length));

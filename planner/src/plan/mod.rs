@@ -152,8 +152,8 @@ pub fn load(path: impl AsRef<Path>) -> Result<Plan> {
 /// plan.
 ///
 /// # Errors
-/// The errors of [`load`], except that several plans are allowed. The message names the plan, among
-/// those in the file, that caused the error.
+/// The errors of [`load`], except that several plans are allowed. The message shows which plan of
+/// the file caused the error.
 pub fn load_all(path: impl AsRef<Path>) -> Result<Vec<Plan>> {
     let path = path.as_ref();
     all_from_bytes(&read(path)?, &path.display().to_string())
@@ -460,8 +460,8 @@ pub fn from_bytes(file: &[u8]) -> Result<Plan> {
     from.end()?;
 
     let schedule = Schedule { name, windows, shape, classes: programs, class_of, order, sync, placement };
-    // A schedule has one encoding, so this check refuses duplicates, unused entries and other
-    // orders.
+    // A schedule has only one encoding. So this check refuses files with duplicate entries, unused
+    // entries or entries in another order.
     if schedule.digest() != digest {
         return Err(Error::new(
             ErrorClass::File,

@@ -13,7 +13,7 @@ use crate::ir::schedule::{Buffer, Frame, Instruction, Part, Program, Routing};
 use crate::table::Table;
 use indexmap::IndexSet;
 
-/// A value that has one encoding.
+/// A value that has exactly one encoding.
 pub(super) trait Wire: Sized {
     fn write(&self, to: &mut Writer);
     fn read(from: &mut Reader<'_>) -> Result<Self>;

@@ -67,12 +67,12 @@ pub(super) struct Reader<'a> {
     whole: usize,
     bytes: &'a [u8],
     pub known: &'a Known,
-    /// The numbers of operations and buffers that a program must have for the current instruction
-    /// to be valid.
+    /// The smallest numbers of operations and buffers with which the current instruction is valid.
     pub uses: Uses,
 }
 
-/// The numbers of operations and buffers that a program must have for its instructions to be valid.
+/// The smallest numbers of operations and buffers of a program with which its instructions are
+/// valid.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Uses {
     pub operations: usize,

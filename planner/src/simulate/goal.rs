@@ -5,8 +5,8 @@
 //! - Work, moving and overheads are `calc`s, so LogGOPSim has to use an overhead `o` of 0.
 //! - A frame is a `send` and a `recv`. LogGOPSim charges a whole number of nanoseconds for each
 //!   byte after the first. The file asks for 1 ns (`-G 1`), and a frame of `n` ns on the wire has
-//!   the size `n + 1`. A size is therefore a time, so the times on both kinds of links are exact,
-//!   including their rounding.
+//!   the size `n + 1`. The size of a frame therefore expresses a time, and the times on both kinds
+//!   of links are exact, including their rounding.
 //! - A release for which the sender of the frame waits is a message of size 1. It leaves by the
 //!   second `nic`, because the link may be busy with frames.
 //!
@@ -14,9 +14,9 @@
 //! for the link while the rank continues. A tag modulo 3 is the kind of link: 0 between hosts, 1 in
 //! shared memory, and 2 for a frame of a rank to itself, which has no latency.
 //!
-//! LogGOPSim differs in two rules. First, it has only one latency, which also applies to a frame of
-//! a rank to itself. The file names the latency between hosts if there are several hosts. Second,
-//! it also charges the receiver's processor for the bytes.
+//! LogGOPSim differs from this model in two rules. First, it has only one latency, which also
+//! applies to a frame of a rank to itself. The file names the latency between hosts if there are
+//! several hosts. Second, it also charges the receiver's processor for the bytes.
 //!
 //! **Source** T. Hoefler, C. Siebert and A. Lumsdaine, ICPP 2009 (GOAL). T. Hoefler, T. Schneider
 //! and A. Lumsdaine, HPDC 2010 (LogGOPSim).
@@ -87,7 +87,7 @@ fn header(
 ) -> Result<()> {
     let of_host = placement.ranks_of_a_host(ranks as usize) as u32;
     let latency = if of_host < ranks { network.latency } else { shared.latency };
-    // A title of several lines would end the comment.
+    // A line break in the title would end the comment.
     let title = title.replace(char::is_control, " ");
     writeln!(to, "// {title}")?;
     writeln!(to, "// txt2bin -i FILE -o FILE.bin")?;
@@ -101,7 +101,7 @@ fn header(
 /// A frame that a program sends.
 struct Sent {
     to: Delta,
-    /// The number of the frame among the frames to that rank.
+    /// The number of the frame among the frames of this program to the rank `to`.
     number: u32,
     bytes: u64,
     /// The number of runs after which the frame's buffer is reclaimed, or `None` if the buffer is
@@ -202,7 +202,7 @@ impl<'s> Part<'s> {
                 }
                 Event::Release { from, number } => {
                     let frame = self.place(peer(from), rank, number);
-                    // LogGOPSim accepts no message that is not received.
+                    // LogGOPSim refuses a file with a message that is never received.
                     let copies = self.frames_of(peer(from))[frame].copies;
                     if copies.is_some_and(|copies| step + u64::from(copies) < steps) {
                         let earlier = parts.iter().take_while(|part| !std::ptr::eq(*part, self));
@@ -241,7 +241,8 @@ struct Chain<'t> {
 }
 
 impl Chain<'_> {
-    /// Writes an operation after the last one on the rank's clock, and returns its label.
+    /// Writes an operation that follows the last operation on the rank's clock. Returns the label
+    /// of the new operation.
     fn operation(&mut self, what: Arguments<'_>) -> Result<u64> {
         self.labels += 1;
         let label = self.labels;
@@ -262,7 +263,7 @@ impl Chain<'_> {
         Ok(())
     }
 
-    /// Writes an operation for which the rank's clock waits.
+    /// Writes an operation that the next operations on the rank's clock require.
     fn clock(&mut self, what: Arguments<'_>) -> Result<()> {
         self.pass()?;
         self.last = Some(self.operation(what)?);

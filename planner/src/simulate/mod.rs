@@ -5,13 +5,14 @@
 //! overhead `o`, or for `g` if the frame shares a packet with the frame before it. The frame then
 //! occupies the rank's link for `G` a byte, after earlier frames, and arrives after the latency
 //! `L`. The receiver waits for the arrival and is also busy for `o` or `g`, plus the time for the
-//! first lines of a long payload. All times are whole nanoseconds, so that sums do not depend on
-//! their order.
+//! first lines of a long payload. All times are whole nanoseconds, so that a sum does not depend on
+//! the order of its terms.
 //!
 //! There is no event queue. Steps are simulated one by one, because no rank needs anything from a
 //! later step. Within a step, each rank runs until it waits for a frame that has not been sent. The
-//! waiting ranks are then visited again, until all have finished. A halo takes two passes. Once one
-//! or two successive steps move all times by the same amount, the rest is extrapolated.
+//! waiting ranks are then visited again, until all have finished. A halo exchange takes two passes
+//! over the ranks. Once one or two successive steps move all times by the same amount, the rest is
+//! extrapolated.
 //!
 //! **Source** A. Alexandrov et al., SPAA 1995 (LogGP). T. Hoefler, T. Schneider and A. Lumsdaine,
 //! HPDC 2010, for simulating whole applications in this model. Unlike in that work, programs are
@@ -32,7 +33,7 @@ use crate::table::Table;
 use crate::trace::{self, What};
 use std::collections::{HashMap, VecDeque};
 
-/// The arrival of a frame that has not been sent yet.
+/// Marks a frame that has not been sent yet, in place of the time of its arrival.
 const NOT_SENT: u64 = u64::MAX;
 
 /// The input of a simulation. Each step consists of work, followed by the epochs of a superstep.
@@ -54,7 +55,8 @@ pub struct Simulation {
     pub end: u64,
     /// The rank that ends last.
     pub last: u32,
-    /// The number of steps that were followed one by one. The other steps repeat the last of these.
+    /// The number of steps that were followed one by one. The other steps repeat the last of the
+    /// followed steps.
     pub followed: u64,
     /// The waits of each rank.
     pub waits: Vec<Waits>,
@@ -90,7 +92,7 @@ pub struct Path {
     pub moving: u64,
     /// Overheads of frames, in nanoseconds, by kind of link: in shared memory, and between hosts.
     pub overhead: [u64; 2],
-    /// Bytes on the wire, in nanoseconds, by kind of link.
+    /// The time for bytes on the wire, in nanoseconds, by kind of link.
     pub wire: [u64; 2],
     /// Latencies, in nanoseconds, by kind of link.
     pub latency: [u64; 2],
@@ -322,7 +324,8 @@ fn refuse_many(schedules: &[&Schedule], run: &Run<'_>, what: &str) -> Result<()>
 }
 
 /// Follows all steps as [`simulate`] does, and also returns a trace of each rank, in nanoseconds.
-/// In a trace, call 0 is the rank's work, and the next calls are the epochs, which have `names`.
+/// In a trace, call 0 is the rank's work, and the next calls are the epochs, with the names in
+/// `names`.
 ///
 /// # Cost
 /// Linear in ranks, frames and steps; some 60 bytes an event.
@@ -516,7 +519,7 @@ fn refuse(schedules: &[&Schedule], machine: &Machine, run: &Run<'_>) -> Result<(
     Ok(())
 }
 
-/// The most steps that a path covers, and the most clocks that are kept for it.
+/// The most steps that a path covers, and the most clocks that are kept for the path.
 const PATH_STEPS: usize = 64;
 const CLOCKS_MAX: usize = 1 << 24;
 
@@ -553,7 +556,7 @@ impl History {
         let left = |clock: &Clock| clock.free.saturating_sub(clock.now);
         let has_moved =
             |(now, before): (&Clock, &Clock)| now.now - before.now == moved && left(now) == left(before);
-        // The release times of a run overwrite those of the run two before it.
+        // Release times are kept for two runs only: run `n` has the index `n % 2`.
         let run = |step: u64| (step % 2) as usize;
         let is_released_later = |(now, before): (&[Vec<u64>; 2], &[Vec<u64>; 2])| {
             (step..step + 2).all(|step| {

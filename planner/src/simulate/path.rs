@@ -146,7 +146,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the frame that was on the link before the frame at a place of a log.
+    /// Returns the frame that was on the rank's link before the event at `place` in the log of a
+    /// step.
     fn frame_before(&mut self, mut step: u64, rank: u32, place: usize) -> Option<At> {
         let is_sent = |logged: &Logged| matches!(logged.event, Event::Send { .. });
         let mut end = place;

@@ -1,4 +1,4 @@
-//! The stages between patterns and schedule as text.
+//! Writes the stages between patterns and schedule as text.
 
 use super::{mode, ranks};
 use crate::ids::{ClassId, Delta, LinkId};

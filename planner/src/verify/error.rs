@@ -93,23 +93,25 @@ kinds! {
     Unasked,
     /// Elements are combined by another operator than requested.
     WrongOperator,
-    /// Operations on one element are applied in an order that leaves other bits.
+    /// Operations on one element are applied in an order that gives the element other bits.
     WrongOrder,
-    /// W1: a peer's window is touched before the peer's entry was awaited.
+    /// Violates W1: a peer's window is touched before the peer's entry was awaited.
     BeforeEntry,
-    /// W1: a peer's window is touched after this rank has sent the peer a done.
+    /// Violates W1: a peer's window is touched after this rank has sent the peer a done.
     AfterDone,
-    /// W2: an element is written while another rank may be reading or writing it.
+    /// Violates W2: an element is written while another rank may be reading or writing it.
     RacingCopy,
-    /// W2: an element is written before a read of the element is over.
+    /// Violates W2: an element is written before a read of the element is over.
     WrittenBeforeRead,
-    /// W3: a rank leaves while others may touch its windows, or a frame is not released.
+    /// Violates W3: a rank leaves while others may touch its windows, or a frame is not released.
     LeftEarly,
-    /// W4: a buffer is written before the reader has released it.
+    /// Violates W4: a buffer is written before the reader has released it.
     BufferReused,
-    /// W5: nothing ever comes back from a peer, so a rank may get ahead of the peer without bound.
+    /// Violates W5: nothing ever comes back from a peer, so a rank may get ahead of the peer
+    /// without bound.
     RunsAhead,
-    /// An element that a rank keeps while the superstep runs is read or written.
+    /// An instruction reads or writes an element that a rank keeps for itself while the superstep
+    /// runs.
     NotKept,
     /// Ranks wait for each other in a cycle.
     WaitCycle,

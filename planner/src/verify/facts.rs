@@ -29,7 +29,7 @@ pub(super) struct Facts<'s> {
 /// The use of a buffer in one run.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Packed {
-    /// The number of bytes in all.
+    /// The number of bytes that are packed into the buffer.
     pub bytes: u64,
     /// The number of packs into the buffer and sends from it.
     pub things: usize,

@@ -1,9 +1,10 @@
 //! While an epoch runs, a rank keeps some elements of its windows. This module shows that no
-//! instruction of any rank touches them.
+//! instruction of any rank touches these elements.
 //!
 //! The calls determine which elements are kept. This module compares these elements with the
 //! programs, without looking at the calls. All instructions of all ranks count, whenever they run:
-//! packs of elements that are sent, copies of this rank and of others, and everything that lands.
+//! packs of elements that are sent, copies of this rank and of others, and unpacks of received
+//! elements.
 
 use super::Verified;
 use super::error::{Finding, VerifyError};
@@ -81,7 +82,7 @@ fn parts(instruction: &Instruction) -> impl Iterator<Item = (&Part, bool)> {
     from.map(|part| (part, false)).into_iter().chain(to.map(|part| (part, true)))
 }
 
-/// The elements of one window that are not kept, as ascending runs that do not meet.
+/// The elements of one window that are not kept, as ascending runs that neither overlap nor touch.
 struct Named {
     written: Vec<(i64, i64)>,
     touched: Vec<(i64, i64)>,

@@ -32,16 +32,16 @@
 //!
 //! - `program` runs each program once by itself.
 //! - `pair` compares the frames that one program sends with the frames that the other awaits.
-//! - `rank` and `sweep` compare, for one rank, all accesses of the rank and its neighbours to the
-//!   rank's memory with everything that was requested.
+//! - `rank` and `sweep` check one rank's memory: they compare all accesses of the rank and its
+//!   neighbours to this memory with everything that was requested.
 //! - `waits` looks for cycles.
 //!
 //! A rank's verdict depends only on its own program and on those of the ranks around it. So one
 //! verdict serves all ranks for which these programs are equal. The programs are compared exactly.
 //!
 //! # Cost
-//! A few integer steps for each rank and peer and, for each distinct neighbourhood, sorting its
-//! runs.
+//! A few integer steps for each rank and peer. In addition, the runs of each distinct neighbourhood
+//! are sorted.
 //!
 //! # Source
 //! The idea: Pnueli, Siegel, Singerman, *Translation validation*, TACAS 1998.
@@ -283,8 +283,8 @@ fn one_sided(
     class_of: &[ClassId],
 ) -> Result<BTreeMap<Rank, Vec<Delta>>, VerifyError> {
     let mut extras: BTreeMap<Rank, Vec<Delta>> = BTreeMap::new();
-    // For each class and peer, the class last seen at the peer that also names this class as its
-    // peer.
+    // For each class and each of its peers, a cache of one class: the last class that was seen at
+    // this peer and whose program refers back.
     let mut known: Table<ClassId, Vec<Option<ClassId>>> =
         facts.values().map(|facts| vec![None; facts.peers.len()]).collect();
     for (number, class) in class_of.iter().enumerate() {
@@ -329,7 +329,7 @@ fn reach(facts: &Table<ClassId, Facts<'_>>, schedule: &Schedule) -> Result<(), V
     Ok(())
 }
 
-/// If the error names no operation, adds one of the instruction's own rank.
+/// If the error names no operation, adds an operation of the rank that executes the instruction.
 fn blame(mut error: VerifyError, schedule: &Schedule) -> VerifyError {
     let finding = error.finding_mut();
     if finding.operation.is_none()

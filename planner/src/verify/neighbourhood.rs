@@ -4,7 +4,8 @@ use super::error::Finding;
 use super::facts::Facts;
 use crate::ids::{Delta, Id, OperationId, Rank};
 
-/// A rank and all ranks that it interacts with, by ascending delta. It may interact with itself.
+/// A rank and all ranks that it interacts with, by ascending delta. The rank may interact with
+/// itself.
 pub(super) struct Neighbourhood<'f, 's> {
     pub rank: Rank,
     pub own: &'f Facts<'s>,
@@ -23,7 +24,7 @@ impl Neighbourhood<'_, '_> {
         Rank::new((self.rank.index() as i64 + delta.0) as usize)
     }
 
-    /// Creates a finding about an instruction of the rank at `actor`, and an operation.
+    /// Creates a finding about an instruction of the rank at `actor` and about an operation.
     pub fn finding(
         &self,
         actor: Delta,

@@ -19,11 +19,11 @@ const COPIES_MAX: u32 = 16;
 /// The packs, combinations and sends of one buffer so far in a run.
 #[derive(Default)]
 struct Filled {
-    /// The packed bytes. Maps the first byte of each pack to the end and the instruction.
+    /// The packed bytes. Maps the first byte of each pack to its end and its instruction.
     packs: BTreeMap<u64, (u64, usize)>,
     /// The values that are combined into packed bytes.
     folds: Vec<Folded>,
-    /// The sent bytes. Maps the first byte of each send to the end.
+    /// The sent bytes. Maps the first byte of each send to its end.
     sends: BTreeMap<u64, u64>,
 }
 
@@ -474,7 +474,7 @@ impl<'s> Walk<'_, 's> {
     }
 }
 
-/// Returns whether `byte..end` meets one of the disjoint intervals.
+/// Returns whether `byte..end` overlaps one of the disjoint intervals.
 fn meets<T>(intervals: &BTreeMap<u64, T>, byte: u64, end: u64, past: impl Fn(&T) -> u64) -> bool {
     intervals.range(..end).next_back().is_some_and(|(_, interval)| past(interval) > byte)
 }

@@ -179,8 +179,8 @@ fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) -> 
                     let (source, origin) = side(part);
                     let mut access = Access::of(What::Write, Delta::SELF, at, (at, at));
                     (access.source, access.op) = ((delta, source), move_or(*op));
-                    // Positions count from the first element of the unpack, which contains all of
-                    // the combination.
+                    // The unpack contains the whole combination, so positions count from the first
+                    // element of the unpack.
                     let elements = into
                         .shift(((fold.low - from) / size) as i64 - into.low())
                         .and_then(|places| target.select(&places))
@@ -217,7 +217,8 @@ fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) -> 
     Ok(())
 }
 
-/// Creates the error for an instruction of this rank if parts of its elements have no short form.
+/// Creates the error for an instruction of this rank if no short datatype describes a part of the
+/// instruction's elements.
 fn unwieldy(here: &Neighbourhood<'_, '_>, at: usize, error: &Error) -> VerifyError {
     VerifyError::Malformed(here.finding(Delta::SELF, Some(at), None, error.to_string()))
 }
@@ -226,8 +227,8 @@ fn unwieldy(here: &Neighbourhood<'_, '_>, at: usize, error: &Error) -> VerifyErr
 fn accesses_of_peers(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
     for &(delta, facts) in here.around.iter().filter(|(delta, _)| *delta != Delta::SELF) {
         let Some(there) = facts.peers.get(&delta.back()) else { continue };
-        // The frames agree, so this rank exposes itself to each rank that touches its windows, and
-        // awaits the done of that rank.
+        // The frames of the two programs agree. So if the peer touches windows of this rank, this
+        // rank exposes itself to the peer and awaits the peer's done.
         let Some(span) = here.own.peers.get(&delta).and_then(|peer| Some((peer.expose?, peer.done_in?)))
         else {
             continue;
@@ -247,8 +248,8 @@ fn accesses_of_peers(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>
     }
 }
 
-/// Returns the space in which the owner of a part has the part, and the part's elements in that
-/// space.
+/// Returns the window or the operation's buffer that contains a part, and the elements of the part
+/// there.
 pub(super) fn side(part: &Part) -> (Space, Datatype) {
     match part {
         Part::Window { window, datatype, .. } => (Space::Window(*window), datatype.clone()),

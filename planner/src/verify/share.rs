@@ -1,4 +1,4 @@
-//! Verifies one rank's share of a schedule, with the same result as for that rank in the whole
+//! Verifies one rank's share of a schedule. The result is the same as for that rank in the whole
 //! schedule.
 //!
 //! A rank's verdict depends on its own program, and on what the ranks around it do with this rank.
@@ -13,7 +13,7 @@ use crate::table::Table;
 use std::sync::Arc;
 
 impl Verified<Schedule> {
-    /// Returns the share of `rank`, which is all of this schedule.
+    /// Returns a share of `rank` that consists of the whole schedule.
     pub fn share(self: Arc<Self>, rank: Rank) -> Verified<Share> {
         Verified(Share::whole(self, rank))
     }

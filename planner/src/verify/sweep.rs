@@ -32,7 +32,7 @@ pub(super) enum What {
     Read,
 }
 
-/// Elements of one instruction, or of one operation.
+/// An access to the rank's memory: by one instruction, or as one operation requests it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     what: What,
@@ -40,10 +40,10 @@ pub(super) struct Access {
     actor: Delta,
     /// The actor's instruction; 0 for a demand.
     instruction: usize,
-    /// The first and the last of this rank's own instructions between which the access happens.
+    /// The two instructions of this rank's own program between which the access happens.
     span: (usize, usize),
     operation: Option<OperationId>,
-    /// The source of the elements: the rank, and the space there.
+    /// The source of the elements: a rank, and a space of that rank.
     pub source: (Delta, Space),
     /// The operator; `None` moves bits.
     pub op: Option<Op>,
@@ -66,7 +66,7 @@ impl Access {
     }
 }
 
-/// Elements of an access that are contiguous both here and at their source.
+/// Elements of an access that are contiguous both at their source and at their target.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     low: i64,
@@ -123,16 +123,16 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         Self { windows, order, here, memo, accesses, moves, found }
     }
 
-    /// Adds an access that moves the elements `origin` of its source to the elements `elements` of
-    /// `to`, in lockstep.
+    /// Adds an access that moves the elements `origin` of its source, one by one, to the elements
+    /// `elements` of `to`.
     pub fn add(&mut self, access: Access, to: Space, origin: &Datatype, elements: &Datatype) {
         self.accesses.push(access);
         let (elements, origin) = (self.memo.intern(elements), self.memo.intern(origin));
         self.moves.push(Move { to, elements, origin });
     }
 
-    /// Adds a read of a part of this rank. Reads of a buffer are ignored: a buffer that is read is
-    /// never written.
+    /// Adds a read of a part of this rank. Reads of an operation's buffer are ignored, since a
+    /// buffer that is read is never written.
     pub fn read(&mut self, access: Access, part: &Part) {
         if let Part::Window { window, datatype, .. } = part {
             self.add(access, Space::Window(*window), datatype, datatype);
@@ -409,8 +409,8 @@ fn agree(wanted: &[Visit], taken: &[Visit], gets: usize, kind: ElementType, orde
     if canonical(wanted, taken, kind) {
         return true;
     }
-    // In a relaxed epoch, gets land as in any epoch, then the rest follows in any order. A move
-    // among the rest may hide any other visit of the rest.
+    // In a relaxed epoch, the gets come first, as in any epoch. The other visits follow in any
+    // order, and a move among them may hide any other of them.
     order == Order::Relaxed
         && (0..=taken.len()).any(|split| {
             let (landed, rest) = taken.split_at(split);

@@ -12,10 +12,10 @@ use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::{Link, Machine, Moving};
 use std::fmt::Write;
 
-/// Returns three machines. The first is the default machine. On the second, a rank copies from the
-/// memory of others at the speed of a cache that no other rank writes. The third is like the
-/// second, but the network has ten times the latency and overhead, and copying from others takes
-/// six times as long.
+/// Returns three machines. The first is the default machine. On the second, copying from the memory
+/// of other ranks is as fast as copying from a cache that no other rank writes. The third is like
+/// the second, but the network has ten times the latency and overhead, and copying from others
+/// takes six times as long.
 fn machines() -> [(&'static str, Machine); 3] {
     let default = Machine::default();
     let near = Machine { moving: Moving { remote: 0.03, remote_rows: 0.03, ..default.moving }, ..default };
@@ -145,7 +145,7 @@ fn how_many_bytes_travel_among_the_records_follows_what_copies_and_a_wait_cost()
     // On the first of these machines, a wait costs twice as much. On the second, a copy does.
     assert_eq!(run_bytes(&with(300.0, 0.10)), 1750);
     assert_eq!(run_bytes(&with(90.0, 0.34)), 438);
-    // No model turns all of memory into records.
+    // A copy counts as at least 0.01 ns a byte, so that the number of bytes stays limited.
     assert_eq!(run_bytes(&with(90.0, -0.2)), 21_000);
     assert_eq!(run_bytes(&Machine::default()), 21_000);
 }

@@ -461,8 +461,8 @@ ranks c0 c1
     };
     assert!(line("heat.rs:7").contains("direct, round"), "{text}");
     assert!(line("heat.rs:8").contains("aggregated, round") && line("heat.rs:8").contains("pack"), "{text}");
-    // The line gives the terms of both ways, with all their frames. The way with the smaller sum is
-    // taken.
+    // Each line lists the costs of both ways, including all their frames. The way with the smaller
+    // sum is taken.
     for (site, first) in [("heat.rs:7", "copy"), ("heat.rs:8", "pack")] {
         let (taken, other) = line(site).split_once(", against ").expect("two ways");
         let total = |terms: &str| -> f64 {

@@ -91,14 +91,15 @@ fn read(text: &str) -> File {
 /// Follows a file by the LogGP model. Overheads are 0, and each byte after the first takes 1 ns.
 /// Returns the end of the last operation that takes time on a rank's clock.
 fn follow(File { mut ranks, latency }: File) -> u64 {
-    // The time, the rank and the operation. Operations of one rank that start together are in the
-    // order of the file.
+    // An entry holds the time, the rank and the operation. Operations of one rank that start
+    // together are in the order of the file.
     let mut queue = BinaryHeap::new();
     for (rank, operations) in ranks.iter().enumerate() {
         let free = operations.iter().enumerate().filter(|(_, operation)| operation.awaits == 0);
         queue.extend(free.map(|(at, _)| Reverse((0, rank, at))));
     }
-    // By sender, receiver and tag: arrivals without a receive, and receives without a message.
+    // The arrivals without a receive, and the receives without a message. Both are listed by
+    // sender, receiver and tag.
     let mut arrived: HashMap<(usize, usize, u64), VecDeque<u64>> = HashMap::new();
     let mut posted: HashMap<(usize, usize, u64), VecDeque<(usize, u64)>> = HashMap::new();
     let (mut busy, mut processors) = (HashMap::new(), vec![0; ranks.len()]);
@@ -148,7 +149,7 @@ fn follow(File { mut ranks, latency }: File) -> u64 {
 }
 
 /// If `is_start`, releases the operations that wait for the start of operation `at`, and otherwise
-/// those that wait for its end. Queues those that wait for nothing else.
+/// those that wait for its end. Queues each released operation that waits for nothing else.
 fn finish(
     ranks: &mut [Vec<Operation>],
     queue: &mut BinaryHeap<Reverse<(u64, usize, usize)>>,

@@ -160,8 +160,9 @@ fn every_halo_cell_is_filled_once_with_the_right_cell_in_three_dimensions() {
 
 #[test]
 fn neighbours_with_and_without_padding_fit_together() {
-    // Two blocks have rows of 512 cells, and two of 511. A halo of width 0 pads the large ones, and
-    // a halo of width 1 pads none. In another case the padded rows have 510 + 2 cells.
+    // In the first two cases, two blocks have rows of 512 cells, and two have rows of 511. With a
+    // halo of width 0 the longer rows are padded, and with a halo of width 1 no rows are. In
+    // another case the padded rows have 510 + 2 cells.
     for (cells, width) in [(2046, 0), (2046, 1), (2042, 1), (1022 + 1021, 1), (2040, 2), (2033, 2)] {
         for wraps in indices([2, 2]) {
             for pads in [true, false] {

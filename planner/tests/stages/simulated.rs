@@ -33,15 +33,14 @@ struct Follower {
     inbox: HashMap<u32, VecDeque<(u64, Option<Of>)>>,
     /// The frame that came last from each rank.
     open: HashMap<u32, Of>,
-    /// The last series of frames that were sent, and the last series that were awaited, in this
-    /// epoch.
+    /// The last series of sent frames and the last series of awaited frames, in this epoch.
     last: [Series; 2],
     /// For each buffer, epoch and step: the number of frames that were sent and not released, and
     /// the time of the last release.
     lent: HashMap<Of, (u32, u64)>,
 }
 
-/// Frames of one rank that follow one another: the rank, their number, and the bytes of those in
+/// Successive frames of one rank: the rank, the number of frames, and the bytes of the frames in
 /// the last packet.
 type Series = Option<(Delta, u32, u64)>;
 

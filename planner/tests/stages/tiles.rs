@@ -8,12 +8,11 @@ use proptest::prelude::*;
 
 use crate::grid::indices;
 
-/// A cell that no step computes, because it is at the edge of the array or outside.
+/// Marks a cell that no step computes, because the cell is at the edge of the array or outside.
 const FIXED: i32 = -1;
-/// A cell into which nothing has been written.
+/// Marks a cell into which nothing has been written.
 const NOTHING: i32 = -2;
-/// A cell of the step before the first one is `BEFORE - 1`, and a cell of the step before that is
-/// `BEFORE - 2`.
+/// A cell of step -1 has the value `BEFORE - 1`, and a cell of step -2 has the value `BEFORE - 2`.
 const BEFORE: i32 = -10;
 
 /// Returns all offsets of up to `reach` cells in each dimension.
@@ -22,9 +21,9 @@ fn offsets<const D: usize>(reach: [usize; D]) -> Vec<[isize; D]> {
     all.map(|offset| std::array::from_fn(|d| offset[d] as isize - reach[d] as isize)).collect()
 }
 
-/// Returns `N` fields as they are before the first step. In each field, all computed cells have one
-/// step: step 0 in the present field, and earlier steps in the fields before it. The next field is
-/// not yet written.
+/// Returns `N` fields as they are before the first step. All computed cells of a field are of the
+/// same step: step 0 in the present field, and steps -1, -2 and so on in the earlier fields. The
+/// next field is not yet written.
 fn fields<const D: usize, const N: usize>(block: &Block<D>, margin: usize) -> [Vec<i32>; N] {
     let (global, origin, widths) = (block.global(), block.origin(), block.widths());
     let (shape, strides) = (block.shape(), block.strides());

@@ -32,9 +32,9 @@ struct Machine<'a> {
 struct State {
     run: usize,
     at: usize,
-    /// `[buffer][copy]`.
+    /// The bytes of each buffer, at `[buffer][copy]`.
     buffers: Vec<Vec<Vec<u8>>>,
-    /// Frames that were sent and not released: `[buffer][copy]`.
+    /// The number of frames that were sent and not released, at `[buffer][copy]`.
     unreleased: Vec<Vec<usize>>,
     open: BTreeMap<usize, Sent>,
     /// The ranks to which this rank is exposed.
@@ -113,7 +113,7 @@ pub fn differs(
             }
             Order::Relaxed => {
                 let mut landed = landed;
-                // A get of no elements lands nothing.
+                // A get of no elements stores nothing, so its empty result is added here.
                 for (rank, pattern) in epoch.patterns.iter().enumerate() {
                     for (id, operation) in pattern.operations.iter() {
                         if operation.remote.is_empty() {

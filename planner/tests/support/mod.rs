@@ -18,7 +18,7 @@ pub fn by_rank(patterns: &Patterns) -> Vec<Pattern> {
     patterns.class_of.iter().map(|class| patterns.classes[*class].clone()).collect()
 }
 
-/// Returns the patterns with each distinct one kept once.
+/// Returns these patterns with one class for each distinct pattern.
 pub fn intern(mut patterns: Patterns) -> Patterns {
     let (mut classes, mut class_of) = (Vec::<Pattern>::new(), Vec::new());
     for pattern in by_rank(&patterns) {

@@ -110,7 +110,7 @@ fn program(patterns: &Patterns, rank: usize, packed: &[Asked], direct: &[Asked])
     let delta = |to: usize| Delta(to as i64 - rank as i64);
     let element = |one: &Asked| patterns.windows[one.operation.window];
     let bytes = |one: &Asked| one.operation.remote.size() as u64 * u64::from(element(one).size);
-    // The pairs of ranks between which frames are sent, and the position of each operation in its
+    // The length of the frame between each pair of ranks, and the position of each operation in its
     // frame.
     let mut frames: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     let mut at = Vec::new();

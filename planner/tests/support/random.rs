@@ -121,7 +121,7 @@ fn one(
 
 /// Returns a halo exchange on a grid of `rows` by `columns` ranks. Each rank has a block of
 /// `height[row]` by `width[column]` elements within a border of width one. The exchange is with all
-/// eight neighbours if `corners`, and otherwise with four. It wraps around if `wrap`.
+/// eight neighbours if `corners`, and otherwise with four. The grid wraps around if `wrap`.
 pub fn halo(height: &[usize], width: &[usize], corners: bool, wrap: bool) -> Patterns {
     let (rows, columns) = (height.len() as i64, width.len() as i64);
     let block = |h: usize, w: usize, row: usize, column: usize, down: usize, across: usize| {
@@ -142,7 +142,8 @@ pub fn halo(height: &[usize], width: &[usize], corners: bool, wrap: bool) -> Pat
                 continue;
             }
             let (their_h, their_w) = (height[there as usize], width[across_there as usize]);
-            // The edge towards a neighbour, and the part of the neighbour's border on that side.
+            // The first index and the length, in one dimension, of the edge towards a neighbour,
+            // and of the part of the neighbour's border that this edge fills.
             let edge = |by: i64, len: usize| match by {
                 -1 => (1, 1),
                 0 => (1, len),

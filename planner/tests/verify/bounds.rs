@@ -1,5 +1,6 @@
-//! A few words can describe any number of elements, so the cost of processing them is bounded. Each
-//! test runs in a process of its own, which may use 3 GiB and some minutes.
+//! A few words can describe any number of elements. These tests check that the cost of processing
+//! such a description is bounded. Each test runs in a process of its own, which may use 3 GiB and
+//! some minutes.
 
 use crate::support::intern;
 use fencepost_planner::datatype::Datatype;
@@ -92,8 +93,8 @@ fn overlapping_operations_of_too_many_runs_are_no_memory() {
     bounded("overlapping_operations_of_too_many_runs_are_no_memory", || {
         for huge in huge() {
             for kind in [Kind::Put, Kind::Get, Kind::Accumulate(Op::Sum)] {
-                // If overlapping typemaps have few runs, the verifier takes as long as is
-                // permitted. So these typemaps are tested with one kind of operation only.
+                // For overlapping typemaps with few runs, the verifier takes the longest time that
+                // is permitted, so only one kind of operation is tested with these typemaps.
                 if huge.run_count() <= 1 << 20 && kind != Kind::Put {
                     continue;
                 }
@@ -107,7 +108,7 @@ fn overlapping_operations_of_too_many_runs_are_no_memory() {
                     {
                         let compiled =
                             compile(&patterns, placement, &Machine::default(), &Options::default());
-                        // Some of these compile, because elements that land in a buffer cannot
+                        // Some gets into a buffer compile, because elements in a buffer cannot
                         // overlap others.
                         if let Err(error) = compiled {
                             assert_eq!(

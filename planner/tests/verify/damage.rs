@@ -251,7 +251,7 @@ fn a_plan_that_cuts_where_parts_have_no_short_form_is_refused() {
     let mut classes = (0..schedule.classes.len()).map(ClassId::new);
     let (class, at) = classes.find_map(|class| Some((class, unpack(&schedule.classes[class])?))).unwrap();
     let code = &mut schedule.classes[class].instructions;
-    // The first element by itself, and all others after it.
+    // One unpack for the first element, and one for all others.
     let mut both = [code[at].clone(), code[at].clone()];
     for (half, unpack) in both.iter_mut().enumerate() {
         let Instruction::Unpack { at, to: Part::Window { datatype, .. }, .. } = unpack else {

@@ -62,7 +62,8 @@ fn touched(schedule: &Schedule) -> Vec<Elements> {
     all
 }
 
-/// Returns `kept` with one more element, which is marked as not written or as not touched.
+/// Returns `kept` with one more kept element. If `only_written`, the element is marked as not
+/// written, and otherwise as not touched.
 fn wider(kept: &Kept, (window, element): (WindowId, i64), only_written: bool) -> Kept {
     let mut kept = kept.clone();
     for access in &mut kept.accesses {
@@ -115,7 +116,7 @@ fn one_element_too_many_is_refused_by_name_at_every_element_of_every_schedule() 
                     continue;
                 }
                 let verdict = verify_kept(&schedule, wider(&kept, *at, only_written));
-                // An element that no access writes may still have an access that reads it.
+                // An instruction may still read an element that is only marked as not written.
                 let shows = touched.written.contains(at) || !only_written && touched.read.contains(at);
                 match verdict {
                     Err(error) => {

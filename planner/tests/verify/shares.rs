@@ -1,5 +1,5 @@
-//! Shares of schedules. Each rank sees its own share, and together the shares show what the whole
-//! schedule shows.
+//! Shares of schedules. Each rank verifies its own share. Together these verdicts show what the
+//! verdict on the whole schedule shows.
 
 use super::damages::DAMAGES;
 use super::good::good;

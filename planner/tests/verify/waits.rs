@@ -97,7 +97,8 @@ fn w2_elements_are_not_written_before_they_were_read() {
     let patterns = epoch(vec![vec![put(1, 0..2, 0..2)], vec![put(-1, 4..6, 0..2)]]);
     let mut schedule = accepted(&patterns, false);
     let code = &mut schedule.classes[fencepost_planner::ids::ClassId(1)].instructions;
-    // Pack, Send, Await, Unpack, Release, with the pack and the send moved to the end.
+    // The instructions are Pack, Send, Await, Unpack and Release. The pack and the send move to the
+    // end.
     code.rotate_left(2);
     refused(&patterns, schedule, "WrittenBeforeRead");
 
@@ -156,7 +157,8 @@ fn w4_one_copy_is_enough_where_the_reader_answers_after_it_released() {
         .values_mut()
         .for_each(|buffer| buffer.copies = 1);
     verify(&patterns, schedule.clone()).unwrap_or_else(|error| panic!("{error}"));
-    // The opposite does not hold: rank 1's buffer may be read after rank 0's next frame was sent.
+    // If rank 1 sends before it releases, as in the accepted schedule, its frame does not imply
+    // this.
     let second = &mut schedule.classes[fencepost_planner::ids::ClassId(1)];
     second.instructions.rotate_right(2);
     refused(&patterns, schedule, "BufferReused");

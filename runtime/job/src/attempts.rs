@@ -101,7 +101,8 @@ impl Attempts {
             return Some(running.code());
         };
         if running.was_asked() {
-            // The ranks of a next attempt would not have received the request to end.
+            // There is no further attempt, since its ranks would not have received the request to
+            // end.
             running.report(self.snapshot.as_ref());
             if self.snapshot.is_none() {
                 return Some(running.code());

@@ -44,10 +44,10 @@ pub(crate) struct Program {
     pub(crate) arguments: Vec<OsString>,
     pub(crate) folder: PathBuf,
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// Whether this process captures the standard output of ranks. It always captures their
-    /// standard error, so that the lines of several ranks do not mix.
+    /// Whether this process captures the standard output of ranks. The standard error of ranks is
+    /// always captured, so that the lines of several ranks do not mix.
     pub(crate) capture: bool,
-    /// The standard input of rank 0; that of other ranks is empty.
+    /// The standard input of rank 0. The other ranks have an empty input.
     pub(crate) input: Input,
     /// Whether each rank is pinned to a core.
     pub(crate) pin: bool,
@@ -87,7 +87,7 @@ pub(crate) enum Event {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ready {
     Process(u32),
-    /// The process that has joined the job, which runs inside the child.
+    /// The process that has joined the job, if that process runs inside the child.
     Joined(u32),
     Channel(u32),
     Output(u32, bool),
@@ -116,8 +116,8 @@ struct Child {
     last_message: Option<Instant>,
     /// Whether the rank is in a world.
     in_world: bool,
-    /// The time at which the rank counts as failed if its wrapper still runs then. It is set when
-    /// the process that had joined ends inside a world.
+    /// The time at which the rank counts as failed if its wrapper still runs then. Set when the
+    /// process that had joined ends inside a world.
     vanishes: Option<Instant>,
     /// Whether the rank's program has announced its end. A wrapper around it may continue, and
     /// sends no heartbeats.

@@ -36,9 +36,9 @@ pub enum Message {
     Died {
         /// The rank that has ended.
         rank: u32,
-        /// How it ended, as in `rank 2 of the job was killed by signal 9 (SIGKILL)`.
+        /// How the rank ended, as in `rank 2 of the job was killed by signal 9 (SIGKILL)`.
         how: String,
-        /// Whether it failed; otherwise it has left all its worlds and ended in order.
+        /// Whether the rank failed. If not, it has left all its worlds and ended in order.
         failed: bool,
     },
     /// Launcher to host: the job is over.
@@ -88,8 +88,8 @@ pub enum Message {
     /// Launcher to host: a piece of the standard input of the host's first rank. An empty piece is
     /// the end of the input.
     Input(Vec<u8>),
-    /// Host to launcher: `true` if the last piece of the input has been passed on, so that another
-    /// one may be sent; `false` if the rank reads no more.
+    /// Host to launcher: `true` if the most recent piece of the input has been passed on, so that
+    /// another piece may be sent; `false` if the rank reads no more.
     InputTaken(bool),
     /// Host to launcher: a message from a rank, unchanged.
     Forward {

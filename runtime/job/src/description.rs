@@ -43,7 +43,7 @@ pub struct HostRanks {
     pub host: u32,
     /// The name of the host: the one that the user gave, or `localhost` if the user named no host.
     pub name: String,
-    /// The number of ranks. The first one follows the last rank of the previous element.
+    /// The number of ranks. The first of these ranks follows the last rank of the previous element.
     pub ranks: u32,
 }
 

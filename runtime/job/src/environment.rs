@@ -1,5 +1,5 @@
-//! External launchers: the environment variables with which they pass each process its rank and the
-//! number of ranks, and the MPI whose processes they start.
+//! External launchers. The table lists the environment variables with which a launcher passes each
+//! process its rank and the number of ranks, and the MPI whose processes the launcher starts.
 //!
 //! | launcher | rank | ranks | MPI | used only if |
 //! |---|---|---|---|---|

@@ -6,8 +6,9 @@ use signal_hook::consts::SIGKILL;
 use std::fmt;
 use std::time::Duration;
 
-/// The exit code of a program that ended on request after it had saved a snapshot, and of its job.
-/// If the job is started again, it continues. The code is EX_TEMPFAIL of `sysexits.h`.
+/// The exit code of a program that ended on request after it had saved a snapshot. The job of that
+/// program has the same exit code. If the job is started again, it continues. The code is
+/// EX_TEMPFAIL of `sysexits.h`.
 pub const STOPPED: u8 = 75;
 /// The exit code of a job that exceeded its time limit.
 pub const TIMED_OUT: u8 = 124;

@@ -50,7 +50,7 @@ struct Agent {
     output_paused: bool,
     /// Whether the launcher is stopped, and the ranks are stopped with it.
     suspended: bool,
-    /// Whether the launcher waits until rank 0 has taken a piece of its input.
+    /// Whether the launcher waits until rank 0 has taken a piece of the input.
     input_given: bool,
 }
 

@@ -98,7 +98,7 @@ impl InputSource {
         self.open = false;
     }
 
-    /// Notes that the last piece has been passed on; `more` is whether rank 0 still reads.
+    /// Notes that the piece in transit has been passed on; `more` is whether rank 0 still reads.
     pub(crate) fn taken(&mut self, more: bool) {
         (self.open, self.on_its_way) = (self.open && more, false);
     }

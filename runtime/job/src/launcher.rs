@@ -28,7 +28,7 @@ use std::io;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// How long the launcher waits for room in the pipes to its hosts before it is suspended.
+/// Before the launcher is suspended, it waits this long for room in the pipes to its hosts.
 const SUSPEND_LIMIT: Duration = Duration::from_secs(1);
 
 /// The last snapshot that a rank has reported.
@@ -366,7 +366,7 @@ impl<'a> RunningJob<'a> {
         self.pass_over(began.elapsed());
     }
 
-    /// Extends all limits by `time`, which has just passed and does not count.
+    /// Extends all time limits by `time`, which has just passed and does not count.
     fn pass_over(&mut self, time: Duration) {
         let now = Instant::now();
         self.children.restart_silence();
@@ -523,7 +523,7 @@ impl<'a> RunningJob<'a> {
         self.job_state.was_asked()
     }
 
-    /// Returns whether each of the hosts, in the order of the job, was lost.
+    /// Returns, for each host in the order of the job, whether the host was lost.
     pub(crate) fn lost_hosts(&self) -> Vec<bool> {
         let mut end = 0;
         let lost = |host: &HostRanks| {

@@ -66,9 +66,9 @@ enum Fabric {
 }
 
 impl Link {
-    /// Prepares the transports of the job. Returns them, and the address at which this rank listens
-    /// if it uses connections. `deaths_reported` is whether a launcher will report how other ranks
-    /// have died.
+    /// Prepares the transports of the job. Returns the transports, and the address at which this
+    /// rank listens if it uses connections. `deaths_reported` is whether a launcher will report how
+    /// other ranks have died.
     pub(crate) fn join(
         job: &Description,
         memory: Option<Arc<Segment>>,
@@ -153,8 +153,8 @@ impl Link {
     }
 
     /// Closes the transports, and waits until the other ranks have received everything that was
-    /// sent to them. The caller must not be in a world; `last_error` is the error with which it
-    /// left its last world.
+    /// sent to them. The caller must not be in a world; `last_error` is the error with which the
+    /// rank left its last world.
     pub(crate) fn close(&self, job: &Description, last_error: Option<&str>) {
         if let (Some(segment), Some(why)) = (&self.memory, last_error) {
             let hosts: Vec<u32> = job.host_of_each().collect();
@@ -230,8 +230,8 @@ pub(crate) const LIMIT_MIN: Duration = Duration::from_millis(500);
 fn fabric(job: &Description, deaths_reported: bool) -> std::io::Result<TcpFabric> {
     let Limits { heartbeat, silence } = job.limits;
     let settings = Settings::default();
-    // In a job of up to twice as many ranks as `connections`, a rank keeps all its connections
-    // open, so `connections` is at most half of the descriptors that are left.
+    // If a job has at most twice as many ranks as `connections`, each rank keeps its connections to
+    // all of them open. So `connections` is at most half of the descriptors that are left.
     let open = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let most = usize::try_from(open.saturating_sub(OTHERS) / 2).unwrap_or(usize::MAX);
     let settings = Settings {

@@ -60,7 +60,7 @@ extern "C" fn close_at_exit() {
 /// call joins the job.
 ///
 /// # Errors
-/// The process was started as a rank and cannot join, for this reason.
+/// The process was started as a rank and cannot join; the text gives the reason.
 pub fn member() -> Result<Option<&'static Member>, String> {
     let Some(member) = MEMBER.get_or_init(join).as_ref().map_err(String::clone)? else { return Ok(None) };
     LISTENING.get_or_init(|| {
@@ -238,8 +238,8 @@ impl Member {
     }
 
     /// Enters a world on the calling thread, and returns whether that is allowed. The result is
-    /// `false` while another thread is in a world. From that call on, the world of the other thread
-    /// is unreliable, too ([`overlapped`](Self::overlapped)). The launcher is notified of the
+    /// `false` while another thread is in a world. Such a call also makes the world of the other
+    /// thread unreliable ([`overlapped`](Self::overlapped)). The launcher is notified of the
     /// outermost world only.
     pub fn enter(&self) -> bool {
         self.membership.enter(std::thread::current().id())

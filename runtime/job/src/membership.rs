@@ -51,7 +51,7 @@ pub(crate) enum Connection {
     Connected,
     /// This rank can't connect, for this reason.
     Failed(String),
-    /// Another rank ended before the table arrived, as described here.
+    /// Another rank ended before the table arrived. The text describes how it ended.
     RankDied(String),
 }
 
@@ -112,8 +112,8 @@ impl Membership {
     }
 
     /// Enters a world on the thread `me`, and returns whether that is allowed. The result is
-    /// `false` while another thread is in a world. From that call on, the world of the other thread
-    /// is unreliable, too ([`overlapped`](Self::overlapped)). The launcher is notified of the
+    /// `false` while another thread is in a world. Such a call also makes the world of the other
+    /// thread unreliable ([`overlapped`](Self::overlapped)). The launcher is notified of the
     /// outermost world only.
     pub(crate) fn enter(&self, me: ThreadId) -> bool {
         let mut state = self.lock();

@@ -1,9 +1,9 @@
 //! [`Orphans`]: the processes that the ranks of an attempt have left behind on this machine.
 //!
-//! If another host of the job is this machine, its ranks die with the agent that started them. A
-//! program dies with the wrapper around it. But a killed process takes a while to end, and until
-//! then it holds its memory and its locks. The launcher becomes the parent of such processes, so
-//! that it can kill them and wait for them.
+//! If another host of the job is this machine, the ranks of that host die with the agent that
+//! started them. A program dies with the wrapper around it. But a killed process takes a while to
+//! end, and until then it holds its memory and its locks. The launcher becomes the parent of such
+//! processes, so that it can kill them and wait for them.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};

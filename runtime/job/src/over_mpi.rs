@@ -478,7 +478,7 @@ fn address(session: &Session, hosts: &Hosts) -> Result<Result<IpAddr, String>, S
     }))
 }
 
-/// Returns whether each host has an address of its own in the network number `at`, given the
+/// Returns whether each host has an address of its own in the network with index `at`, given the
 /// addresses that each rank has sent. This excludes bridges of virtual machines and containers,
 /// which have the same address on each host.
 fn is_common(all: &[Vec<String>], first_of: &[u32], at: usize) -> bool {

@@ -49,7 +49,7 @@ pub(crate) struct RemoteHost {
     kill_deadline: Option<Instant>,
     /// Whether the launcher has sent the host the message that the job is over.
     stop_sent: bool,
-    /// Whether rank 0 is on this host and has not yet taken the last piece of its input.
+    /// Whether rank 0 is on this host and has not yet taken the most recent piece of its input.
     input_given: bool,
     /// Whether rank 0 reads no more input.
     input_closed: bool,
@@ -142,7 +142,7 @@ impl RemoteHost {
         }
     }
 
-    /// Extends all limits by `time`, which has just passed and does not count.
+    /// Extends all time limits by `time`, which has just passed and does not count.
     pub(crate) fn pass_over(&mut self, now: Instant, time: Duration) {
         self.last_message = now;
         self.kill_deadline = self.kill_deadline.map(|then| then + time);

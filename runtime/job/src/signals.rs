@@ -18,8 +18,9 @@ pub(crate) struct Signals {
     pipe: UnixStream,
     caught: Vec<(i32, Arc<AtomicBool>)>,
     ids: Vec<SigId>,
-    /// Whether a terminal may stop this process when it writes in the background. This is so if the
-    /// process did not ignore the signal before and a shell exists to continue the process.
+    /// Whether a terminal may stop this process when the process writes in the background. This is
+    /// the case if the process did not ignore SIGTTOU before and a shell exists to continue the
+    /// process.
     stops_by_terminal: bool,
 }
 
@@ -52,7 +53,7 @@ impl Signals {
         self.pipe.as_fd()
     }
 
-    /// Returns whether a terminal may stop this process when it writes in the background.
+    /// Returns whether a terminal may stop this process when the process writes in the background.
     pub(crate) fn stops_by_terminal(&self) -> bool {
         self.stops_by_terminal
     }

@@ -63,9 +63,9 @@ pub struct Start {
     pub input: bool,
     /// Whether the launcher reports what it starts, and how each rank ends.
     pub verbose: bool,
-    /// How often the job is started again after a failure that the program has not caused: a rank
-    /// that a signal has killed, that fell silent or that vanished inside a wrapper, or a host that
-    /// was lost.
+    /// How often the job is started again after a failure that the program has not caused. Such
+    /// failures are a rank that a signal has killed, that fell silent or that vanished inside a
+    /// wrapper, and a host that was lost.
     pub restarts: u32,
     /// Whether hosts that were lost are left out when the job is started again.
     pub shrink: bool,

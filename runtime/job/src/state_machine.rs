@@ -10,11 +10,11 @@ use signal_hook::consts::{SIGTERM, SIGUSR1, SIGUSR2};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// How a program that never joined its job ended.
+/// Describes the end of a program that never joined its job.
 const NOT_JOINED: &str =
     "ended without joining the job: the program must start a world of Fencepost (`fencepost::run`)";
 
-/// How a rank failed if its process ended inside a wrapper that continued.
+/// Describes the failure of a rank whose process ended inside a wrapper that continued.
 pub(crate) const VANISHED: &str =
     "ended without leaving the job, inside the command that was started, which went on";
 
@@ -75,7 +75,7 @@ pub(crate) struct StateMachine {
     timed_out: bool,
     /// Whether the next SIGTERM only asks the ranks to end after a snapshot.
     snapshot_on_term: bool,
-    /// Whether such a SIGTERM has arrived.
+    /// Whether a SIGTERM that asks for a snapshot has arrived.
     asked_to_stop: bool,
     /// The number of signals that end the job. A SIGTERM that asks for a snapshot does not count.
     signals: u32,
@@ -258,7 +258,7 @@ impl StateMachine {
         if is_ended { Some(now + self.grace) } else { self.timeout }
     }
 
-    /// Extends all limits by `time`, which has just passed and does not count.
+    /// Extends all time limits by `time`, which has just passed and does not count.
     pub(crate) fn pass_over(&mut self, time: Duration) {
         let deadlines = [&mut self.kill_deadline, &mut self.timeout, &mut self.held_until];
         for deadline in deadlines.into_iter().flatten() {
@@ -365,7 +365,8 @@ impl StateMachine {
             return None;
         }
         let is_retryable = |failure: &Failure| self.is_retryable(failure.rank, is_first_attempt);
-        // Failures that are noticed at the same time may follow from the one that can be retried.
+        // If several failures are noticed at the same time, the retryable failure may have caused
+        // the others.
         let order = |failure: &Failure| (self.ranks[failure.rank as usize].failed_at, !is_retryable(failure));
         let primary = self.failures().into_iter().filter(|failure| failure.primary);
         primary.min_by_key(order).filter(is_retryable)

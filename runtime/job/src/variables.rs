@@ -14,8 +14,8 @@ pub struct Variable {
     pub default: &'static str,
     /// The effect, in sentences; the last one has no full stop.
     pub meaning: &'static str,
-    /// The values that have a meaning of their own, each with that meaning in sentences of the same
-    /// form.
+    /// The values that have a meaning of their own. The text after each value describes its
+    /// meaning, in the same form as `meaning`.
     pub by_value: &'static [(&'static str, &'static str)],
     /// The part of a job that reads the variable.
     pub reader: Reader,

@@ -26,7 +26,7 @@ const LENGTHS: [usize; 2] = [8, 64 << 10];
 /// How often a message of each length is sent back and forth.
 const ROUNDS: u32 = 16;
 
-/// How long a rank waits for the other rank's connection, or for bytes from it.
+/// How long a rank waits for the other rank's connection, or for bytes from the other rank.
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// The shortest round-trip time for each of [`LENGTHS`].

@@ -143,8 +143,8 @@ impl<T: Element> Access<T> {
     /// applied when their targets wait.
     ///
     /// The call waits for the post of each target that the access gets from. For each other target,
-    /// it waits only for the post before the one that this access matches, so at most one access is
-    /// queued at a target.
+    /// the call waits only until the previous post has come: the one before the post that this
+    /// access matches. So at most one access is queued at a target.
     ///
     /// # Errors
     /// - `DISP` or `ASSERT`, with the line of the post, if an operation of the access was not

@@ -473,7 +473,7 @@ mod tests {
     use fencepost_transport::{Cause, Channels, Liveness};
 
     /// The other ranks may have made the window. When these ranks release the window, they record
-    /// the release in its memory.
+    /// the release in the window's memory.
     #[test]
     fn a_part_of_a_window_that_only_others_may_have_made_is_not_used_again() -> Result<()> {
         const LEN: usize = 100_000;

@@ -185,7 +185,7 @@ mod tests {
         // Here a core has no cache of its own, or its own cache is nearly as large as all caches
         // together.
         assert_eq!(timed(32 * MIB, 32 * MIB), [64 * MIB]);
-        // The list ends for any machine model.
+        // The list is short, whatever sizes a machine model has.
         for core in [0, 1, MIB, usize::MAX] {
             for share in [0, 1, MIB, usize::MAX] {
                 let sizes = timed(core, share);

@@ -195,7 +195,8 @@ impl WindowCore {
     }
 
     /// Checks, if conflicts are checked, that an operation writes each of these elements only once.
-    /// The elements are in a rank's part of the window `named`, or of this window.
+    /// The elements are in a rank's part of the window `named`, or of this window if `named` is
+    /// `None`.
     ///
     /// # Errors
     /// `RMA_CONFLICT` if the operation writes an element twice.

@@ -15,7 +15,7 @@ use std::rc::Rc;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Group {
     world: u64,
-    /// Ascending and without repetitions.
+    /// The ranks, ascending and without repetitions.
     ranks: Rc<[usize]>,
 }
 

@@ -54,7 +54,7 @@ use std::rc::Rc;
 pub struct LockWindow<T: Element> {
     /// Requests hold weak references to the core.
     core: Rc<LockCore>,
-    /// The window; `None` only while it is returned.
+    /// The window; `None` only while the window is being returned.
     window: Option<Window<T>>,
     /// The window that holds the words of the locks.
     words: Option<Window<u64>>,

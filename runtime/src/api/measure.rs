@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 static PROBE: Superstep =
     Superstep::of_schedules("World::measure_machine", module_path!(), (file!(), line!(), column!()));
 
-/// The minimum time that the exchanges of one loop take together, and the number of times that all
-/// loops are timed. Times vary widely: at first, ranks may share a core for a tenth of a second
-/// while another core is idle. The median is used, since it is the time that a program experiences.
+/// The exchanges of one loop take at least `LONG` together. All loops are timed at most `TIMES`
+/// times. Times vary widely: at first, ranks may share a core for a tenth of a second while another
+/// core is idle. The median is used, since it is the time that a program experiences.
 const LONG: Duration = Duration::from_millis(2);
 const TIMES: usize = 7;
 
@@ -70,8 +70,8 @@ impl World {
     /// window.
     ///
     /// # Cost
-    /// Some 30 ms for each of up to 17 exchanges, or the time of three runs if an exchange takes
-    /// long. Each run also has a barrier and an allreduce. Each rank compiles the exchanges, and
+    /// Some 30 ms for each of up to 17 exchanges. An exchange that takes long is run three times
+    /// instead. Each run also has a barrier and an allreduce. Each rank compiles the exchanges, and
     /// has a window of 5 MiB. The measurement of memory takes some 150 ms, with fields of up to 128
     /// MiB.
     #[track_caller]
@@ -136,7 +136,7 @@ struct Timed {
     /// The number of exchanges in each loop.
     rounds: u32,
     times: Vec<Duration>,
-    /// One element of each cache line that is sent.
+    /// The index of one element in each cache line that is sent.
     lines: Vec<usize>,
 }
 

@@ -594,8 +594,9 @@ impl Ranks {
             entry.run_as_threads(program)
         };
         match ended {
-            // The ranks were asked to end, and have saved their state. A `run` inside another one
-            // returns the error, since the outer world has to be left first.
+            // If the ranks were asked to end and have saved their state, the process exits. A `run`
+            // inside another `run` returns the error instead, since the outer world has to be left
+            // first.
             Err(error) if error.is_stopping() && !IN_PROGRAM.get() => {
                 std::process::exit(fencepost_job::STOPPED.into())
             }
@@ -603,7 +604,8 @@ impl Ranks {
         }
     }
 
-    /// Returns the settings made here, completed by the environment and the defaults.
+    /// Returns these settings. Those that the program left open are read from the environment, or
+    /// have their defaults.
     fn resolved(&self) -> Result<Entry> {
         use environment::{bytes, either, machine, read, size, text, word};
         const ON: [(&str, bool); 2] = [("on", true), ("off", false)];

@@ -97,7 +97,7 @@ impl<'scope, 'env, T: Element> Epoch<'scope, 'env, T> {
         let TargetRegion::At(at) = region else {
             return self.slow_path((into, elements), target, region, site);
         };
-        // A displacement has nothing to drop.
+        // A region that is only a displacement owns nothing that has to be dropped.
         std::mem::forget(region);
         if let ([into], None, Some(target)) = (&mut *into, &elements, target)
             && let into = std::ptr::from_mut(into).expose_provenance()

@@ -75,8 +75,8 @@ fn leader(core: &WorldCore, members: &[usize]) -> Option<usize> {
 
 /// Lays out the new world if this rank is its first member, or the host's part of the new world if
 /// this rank is the [leader] on its host. Returns the numbers that the transport assigned, which
-/// the other members need to join. If the transport made endpoints instead, the registry keeps
-/// these.
+/// the other members need to join. If the transport made endpoints instead of a number, the
+/// registry keeps the endpoints.
 fn found(core: &WorldCore, attempt: u64, members: &[usize]) -> Vec<u8> {
     let leads = members.first() == Some(&core.rank);
     let leads_host = members.contains(&core.rank) && leader(core, members) == Some(core.rank);

@@ -157,7 +157,7 @@ impl<T: Element> Window<T> {
         self.core.handler.report(fence::fence(&self.core.world, &[&*self.core], &call, None))
     }
 
-    /// Replaces, in a superstep, a fence that orders no operation.
+    /// Called by the code of a superstep in place of a fence that orders no operation.
     #[doc(hidden)]
     #[track_caller]
     pub fn orders_nothing(&mut self) -> Result<()> {

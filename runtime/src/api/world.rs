@@ -29,7 +29,7 @@ impl World {
         })
     }
 
-    /// Replaces, in a superstep, a fence that orders no operation.
+    /// Called by the code of a superstep in place of a fence that orders no operation.
     #[doc(hidden)]
     #[track_caller]
     pub fn orders_nothing<'w>(&self, windows: impl Windows<'w>) -> Result<()> {

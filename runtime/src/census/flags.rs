@@ -11,7 +11,8 @@ pub(crate) const CHANGED: u32 = 4;
 pub(crate) const EXPOSES: u32 = 8;
 /// The outbox lists everything that this rank reads from the receiver's memory.
 pub(crate) const LISTED: u32 = 16;
-/// In a census: some of the ranks whose calls have reached this rank are in different calls.
+/// In a census: among the ranks whose contributions have reached this rank, some are in different
+/// calls.
 pub(crate) const DIFFERS: u32 = 32;
 /// In a census: some ranks have something for only a few others
 /// ([`dense`](fencepost_planner::census::dense)).

@@ -190,7 +190,7 @@ struct Taking {
     mine: u32,
     flags: u32,
     items: Items,
-    /// Whether the census adds up counts.
+    /// Whether the census is reduced, and so adds up counts.
     reduced: bool,
     /// A rank that has sent a frame that belongs to no exchange.
     stray: Option<usize>,

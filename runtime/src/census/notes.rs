@@ -19,8 +19,8 @@ use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_transport::{Channels, Endpoint, Frame, Leave, Liveness, Loss, Lost, Port, Topology};
 
-/// After this number of looks at all ranks, a rank asks the transport which of them have nothing in
-/// transit.
+/// Each time that a rank has looked at all ranks this number of times, it asks the transport which
+/// ranks have nothing in transit.
 const LOOKS: u32 = 64;
 
 /// [`Stall::what`](crate::Stall::what) of a wait for notes.
@@ -115,12 +115,12 @@ impl Exchange<'_> {
     }
 }
 
-/// The kind of the first frame that was found from a rank that may send a note.
+/// The result of looking for a note of a rank: the kind of the first frame that was found.
 #[derive(PartialEq, Eq)]
 enum Looked {
     Note,
     Nothing,
-    /// A frame that comes after this exchange or belongs to no exchange; or the rank has left.
+    /// The frame belongs to a later exchange or to no exchange, or the rank has left.
     Other,
 }
 

@@ -20,8 +20,8 @@ pub(crate) fn are_riding(address: usize) -> bool {
     address > INLINE - MOST_WINDOWS * (MOST_WINDOWS + 1)
 }
 
-/// Adds the records of the window at this place to the notification: one or two records by value,
-/// and more by their address.
+/// Adds the records of the window at this place to the notification. One or two records are added
+/// by value. If there are more records, their address is added.
 #[inline(always)]
 pub(crate) fn of_one(notification: &mut Notification, place: usize, records: &[Record]) {
     notification.count = records.len() as u32;
@@ -34,8 +34,9 @@ pub(crate) fn of_one(notification: &mut Notification, place: usize, records: &[R
     }
 }
 
-/// Adds the records of the windows at these two places to the notification: one record of each
-/// window by value, and more by their address and number.
+/// Adds the records of the windows at these two places to the notification. If each window has one
+/// record, both are added by value. Otherwise the address and the number of the records of each
+/// window are added.
 pub(crate) fn of_two(
     notification: &mut Notification,
     (first, ones): (usize, &[Record]),

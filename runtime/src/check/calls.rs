@@ -183,7 +183,7 @@ pub(crate) fn touch(marks: &Marks, kind: Kind, touched: Touched<'_>) -> bool {
 }
 
 /// Compares an operation on `target` with the earlier operations in `list`. The operation is about
-/// to be called in an access, and does not fit the `marks` of that access.
+/// to be called in an access, and may conflict according to the `marks` of that access.
 ///
 /// # Errors
 /// `RMA_CONFLICT`, if an earlier operation conflicts with this one.

@@ -79,9 +79,9 @@ impl WindowCore {
         })
     }
 
-    /// Keeps the source line of an operation on one small element that is about to become a record,
-    /// if the record contains everything else about the operation. Returns whether the line was
-    /// kept. The operation was already compared with the earlier operations.
+    /// Called when an operation on one small element is about to become a record. If the record
+    /// contains everything about the operation except its source line, keeps the line. Returns
+    /// whether the line was kept. The operation was already compared with the earlier operations.
     pub(crate) fn keep_line(&self, target: usize, head: Head, site: &'static Location<'static>) -> bool {
         let says_all = self.checked.is_on() && self.stay(target);
         if says_all {

@@ -112,7 +112,7 @@ pub(crate) fn take_in(world: &WorldCore, frame: &Frame) -> Option<Result<Vec<u8>
     Some(Ok(bytes.0.to_vec()))
 }
 
-/// Records that this window is posted at this line.
+/// Records the post of this window at this line, if the post exposes only some elements.
 pub(crate) fn posted(window: &WindowCore, lent: &Lent, site: &'static Location<'static>) {
     if matches!(lent, Lent::Part(_)) {
         stores::posted(window, site);

@@ -98,7 +98,8 @@ pub(crate) fn before(
     let of_sections = sections::conflicts(world, windows);
     let local = stores::of(world, windows);
     world.checks.begin(Vec::new());
-    // Records that are still to be filled from sections will change before the fence.
+    // Records whose values are still to be read from a section change before the fence, so other
+    // ranks do not read them in place.
     let change = windows.iter().any(|window| window.filling.sources.get() != RecordSources::None);
     let shares = |rank: usize| rank == world.rank || world.endpoint.borrow().shares(rank);
     let mut own = find::messages(world, windows, |to| to == world.rank || shares(to) && !change);
@@ -119,9 +120,9 @@ pub(crate) fn before(
             Some(region) if shares(from) => region,
             _ => return &[],
         };
-        // SAFETY: that rank counted the records before it entered the exchange, and named the
-        // records only if nothing in its fence changes them. Its fence waits for this rank, which
-        // enters the fence later.
+        // SAFETY: rank `from` counted the records before it entered the exchange, and named the
+        // records only if nothing in its fence changes them. The fence of `from` waits for this
+        // rank, which enters the fence after it has read the records.
         unsafe { region.records(window.filling.set.get(), world.rank) }
     };
     let found = find::conflicts(world.rank, windows, &all, &records)

@@ -43,8 +43,8 @@ impl Orders {
 }
 
 /// Returns the call of the extra exchange with which a collective of this order begins. Returns
-/// `None` unless ranks check with [`Check::Mpi`](crate::Check::Mpi), and also if the order is
-/// [`Orders::All`].
+/// `None` if the order is [`Orders::All`], or if ranks do not check with
+/// [`Check::Mpi`](crate::Check::Mpi).
 pub(crate) fn first(world: &WorldCore, orders: Orders, call: &Call) -> Option<Call> {
     let is_first = orders != Orders::All && world.checks.is_on() && is_asked(world);
     is_first.then_some(Call { hash: call.hash ^ ORDERED, ..*call })

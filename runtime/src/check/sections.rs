@@ -1,6 +1,7 @@
 //! Conflicts of a rank's operations with its own stores and loads: a store into the section that an
-//! operation reads, or a load or store of the section that a get writes. Only stores and loads
-//! between the call and the fence that carries the operation out count (planner/README.md, 37).
+//! operation reads, or a load or store of the section that a get writes. A store or a load counts
+//! only if it happens after the call of the operation and before the fence that carries out the
+//! operation (planner/README.md, 37).
 
 use super::announced::is_blind;
 use super::stores::{differences, forget_loads, is_asked, loaded_since, part};
@@ -16,7 +17,7 @@ use fencepost_planner::ir::pattern::Kind;
 use std::ops::Range;
 use std::panic::Location;
 
-/// In conflicts with the stores and loads of its own rank, an operation has this number.
+/// The number of an operation in its conflicts with the stores and loads of its own rank.
 const OWN: usize = 0;
 
 /// Notes that an operation with a section was called on this window. The section consists of these

@@ -1,6 +1,6 @@
-//! The elements of its part that a rank has stored into since a call returned the window to the
-//! program, or while the window is posted. These elements are found by comparing the part with a
-//! copy. The module also finds the elements that the rank has loaded, if loads are watched
+//! Finds the elements that a rank has stored into its own part of a window since a call returned
+//! the window to the program, or while the window is posted. These elements are found by comparing
+//! the part with a copy. Also finds the elements that the rank has loaded, if loads are watched
 //! (planner/README.md, 37).
 
 use super::announced::is_blind;
@@ -79,8 +79,8 @@ pub(crate) fn before_run<'i>(
     found
 }
 
-/// Notes that this window was posted in part at this line. This rank may store into the elements
-/// that are not exposed.
+/// Notes that a post at this line exposes only some elements of this window. This rank may store
+/// into the elements that are not exposed.
 pub(crate) fn posted(window: &WindowCore, site: &'static Location<'static>) {
     if is_asked(&window.world) && window.checked.is_on() {
         window.checked.since.set(Some(site));

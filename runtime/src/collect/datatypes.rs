@@ -1,5 +1,5 @@
-//! Numbers for datatypes. A datatype is sent to a rank that does not reach the sender's memory once
-//! in full, and afterwards as a number.
+//! Numbers for datatypes. If a rank does not reach the sender's memory, the sender sends it each
+//! datatype once in full, and afterwards only as a number.
 //!
 //! The sender assigns the numbers, 256 for each receiver and stream of frames. If the sender needs
 //! another number, the datatype that was used least recently loses its number. The receiver keeps
@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 /// The maximum number of datatypes that have a number.
 const NUMBERS: usize = 256;
-/// The maximum number of bytes of these datatypes that a receiver keeps for a sender.
+/// The maximum number of bytes of the datatypes with numbers that a receiver keeps for a sender.
 const KEPT: usize = 1 << 20;
 /// The minimum number of bytes of a datatype with a number. The number itself takes two bytes.
 const LEAST: usize = 8;

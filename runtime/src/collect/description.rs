@@ -15,19 +15,19 @@ use fencepost_transport::bytes::{Reader, Writer};
 pub(crate) struct FrameHead {
     /// The slot in which the receiver remembers the description.
     pub(crate) slot: u8,
-    /// Whether the description is left out, because it is the one in that slot.
+    /// Whether the description is left out, because the receiver already has it in `slot`.
     pub(crate) same: bool,
     /// Whether the elements of datatype operations are in a separate frame. That frame is the
     /// preceding one, unless `follows` is set.
     pub(crate) lent: bool,
-    /// Whether the separate frame follows the census.
+    /// Whether the separate frame with the elements of datatype operations follows the census.
     pub(crate) follows: bool,
     pub(crate) records: u32,
     /// The length of the description in bytes.
     pub(crate) described: u64,
     /// The number of the epoch, as the sender counts its epochs.
     pub(crate) epoch: u32,
-    /// How many frames of that epoch were sent early.
+    /// The number of frames of the epoch that were sent early.
     pub(crate) early: u32,
 }
 

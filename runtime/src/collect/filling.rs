@@ -41,7 +41,7 @@ pub(crate) enum RecordSources {
     None,
     /// Elements of the window of the records.
     Own,
-    /// Elements of this other window, and the line of the first of these records.
+    /// Elements of this other window. The line is that of the first record with such a source.
     Of(WindowKey, &'static Location<'static>),
 }
 

@@ -34,7 +34,8 @@ thread_local! {
     static MOST: std::cell::Cell<usize> = const { std::cell::Cell::new(u32::MAX as usize) };
 }
 
-/// Returns the same maximum; tests of this package can lower it for this rank.
+/// Returns the maximum number of operations in one epoch. Tests of this package can lower it for
+/// this rank.
 #[cfg(test)]
 pub(crate) fn most_operations() -> usize {
     MOST.get()

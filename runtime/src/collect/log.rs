@@ -229,7 +229,8 @@ impl<R: Copy> LogWriter<R> {
         }
     }
 
-    /// Stops filling any log. The writer must be on no log, or on a log without room.
+    /// Makes the writer fill no log from here on. Until now it must have filled no log, or a log
+    /// that has no more room.
     pub(crate) fn leave(&self) {
         self.next.set(null_mut());
         self.end.set(null_mut());

@@ -135,7 +135,7 @@ pub trait Source<T: Element> {
 pub trait SliceSource<T: Element>: Source<T> {}
 impl<T: Element, V: AsRef<[T]>, D: Clone + Into<Datatype>> SliceSource<T> for (V, D) {}
 
-/// Returns the value in a slice of one, if it is small enough for a register.
+/// Returns the value in a slice of one element, if the value is small enough for a register.
 #[inline(always)]
 fn only<T: Copy>(values: &[T]) -> Option<T> {
     match values {
@@ -449,8 +449,8 @@ impl<'c, C, S> Put<'c, C, S> {
             }
             _ => return slow_path(collector, source, Operation { kind, target, region, mode, site }),
         };
-        // A displacement has nothing to drop. Without a drop, a known value stays in registers. The
-        // slow path builds the region again.
+        // A region that is only a displacement owns nothing that has to be dropped. Without a drop,
+        // a known value stays in registers. The slow path builds the region again.
         std::mem::forget(region);
         let slow = || Operation { kind, target, region: TargetRegion::At(at), mode, site };
         let Some(value) = source.one() else {

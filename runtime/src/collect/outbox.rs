@@ -67,13 +67,13 @@ impl Head {
         self.0 >> 40 & 63
     }
 
-    /// Returns the head of another operation at the same line.
+    /// Returns the head of an operation at the same line, with this displacement and this code.
     fn to(self, at: u64, code: u64) -> Self {
         Self(self.0 >> 46 << 46 | at | code << 40)
     }
 
-    /// Returns the head of the same operation on a value, if this is the head of an operation on an
-    /// [`ELEMENT`].
+    /// If the element of the operation is still to be read ([`ELEMENT`]), returns the head that the
+    /// operation has once its record holds the value.
     pub(crate) fn of_value(self) -> Option<Self> {
         let code = self.code();
         (code != DATATYPE && code & ELEMENT != 0).then_some(Self(self.0 & !(ELEMENT << 40)))

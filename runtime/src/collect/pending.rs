@@ -251,7 +251,7 @@ impl Pending {
     pub(crate) fn clear(&mut self, streaks: &Streaks, window: Asking) {
         streaks.forget(window);
         self.gets.clear();
-        // Clearing an empty list would be a call that drops nothing.
+        // This avoids the call of `clear` on an empty list, which has nothing to drop.
         if !self.wide.is_empty() {
             self.wide.clear();
         }

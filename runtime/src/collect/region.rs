@@ -41,8 +41,8 @@ fn stagger(bytes: usize, number: u32) -> usize {
 struct Counts {
     /// The number of ranks that have dropped the window.
     dropped: AtomicU32,
-    /// The number of other ranks that have seen that all have dropped the window, and that no
-    /// longer read these counts.
+    /// The number of other ranks that have seen that all ranks have dropped the window. These ranks
+    /// no longer read the counts.
     seen: AtomicU32,
 }
 

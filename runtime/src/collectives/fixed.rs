@@ -70,8 +70,8 @@ fn agreed(world: &World, call: &Call, what: &Collective, algorithm: Algorithm) -
     }
 }
 
-/// Moves all elements in the exchange: as the puts of a dynamic epoch whose fence is the exchange,
-/// or as bytes of the census.
+/// Moves all elements in the exchange. Either the exchange is the fence of a dynamic epoch that
+/// puts the elements, or the census carries them as bytes.
 fn ride<T: Element, R>(
     world: &World,
     call: &Call,

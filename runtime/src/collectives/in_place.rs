@@ -46,7 +46,8 @@ impl<T: Element> Shown<T> {
         self.window.len() / 2
     }
 
-    /// Returns where the half that the next call writes to begins, and where the other half begins.
+    /// Returns the first index of the half that the next call writes to, and the first index of the
+    /// other half.
     fn halves(&self) -> [usize; 2] {
         if self.is_second { [self.room(), 0] } else { [0, self.room()] }
     }

@@ -125,9 +125,9 @@ struct Lists<'a> {
     gets: &'a dyn Fn(usize) -> bool,
     /// The length of the longest list.
     longest: usize,
-    /// Whether all lists have that length.
+    /// Whether all lists have the length `longest`.
     all_equal: bool,
-    /// Whether this rank has the plan for lists of that length.
+    /// Whether this rank has the plan for lists of the length `longest`.
     has_plan: bool,
 }
 

@@ -24,8 +24,8 @@ use fencepost_transport::{Cause, Lost, Notify};
 /// The ranks that are ahead of this rank, or behind it.
 #[derive(Default)]
 struct Apart {
-    /// For the rank that is furthest ahead of this rank: the number of calls by which it is ahead,
-    /// and its number.
+    /// The rank that is furthest ahead of this rank: the number of calls by which it is ahead, and
+    /// its rank number.
     ahead: Option<(i32, usize)>,
     /// A rank that is behind this rank.
     behind: Option<usize>,

@@ -17,8 +17,8 @@ const STRAY: &str = "it sent a frame that belongs to no epoch";
 /// The fault of a rank whose reason is shorter than the header of a reason.
 const SHORT: &str = "its report of why the fence failed is too short";
 
-/// Returns how two ranks disagree, if the numbers of their calls or the digests of their prepared
-/// runs differ.
+/// Returns in which way two ranks disagree. Either the numbers of their calls or the digests of
+/// their prepared runs differ.
 #[cold]
 pub(super) fn differing(theirs: u32, mine: u32) -> Disagreement {
     if calls::ahead(theirs, mine) == 0 { Disagreement::Words } else { Disagreement::Calls }

@@ -5,8 +5,8 @@
 //! that all ranks agree, and then copy them to its window. Therefore only a description of these
 //! elements travels with the census, and announces how many bytes follow. When the census is
 //! complete and all agree, the target pre-posts the place of the elements in its window as a
-//! receive buffer, and the transport reads the elements into this buffer. This costs one latency
-//! more and saves a copy, so the length decides
+//! receive buffer, and the transport reads the elements into this buffer. This costs one more
+//! latency and saves a copy, so only elements above a certain length are sent in this way
 //! ([`follows_census`](fencepost_planner::adaptive::follows_census)).
 //!
 //! The target pre-posts a place only if the operation is a put to one run of elements, and if
@@ -17,8 +17,8 @@
 //!   the fence and agree. If a rank has failed or a word differs, every rank sees that: then no
 //!   elements are sent, and none are awaited. Elements that arrive before the target has completed
 //!   its census are kept in memory of the transport.
-//! - W2: a pre-posted place contains no element of M that is still to be read: neither by a get,
-//!   nor as a section that this rank has exposed or still has to send. This rank sends all its
+//! - W2: the elements of M in a pre-posted place are not read any more. No get reads them, and they
+//!   are in no section that this rank has exposed or still has to send. This rank sends all its
 //!   elements before it applies anything.
 //! - W3: the target leaves when all announced elements have arrived. A post copies the bytes that
 //!   it does not send at once. So when a rank leaves, its program may use the sources again.
@@ -64,8 +64,8 @@ impl<'a> Fence<'a> {
     /// reach its memory. Then receives the elements that others have announced. Called when the
     /// census is complete, all agree, and all frames that came before the census have been read.
     ///
-    /// A rank sends its elements and answers before it waits. So a rank that lacks a note of the
-    /// census, because the note was altered, finds another frame in place of the note.
+    /// A rank sends its elements and its answers before it waits. So if a note of the census was
+    /// altered, its receiver finds another frame in place of the note.
     ///
     /// # Errors
     /// The world ends if a rank was lost, or sent a frame that is not the awaited one.
@@ -147,8 +147,8 @@ impl<'a> Fence<'a> {
     fn sends_from(&self, first: *const u8, len: usize) -> bool {
         self.windows.iter().any(|window| {
             window.fence.remembered.borrow().owed.iter().any(|&to| {
-                // SAFETY: only its owner touches the set being filled, and this rank has written
-                // nothing in this fence so far.
+                // SAFETY: only this rank touches the set of outboxes that it is filling, and this
+                // rank has written nothing in this fence so far.
                 let sent = unsafe { (*window.region.outbox(window.filling.set.get(), to)).elements() };
                 sent.as_ptr() < first.wrapping_add(len) && first < sent.as_ptr().wrapping_add(sent.len())
             })
@@ -190,9 +190,10 @@ impl<'a> Fence<'a> {
             owed.sort_by_key(|to| (to + size - me) % size);
             let head = header(word, kind::FOLLOWING, window.key.window);
             for &to in &owed {
-                // SAFETY: only its owner touches the set being filled. No rank writes the section
-                // before this rank has sent everything: a place that contains a part of the section
-                // was not pre-posted. The transport copies what it does not send at once.
+                // SAFETY: only this rank touches the set of outboxes that it is filling. No rank
+                // writes the section before this rank has sent everything: a place that contains a
+                // part of the section was not pre-posted. The transport copies what it does not
+                // send at once.
                 unsafe {
                     let outbox = &*window.region.outbox(window.filling.set.get(), to);
                     let elements = outbox.elements();

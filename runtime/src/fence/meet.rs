@@ -16,9 +16,9 @@ use std::ops::Range;
 pub(crate) type Told = [Record; 2];
 
 impl Fence<'_> {
-    /// Returns the ranks for which this rank may have more to send than its flags. These are all
-    /// ranks, or none if the call fences no window and gives nothing, as in a barrier. In the
-    /// latter case, this function drafts the same notification for all.
+    /// Returns the ranks to which this rank may have to send more than its flags. If the call
+    /// fences no window and gives nothing, as in a barrier, there are no such ranks, and this
+    /// function drafts the same notification for all. Otherwise these are all ranks.
     #[inline]
     pub(super) fn ranks_with_drafts(&mut self, flags: u32) -> Range<usize> {
         let (me, size) = (self.world.rank, self.world.size);
@@ -46,8 +46,8 @@ impl WorldCore {
     /// Exchanges notifications in which each rank sends the same records to all others, or sends no
     /// records. Records may be sent only if notifications [can carry them](Self::tells).
     ///
-    /// Calls `heard` for each other rank with the records of that rank. If a rank sent no records,
-    /// `heard` gets the earlier contents of its notification.
+    /// Calls `heard` for each other rank with the records of that rank. If that rank sent no
+    /// records, `heard` gets the old contents of that rank's notification.
     pub(crate) fn tell(
         &self,
         call: &Call,
@@ -159,5 +159,6 @@ impl WorldCore {
     }
 }
 
-/// The error text for a rank that takes part but does not give what all ranks give.
+/// The error text for a rank that takes part, but gives nothing or something else than this call
+/// needs.
 const MISSING: &str = "it did not send what this call needs";

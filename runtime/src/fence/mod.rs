@@ -9,28 +9,25 @@
 //! ([`notes`](crate::census::notes)). A rank that receives no notification from another rank knows
 //! that the other rank has nothing for it. Short frames of operations are
 //! [piggybacked](crate::census::state::rides) on notifications. If two ranks reach each other's
-//! memory, records are in the notification itself, or at an address in the notification. If they
-//! also share values, the reader takes other operations from the sender's outbox. Between other
-//! ranks, operations travel in frames before the notification, and the notification contains the
-//! number of frames. Long elements of these operations [follow] the census. If conflicts are
+//! memory, records are in the notification itself, or at an address that the notification contains.
+//! If they also share values, the reader takes other operations from the sender's outbox. Between
+//! other ranks, operations travel in frames before the notification, and the notification contains
+//! the number of frames. Long elements of these operations [follow] the census. If conflicts are
 //! checked, an exchange of the calls comes first ([`check`]). A fence that has only records to send
 //! takes the short path of [`straight`], which has the same effect. These are the steps of each
 //! rank:
 //!
-//! 1. Sections that are sources were read before the notification was sent, so later writes do not
-//!    change the values that were read from M (W2). Other sections are *exposed* for a rendezvous,
-//!    and their target reads them in place.
-//! 2. When the census is complete and all ranks agree, gets read M. A get reads M directly if
-//!    memory is reached; otherwise the target answers.
-//! 3. If others read elements that are written on this rank, this rank stages all elements that it
-//!    reads from others. Then it waits until the readers of its memory have finished (W2, W3).
-//! 4. Gets land, in program order.
-//! 5. Puts and accumulates are applied by origin rank, then program order, each rank to its own
-//!    memory only (W3).
-//! 6. If others read only elements that are not written on this rank, this rank waits for the
-//!    readers now (W3).
-//! 7. Outboxes and notifications exist twice and are used in turn. Before a rank fills a set again,
-//!    it completes a census that each reader of the set entered after its last read (W4, W5).
+//! 1. Some sections that are sources were read before the notification was sent, so later writes do
+//! not change the values that were read from M (W2). The others are *exposed* for a rendezvous:
+//! their target reads them in place. 2. When the census is complete and all ranks agree, gets read
+//! M. A get reads M directly if memory is reached; otherwise the target answers. 3. If others read
+//! elements that are written on this rank, this rank stages all elements that it reads from others.
+//! Then it waits until the readers of its memory have finished (W2, W3). 4. Gets land, in program
+//! order. 5. Puts and accumulates are applied by origin rank, then program order, each rank to its
+//! own memory only (W3). 6. If others read only elements that are not written on this rank, this
+//! rank waits for the readers now (W3). 7. Outboxes and notifications exist twice and are used in
+//! turn. Before a rank fills a set again, it completes a census that each reader of the set entered
+//! after its last read (W4, W5).
 //!
 //! # With a census by messages
 //!
@@ -47,8 +44,8 @@
 //! - W2: sections are read, and frames posted or added to the census, before the first message.
 //! - W3: a rank that has read another rank's memory sends that rank a frame when it has finished.
 //!   The rank whose memory is read knows, from the notifications and from the sections that it
-//!   exposed, which ranks it waits for. Readers may have entered the next census by then, since
-//!   frames arrive in order.
+//!   exposed, which ranks it waits for. A reader may have entered the next census by then. Its
+//!   frames arrive in order, so the frame about the reads comes before the frames of that census.
 //! - W4: an outbox is filled again after the census of the next exchange. Its readers entered that
 //!   census after they had finished with the outbox.
 //! - W5: for the same reason, all ranks have entered the next exchange before any rank enters the
@@ -301,7 +298,8 @@ pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, erro
 }
 
 /// Returns the bytes that this rank gives to `to` in frames. In a direct census these are all bytes
-/// for `to`. In a reduced census these are the bytes for `to` alone, which are sent as a note.
+/// for `to`. In a reduced census these are only the bytes that are for no other rank. They are sent
+/// as a note.
 fn given<'g>(gives: &'g [Give<'g>], census: Census, to: usize) -> impl Iterator<Item = &'g [u8]> {
     let in_frames = move |give: &&Give<'_>| match census {
         Census::Direct => give.0.is_none_or(|target| target == to),
@@ -318,8 +316,8 @@ struct Fence<'a> {
     endpoint: &'a mut Endpoint,
     /// The bytes that this rank gives to others, in a call that fences no window.
     gives: &'a [Give<'a>],
-    /// In a call that fences no window: the records in this rank's notifications, the same ones for
-    /// all other ranks.
+    /// The records in this rank's notifications, in a call that fences no window. All other ranks
+    /// get the same records.
     told: Option<&'a Told>,
     /// The items that travel in the census of this exchange, if the exchange takes a census.
     items: Option<Items>,
@@ -596,7 +594,7 @@ impl Fence<'_> {
             return;
         }
         for window in self.windows {
-            // SAFETY: only its owner touches the set being filled.
+            // SAFETY: only this rank touches the set of outboxes that it is filling.
             let outbox = unsafe { &*window.region.outbox(window.filling.set.get(), to) };
             notification.count = count_more(notification.count, outbox.records.len());
             // One window with one or two plain records: the notification contains them.

@@ -1,16 +1,16 @@
 //! Finds which ranks read whose memory in a fence, and which writes have to wait for these reads.
 //!
-//! A rank reads windows of other ranks for its own gets. It also reads the sections that other
-//! ranks have exposed to it instead of copying them. A rank that gets elements announces this in
-//! its notification for the target. A rank that exposes a section announces this in its
-//! notification for the rank that reads the section. A rank whose memory is read waits until its
-//! readers have settled (W3). Only a rank itself writes its memory. So each rank can find out by
-//! itself whether it must also wait before it writes (W2). The rank checks whether a get that lands
-//! in its memory, or a put of another rank, touches an element that is read. Usually none does, and
-//! each element is copied once, from its source to its destination. If some get or put does, the
-//! rank first stages the elements that it reads from others, notifies the others that it has
-//! finished with their memory, and waits for its readers. Each rank sends these notifications
-//! before it waits, so ranks do not wait for each other in a cycle.
+//! A rank reads windows of other ranks for its own gets. It also reads sections that other ranks
+//! did not copy, but exposed to it. A rank that gets elements announces this in its notification
+//! for the target. A rank that exposes a section announces this in its notification for the rank
+//! that reads the section. A rank whose memory is read waits until its readers have settled (W3).
+//! Only a rank itself writes its memory. So each rank can find out by itself whether it must also
+//! wait before it writes (W2). The rank checks whether a get that lands in its memory, or a put of
+//! another rank, touches an element that is read. Usually no get and no put does, and each element
+//! is copied once, from its source to its destination. If some get or put does, the rank first
+//! stages the elements that it reads from others, notifies the others that it has finished with
+//! their memory, and waits for its readers. Each rank sends these notifications before it waits, so
+//! ranks do not wait for each other in a cycle.
 
 use crate::census::flags::{EXPOSES, READS};
 use crate::census::messages::post;
@@ -91,8 +91,9 @@ impl Fence<'_> {
         self.is_any_read(|window, read| self.written(window, read, None, &left))
     }
 
-    /// Returns whether some read of this rank's elements by others passes `test`. Only reads that
-    /// this rank knows are tested: sections that it exposes, and gets that arrived or are listed.
+    /// Returns whether some read of this rank's elements by another rank passes `test`. Tests only
+    /// reads that this rank knows: of sections that it exposes, and of gets that arrived or are
+    /// listed.
     pub(super) fn is_any_read(&self, test: impl Fn(&WindowCore, &Datatype) -> bool) -> bool {
         let me = self.world.rank;
         self.windows.iter().any(|window| {

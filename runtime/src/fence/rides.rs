@@ -42,7 +42,7 @@ impl Fence<'_> {
         if self.listed && window.filling.pending.borrow().asks(to) {
             return false;
         }
-        // SAFETY: only its owner touches the set being filled.
+        // SAFETY: only this rank touches the set of outboxes that it is filling.
         let outbox = unsafe { &*window.region.outbox(window.filling.set.get(), to) };
         outbox.records.len() <= 2 && outbox.wide.is_empty() && self.endpoint.reaches(to)
     }

@@ -34,13 +34,13 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
         for target in 0..world.size {
             let Some(outbox) = window.region.made_outbox(set, target) else { continue };
             if let Some(from) = elements {
-                // SAFETY: only its owner touches the set being filled. Each displacement was
-                // checked at the call against this rank's part of that window. This rank is fencing
-                // the window, and no other rank writes the part before this rank's notification is
-                // out.
+                // SAFETY: only this rank touches the set of outboxes that it is filling. Each
+                // displacement was checked at the call against this rank's part of that window.
+                // This rank is fencing the window, and no other rank writes the part before this
+                // rank's notification is out.
                 unsafe { (*outbox).read_elements(from.region.base(), window.element.size as usize) };
             }
-            // SAFETY: only its owner touches the set being filled.
+            // SAFETY: only this rank touches the set of outboxes that it is filling.
             let Outbox { records, sections, .. } = unsafe { &*outbox };
             let (records, sections) = (records.len(), *sections);
             if records > most_operations() {
@@ -119,8 +119,8 @@ fn tickets(pending: &Pending, size: usize) -> bool {
     })
 }
 
-/// Checks that this rank does not get more bytes from a rank whose memory is not reached than that
-/// rank answers.
+/// Checks how many bytes this rank gets from each rank whose memory is not reached. Such a rank
+/// answers only a limited number of bytes.
 fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()> {
     let (world, size) = (&window.world, window.element.size as usize);
     let endpoint = world.endpoint.borrow();
@@ -143,7 +143,7 @@ fn rendezvous(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -
     let sections = windows.iter().flat_map(|window| {
         let targets = (0..endpoint.size()).filter(|&to| to != endpoint.rank() && endpoint.reaches(to));
         targets.flat_map(|target| {
-            // SAFETY: only its owner touches the set being filled.
+            // SAFETY: only this rank touches the set of outboxes that it is filling.
             let outbox = unsafe { &*window.region.outbox(window.filling.set.get(), target) };
             outbox.wide.iter().filter_map(|wide| section(wide, window))
         })
@@ -248,7 +248,7 @@ fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool
         let pending = window.filling.pending.borrow();
         for get in &*pending.gets {
             if endpoint.shares(get.target()) {
-                // SAFETY: only its owner touches the set being filled.
+                // SAFETY: only this rank touches the set of outboxes that it is filling.
                 let outbox =
                     unsafe { &mut *window.region.make_outbox(window.filling.set.get(), get.target()) };
                 outbox.looks.push(pending.remote(get));

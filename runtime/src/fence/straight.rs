@@ -291,8 +291,8 @@ fn found_records_only<E: Notify>(
         let origins = if senders == 0 { me..me + 1 } else { 0..world.size };
         for origin in origins {
             let records = if origin == me {
-                // SAFETY: only its owner touches the set being filled, and the owner does not touch
-                // it while these records are used.
+                // SAFETY: only this rank touches the set of outboxes that it is filling, and it
+                // does not touch the set while these records are used.
                 unsafe { &(&*window.region.outbox(window.filling.set.get(), me)).records[..] }
             } else {
                 match end.await_briefly(origin) {
@@ -327,7 +327,8 @@ fn records<'w>(
     if writer.fills_none() {
         return Some(&[]); // and the log itself contains no records
     }
-    // Only its owner touches the set being filled, and all writers write to that set.
+    // Only this rank touches the set of outboxes that it is filling, and all writers write to that
+    // set.
     let Some(outbox) = window.region.made_outbox(window.filling.set.get(), to) else {
         writer.leave();
         return Some(&[]);

@@ -106,7 +106,7 @@ fn grain(at: *mut u8, size: usize) -> usize {
 /// a whole is not.
 ///
 /// # Safety
-/// `at` is an element with the number of bytes of `into`. Every thread that accesses the element
+/// `at` points to an element of `into.len()` bytes. Every thread that accesses the element
 /// meanwhile uses this function, [`store_each`], [`pack_each`] or [`unpack_each`], or [`load`] and
 /// the other functions for one element.
 pub unsafe fn load_bytes(at: *mut u8, into: &mut [u8]) {
@@ -182,7 +182,7 @@ unsafe fn parts<const PACK: bool>(grain: usize, at: *mut u8, buffer: *mut u8, by
     }
 }
 
-/// Copies `bytes` between `at`, in a window, and a buffer, in parts of the size of a `V`.
+/// Copies `bytes` bytes between a window, at `at`, and a buffer, in parts of the size of a `V`.
 ///
 /// # Safety
 /// As [`load_bytes`], for each element of a run; `at` is aligned to the size of a `V`, `bytes` is a
@@ -191,8 +191,8 @@ unsafe fn parts<const PACK: bool>(grain: usize, at: *mut u8, buffer: *mut u8, by
 unsafe fn parts_of<const PACK: bool, V: Values>(at: *mut u8, buffer: *mut u8, bytes: usize) {
     for from in (0..bytes).step_by(size_of::<V>()) {
         let mut bits = [0; 8];
-        // SAFETY: the caller upholds the safety contract. The part is aligned to its size, and is
-        // the first bytes of a word.
+        // SAFETY: the caller upholds the safety contract. The part is aligned to its size, and a
+        // word has room for it.
         unsafe {
             let (at, buffer) = (at.add(from), buffer.add(from));
             if PACK {
@@ -235,8 +235,8 @@ pub unsafe fn combine<V: Values>(op: Op, element: ElementType, at: *mut u8, bits
             let mut found = unsafe { load::<V>(at) };
             loop {
                 let mut combined = found;
-                // SAFETY: the first bytes of a word of this rank are an element, and no other rank
-                // touches it.
+                // SAFETY: the first bytes of `combined` are an element, and no other code touches
+                // it.
                 unsafe { combine_one::<V>(op, (&raw mut combined).cast(), bits) };
                 // SAFETY: the caller upholds the safety contract.
                 let now = unsafe { compare_and_swap::<V>(at, found, combined) };
@@ -303,7 +303,7 @@ mod tests {
     impl Task for Combine<'_> {
         type Out = u64;
         fn with<V: Values>(self) -> u64 {
-            // SAFETY: one element of this type at the beginning of an aligned word.
+            // SAFETY: the aligned word begins with an element of this type.
             unsafe { combine::<V>(self.0, self.1, self.2.as_mut_ptr().cast(), self.3) }
         }
     }

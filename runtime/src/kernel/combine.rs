@@ -91,7 +91,7 @@ pub unsafe fn combine_each<V: Values>(op: Op, values: impl Iterator<Item = (*mut
 }
 
 /// # Safety
-/// `to` may be read and written and `from` may be read, for one value of the kernel each.
+/// `to` is valid for reads and writes of a `K::Value`, and `from` for reads of a `K::Value`.
 #[inline(always)]
 unsafe fn into<K: Kernel>(to: *mut u8, from: *const u8) {
     let to = to.cast::<K::Value>();

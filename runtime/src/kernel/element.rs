@@ -10,9 +10,9 @@ use std::any::TypeId;
 /// Derive it for your own types: `#[derive(Clone, Copy, Element)] #[repr(C)]`. Every
 /// `bytemuck::Pod` type is an element too. The facade re-exports `bytemuck`, whose derives then
 /// need `#[bytemuck(crate = "fencepost::bytemuck")]`. Accumulates act on the arithmetic types and
-/// on [`ValueAt`]; all others can be put, got and replaced. An element has at least one byte and
-/// less than 4 GiB, and is aligned to at most 64 bytes. A program that makes a window of another
-/// type does not compile:
+/// on [`ValueAt`]. Elements of all other types can be put, got and replaced. An element has at
+/// least one byte and less than 4 GiB, and is aligned to at most 64 bytes. A program that makes a
+/// window of a type with another size or alignment does not compile:
 ///
 /// ```compile_fail,E0080
 /// # fencepost_runtime::run(|world| {
@@ -65,10 +65,10 @@ pub(crate) fn kind_of_code(code: u8) -> Option<ElementKind> {
 macro_rules! pairs {
     ($($value:ident $value_scalar:ident: $($index:ident $index_scalar:ident),*;)*) => {
         $($(
-            // SAFETY: it has two zeroable fields and nothing else.
+            // SAFETY: the type has two zeroable fields and nothing else.
             unsafe impl Zeroable for ValueAt<$value, $index> {}
-            // SAFETY: it is `repr(C)` with two plain-old-data fields of one size: no padding, and
-            // every bit pattern is valid.
+            // SAFETY: the type is `repr(C)` and has two plain-old-data fields of one size. So it
+            // has no padding, and every bit pattern is valid.
             unsafe impl Pod for ValueAt<$value, $index> {}
         )*)*
 

@@ -104,7 +104,7 @@ unsafe fn way<const PACK: bool, U: Copy>(window: *mut u8, buffer: *mut u8) {
 }
 
 /// # Safety
-/// `from` may be read and `to` may be written, for a `U` each.
+/// `from` is valid for reads of a `U`, and `to` for writes of a `U`.
 #[inline(always)]
 unsafe fn unit<U: Copy>(from: *const u8, to: *mut u8) {
     // SAFETY: the caller upholds the safety contract; `U` is an unsigned integer, for which any

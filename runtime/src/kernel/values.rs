@@ -86,7 +86,8 @@ macro_rules! kernels {
 
 macro_rules! integers {
     ($($signed:ident $unsigned:ident)*) => {$(
-        // Where the sign makes no difference, one kernel serves both types.
+        // These operators do not depend on the sign, so one kernel serves the signed and the
+        // unsigned type.
         kernels! { $unsigned:
             Sum |a, b| a.wrapping_add(b);
             Prod |a, b| a.wrapping_mul(b);

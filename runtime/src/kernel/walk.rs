@@ -21,7 +21,7 @@ pub(super) unsafe fn each(
     let size = size as isize;
     // SAFETY: the first run is in the allocation.
     let first = unsafe { window.offset(piece.offset as isize * size) };
-    // A list has many pieces of few runs, which are visited without a call.
+    // A list has many pieces of few runs each. Such a piece is visited without a call.
     match &piece.dims[..] {
         // SAFETY: the caller upholds the safety contract.
         [] => unsafe { line(1, 0, first, buffer, step, &f) },

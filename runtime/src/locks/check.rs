@@ -1,10 +1,10 @@
 //! Detection of conflicts between epochs of locks, if conflicts are checked (planner/README.md, 32
 //! to 34).
 //!
-//! Each operation is kept with its source line, and with the times that this rank knew to be over
-//! at the call. After the locks of an epoch were taken, and before the epoch is carried out, its
-//! operations are compared with the [logs](crate::check::state::logs) of the part. The rank or the
-//! attendant that reaches the logs makes the comparison.
+//! Each operation is kept with its source line, and with this rank's vector clock at the call.
+//! After the locks of an epoch were taken, and before the epoch is carried out, its operations are
+//! compared with the [logs](crate::check::state::logs) of the part. The rank or the attendant that
+//! reaches the logs makes the comparison.
 
 use crate::check;
 use crate::check::state::checks::{Blind, Checks};
@@ -29,8 +29,8 @@ use std::panic::Location;
 #[derive(Default)]
 pub(super) struct Calls {
     entering: Entering,
-    /// The version of this rank's clock at the last entry of `entering.known`. That entry is kept
-    /// for reuse when there are no calls.
+    /// The version of this rank's clock when the last entry was added to `entering.known`. That
+    /// entry is kept for reuse when there are no calls.
     version: u64,
     /// The only call, if it is short. A short call is not in the list of calls.
     short: Option<ShortCall>,
@@ -85,8 +85,8 @@ impl LockCore {
         let Entering { known, calls, .. } = &mut of.entering;
         let is_known = !known.is_empty() && of.version == version;
         if calls.is_empty() {
-            // `version` is the version of the last times in `known`, so only these times can be
-            // kept.
+            // No call refers to the times in `known` any more. The last times are kept for this
+            // call if the clock still has their version.
             known.drain(..if is_known { known.len() - world.size } else { known.len() });
         }
         if !is_known {
@@ -125,8 +125,9 @@ impl LockCore {
     /// Carries out the operations collected for `target` on a fast path. Returns whether they were
     /// carried out.
     ///
-    /// The fast path is for one short call under shared locks that this rank holds, if there is
-    /// no conflict to find and nothing new for this rank's clock. Otherwise nothing is carried out.
+    /// The fast path is for one short call under shared locks that this rank holds. The comparison
+    /// with the logs must find no conflict, and no times that are new to this rank's clock.
+    /// Otherwise nothing is carried out.
     #[cold]
     #[inline(never)]
     pub(super) fn pass_checked(&self, target: usize) -> bool {
@@ -229,8 +230,8 @@ impl LockCore {
     /// Merges times of other ranks into this rank's clock. These times are over, because fetches of
     /// this rank at `target` have found accumulates of those ranks.
     ///
-    /// This rank must reach `target`, and must have carried out its calls there under a lock of
-    /// this kind.
+    /// This rank must reach `target`, and must have carried out its calls there under a lock of the
+    /// kind `kind`.
     pub(super) fn observe(&self, target: usize, kind: LockType) {
         if !self.is_checked() || kind != LockType::Shared {
             return;

@@ -15,7 +15,7 @@
 //! the operations in one request. To request the locks earlier would take one more request, and
 //! other ranks would only wait earlier. Long epochs are faster in pieces
 //! (`benches/log/locks_and_posts.md` has the factors). The program divides an epoch by flushes. The
-//! runtime does not do so, since no operation waits here.
+//! runtime does not divide an epoch, because a call that collects an operation never waits.
 //!
 //! Exclusive epochs, which are alone in their regions, visit elements as a fence does. Shared
 //! epochs visit *atomic* elements (of 1, 2, 4 or 8 bytes) by atomic operations, and other elements
@@ -478,9 +478,9 @@ impl LockCore {
 
     /// Takes all regions of the part of `target`, for its open epoch.
     ///
-    /// A shared epoch at all parts takes the regions of all parts, in ascending order. If it took
-    /// each part only when that part is flushed, two such epochs and two exclusive epochs that wait
-    /// between them could wait for each other in a circle.
+    /// A shared epoch at all parts takes the regions of all parts, in ascending order. If the epoch
+    /// took each part only when that part is flushed, two such epochs, and two exclusive epochs in
+    /// the queues between them, could wait for each other in a circle.
     fn hold(&self, target: usize, open: Open, call: &Call) -> Result<bool> {
         // No rank waits for parts with a sole origin, and this rank must not access the parts of
         // other origins.
@@ -603,10 +603,10 @@ impl LockCore {
         self.data.world.endpoint.try_borrow_mut().is_err()
     }
 
-    /// Ends all open epochs without carrying anything out, because this rank drops the window or
-    /// uses it without locks.
+    /// Ends all open epochs without carrying anything out. Called when this rank drops the window
+    /// or begins to use it without locks.
     ///
-    /// If the part was not opened, no other rank accesses it afterwards.
+    /// If this rank's part was not opened, no other rank accesses the part afterwards.
     pub(crate) fn close(&self, call: &Call) {
         for (target, at) in self.targets.iter().enumerate() {
             let site = at.open.get().map_or(call.site, |open| open.site);

@@ -63,8 +63,8 @@ const AGAIN: Duration = Duration::from_millis(500);
 struct Queue {
     /// The rank that was in the way at the last answer, if there was one.
     holder: Cell<Option<usize>>,
-    /// If the last answer named the same holder as the answer before: the wait number of the holder
-    /// that this rank had sampled before the last question. Otherwise 0.
+    /// The holder's wait number that this rank had sampled before the last question, if the last
+    /// two answers named the same holder. Otherwise 0.
     found_since: Cell<u64>,
     /// The holder's wait number when this rank last sampled it. This rank wants to ask whether the
     /// holder still holds the lock during that wait.
@@ -341,7 +341,7 @@ pub(super) fn divide(visits: &Visits, size: usize) -> Vec<Piece> {
         let (most, all) = ((CHUNK / size).max(1), wide.remote.size());
         let cut = |at: usize| Some((wide.remote.slice(at, most).ok()?, at..(at + most).min(all)));
         let cuts: Option<Vec<_>> = (0..all).step_by(most).map(cut).collect();
-        // An operation whose parts have no short form is sent whole.
+        // If some part of the operation has no short form, the operation is sent whole.
         for (part, places) in cuts.unwrap_or_else(|| vec![(wide.remote.clone(), 0..all)]) {
             let of = |bytes| <[u8]>::get(bytes, places.start * size..places.end * size).unwrap_or_default();
             let mut bytes = Vec::new();

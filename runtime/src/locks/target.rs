@@ -44,7 +44,8 @@ pub(super) struct Target {
 #[derive(Default)]
 pub(super) struct Epoch {
     pub(super) visits: Visits,
-    /// The regions of the wide visits. When the visits are carried out, the regions of all visits.
+    /// The regions of the wide visits. The regions of the other visits are added when the visits
+    /// are carried out.
     pub(super) regions: u32,
     /// The number of bytes that the visits return.
     pub(super) found: usize,
@@ -230,7 +231,7 @@ impl Target {
     #[inline]
     pub(super) fn collected<R>(&self, act: impl FnOnce(&mut Epoch) -> R) -> R {
         let epoch = &mut *self.epoch.borrow_mut();
-        // SAFETY: the writer is lowered on these records only, below.
+        // SAFETY: the only call of `lower` is the one below, which passes the same records.
         unsafe { self.writer.lift(&mut epoch.visits.records) };
         let done = act(epoch);
         if !self.is_checked {

@@ -121,7 +121,8 @@ fn read_in_waits(world: &WorldCore, endpoint: &mut Endpoint, messages: &mut Mess
         || !messages.landing.is_empty()
         || !messages.sending.is_empty();
     if begun || messages.looks.is_multiple_of(RARELY) {
-        // An error ends the world, or is found by the call that waits for the message.
+        // An error can be ignored here: it ends the world, or the call that waits for the message
+        // finds it.
         let taking = messages.taking;
         drop(arrive::read_all_but(world, endpoint, messages, taking));
     }

@@ -152,9 +152,9 @@ pub(crate) fn cancel(
 }
 
 /// Forgets a send or a receive, without waiting. Returns `true` if no rank accesses the elements of
-/// the operation any more. Only this rank writes the room of a receive, so the result is `true` for
-/// a receive unless its elements are in transit. Elements in transit must still land in the room,
-/// because the sender waits until this rank confirms their arrival.
+/// the operation any more. For a receive, the result is `true` unless its elements are in transit,
+/// because only this rank writes the room of the receive. Elements in transit must still land in
+/// the room, because the sender waits until this rank confirms their arrival.
 pub(crate) fn give_up(world: &WorldCore, begun: &Begun) -> bool {
     match begun {
         _ if begun.completion().is_complete() && !begun.is_lost() => true,

@@ -22,10 +22,10 @@ pub(super) type Wrong = &'static str;
 pub(super) enum Came<'a> {
     /// This rank has the elements.
     Here(&'a [u8]),
-    /// The elements are in memory of the sender that this rank reaches.
+    /// The elements are in the sender's memory, which this rank reaches.
     Near(Near),
-    /// The elements are in memory of the sender that this rank does not reach. These first elements
-    /// have arrived.
+    /// The elements are in the sender's memory, which this rank does not reach. These first
+    /// elements have arrived.
     Far(&'a [u8]),
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Taken<'a> {
 }
 
 /// Takes the message in `frame`, which is the oldest unread frame of `from`. Does so only if the
-/// message has this tag, carries elements of type `T`, is not answered, and lands in one piece.
+/// message has this tag, carries elements of type `T`, needs no answer, and lands in one piece.
 ///
 /// Returns the status of the message, or `None` if it was not taken.
 ///
@@ -248,8 +248,8 @@ pub(super) fn settle(
     }
 }
 
-/// Accounts for a message of this cost that was taken. Notifies the sender when the granted credit
-/// is worth a frame.
+/// Accounts for a message of this cost that was taken. Returns credit in a frame when the sender is
+/// owed more than a quarter of its credit.
 #[inline]
 fn paid(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, cost: usize) {
     let peer = &mut messages.peers[from];

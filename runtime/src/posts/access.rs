@@ -249,7 +249,7 @@ fn carry_out(
 }
 
 /// Sends the operations that were collected for one target, or reports to the target that one of
-/// them does not fit.
+/// these operations does not fit.
 fn end(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -278,8 +278,8 @@ fn end(
     Ok(())
 }
 
-/// Keeps a batch until its `frame` is no longer read and its post has come. `judged` is whether the
-/// post has come.
+/// Keeps a batch until no rank reads its `frame` any more and the post of its access has come.
+/// `judged` is whether that post has come.
 #[inline(always)]
 fn retire(to: &mut Target, spare: &mut Vec<Batch>, batch: Batch, frame: Option<u64>, judged: bool) {
     if judged && frame.is_none() && to.sent.is_empty() {
@@ -383,7 +383,7 @@ fn keep_own(exchange: &mut Exchange, me: usize, head: Header, bytes: &[u8]) -> R
 fn kept_own(me: usize, bytes: &[u8]) -> Result<Bytes, Lost> {
     let kept = Memory::heap().any(bytes.len());
     let kept = kept.map_err(|error| Lost { rank: me, how: Loss::Ended(format!("rank {me}: {error}")) })?;
-    // SAFETY: both have `bytes.len()` bytes.
+    // SAFETY: `kept` has room for all of `bytes`.
     unsafe { kept.base().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     Ok(kept)
 }
@@ -430,7 +430,7 @@ pub(crate) fn drop_access(window: &WindowCore, access: &mut Opened) {
         let head: Header = of_failed(batch.number, ErrorClass::RmaSync, access.site, &mut to.told, scratch);
         if target == world.rank {
             if let Ok(bytes) = Memory::heap().any(scratch.len()) {
-                // SAFETY: both have `scratch.len()` bytes.
+                // SAFETY: `bytes` has room for all of `scratch`.
                 unsafe { bytes.base().copy_from_nonoverlapping(scratch.as_ptr(), scratch.len()) };
                 exchange.from.of(target).own.push_back((head, bytes));
             }

@@ -73,9 +73,8 @@ fn in_lines(
     }
     let Some(file) = from.told.known(posted.site.file()) else { return false };
     let Some(lines) = from.lines.written(endpoint, source, ports.accesses) else { return false };
-    // SAFETY: this rank writes the lines that it has made for the source. Let this be post `n`. The
-    // source ended access `n - 1` only after it had taken post `n - 2` (16), or there are no two
-    // earlier posts.
+    // SAFETY: this rank writes the lines that it has made for the source. Let this be post `n`. If
+    // there is a post `n - 2`, the source took it before it ended access `n - 1` (16).
     unsafe { lines.post(from.posts - 1, place(file, posted.site.line())) };
     endpoint.wake(source);
     true

@@ -289,8 +289,8 @@ pub(super) fn access_of(
 }
 
 impl Came {
-    /// Returns the class and the line of the error if this access makes the exposure of `lent`
-    /// fail.
+    /// If this access makes an exposure of `lent` fail, returns the class and the line of the
+    /// error.
     pub(super) fn error(
         &self,
         frame: &Frame,

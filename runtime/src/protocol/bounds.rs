@@ -103,7 +103,7 @@ impl WindowCore {
         within(remote, target, peer.len).map_err(|(class, message)| self.error(class, message, site))
     }
 
-    /// Returns the elements of `target`'s window in `region`. There must be `count` of them.
+    /// Returns the elements of `target`'s window in `region`, which must be `count` elements.
     pub(crate) fn region(
         &self,
         target: usize,

@@ -13,8 +13,8 @@ use fencepost_transport::{Channels, Endpoint, Frame, Header, Loss, Lost, Port};
 
 /// The low half of the word of an early frame.
 ///
-/// No frame of another kind gets this mark by a single flipped bit, so a frame that a rank waits
-/// for is never staged by mistake.
+/// If a single bit of a frame of another kind flips, the frame does not become a valid early frame.
+/// So a frame that a rank waits for is never staged by mistake.
 const MARK: u32 = 0x0ea1_1e57;
 
 /// Returns the header of a frame that is sent before the next fence of `window`, by a rank that has
@@ -50,7 +50,8 @@ impl WorldCore {
     /// If there is no memory for the frames.
     #[cold]
     pub(crate) fn stage_waiting(&self, endpoint: &mut Endpoint, from: usize) -> Result<(), Lost> {
-        // The poll with which this rank waits reports an error of the transport.
+        // An error of the transport is ignored here: the poll with which this rank waits reports
+        // it.
         while let Ok(Some(frame)) = endpoint.poll(from, Port::FENCE)
             && frame.header.kind == kind::EARLY
         {

@@ -19,8 +19,8 @@ pub(crate) mod kind {
     /// Records for one window, which are read where the sender collected them; `extra` is the
     /// window.
     pub(crate) const LOG: u32 = 6;
-    /// The elements of the operations in the next frame, which are read where the sender collected
-    /// them; `extra` is the window.
+    /// Elements that are read where the sender collected them. Their operations are in the next
+    /// frame; `extra` is the window.
     pub(crate) const ELEMENTS: u32 = 7;
     /// The elements of operations that came in a frame before the census; `extra` is the window.
     pub(crate) const FOLLOWING: u32 = 31;

@@ -95,7 +95,8 @@ impl WorldCore {
         first.unwrap_or(Lost { rank: lost.rank, how: Loss::Ended(what) })
     }
 
-    /// Describes the mistake if a rank has finished while this rank waits for it.
+    /// Returns the text that ends the error message if this rank waits for a rank that has
+    /// finished.
     fn waits(&self) -> String {
         format!(", and rank {} waits for it: each rank has to make the calls that others wait for", self.rank)
     }
@@ -157,8 +158,8 @@ impl WorldCore {
         call.error(self, class, why).ending_world().passing_on(failed)
     }
 
-    /// Describes the rank whose failure has ended this world, for an error that passes the
-    /// description on. Returns `None` if that rank is this rank.
+    /// Describes `rank`, whose failure has ended this world, for an error that only reports this
+    /// failure. Returns `None` if `rank` is this rank.
     pub(crate) fn failed_rank(&self, rank: usize, what: &str) -> Option<FailedRank> {
         (rank != self.rank).then(|| {
             let of_all = self.stalls.borrow().waits.rank(rank);

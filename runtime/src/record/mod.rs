@@ -3,7 +3,7 @@
 //! While the program runs, each rank records its own calls, and nothing is sent. Afterwards each
 //! rank posts its part of the profile to rank 0. Rank 0 waits for these parts, for at most ten
 //! seconds or the duration of the program, whichever is longer. During that time rank 0 has not
-//! left the world. A rank that waits for rank 0 in a call gets its error only afterwards, and thus
+//! left the world. If a rank waits for rank 0 in a call, the call fails only afterwards, and thus
 //! later than without a recording. Each rank writes its files after it has left the world.
 //!
 //! # Clocks

@@ -49,7 +49,7 @@ impl Assertions {
         self.0 & other.0 == other.0
     }
 
-    /// Returns those of these assertions that all ranks must make together.
+    /// Returns the assertions in this set that all ranks must make together.
     pub(crate) fn collective(self) -> Self {
         Self(self.0 & (Self::NOPRECEDE.0 | Self::NOSUCCEED.0))
     }

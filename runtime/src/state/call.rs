@@ -22,7 +22,8 @@ pub(crate) struct Call {
     pub(crate) site: &'static Location<'static>,
 }
 
-/// Codes that distinguish calls of all ranks in the words of their exchanges.
+/// Codes of calls that all ranks make. The word of an exchange depends on the code of its call, so
+/// different calls have different words.
 pub(crate) mod codes {
     pub(crate) const SPLIT: u64 = 0x5b;
     /// Added to the code of a call that makes a window.
@@ -93,7 +94,8 @@ impl Call {
         Self { hash, name: Some(name), asserted: Assertions::NONE, arguments: None, site: Location::caller() }
     }
 
-    /// Returns the same call with those of `assertions` that all ranks must make together.
+    /// Returns the same call. Of `assertions`, it gets only those that all ranks must make
+    /// together.
     pub(crate) fn asserting(self, assertions: Assertions) -> Self {
         let asserted = assertions.collective();
         Self { hash: self.hash ^ asserted.word(), asserted, ..self }

@@ -2,8 +2,8 @@
 //!
 //! Ranks meet in exchanges of notifications: the n-th exchange of one rank is the n-th exchange of
 //! every other rank. Suppose a rank left a call without its exchange. From then on its exchanges
-//! would meet exchanges of other calls, and each rank would take the other's data for data of its
-//! own call. So every rank counts its collective calls as they begin, even calls that fail, and
+//! would meet exchanges of other calls, and ranks would take data of other calls for data of their
+//! own calls. So every rank counts its collective calls as they begin, even calls that fail, and
 //! each notification carries the count. [`Fence`](crate::fence) compares the counts first. A call
 //! that is behind fails, and a call that is ahead exchanges again until the others have reached it.
 //! Frames of prepared runs carry the count in their word.
@@ -11,8 +11,8 @@
 //! A superstep is one call. A scoped epoch is one call too, and so is a prepared superstep. If the
 //! plan of a prepared superstep synchronises by posts and starts, only some ranks may run it, and
 //! it is not counted. Calls in the bodies, closures and patterns of supersteps have a separate
-//! count, which starts at 0 in each outermost superstep. A rank that leaves a body early is in step
-//! again with its next call.
+//! count, which starts at 0 in each outermost superstep. If a rank leaves a body early, its count
+//! agrees with the counts of the others again at its next call.
 
 use crate::state::call_sites::CallSites;
 use crate::state::key::Key;

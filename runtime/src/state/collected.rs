@@ -21,8 +21,8 @@ impl WindowCore {
             self.begins(site);
         }
         self.reopen();
-        // The ranks that read the other set finished before they sent the notifications of the
-        // fence that has just ended.
+        // Other ranks have finished reading the other set: they finished before they sent their
+        // notifications of the fence that has just ended.
         self.fill(self.filling.set.get() ^ usize::from(!without(Wait::Reuse)));
         if self.peers.far {
             self.fence.remembered.borrow_mut().settled();
@@ -100,7 +100,8 @@ impl WindowCore {
     pub(crate) fn discard(&self) {
         if self.world.alive().is_err() {
             // The world may have ended in a fence, and other ranks may still read the operations
-            // that were collected for that fence. No other fence follows.
+            // that were collected for that fence. So the outboxes are not cleared. No other fence
+            // follows.
             self.allow(false);
             return self.pending(|pending| pending.clear(&self.world.windows.streaks, self.filling.asking));
         }
@@ -108,8 +109,8 @@ impl WindowCore {
             self.allow(self.is_short());
         }
         self.filling.sources.set(RecordSources::None);
-        // No rank reads the set that is being filled: the window is before a fence, or after a
-        // fence that failed on all ranks.
+        // No rank reads the set that is being filled: its fence has not begun, or has failed on all
+        // ranks.
         let made = |&target: &usize| self.region.made_outbox(self.filling.set.get(), target).is_some();
         (0..self.world.size).filter(made).for_each(|target| self.outbox(target, Outbox::clear));
         self.pending(|pending| pending.clear(&self.world.windows.streaks, self.filling.asking));
@@ -118,8 +119,8 @@ impl WindowCore {
         self.fence.remembered.borrow_mut().forget();
     }
 
-    /// Returns the windows whose sections are named by operations that wait for this window's
-    /// fence.
+    /// Returns the other windows that pending operations of this window name. Such an operation
+    /// names a section of the other window, and waits for this window's fence.
     pub(crate) fn named_sections(&self) -> Vec<WindowKey> {
         let mut named = Vec::new();
         for target in 0..self.world.size {

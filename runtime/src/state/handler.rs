@@ -1,7 +1,7 @@
 //! [`ErrorHandler`]: handles an error before the call that found the error returns it.
 //!
-//! Public calls end in [`Handler::report`], and nothing is borrowed while it runs. A reported error
-//! is marked, so it is reported once, even if it passes through several calls.
+//! Public calls end in [`Handler::report`], and nothing is borrowed while `report` runs. A reported
+//! error is marked, so it is reported once, even if it passes through several calls.
 
 use crate::kernel::contained::contained;
 use fencepost_planner::{Error, Result};
@@ -35,11 +35,12 @@ pub enum ErrorHandler {
     /// unwinding. Ranks of the same process end with it. Ranks of other processes are notified that
     /// this process has died. This is MPI_ERRORS_ABORT for one process.
     Abort,
-    /// A function receives the error first; made by [`ErrorHandler::call`].
+    /// A function is called with the error before the error is returned. Made by
+    /// [`ErrorHandler::call`].
     #[doc(hidden)]
     Call(Rc<dyn Fn(&Error)>),
-    /// A function receives the error first, and calls with conflicts continue; made by
-    /// [`ErrorHandler::pass_conflicts`].
+    /// A function is called with the error before the error is returned. Calls with conflicts
+    /// continue. Made by [`ErrorHandler::pass_conflicts`].
     #[doc(hidden)]
     Pass(Rc<dyn Fn(&Error)>),
 }
@@ -76,8 +77,8 @@ impl ErrorHandler {
     /// can run to its end. No other rank is notified, except by the
     /// [report](crate::Ranks::check_report).
     ///
-    /// The rank that owns the elements finds a conflict. Under locks, the later of the two
-    /// conflicting ranks finds it. If `told` panics, the handler lets no conflict pass.
+    /// A conflict is found by the rank that owns the elements, or under locks by the later of the
+    /// two conflicting ranks. If `told` panics, the handler lets no conflict pass.
     ///
     /// ```
     /// # use fencepost_runtime::{Check, ErrorHandler};

@@ -39,7 +39,7 @@ const AT_ONCE: usize = 9;
 #[derive(Clone, Copy)]
 pub(crate) struct Key([u64; AT_ONCE]);
 
-/// Draws a key, as [`drawn`](Key::drawn).
+/// Draws a new key with [`drawn`](Key::drawn).
 impl Default for Key {
     fn default() -> Self {
         Self::drawn()
@@ -80,8 +80,9 @@ impl Key {
     }
 
     /// Returns the word of the coefficients `first`, `middle`, `last` and 0. Modulo `P`, the result
-    /// is the same as that of [`word`](Self::word) and then [`with`](Self::with) for each further
-    /// coefficient. It is faster, since up to eight products are added before they are folded once.
+    /// is the same as if [`word`](Self::word) were called for the first coefficient and
+    /// [`with`](Self::with) for each of the others. This function is faster, since up to eight
+    /// products are added before they are folded once.
     #[inline(always)]
     pub(crate) fn word_of(self, first: u64, middle: impl ExactSizeIterator<Item = u32>, last: u64) -> u64 {
         let count = middle.len();

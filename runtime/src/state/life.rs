@@ -43,8 +43,8 @@ pub(crate) type Parts = RefCell<Vec<Weak<WorldCore>>>;
 pub(crate) struct Life {
     /// The reason why the world has ended.
     pub(crate) dead: RefCell<Option<Cause>>,
-    /// The count of the failures that concern this rank. The first `heeded` of them are known to be
-    /// failures of ranks of other worlds.
+    /// The count of the failures that concern this rank. The next field has the number of these
+    /// failures that are known to be failures of ranks of other worlds.
     pub(crate) alarms: Alarms,
     pub(crate) heeded: Cell<u32>,
     /// The worlds from which this world was split; the world of the whole program is first. Each of
@@ -95,8 +95,8 @@ impl Life {
     }
 
     /// Declares that this rank begins to access memory of other ranks if `on` is set, and otherwise
-    /// that it has stopped. Returns `None` if the same was already declared. Otherwise returns
-    /// whether this rank may access that memory.
+    /// that it has stopped. Returns `None` if this rank had already declared the same. Otherwise
+    /// returns whether this rank may access that memory.
     #[inline]
     pub(crate) fn touching(&self, endpoint: &mut Endpoint, on: bool) -> Option<bool> {
         (self.touching.get() != on).then(|| {
@@ -126,7 +126,7 @@ impl WorldCore {
         if let Ok(mut endpoint) = self.endpoint.try_borrow_mut() {
             self.advance_own(&mut endpoint); // so that messages that were taken are not sent again
         }
-        // A rank may return `Ok` after the world ended; the other ranks still receive the cause.
+        // Even if this rank returns `Ok` after the world ended, the other ranks receive the cause.
         let unfinished = || self.life.opened.borrow().iter().find_map(|opened| opened.unfinished());
         let how = match (how, self.life.why_dead()) {
             (Leave::Finished, Some(why)) => Leave::Failed(why),
@@ -137,8 +137,8 @@ impl WorldCore {
     }
 
     /// Leaves a world that is dropped. If this world or a world above it has ended, ranks that wait
-    /// for this rank receive the cause of that end. Otherwise they would take this rank's leaving
-    /// for a success.
+    /// for this rank receive the cause of that end. Without the cause, these ranks would assume
+    /// that this rank has left successfully.
     pub(super) fn leave_dropped(&mut self) {
         let how = match self.life.why_dead() {
             Some(why) => Leave::Failed(why),

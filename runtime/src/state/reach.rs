@@ -1,11 +1,11 @@
-//! [`Reach`]: whose memory a rank of a world reaches, and where the ranks are.
+//! [`Reach`]: which ranks of a world reach each other's memory, and on which hosts the ranks are.
 
 use crate::state::transport_kind::TransportKind;
 use fencepost_planner::ir::schedule::Placement;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Whose memory the ranks of a world reach, and where they are.
+/// Which ranks of a world reach each other's memory, and on which hosts the ranks are.
 pub(crate) struct Reach {
     pub(crate) kind: TransportKind,
     /// Whether this rank reaches the memory of all ranks.
@@ -16,7 +16,7 @@ pub(crate) struct Reach {
     pub(crate) shares_all: bool,
     /// Which ranks reach whose memory, for the planner.
     pub(crate) placement: Placement,
-    /// The name of each rank's host, for messages; empty if all ranks are on one host.
+    /// The name of each rank's host, for error messages. Empty if all ranks are on one host.
     pub(crate) hosts: RefCell<Vec<Arc<str>>>,
 }
 

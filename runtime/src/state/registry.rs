@@ -21,8 +21,8 @@ pub(crate) fn new_world() -> u64 {
     WORLDS.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The key of a window that may be made: its world, the position of the collective call that makes
-/// it, and its number.
+/// The key of a window that a collective call tries to make: the world, the position of the call,
+/// and the number of the window.
 pub(crate) type Attempt = (u64, u64, u32);
 type Regions = BTreeMap<Attempt, Shared<Arc<Region>>>;
 /// The key is the world that was split, the position of the collective call, and a rank. The value

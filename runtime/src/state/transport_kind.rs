@@ -23,8 +23,8 @@ pub enum TransportKind {
     /// [`launch`](crate::launch()).
     Tcp,
     /// Processes that `mpirun`, `mpiexec` or `srun` has started, and that exchange messages of that
-    /// MPI. Ranks of one host share memory. If neither this nor [`Tcp`](Self::Tcp) is requested,
-    /// such processes use the faster of the two between hosts.
+    /// MPI. Ranks of one host share memory. If neither `Mpi` nor [`Tcp`](Self::Tcp) is requested,
+    /// such processes use the faster of MPI and TCP between hosts.
     Mpi,
     /// Threads that share memory in the same way as processes do: for tests.
     #[doc(hidden)]
@@ -32,8 +32,8 @@ pub enum TransportKind {
     /// Threads that exchange bytes over TCP on loopback: for tests.
     #[doc(hidden)]
     TcpThreads,
-    /// Same as `TcpThreads`, but with connections to the addresses of a route. For tests that put
-    /// something between ranks.
+    /// Same as `TcpThreads`, but with connections to the addresses of a route. For tests that
+    /// intercept the connections between ranks.
     #[cfg(not(loom))]
     #[doc(hidden)]
     TcpThreadsBy(Arc<dyn Route>),

@@ -18,7 +18,7 @@ pub(crate) struct Forgotten {
     /// The number of the window.
     pub(crate) window: u32,
     pub(crate) operations: usize,
-    /// Whether there may be more operations, because some were sent early.
+    /// Whether there may be more than this number of operations, because some were sent early.
     pub(crate) at_least: bool,
     /// The line of the first of these operations, if it is kept.
     pub(crate) first: Option<&'static Location<'static>>,

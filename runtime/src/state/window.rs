@@ -28,8 +28,8 @@ pub struct Window<T: Element> {
     element: PhantomData<T>,
 }
 
-/// The trait that the compiler's error names if a thread takes a window. Its name describes the
-/// solution: `let cells = &mut u[..];` before the thread.
+/// The trait that the compiler's error names if a thread takes a window. The name of the trait
+/// describes the solution: `let cells = &mut u[..];` before the thread.
 trait OtherThreadsTakeTheSliceOfAWindow {}
 
 impl<T: Element> Window<T> {
@@ -111,7 +111,7 @@ impl<T: Element> Deref for Window<T> {
         // bit pattern is valid). Other ranks touch the elements only while this rank is inside a
         // call that has the window by `&mut`, or while a superstep that was begun owns the window
         // (W1). If the elements are mapped twice (`Region::lent`), this holds for both mappings,
-        // and the compiler does not assume of either that its address is unique.
+        // and the compiler does not assume that the address of either mapping is unique.
         unsafe { std::slice::from_raw_parts(self.data, self.len) }
     }
 }

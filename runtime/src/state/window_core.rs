@@ -113,8 +113,8 @@ enum Stage {
     /// The operation is refused, because NOSUCCEED was asserted for this epoch.
     Closed,
     /// The operation is matched with the plan of the epoch. There is no plan if no further epoch of
-    /// the superstep fences the window. `closed` is whether NOSUCCEED was asserted at the fence
-    /// before.
+    /// the superstep fences the window. `closed` is whether NOSUCCEED was asserted at the previous
+    /// fence.
     Matching { plan: Option<(Rc<dyn Planned>, WindowId)>, closed: bool },
 }
 
@@ -312,7 +312,7 @@ impl WindowCore {
         let short = short && (self.lines.first.get().is_some() || !self.world.supersteps.checks());
         let gets_are_short = short && !self.collecting.observed.get() && self.peers.len() <= RANKS;
         for (fast_path, peer) in self.fast_paths.iter().zip(&*self.peers) {
-            // Operations that may be sent early and observed operations do not take the fast path.
+            // Neither operations that may be sent early nor observed operations take the fast path.
             let open =
                 short && (holds_until_fence || !peer.base.is_null()) && !self.collecting.observed.get();
             let below = |open| if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
@@ -450,7 +450,8 @@ impl WindowCore {
         self.checked.clear();
         let pending = &mut *self.filling.pending.borrow_mut();
         pending.clear(&self.world.windows.streaks, self.filling.asking);
-        // SAFETY: these gets are in this very object, and touched only while the writer is lifted.
+        // SAFETY: the gets belong to the same window as the writer, and are touched only while the
+        // writer is lifted.
         unsafe { self.filling.getting.lower(&pending.gets) };
     }
 
@@ -560,7 +561,7 @@ impl WindowCore {
         }
         let Ok(ports) = Ports::of(self.key.window) else { return };
         let Ok(mut endpoint) = self.world.endpoint.try_borrow_mut() else {
-            // Dropped inside a call of the transport: kept for good.
+            // The window is dropped inside a call of the transport. The memory is never freed.
             return std::mem::forget(exchange);
         };
         for (to, mut target) in exchange.to.into_iter() {

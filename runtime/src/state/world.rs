@@ -45,8 +45,8 @@ pub(crate) struct WorldCore {
     pub(crate) reach: Reach,
     pub(crate) endpoint: RefCell<Endpoint>,
     pub(crate) registry: Arc<Registry>,
-    /// The model of communication costs by which this world decides. It is the same on all ranks,
-    /// since the [`Key`](crate::state::key::Key) depends on it.
+    /// The model of communication costs that this world uses for its decisions. It is the same on
+    /// all ranks, since the [`Key`](crate::state::key::Key) depends on it.
     pub(crate) machine: Machine,
     pub(crate) life: Life,
     /// The program's settings for the epochs of all windows.

@@ -23,7 +23,8 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Wraps an argument, to use it as an [`Argument`] or as an argument without a class.
+/// Wraps an argument of any type. If the type does not implement [`Argument`], the argument is used
+/// as an argument without a class.
 #[derive(Debug)]
 pub struct Told<'a, T>(pub &'a T);
 
@@ -123,7 +124,8 @@ impl Compiled {
         Self::new(self.name, self.patterns, placement, made_for)
     }
 
-    /// Compiles the same calls with every operation in `mode`, where that is available.
+    /// Compiles the same calls, with each operation in `mode` if that mode is available for the
+    /// operation.
     ///
     /// Placement, machine and all other options stay unchanged.
     ///
@@ -186,11 +188,11 @@ impl Compiled {
     /// Contains at most the first 1000 conflicts of each epoch. Conflicts of ranks that differ only
     /// by their position are listed once.
     ///
-    /// Such operations have a defined meaning, and the schedule keeps that meaning, but a program
-    /// seldom intends it. Two other cases are also found: a put that names an element of its target
-    /// twice, and a get that writes an element of its section twice. In both cases the last visit
-    /// in the order of the datatype determines the value of the element, and the values of earlier
-    /// visits are lost.
+    /// Conflicting operations have a defined meaning, and the schedule keeps that meaning, but a
+    /// program seldom intends it. Two other cases are also found: a put that names an element of
+    /// its target twice, and a get that writes an element of its section twice. In both cases the
+    /// last visit in the order of the datatype determines the value of the element, and the values
+    /// of earlier visits are lost.
     ///
     /// # Cost
     /// At most the cost of compiling.
@@ -243,7 +245,7 @@ impl Compiled {
     /// verifier's limit.
     ///
     /// # Cost
-    /// That of verifying the schedules.
+    /// The cost of verifying the schedules.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let (path, plans) = (path.as_ref().display().to_string(), plan::load_all(&path)?);
         let of = |Plan { schedule, made_for, .. }: &Plan| {
@@ -364,8 +366,9 @@ pub fn of_patterns(name: &str, patterns: Vec<Patterns>) -> Result<Compiled> {
 
 /// Returns the patterns of all ranks of a superstep, epoch by epoch.
 ///
-/// `tell` returns the arguments by which ranks with equal arguments are found. `record` evaluates
-/// the superstep. If the superstep takes its arguments by value, `record` makes them once more.
+/// `tell` returns the arguments of a rank as [`Argument`]s, which are compared to find ranks with
+/// equal arguments. `record` evaluates the superstep. If the superstep takes its arguments by
+/// value, `record` makes the arguments again by calling its last parameter.
 ///
 /// # Errors
 /// The errors of `arguments` and `record`; `RMA_SYNC` if ranks fence differently.

@@ -305,8 +305,8 @@ impl Scope {
         // If the user's `Display` panics here, the superstep ends as if its body had panicked.
         let failed = result.as_ref().err().map(|error| self.error(error.to_string()));
         let ended = windows.with(|windows| self.over(windows, failed));
-        // The error of the body is returned unchanged. The error of the fence only notifies the
-        // other ranks of it.
+        // The error of the body is returned unchanged. In that case the fence has notified the
+        // other ranks, and its own error is not needed.
         let value = result?;
         ended?;
         Ok(value)
@@ -379,7 +379,7 @@ impl Scope {
         let mut running = supersteps.running.borrow_mut();
         let own = running.at(self.depth);
         let windows = own.windows;
-        // Usually there is nothing to move.
+        // Most supersteps have no `special`, and nothing is moved.
         let special = if own.special.is_some() { own.special.take() } else { None };
         running.truncate(self.depth);
         drop(running);
@@ -448,7 +448,7 @@ pub fn error_of<E: Display + 'static>(error: E) -> Error {
     Error::new(ErrorClass::Other, message)
 }
 
-/// Returns the error of a recording whose pattern ends because the superstep returns an error at
+/// Returns the error of a recording that ends early, because the superstep returns an error at
 /// `line`.
 pub fn left(line: u32) -> Error {
     Error::new(ErrorClass::Other, format!("the superstep returns an error at line {line}"))

@@ -213,8 +213,9 @@ impl Calls<'_> {
     }
 }
 
-/// The kinds of messages of rank 0: the shares of one rank; a note that the threads of its process
-/// can take the whole plan; or the reason why there are no shares.
+/// The kinds of messages that rank 0 sends: the shares of one rank; a note that the other ranks,
+/// which are threads of the same process, can take the whole plan; or the reason why there are no
+/// shares.
 const SHARES: u8 = 1;
 const LAID_OUT: u8 = 2;
 const ERROR: u8 = 0;

@@ -40,8 +40,8 @@ pub struct Prepared {
     superstep: &'static Superstep,
     world: Rc<WorldCore>,
     epochs: Rc<Matched>,
-    /// The line of a call of any rank that takes its elements from values, or brings them to a
-    /// ticket. `None` if there is no such call. A plan contains neither values nor tickets.
+    /// The line of a call, by any rank, whose elements come from values or go to a ticket. `None`
+    /// if there is no such call. A plan contains neither values nor tickets.
     unplanned: Option<String>,
     /// How `name::load` has made the superstep from its source, as a line of text. Empty if it was
     /// prepared.

@@ -41,8 +41,8 @@ pub(crate) struct Ready {
     incoming: OnceCell<Vec<Incoming>>,
     /// The conflicts of this run with earlier stores of this rank.
     found: RefCell<Vec<Conflict>>,
-    /// The elements of its windows that this rank keeps while the superstep runs. They are computed
-    /// when the superstep is first begun.
+    /// The elements of its windows that this rank keeps while the superstep runs. Computed when the
+    /// superstep is first begun.
     kept: OnceCell<Verified<Kept>>,
     /// The run that was begun and is not finished: its windows, and the call.
     begun: RefCell<Option<(Held, Call)>>,
@@ -268,8 +268,8 @@ impl Ready {
         Ok(Self::of(world, Executable::bind(share, world, Port::FENCE)?))
     }
 
-    /// Frees the plan's buffers, unless the world has ended. Every rank has entered a later call,
-    /// so no rank reads the buffers any more.
+    /// Frees the plan's buffers, unless the world has ended. Called after every rank has entered a
+    /// later call, so that no rank reads the buffers any more.
     pub(crate) fn retire(&self) {
         if self.world.alive().is_ok() {
             self.executable.borrow_mut().take();
@@ -423,8 +423,9 @@ impl Ready {
         Ok(())
     }
 
-    /// Begins a run that is already over. As for any run, this determines the elements that this
-    /// rank keeps, and no other call is admitted before [`over`](Self::over).
+    /// Begins a run with nothing left to do, because the body has already run this plan. As for any
+    /// run, this determines the elements that this rank keeps, and no other call is admitted before
+    /// [`over`](Self::over).
     pub(crate) fn start_over(self: &Rc<Self>, held: &Held, call: &Call) -> Result<()> {
         self.admits(call)?;
         let executable = self.executable.borrow();
@@ -434,7 +435,8 @@ impl Ready {
         Ok(())
     }
 
-    /// Runs the second half of a run that was already over.
+    /// Ends a run that [`start_over`](Self::start_over) has begun. Nothing is left to do in its
+    /// second half.
     pub(crate) fn over(self: &Rc<Self>) {
         self.ends();
     }

@@ -71,8 +71,8 @@ use std::rc::Rc;
 /// rank get an error when this rank leaves, and the memory of the windows is not freed.
 #[must_use = "other ranks wait until it is finished; dropping it ends the world"]
 pub struct Running<W, R = ()> {
-    // Dropped before `windows`, because its drop takes back the parts of the windows that other
-    // ranks were allowed to touch.
+    // The run is dropped before `windows`, because dropping it takes back the parts of the windows
+    // that other ranks were allowed to touch.
     run: Run,
     windows: W,
     value: R,
@@ -100,7 +100,7 @@ struct Run {
 /// How a run was begun.
 pub(super) struct Begun {
     pub(super) call: Call,
-    /// Whether nothing of the run is left to do.
+    /// Whether the run was already complete when it was begun.
     pub(super) over: bool,
 }
 
@@ -363,8 +363,8 @@ impl<W: Taken, R> Running<W, Returns<R>> {
 }
 
 impl<T: Element, R> Running<Window<T>, R> {
-    /// Returns these elements of this rank's part for reading: only elements that no call of the
-    /// superstep on any rank writes.
+    /// Returns these elements of this rank's part for reading. No call of the superstep on any rank
+    /// may write any of them.
     ///
     /// # Errors
     /// `RMA_CONFLICT` if a call writes one of them, with the rank and line of the call. `DISP` past
@@ -379,8 +379,8 @@ impl<T: Element, R> Running<Window<T>, R> {
         self.run.read((&self.windows, 0), elements, Location::caller())
     }
 
-    /// Returns these elements of this rank's part for writing: only elements that no call of the
-    /// superstep on any rank touches.
+    /// Returns these elements of this rank's part for writing. No call of the superstep on any rank
+    /// may touch any of them.
     ///
     /// # Errors
     /// `RMA_CONFLICT` if a call reads or writes one of them, with the rank and line of the call.

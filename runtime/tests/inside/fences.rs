@@ -16,8 +16,8 @@
 //! Over [`Reach::Memory`], ranks execute the fence of `local` with the delays of `sim`. Gets read
 //! the target's window, and operations are read from the origin's outbox, so W1 to W4 also concern
 //! these accesses. A fence without a wait causes data races there on purpose. These races concern
-//! only plain elements, and records in memory that both sets of outboxes have had since their first
-//! epochs.
+//! only plain elements, and records in memory that both sets of outboxes have allocated in their
+//! first epochs.
 
 use crate::api::run::ranks;
 use crate::kernel::waits::{Wait, take_away};
@@ -275,8 +275,8 @@ fn w5_nobody_is_more_than_one_superstep_ahead() {
     }
 }
 
-/// Executes fences. In every second fence only the first rank has operations. The other ranks might
-/// omit such a fence because "nothing happens" in it.
+/// Executes fences. In every second fence only the first rank has operations. If W6 is taken away,
+/// the other ranks omit such a fence, because "nothing happens" in it.
 fn now_and_then(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     on_each(reach, reach.config(seed), |world| {
         let (me, mut dice) = (world.rank(), Dice::new(seed, world.rank()));

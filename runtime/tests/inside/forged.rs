@@ -78,7 +78,7 @@ fn ends(tamper: impl Fn([usize; 2], u64, &mut Header, &mut Vec<u8>) + Send + Syn
     ends_of(Census::Sparse, kind::CENSUS, tamper)
 }
 
-/// Does the same as [`ends`] for another census, or for other frames of a census.
+/// Does the same as [`ends`] with this census and for frames of this kind.
 fn ends_of(
     census: Census,
     kind: u32,
@@ -295,8 +295,8 @@ fn what_a_rank_cannot_say_in_a_fence_is_refused() {
 /// A change of the items of a message. A note is one item.
 type Change = Box<dyn Fn(&mut Vec<Item>) + Send + Sync>;
 
-/// Checks that changes of the words that rank 0 sends in a fence are refused. `forged` makes a
-/// change and returns the result of each rank.
+/// Checks that ranks refuse changed words of rank 0 in a fence. `forged` makes a change and returns
+/// the result of each rank.
 fn refused_in_a_fence(way: [usize; 2], forged: impl Fn(Change) -> [End; RANKS]) {
     let to = way[1] as u32;
     // Some of these flags mean that a rank has failed, that it reads and exposes memory, that it

@@ -30,7 +30,8 @@ const RANKS: usize = 3;
 const LEN: usize = 24;
 /// The number of elements of an operation whose frame is too long to piggyback on a census.
 const LONG: usize = 300;
-/// The number of elements, and of bytes, of an operation whose elements follow the census.
+/// The number of elements of an operation whose elements are sent after the census. Each element is
+/// one byte.
 const LONGER: usize = 1000;
 
 /// The sender and the receiver of the frames that are changed.
@@ -72,7 +73,7 @@ fn program(world: &World) -> Result<()> {
     world.barrier()
 }
 
-/// Returns the result of each rank when `tamper` changes the frames, with this census.
+/// Returns the result of each rank with this census when `tamper` changes the frames.
 fn ends(
     census: Census,
     tamper: impl Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync + 'static,

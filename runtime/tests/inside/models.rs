@@ -96,7 +96,8 @@ fn receive<const LEN: usize>(world: &World, from: usize, tag: u32, expected: [u6
     // SAFETY: the elements exist until this returns.
     let status = unsafe { messages::receive::<u64>(world.core(), from, tag, room, &call) };
     match status {
-        // A sender that does not wait may leave earlier, while its send is not complete.
+        // If senders do not wait before they leave, the sender may have left before its send was
+        // complete.
         Err(_) if without(Wait::Leaving) => {}
         status => {
             assert_eq!(status.expect("its sender has sent it").len, LEN);

@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Runs short and long epochs of locks, and accesses with gets. They use irregular datatypes, which
-/// get numbers and are later sent as numbers.
+/// Runs short and long epochs of locks, and accesses with gets. Their operations use irregular
+/// datatypes. Each of these datatypes is given a number, and is later sent as this number.
 fn program(world: &World) -> Result<()> {
     let me = world.rank();
     let irregular = || Datatype::elements([0, 3, 4, 9, 17, 20, 31]).unwrap();
@@ -66,8 +66,8 @@ type ChangeNth = dyn Fn(u64, &mut Header, &mut Vec<u8>) -> Option<usize> + Send 
 /// Returns two transports between two ranks, with links on which `change` changes the frames of
 /// kind `of`.
 ///
-/// Frames that ask which rank holds a lock are not counted, because how many there are depends on
-/// how long the answers take.
+/// Frames that ask which rank holds a lock are not counted, because their number depends on how
+/// long the answers take.
 fn links(of: u32, change: Arc<ChangeNth>) -> [TransportKind; 2] {
     let way = if of == kind::LOCK || of == kind::ASK || of == kind::ACCESS { [0, 1] } else { [1, 0] };
     let counting = || -> Arc<ChangeFn> {

@@ -203,8 +203,8 @@ fn run(supersteps: &[&Superstep], reach: Reach, seed: u64) -> Result<usize, Stri
     Ok(left.iter().map(|(_, lead)| *lead).max().unwrap_or(0))
 }
 
-/// Finds a seed that shows the damage of `damaged`. With that seed and all seeds before it, `good`
-/// must succeed. Checks this with fences, and with posts and starts.
+/// Finds a seed with which `damaged` fails. With that seed and all seeds before it, `good` must
+/// succeed. Checks this with fences, and with posts and starts.
 #[track_caller]
 fn caught(good: &Superstep, damaged: &Superstep, reach: Reach) -> String {
     let caught = |good: &Superstep, damaged: &Superstep| {
@@ -501,10 +501,11 @@ fn over_tcp_a_run_leaves_nothing_unsent() {
 #[test]
 fn w6_no_wait_is_left_to_the_superstep_before_or_after() {
     let good = Superstep::new(one_put(), Reach::Memory);
-    // Leaves out entries, with the wrong argument: "The rank has entered the last superstep, so it
-    // will have entered this one."
+    // Leaves out entries. The wrong argument for this is: "The rank has entered the last superstep,
+    // so it will have entered this one."
     let begin = |_, i: &Instruction| entry(i) || matches!(i, Instruction::Expose { .. });
-    // Leaves out dones, with the wrong argument: "The rank's next entry will show that it is done."
+    // Leaves out dones. The wrong argument for this is: "The rank's next entry will show that it is
+    // done."
     let end = |_, i: &Instruction| done(i) || matches!(i, Instruction::Done { .. });
     let other = Superstep::new(epoch(1, vec![put(1, 2..4, 0..2), vec![]]), Reach::Memory);
     for damaged in [good.without("BeforeEntry", begin), good.without("LeftEarly", end)] {
@@ -520,8 +521,8 @@ fn w6_no_wait_is_left_to_the_superstep_before_or_after() {
 
 #[test]
 fn w6_no_frame_is_left_to_the_superstep_after() {
-    // Takes no frames, with the wrong argument: "The next superstep awaits frames of the same rank
-    // anyway."
+    // Takes no frames. The wrong argument for this is: "The next superstep awaits frames of the
+    // same rank anyway."
     let good = Superstep::new(one_put(), Reach::Messages);
     let other = Superstep::new(epoch(1, vec![put(1, 2..4, 0..2), vec![]]), Reach::Messages);
     let left = good.without("WrongCount", |_, i| takes(i));

@@ -8,26 +8,26 @@ use fencepost_transport::{InFlight, SimConfig, Tamper};
 use std::sync::Arc;
 
 /// How ranks reach each other over the links of `sim`, and which census they take. The census is
-/// direct unless the name of the variant has another one.
+/// direct unless the name of the variant contains another census.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reach {
     /// By messages only.
     Messages,
-    /// By memory as well: payloads, windows and outboxes are read in the memory of their owners,
-    /// and all words travel over the links.
+    /// By messages and by memory: payloads, windows and outboxes are read in the memory of their
+    /// owners, and all words travel over the links.
     Memory,
     /// By messages only, with a sparse census.
     SparseMessages,
-    /// By memory as well, with a sparse census.
+    /// By messages and by memory, with a sparse census.
     SparseMemory,
     /// By messages only, with a reduced census.
     ReducedMessages,
-    /// By memory as well, with a reduced census.
+    /// By messages and by memory, with a reduced census.
     ReducedMemory,
 }
 
 impl Reach {
-    /// All ways.
+    /// All variants.
     pub(super) const ALL: [Reach; 6] = [
         Reach::Messages,
         Reach::Memory,
@@ -36,9 +36,9 @@ impl Reach {
         Reach::ReducedMessages,
         Reach::ReducedMemory,
     ];
-    /// The ways by messages only.
+    /// The variants in which ranks exchange messages only.
     pub(super) const MESSAGES: [Reach; 3] = [Reach::Messages, Reach::SparseMessages, Reach::ReducedMessages];
-    /// The ways that reach memory.
+    /// The variants in which ranks reach each other's memory.
     pub(super) const MEMORY: [Reach; 3] = [Reach::Memory, Reach::SparseMemory, Reach::ReducedMemory];
 
     pub(super) fn census(self) -> Census {

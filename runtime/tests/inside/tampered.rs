@@ -52,7 +52,7 @@ pub(super) fn simulated(
 /// If it returns a number, the connection breaks after that number of bytes of the frame.
 pub(super) type ChangeFn = dyn Fn([usize; 2], &mut Header, &mut Vec<u8>) -> Option<usize> + Send + Sync;
 
-/// The lines through which connections to each of two ranks pass.
+/// For each of two ranks, the `Line` through which connections to that rank pass.
 pub(super) struct Tampered([Line; 2]);
 
 impl fmt::Debug for Tampered {

@@ -5,8 +5,8 @@
 //! are used. They are reserved only if the machine, the control groups of this process and the
 //! limits of this process leave room for them. Large requests for heap memory must fit as well,
 //! together with the heap memory that this process has promised but not touched ([`Promise`]). The
-//! system reserves nothing for such requests. So the requests of several processes may fit one by
-//! one, but not together.
+//! system reserves nothing for such requests. So each of several processes may make a request that
+//! fits, although all requests together do not fit.
 
 use std::fmt;
 use std::io;
@@ -81,8 +81,8 @@ pub(crate) fn available(read: Read<'_>) -> (u64, &'static str) {
     least.map_or((u64::MAX, ""), |(bytes, limit)| (bytes.saturating_sub(MARGIN), limit))
 }
 
-/// Checks whether `bytes` bytes may be requested now. `others` of the available bytes are needed
-/// for other promises.
+/// Checks whether `bytes` bytes may be requested now. `others` is the number of available bytes
+/// that other promises need.
 fn suffices(bytes: u64, others: u64, read: Read<'_>) -> Result<(), MemoryShortage> {
     let (available, limit) = available(read);
     let available = available.saturating_sub(others);

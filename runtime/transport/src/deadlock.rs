@@ -4,8 +4,8 @@
 //! If a wait lasts, the waiting rank writes into its entry which rank it waits for, and a number
 //! for the wait, which it never uses again. After the wait, it clears the entry before it does
 //! anything else. Ranks that wait for one another in a cycle never continue if nothing is in flight
-//! between them. To exclude that something is in flight, each entry also records which wait of the
-//! awaited rank its owner has *seen*.
+//! between them. To exclude that something is in flight, each rank also writes into its entry which
+//! wait of the awaited rank it has *seen*.
 //!
 //! Ranks of one host read each other's entries. Between hosts, or if ranks only exchange messages,
 //! they ask each other (`RemoteWaits`). A rank sends everything else that it has to send before it
@@ -23,37 +23,39 @@
 //! poll. A cycle is a list of ranks, each with the wait that was read in its entry. Each rank has
 //! seen the wait of the next rank, and the last rank has seen the wait of the first.
 //!
-//! There is an *event* when a rank of the cycle sends something or finds what it waits for, in its
-//! wait of the cycle and after the poll by which it has seen the next rank. Suppose there are
-//! events. In the first one, a poll of `r` found something that `p` had sent and that the earlier
-//! poll of `r` had not found. `p` sent it after `p` had begun `m`, since the earlier poll would
-//! have found anything older. `p` did not send it between the beginning of `m` and the poll of `p`
-//! in `m` that found nothing: otherwise `p` would not have *seen* any wait in `m`, by the last
-//! condition above. So `p` sent it in `m` after that poll of `p`, or after `p` had left `m`. In
-//! both cases there was an event before the first one. Hence there are no events: no rank of the
-//! cycle ever finds what it waits for, no matter when and in which order the entries were read.
-//! Only a failure from outside can end these waits: a rank is marked failed, or a world is ended.
-//! Such a failure is an error as well.
+//! A rank of the cycle has an *event* when it sends something or finds what it waits for, if it is
+//! in its wait of the cycle and has already made the poll by which it has seen the next rank.
+//! Suppose there are events. In the first event, a poll of `r` found something from `p` that an
+//! earlier poll of `r` had not found, namely the poll by which `r` has seen `p`. `p` sent it after
+//! `p` had begun `m`, since the earlier poll would have found anything older. Nor did `p` send it
+//! between the beginning of `m` and the poll in which `p` found nothing in `m`: otherwise `p` would
+//! not have *seen* any wait in `m`, by the last condition above. So `p` sent it in `m` after that
+//! poll of `p`, or after `p` had left `m`. In both cases there was an event before the first event,
+//! which is impossible. Hence there are no events: no rank of the cycle ever finds what it waits
+//! for, no matter when and in which order the entries were read. Only a failure from outside can
+//! end these waits: a rank is marked failed, or a world is ended. Such a failure is an error as
+//! well.
 //!
 //! # Why a knot is never reported by mistake
 //!
 //! A rank may wait for *any* of several ranks: for a message from any, or for one of several
 //! requests. The rank may also answer ranks that it does not wait for: a receive that it has begun
-//! may take their messages. For each of all these ranks, the waiting rank sees the wait of that
-//! rank, as above. Or it sees that that rank has left and that nothing more can arrive from it. A
-//! *knot* is a set of ranks, each in one wait, with two properties. Each rank that a member waits
-//! for is a member too, or has left. And each member has seen the wait of each other member that it
-//! waits for or may answer.
+//! may take their messages. The waiting rank sees the wait of each of these ranks, as above, or
+//! sees that the rank has left and that nothing more can arrive from it. A *knot* is a set of
+//! ranks, each in one wait, with two properties. Each rank that a member waits for is a member too,
+//! or has left. And each member has seen the wait of each other member that it waits for or may
+//! answer.
 //!
-//! The argument is the same. There is now an event when a rank of the knot finds what it waits for,
-//! or sends something to a rank of the knot, in its wait and after the last of the polls by which
-//! it has seen others. In the first event, a poll of `r` found something that was sent by a rank
-//! `p` of the knot. `r` waits for `p` or may answer `p`. Other senders do not matter. If another
-//! rank of the knot sends something, `r` does not look for it, or only keeps it. If `r` answers a
-//! rank outside the knot, it sends to that rank alone. The poll by which `r` had seen `p` did not
-//! find what `p` sent, so `p` sent it after `p` had begun its wait. As above, `p` sent nothing in
-//! that wait before the last poll by which `p` has seen others. So `p` sent it after that poll. But
-//! then this send of `p` is an event before the first one.
+//! The argument is the same. A rank of the knot now has an event when it finds what it waits for or
+//! sends something to a rank of the knot, if it is in its wait and has already made the last of the
+//! polls by which it has seen others. In the first event, a poll of `r` found something that was
+//! sent by a rank `p` of the knot. `r` waits for `p` or may answer `p`. Other senders do not
+//! matter. If another rank of the knot sends something, `r` does not look for it, or only keeps it.
+//! If `r` answers a rank outside the knot, it sends to that rank alone. The poll by which `r` had
+//! seen `p` did not find what `p` sent, so `p` sent it after `p` had begun its wait. As above, `p`
+//! sent nothing in that wait before the last poll by which `p` has seen others. So `p` sent it
+//! after that poll. But then this send of `p` is an event before the first event, which is
+//! impossible.
 //!
 //! A rank looks for its knot without help from other ranks. It takes all ranks to which its wait
 //! leads, in any number of steps, and checks whether the two properties are known to hold for them.
@@ -89,7 +91,7 @@ pub struct Entry {
     awaited: AtomicU64,
     /// The number of the awaited rank's wait that this rank has seen, or 0 for none.
     seen: AtomicU64,
-    /// The number of the last wait of the rank that the rank knows to be in a cycle.
+    /// The number of the last wait in which the rank knew that it was in a cycle.
     agreed: AtomicU64,
     /// The call in which the rank waits.
     text: [AtomicU64; TEXT],
@@ -128,7 +130,7 @@ pub(crate) struct Table {
     slots: Arc<[Option<u32>]>,
 }
 
-/// Asks and notifies ranks whose entries are not here. Ranks are numbered as in the job.
+/// A way to communicate with ranks whose entries are not here. Ranks are numbered as in the job.
 pub(crate) trait RemoteWaits: Send + Sync {
     /// Returns the wait that `rank` has reported last. Everything that `rank` had sent before that
     /// wait has arrived here. If `ask` is set, asks `rank` again, unless it was asked just before.
@@ -140,15 +142,15 @@ pub(crate) trait RemoteWaits: Send + Sync {
     /// Returns the list that has returned to this rank in its wait of this number.
     fn cycle(&self, number: u64) -> Option<Vec<Waiting>>;
 
-    /// Notifies `rank` that this rank's own wait of this number is in a cycle. Does so once.
+    /// Notifies `rank` once that this rank's own wait of this number is in a cycle.
     fn agree(&self, rank: usize, number: u64);
 
     /// Returns the number of the last wait of `rank` that `rank` has reported to be in a cycle.
     fn agreed(&self, rank: usize) -> u64;
 }
 
-/// A list of waits. The rank of each wait has seen the next wait. The next wait after the list is
-/// that of a rank that must be asked.
+/// A list of waits. The rank of each wait has seen the next wait. The last rank of the list waits
+/// for rank `to`, whose entry is not here.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Probe {
     /// The rank that the last of `waits` waits for.
@@ -298,8 +300,8 @@ impl Table {
             if to == first.rank {
                 return if seen == first.number { Walk::Cycle(waits) } else { Walk::Open };
             }
-            // The list may lead back to a rank other than the first. The first rank is not in such
-            // a cycle.
+            // If the list leads back to a rank other than the first, the first rank is not in that
+            // cycle.
             if seen == 0 || waits.iter().any(|other| other.rank == to) {
                 return Walk::Open;
             }
@@ -322,7 +324,8 @@ impl Waits {
         Self { table: Table::of(entries, ranks.len(), &ranks), remote: None, of }
     }
 
-    /// Returns the table of a world of these ranks of a job. Some of them must be asked.
+    /// Returns the table of a world of these ranks of a job. `remote` asks the ranks whose entries
+    /// are not here.
     pub(crate) fn remote(table: Table, remote: Arc<dyn RemoteWaits>, of: Arc<[u32]>) -> Self {
         Self { table, remote: Some(remote), of }
     }
@@ -373,8 +376,8 @@ impl Waits {
     pub fn begin_about(&self, rank: usize, awaited: usize, others: &[(usize, bool)], text: &str) -> u64 {
         let entry = self.own(rank);
         self.end(rank);
-        // Pairs with the fence in `read`: a rank that reads one of the stores that follow also
-        // reads that the previous wait is over.
+        // Pairs with the fence in `read`: a rank that reads one of the following stores also finds
+        // that the previous wait is over.
         fence(Ordering::Release);
         let number = entry.last.load(Ordering::Relaxed) + 1;
         entry.last.store(number, Ordering::Relaxed);

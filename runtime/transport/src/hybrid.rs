@@ -15,9 +15,9 @@
 //! - Requests come from other hosts only, because a rank of the same host reaches this rank's
 //!   memory. A rank of the same host nudges this rank's attendant over a connection, since this
 //!   rank may be computing. The fabric's thread reads the connection.
-//! - A rank reads the waits of the ranks of its node, and asks other ranks for theirs. A list of
-//!   waits may return over a connection between two ranks of one node. Such a connection is opened
-//!   only for these lists and for nudges.
+//! - A rank reads the waits of the ranks of its node, and asks other ranks for their waits. A list
+//!   of waits may return over a connection between two ranks of one node. Such a connection is
+//!   opened only for these lists and for nudges.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -597,8 +597,8 @@ where
 mod tests {
     use super::*;
 
-    /// Returns the fabrics of ranks of these hosts, whose addresses are set, and the segment of
-    /// each host.
+    /// Returns the fabrics of the ranks on these hosts, and the segment of each host. The addresses
+    /// of the fabrics are set.
     fn prepared(hosts: &[u32]) -> (Vec<Arc<TcpFabric>>, Vec<Arc<Segment>>) {
         let (secret, job) = (Secret::new().expect("chance"), random_bytes().expect("chance"));
         let fabric = |rank| {

@@ -6,7 +6,7 @@
 
 use std::ptr::NonNull;
 
-/// The size of a large page in bytes. Zeroed memory of at least this length is aligned to it.
+/// The size of a large page in bytes. Zeroed memory of at least this size is aligned to this size.
 pub(crate) const LARGE_PAGE: usize = 2 << 20;
 
 /// Asks the kernel to back this memory with large pages, as many as fit in it, when the memory is

@@ -68,8 +68,8 @@ pub enum Until {
 
 /// The alignment of memory: a cache line.
 const ALIGN: usize = 64;
-/// The alignment that the elements of a vector must have to be [adopted](Memory::adopt). With it,
-/// elements of 1, 2, 4 and 8 bytes are aligned to their size.
+/// The alignment that the elements of a vector must have to be [adopted](Memory::adopt). With this
+/// alignment, elements of 1, 2, 4 and 8 bytes are aligned to their size.
 const ADOPTED_ALIGN: usize = 16;
 
 // SAFETY: plain memory is bound to no thread. The code that owns it argues which thread accesses it
@@ -233,7 +233,7 @@ impl Bytes {
     /// elements.
     ///
     /// # Errors
-    /// Returns the bytes if they were not a vector of such elements.
+    /// Returns the bytes if they were not adopted from a vector of such elements.
     pub fn into_vec<T: Pod>(self) -> Result<Vec<T>, Self> {
         let Storage::Vector(layout) = self.storage else { return Err(self) };
         let (size, first, len) = (size_of::<T>(), self.first, self.len);

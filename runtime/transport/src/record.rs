@@ -115,7 +115,7 @@ impl Counts {
         self.recorder = Some(Box::new(FrameRecorder::new(log)));
     }
 
-    /// Returns the time before a frame is posted, if frames are recorded.
+    /// Called before a frame is posted. Returns the current time, if frames are recorded.
     #[inline]
     pub(crate) fn before_post(&self) -> Option<u64> {
         self.recorder.as_ref().map(|_| clock::ticks_before())

@@ -1,6 +1,6 @@
 //! Authentication: which peers are accepted, and how ranks handle strangers, replays, reflections,
 //! and bytes that no rank would send. No input causes a panic. No input causes an allocation of a
-//! size that it only claims. Ranks of the job continue.
+//! size that the input claims but does not have. Ranks of the job continue.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::print_stdout, reason = "says how much was tried")]
@@ -35,7 +35,8 @@ fn most(work: impl FnOnce()) -> isize {
     peak(work).1
 }
 
-/// A limit on allocations that is higher than any input here justifies: two steps of a payload.
+/// A limit on the bytes that are allocated for one input. The inputs here justify fewer bytes: two
+/// steps of a payload.
 const WORTH: isize = 5 << 20;
 
 /// Changes the bytes at random: flips a bit, sets, inserts or repeats bytes, or truncates them.
@@ -165,8 +166,8 @@ fn a_mirror_proves_nothing() {
     // The opener receives its own messages back.
     let (mut opener, hello) = Opener::new(identity(5, 3), 1, [1; 32]);
     assert_eq!(opener.take(&hello[..opener.wants()]).unwrap_err(), HandshakeError::Unproven);
-    // Rank 3 opens to rank 1. A mirror opens to rank 3 as if it were rank 1. It then presents rank
-    // 3's answer as the answer of rank 1.
+    // Rank 3 opens a connection to rank 1. A mirror opens a connection to rank 3 as if the mirror
+    // were rank 1. The mirror then presents rank 3's answer as the answer of rank 1.
     let (mut opener, hello) = Opener::new(identity(5, 3), 1, [1; 32]);
     let (_, forged) = Opener::new(identity(0, 1), 3, [1; 32]);
     let mut taker = Taker::new(identity(5, 3), [2; 32]);
@@ -469,7 +470,7 @@ fn a_rank_that_sends_garbled_items_is_named_by_each_that_gets_them() {
                         let peer = 1 - end.rank();
                         talk(&mut end, &[peer], 20).unwrap();
                         talked.wait();
-                        // Some frames of the changed items may be valid.
+                        // Some of the changed items may be valid frames.
                         let lost = loop {
                             match poll(&mut end, 2) {
                                 Ok(_) => end.release(2, Port::FENCE),

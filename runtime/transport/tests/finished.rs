@@ -1,6 +1,7 @@
-//! Ranks that have never communicated finish, or end because their launcher reports the death of a
-//! rank. They open no connections to announce their end. Even so, a rank that waits for one of them
-//! is notified. The test is alone in its file, since it counts the descriptors of the process.
+//! Ranks that have never communicated either finish, or end because their launcher reports the
+//! death of a rank. They open no connections to announce their end. Even so, a rank that waits for
+//! one of them is notified. The test is alone in its file, since it counts the descriptors of the
+//! process.
 
 mod fabrics;
 

@@ -1,5 +1,5 @@
-//! Real sockets with a proxy between them. The proxy does one harm at one byte, and the results of
-//! all ranks are checked.
+//! Real sockets with a proxy between them. The proxy injects one fault at one byte, and the results
+//! of all ranks are checked.
 //!
 //! - If a connection breaks, or if one of its directions falls silent, waiting ranks get an error
 //!   that names a rank.
@@ -158,8 +158,8 @@ fn count(counts: &mut Counts, settings: Settings, plan: &Arc<Plan>) {
 /// The number of worlds that run at the same time. Worlds mostly wait.
 const AT_ONCE: usize = 8;
 
-/// Does the harm at every `step`th byte of both directions. Unless every case is tested, does it at
-/// a third of these bytes.
+/// Injects the fault at every `step`th byte of both directions. Unless every case is tested,
+/// injects it at a third of these bytes.
 fn everywhere(harm: Harm, settings: Settings, step: usize) -> Counts {
     let step = if every_case() { step } else { 3 * step };
     let lengths = bytes(settings);

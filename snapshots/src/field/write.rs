@@ -217,7 +217,8 @@ fn write<T: Element, const D: usize>(
     let mut packed = Packed { file, at: 0, bytes: Vec::new() };
     for (first, len) in file_runs(&block.global(), &block.origin(), &extent) {
         packed.at = data + first * size_of::<T>() as u64;
-        // The range in `cells` of the latest rows, as far as they are also consecutive in memory.
+        // The range in `cells` of the latest rows that are consecutive in memory as well as in the
+        // file.
         let mut joined = 0..0;
         for cell in rows.by_ref().take(len / row) {
             if cell != joined.end {

@@ -1,12 +1,12 @@
 //! Small programs, each with its verdict in its name: `yes` if two operations of one epoch
-//! conflict, `no` if none do. In a `yes`, `// CONFLICT` marks the lines that the report has to
-//! name. If the call in the last marked line returns the error itself, the mark of this line ends
-//! with `at the call`.
+//! conflict, `no` if none do. In a program with the verdict `yes`, `// CONFLICT` marks the lines
+//! that the report has to name. If the call in the last marked line returns the error itself, the
+//! mark of this line ends with `at the call`.
 //!
-//! The programs of `similar` are our own, and resemble programs with conflicts. The programs of the
-//! other files follow the descriptions of RMARaceBench's MPI cases of these kinds, as far as Rust
-//! can express them. Most programs of RMARaceBench with local conflicts would borrow a buffer twice
-//! in Rust, so they would not compile.
+//! The programs of `similar` are our own, and resemble programs with conflicts. The programs of
+//! each other file follow the descriptions of RMARaceBench's MPI cases of that kind, as far as Rust
+//! can express these cases. Most programs of RMARaceBench with local conflicts would borrow a
+//! buffer twice in Rust, so they would not compile.
 
 mod atomic;
 mod conflict;

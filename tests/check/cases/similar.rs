@@ -124,7 +124,8 @@ pub(crate) const CASES: &[Case] = &[
         u.fence()
     }),
     ("411-a-put-of-a-section-over-itself-no", |world| {
-        // The operation reads elements that it also writes. It reads their values in M (4).
+        // The operation reads elements that it also writes. It reads the values that they had when
+        // its rank entered the fence (4).
         let mut u = world.window::<u64>(16)?;
         u.put(0..8).to(world.rank(), 4)?;
         u.fence()

@@ -1,4 +1,4 @@
-//! Cases with a call between two operations, which separates them or does not.
+//! Cases with a call between two operations. In some cases this call separates the operations.
 
 use super::Case;
 use fencepost::prelude::*;

@@ -6,8 +6,9 @@ use fencepost::prelude::*;
 
 const TYPES: &str = "Values of another type than the window's elements.";
 
-/// Each origin adds 1 to four elements that begin at its entry of `first`, in one epoch of fences.
-/// If `twice`, one origin does so twice.
+/// In one epoch of fences, ranks 0 and 2 each add 1 to four elements of rank 1. The elements of
+/// rank 0 begin at `first[0]`, and those of rank 2 at `first[1]`. If `twice`, rank 0 makes both
+/// calls.
 fn sums(world: &World, first: [usize; 2], twice: bool) -> Result<()> {
     let mut u = world.window::<u64>(16)?;
     match world.rank() {

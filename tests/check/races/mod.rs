@@ -42,7 +42,7 @@ const SUITES: [Suite; 5] = [
     ("hybrid.rs", include_str!("hybrid.rs"), hybrid::CASES, 22),
 ];
 
-/// Runs an epoch of this type on the part of rank 1.
+/// Runs an epoch with the calls `act` on the part of rank 1, under a lock of type `kind`.
 pub(crate) fn under(
     u: &LockWindow<u64>,
     kind: LockType,

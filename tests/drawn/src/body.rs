@@ -51,7 +51,7 @@ impl Draw {
             13 => format!("by({})", self.value(deep - 1, all, u)),
             14 => format!("({{ a = (a + {}) % 9; a }})", 1 + self.below(3)),
             15 => format!("small({})?", self.value(deep - 1, all, u)),
-            // The expression is an element of the window, but rarely, since most bodies should have
+            // The expression is only rarely an element of the window, since most bodies should have
             // a pattern.
             _ if u && self.below(12) == 0 => format!("u[{}] as usize", self.below(24)),
             _ => format!("by({})", self.value(deep - 1, all, u)),

@@ -145,9 +145,9 @@ struct Model<'a> {
 struct State {
     /// The next call of each rank.
     at: Vec<usize>,
-    /// Messages that were sent and have not arrived, by sender and receiver, in order. If the
-    /// sender of a message is the receiver of the pair, the entry represents the notification that
-    /// this message was received.
+    /// Messages that were sent and have not arrived, by sender and receiver, in order. An entry of
+    /// a pair may also be a message in the opposite direction. Such an entry represents the
+    /// notification that the message was received.
     flying: BTreeMap<(usize, usize), Vec<Position>>,
     /// By rank, messages that have arrived and that no receive has taken, in order of arrival.
     kept: Vec<Vec<Position>>,

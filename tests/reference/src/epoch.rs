@@ -62,8 +62,8 @@ struct Effects {
 /// Runs `epoch` on `world`, and returns the bytes that landed in the buffers of gets, by rank.
 ///
 /// # Errors
-/// The first operation that does not fit, identified by its rank and its position in program order.
-/// Then `world` is unchanged.
+/// Fails if an operation does not fit. The error names the rank and the position of the first such
+/// operation in program order. `world` is then unchanged.
 pub fn run(world: &mut World, epoch: &Epoch) -> Result<Vec<Buffers>> {
     let effects = effects(world, epoch)?;
     world.memory = effects.after_gets;

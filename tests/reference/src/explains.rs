@@ -47,8 +47,9 @@ pub enum Unexplained {
 /// together with the results before it.
 ///
 /// # Errors
-/// The first call that is wrong, identified by its rank and its position. `ErrorClass::Size` if a
-/// world does not fit. `ErrorClass::Arg` if there are too many orders to try.
+/// Fails if a call is wrong. The error names the rank and the position of the first such call.
+/// `ErrorClass::Size` if a world does not fit. `ErrorClass::Arg` if there are too many orders to
+/// try.
 ///
 /// # Cost
 /// The number of sets of steps that can be done at some time, times the number of values that these
@@ -269,7 +270,8 @@ fn half_done(step: &Step, state: &State) -> Option<usize> {
 }
 
 /// Returns whether two steps visit the same element and `apart` accepts the two visits. If only one
-/// of the steps is an exclusive epoch on elements of a shared epoch, `apart` is not asked.
+/// of the steps is an exclusive epoch on elements of a shared epoch, a common element is enough,
+/// and `apart` is not called.
 fn touch(a: &Step, b: &Step, apart: impl Fn(&Visit, &Visit) -> bool) -> bool {
     let sided = a.sides.is_empty() != b.sides.is_empty();
     let pairs = a.visits.iter().flat_map(|a| b.visits.iter().map(move |b| (a, b)));

@@ -102,7 +102,7 @@ impl Visit {
     }
 
     /// Returns whether the order of this visit and `other` makes no visible difference (8). Both
-    /// visits are of one element.
+    /// visits must be of the same element.
     pub fn commutes(&self, other: &Visit) -> bool {
         match (&self.action, &other.action) {
             (Action::Get | Action::Fetch(Op::NoOp), Action::Get | Action::Fetch(Op::NoOp)) => true,

@@ -59,7 +59,7 @@ struct Reading<'a> {
 /// Returns the steps of these programs.
 ///
 /// # Errors
-/// The first call that is wrong, identified by its rank and its position.
+/// Fails if a call is wrong. The error names the rank and the position of the first such call.
 pub(super) fn steps(world: &World, programs: &[Vec<LockCall>]) -> Result<Steps> {
     let made = Steps { steps: Vec::new(), cells: Vec::new(), results: Vec::new() };
     let (epochs, over) = (programs.iter().map(|_| Vec::new()).collect(), vec![0; programs.len()]);

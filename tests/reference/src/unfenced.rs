@@ -113,8 +113,8 @@ pub fn exposure_conflicts(programs: &[Vec<Call>]) -> Vec<Unfenced> {
     all
 }
 
-/// Returns the conflicts between epochs of locks that exist in every order that exclusive epochs
-/// and fetches may impose. If they impose no order in the programs, these are all conflicts.
+/// Returns the conflicts between epochs of locks. If exclusive epochs and fetches can impose
+/// several orders on the programs, returns only the conflicts that exist in each of these orders.
 pub fn lock_conflicts(programs: &[Vec<LockCall>]) -> Vec<Unfenced> {
     /// An operation of a shared epoch, with the number of meetings before its call and before its
     /// end.

@@ -54,8 +54,8 @@ pub fn as_before(room: &[u8]) -> bool {
 
 /// Returns the result of a receive into this room, in the form of the reference.
 ///
-/// If the receive failed, and its error is not about the message that it matched, returns this
-/// error.
+/// If the receive failed for a reason other than the message that it matched, returns the error of
+/// the receive.
 pub fn received(room: &[u8], result: Result<Status>) -> Result<Completed> {
     match result {
         Ok(Status { source, tag, len, .. }) => {

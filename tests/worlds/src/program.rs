@@ -78,7 +78,8 @@ pub struct Program {
 pub struct Epoch {
     /// The windows that are fenced.
     pub fenced: Vec<usize>,
-    /// The operations, `[rank]`, in program order. They number windows as the program does.
+    /// The operations, `[rank]`, in program order. In an operation, a window has its number in the
+    /// program.
     pub operations: Vec<Vec<Operation>>,
 }
 

@@ -164,8 +164,8 @@ pub fn rng_next(s: &mut u64) -> u64 {
     s.wrapping_mul(2_685_821_657_736_338_717)
 }
 
-/// Returns how long one step of a chain of multiply-adds takes, in nanoseconds. It shows the
-/// present speed of this core.
+/// Returns how long one step of a chain of multiply-adds takes, in nanoseconds. This time shows the
+/// present speed of the core.
 fn alu_ns() -> f64 {
     let mut best = 1e9_f64;
     for _ in 0..5 {
@@ -183,9 +183,10 @@ fn alu_ns() -> f64 {
     best
 }
 
-/// As `line_pulse` of `../stats.h`: returns the nanoseconds that a word takes from one rank to the
-/// other and back, through a page that ranks 0 and 1 share. With `steer`, if the time is not from
-/// `BASE_LINE_LO` to `BASE_LINE_HI`, both ranks sleep a little and measure again.
+/// Does the same as `line_pulse` of `../stats.h`: returns how long a word takes from one rank to
+/// the other and back, in nanoseconds, through a page that ranks 0 and 1 share. With `steer`, if
+/// the time is not from `BASE_LINE_LO` to `BASE_LINE_HI`, both ranks sleep a little and measure
+/// again.
 fn line_pulse(me: usize, steer: bool) -> f64 {
     use std::cell::Cell;
     use std::os::fd::AsRawFd;
@@ -228,7 +229,7 @@ fn line_pulse(me: usize, steer: bool) -> f64 {
         if !steer {
             return line;
         }
-        // Rank 0 decides for both.
+        // Rank 0 decides whether both ranks measure again.
         if me == 0 {
             let (low, high) = (env_f64("BASE_LINE_LO", 0.0), env_f64("BASE_LINE_HI", 1e9));
             let off = !(low..=high).contains(&line) && SLEPT.get() < env_f64("BASE_LINE_MS", 1000.0);
@@ -257,7 +258,7 @@ fn pin(rank: usize) {
     if std::env::var_os("OURS_PIN").is_some() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mask = 1_u64 << (rank % cores);
-        // SAFETY: the call reads eight bytes.
+        // SAFETY: the call reads the eight bytes of `mask`.
         unsafe { sched_setaffinity(0, 8, &mask) };
     }
 }

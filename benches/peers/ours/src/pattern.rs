@@ -10,7 +10,7 @@ use fencepost::prelude::*;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The constructors of MPI that describe one side of an operation.
+/// The constructors of MPI datatypes. Each side of an operation is described by one of them.
 const CONSTRUCTORS: [&str; 4] = ["contiguous", "vector", "indexed_block", "indexed"];
 /// The numbers of elements of a window. Three successive patterns, one for each element type, have
 /// the same length.
@@ -38,9 +38,9 @@ impl Value for f64 {
 impl Value for u64 {
     const NAME: &str = "u64";
     // Some libraries accumulate words of 8 bytes wrongly. MPICH 4.0.2 compares unsigned words as
-    // signed ones for `Min` and `Max`. Open MPI 4.1.4 and 5.0.11 do the same in created windows. In
-    // these windows, bitwise operators of Open MPI 5.0.11 combine the target's `a` with itself:
-    // they leave `a & a`, `a | a` or `a ^ a`.
+    // signed ones for `Min` and `Max`. Open MPI 4.1.4 and 5.0.11 do the same in windows that
+    // `MPI_Win_create` makes. In these windows, bitwise operators of Open MPI 5.0.11 combine the
+    // target's `a` with itself: they leave `a & a`, `a | a` or `a ^ a`.
     const OPERATORS: &[(&str, Op)] = &[("sum", Op::Sum)];
 
     fn from_bits(bits: u64) -> Self {
@@ -82,7 +82,7 @@ pub enum Action {
 #[derive(Debug)]
 pub struct Side {
     constructor: usize,
-    /// The constructor, its start and its arguments.
+    /// The name of the constructor, the start of the elements, and the other arguments.
     text: String,
     pub datatype: Datatype,
 }
@@ -151,7 +151,7 @@ impl Pattern {
     }
 }
 
-/// For each element of a memory, the action of an epoch on it.
+/// The action of an epoch on each element of a memory, or `None` if there is none yet.
 struct Uses(Vec<Option<Action>>);
 
 impl Uses {

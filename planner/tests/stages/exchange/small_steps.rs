@@ -59,7 +59,7 @@ struct All<'a> {
     world: &'a mut World,
     programs: &'a [Vec<Call>],
     ranks: Vec<One>,
-    /// By sender, receiver and window: first in, first out.
+    /// The messages in transit, by sender, receiver and window. Each queue is first in, first out.
     channels: BTreeMap<(usize, usize, WindowId), VecDeque<Message>>,
 }
 

@@ -14,7 +14,7 @@ struct Moment {
     rank: usize,
     lock: usize,
     exclusive: bool,
-    /// The first and the last call.
+    /// The positions of the first and the last call.
     from: usize,
     until: usize,
     /// The visits in order: the call, the index in its datatype, and the element.

@@ -1,5 +1,6 @@
 //! Random programs, which the ranks run with real locks. There is one lock for each element, held
-//! until the epoch ends. The reference explains the results, but not if one value is altered.
+//! until the epoch ends. The reference explains the results, and refuses them if one value is
+//! altered.
 
 use crate::support::random::{value, world};
 use fencepost_planner::datatype::Datatype;
@@ -81,7 +82,7 @@ type Waiting = Vec<(usize, usize, Cell)>;
 
 enum Next {
     Call(usize),
-    /// One of the waiting visits, by rank and lock.
+    /// The rank and the lock, and the index of one of the lock's waiting visits.
     Visit((usize, usize), usize),
 }
 
@@ -89,7 +90,7 @@ enum Next {
 pub fn run(dice: &mut Random, world: &mut World, programs: &mut [Vec<LockCall>]) -> Option<()> {
     let ranks = programs.len();
     let mut at = vec![0; ranks];
-    // By rank and lock.
+    // The waiting visits, by rank and lock.
     let mut waiting: BTreeMap<(usize, usize), Waiting> = BTreeMap::new();
     // The locks that hold each element.
     let mut held: BTreeMap<Cell, BTreeSet<(usize, usize)>> = BTreeMap::new();

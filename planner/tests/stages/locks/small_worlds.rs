@@ -135,7 +135,7 @@ fn two_ranks_with_two_operations_each_and_meetings() {
         let mut a = random.one_of(&ways(&mine, 1, 0));
         let mut b = random.one_of(&ways(&theirs, 5, 0));
         if random.once_in(4) {
-            // One rank meets before its epochs, or both ranks meet between their epochs.
+            // Each rank calls `Meet` once: before or after its epochs, or between its two epochs.
             let mut meet = |program: &mut Vec<LockCall>| {
                 let two = matches!(program.get(3), Some(LockCall::Lock { .. }));
                 let at = random.one_of(&[0, if two { 3 } else { 0 }, program.len()]);

@@ -1,5 +1,5 @@
-//! Random programs, which are run through plain mailboxes. The reference explains the results, but
-//! not if one value is altered.
+//! Random programs, which are run through plain mailboxes. The reference explains the results, and
+//! refuses them if one value is altered.
 
 use super::*;
 use fencepost_tests_support::random::Random;

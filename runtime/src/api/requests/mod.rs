@@ -74,15 +74,15 @@ enum Operation<B> {
     Message(Option<Begun>, Held<B>),
     /// An operation of another kind.
     Other(Box<dyn Other<B>>),
-    /// The result of a completed operation. The call of the request's set that completed the
-    /// operation has unwound.
+    /// The result of a completed operation. It is kept because the call of the request's set that
+    /// completed the operation has unwound.
     Over(Completion<B>),
 }
 
 /// An operation that is completed in the call that waits for it.
 pub(crate) trait Other<B> {
-    /// Returns a rank that [`carry_out`](Self::carry_out) would wait for, and the name of the
-    /// awaited things, in the plural. Returns `None` if `carry_out` would not wait.
+    /// Returns a rank that [`carry_out`](Self::carry_out) would wait for, and a plural noun for the
+    /// awaited things. Returns `None` if `carry_out` would not wait.
     fn awaits(&mut self, endpoint: &mut Endpoint) -> Option<(usize, &'static str)>;
 
     /// Carries out the operation, if other ranks may wait for it. If this call does not carry it
@@ -285,7 +285,7 @@ impl<B> Request<B> {
         }
     }
 
-    /// Returns whether the request is not a message, and is ready.
+    /// Returns whether the request is ready. Returns `false` for a message.
     fn is_ready(&mut self, endpoint: &mut Endpoint) -> bool {
         match &mut self.operation {
             Some(Operation::Other(other)) => other.awaits(endpoint).is_none(),
@@ -293,7 +293,7 @@ impl<B> Request<B> {
         }
     }
 
-    /// Returns whether the request is not a message, and waits for a call of its own rank.
+    /// Returns whether the request waits for a call of its own rank. Returns `false` for a message.
     fn awaits_itself(&mut self, endpoint: &mut Endpoint) -> bool {
         match &mut self.operation {
             Some(Operation::Other(other)) => {

@@ -36,8 +36,8 @@ const CANCELLED: &str =
 /// A value that is kept until a request is complete.
 trait Kept {}
 
-/// The source of a send and the bytes that were packed from it. The source is in a separate
-/// allocation, which other ranks may read.
+/// The source of a send, and the bytes that were packed from this source. The source is in a
+/// separate allocation, which other ranks may read.
 struct Source<S>(NonNull<S>, Vec<u8>);
 
 impl<S> Kept for Source<S> {}
@@ -88,10 +88,10 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// The error that the closure returns. In that case receives that have taken no message are
-    /// cancelled, and waiting for their requests returns `OTHER`. The other requests are completed.
-    /// If the closure succeeds, the first error of a request that was not waited for. If the
-    /// closure panics, the world ends.
+    /// If the closure returns an error, `scope` returns that error. In that case receives that have
+    /// taken no message are cancelled, and waiting for their requests returns `OTHER`. The other
+    /// requests are completed. If the closure succeeds, `scope` returns the first error of a
+    /// request that was not waited for. If the closure panics, the world ends.
     #[track_caller]
     pub fn scope<'env, R>(
         &'env self,

@@ -14,12 +14,12 @@ use std::fmt;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Requests of one world that are completed in any order. A call completes one request that is
-/// complete, all that are complete, or all requests of the set.
+/// Requests of one world that are completed in any order. A call completes one request whose
+/// operation is over, all such requests, or all requests of the set.
 ///
 /// Each request has a place in the set, a number from 0 that [`push`](Self::push) returns. When a
 /// request has been completed, its place may be given to another request. Requests are completed in
-/// the order in which they became complete, so no request is passed over.
+/// the order in which their operations ended, so no request is passed over.
 ///
 /// A server that adds each client's next request to the set and calls
 /// [`wait_some`](Self::wait_some) starves no client, since `wait_some` completes all requests that
@@ -68,11 +68,11 @@ pub struct RequestSet<B> {
     /// Places without a request.
     free: Vec<usize>,
     queue: Rc<Queue>,
-    /// The places of requests that no other code adds to the queue. The set checks whether these
-    /// requests are ready.
+    /// The places of requests that only the set itself adds to the queue. The set checks whether
+    /// these requests are ready.
     looked_at: Vec<usize>,
-    /// The places that were moved from `looked_at` to the queue, and whose requests may not have
-    /// been carried out yet.
+    /// The places that were moved from `looked_at` to the queue. Their requests may still have to
+    /// be carried out.
     ready: Vec<usize>,
 }
 
@@ -411,8 +411,8 @@ impl<B> RequestSet<B> {
         }
     }
 
-    /// Waits until all requests are complete, a rank is lost, or the world has ended. Returns the
-    /// place of the request that has lost a rank, if this wait has found the loss.
+    /// Waits until all requests are complete, a rank is lost, or the world has ended. If a request
+    /// of this wait has lost a rank, returns the place of the request, and the loss.
     fn wait_for_all(&mut self, call: &Call) -> Option<(usize, Lost)> {
         let (world, queue) = (self.world.clone(), self.queue.clone());
         self.look();
@@ -433,7 +433,8 @@ impl<B> RequestSet<B> {
                     continue;
                 }
                 let Some(mut request) = self.places[place].take() else { break };
-                // Other requests may become ready first, and other ranks may wait for them.
+                // This wait also ends when another request becomes ready, since other ranks may
+                // wait for that request.
                 let mut is_over = |endpoint: &mut Endpoint| {
                     self.look_at(endpoint);
                     queue.has_lost() || !self.ready.is_empty()
@@ -463,8 +464,8 @@ impl<B> RequestSet<B> {
         if let (1, Some(only)) =
             (self.len(), self.places.iter().flatten().next().filter(|one| !one.is_looked_at()))
         {
-            // The rank that the only request waits for is known, so a cycle of waits can be
-            // detected.
+            // The set has only this request. The rank that the request waits for is known, so a
+            // cycle of waits can be detected.
             drop(only.wait_until(&mut |_| false, call));
             return;
         }
@@ -489,8 +490,8 @@ impl<B> RequestSet<B> {
             }
             is_so(self)
         };
-        // Other ranks make progress meanwhile, so an access or an exposure may wait for one rank
-        // after another. No rank is reported here.
+        // Other ranks make progress during this wait, so an access or an exposure may wait for one
+        // rank first and for another rank later. So a report of this wait names no rank.
         messages::wait_for_some(&world, (&about, &|| None), look, call);
     }
 
@@ -641,7 +642,7 @@ impl<B> Drop for RequestSet<B> {
         if std::thread::panicking() || self.is_empty() {
             return;
         }
-        // The scopes of these requests complete them.
+        // Requests that belong to a scope are dropped first, since their scope completes them.
         self.places.iter_mut().for_each(|place| drop(place.take_if(|request| request.is_scoped)));
         let mut call = Call::named(0, "drop of a set of requests");
         if let Some(begun) = self.places.iter().flatten().find_map(Request::begun) {
@@ -656,7 +657,7 @@ impl<B> Drop for RequestSet<B> {
     }
 }
 
-/// Describes the requests of a set, with a few of its messages.
+/// Describes the requests of a set: their number, and a few messages among them.
 fn said(len: usize, messages: impl Iterator<Item = Begun>) -> String {
     const MOST: usize = 3;
     let words: Vec<String> = messages.take(MOST).map(|begun| begun.words()).collect();

@@ -1,8 +1,9 @@
 //! [`Aside`]: frames of operations that arrive before the census has counted them.
 //!
-//! These frames belong to the present exchange. The rank takes them in one sender after the other.
-//! An exchange that fails drops all of them. Operations of later fences are in
-//! [`Staged`](super::staged::Staged) instead, and are taken in for one window at a time.
+//! These frames belong to the present exchange. The rank takes in all frames of one sender before
+//! the frames of the next sender. An exchange that fails drops all of them. Operations of later
+//! fences are in [`Staged`](super::staged::Staged) instead, and are taken in for one window at a
+//! time.
 
 use fencepost_transport::{Frame, Header};
 use std::collections::VecDeque;
@@ -42,8 +43,8 @@ impl Aside {
         self.0.front().map(|(sender, _)| *sender)
     }
 
-    /// Removes the first frame that is set aside, if it is of `from`, and returns the result of
-    /// `act`.
+    /// If `from` has sent the first frame that is set aside, removes the frame, calls `act` with
+    /// it, and returns the result of `act`.
     pub(crate) fn take<R>(&mut self, from: usize, act: impl FnOnce(&Frame) -> R) -> Option<R> {
         self.first().filter(|&sender| sender == from)?;
         self.0.pop_front().map(|(_, aside)| match aside {

@@ -63,7 +63,7 @@ impl Halving {
         self.roles.leader_of(self.me() ^ self.half(round))
     }
 
-    /// Returns the rank that sends this rank the final count of the notes that it is to expect, or
+    /// Returns the rank from which this rank receives the final count of the notes for it, or
     /// `None` if this rank is alone.
     pub(crate) fn counter(&self) -> Option<usize> {
         let rounds = halvings(self.groups());
@@ -112,7 +112,7 @@ impl Halving {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Pod, Zeroable)]
 pub(crate) struct Count {
     pub(crate) notes: u32,
-    /// The sum of the numbers of the ranks that send these notes, modulo 2^32.
+    /// The sum of the numbers of the ranks that send the counted notes, modulo 2^32.
     pub(crate) from: u32,
 }
 

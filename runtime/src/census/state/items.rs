@@ -25,10 +25,10 @@ use std::ops::Range;
 /// The target of an item for all other ranks.
 const ALL: u32 = u32::MAX;
 
-/// The value of [`Notification::address`] if the notification carries records: one or two records
-/// inline, or, in the value of the first inline record, the address of more records. In a direct
-/// census, a few numbers below `INLINE` mean the same for windows other than the first. Any other
-/// number is the number of frames that came before the notification.
+/// The value of [`Notification::address`] if the notification carries records. One or two records
+/// are inline. For more records, the value of the first inline record is their address. In a direct
+/// census, a few numbers below `INLINE` have the same meaning for windows other than the first. Any
+/// other number is the number of frames that came before the notification.
 pub(crate) const INLINE: usize = usize::MAX;
 
 /// The fields before each item's own bytes.
@@ -191,8 +191,8 @@ impl Items {
                 }
                 Leg::Round(round) => {
                     let (step, far) = (1u64 << round, u64::from(far));
-                    // An item for one rank has made all steps of its path up to this round, and the
-                    // step of this round.
+                    // If an item is for one rank, it has come to this rank by the steps of its path
+                    // up to and including the step of this round.
                     let way = || u64::from(roles.distance(origin, target)) % (2 * step);
                     (step..2 * step).contains(&far) && (all || way() == far)
                 }
@@ -210,7 +210,7 @@ impl Items {
         Some(())
     }
 
-    /// Sorts the items that came by origin, when all legs are over.
+    /// Sorts the received items by their origins, when all legs are over.
     pub(crate) fn end(&mut self) {
         self.items.sort_unstable_by_key(|item| (item.origin, item.target));
     }

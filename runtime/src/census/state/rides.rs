@@ -28,7 +28,7 @@ struct Head {
 #[derive(Default)]
 pub(crate) struct Rides {
     bytes: Vec<u8>,
-    /// For each target, ascending: the end of the bytes of its frames.
+    /// The targets in ascending order, each with the end of the bytes of its frames.
     ends: Vec<(u32, usize)>,
 }
 

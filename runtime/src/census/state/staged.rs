@@ -11,9 +11,9 @@ pub(crate) struct Staged {
     from: Vec<Vec<Early>>,
 }
 
-/// The frames that a rank sent early for one window between two of its supersteps. Each frame
-/// follows its length. All frames share one allocation, since a rank may send a frame for every
-/// element that it puts.
+/// The frames that a rank sent early for one window between two of its supersteps. The length of
+/// each frame precedes the frame. All frames share one allocation, since a rank may send a frame
+/// for every element that it puts.
 struct Early {
     window: u32,
     /// The number of supersteps that the sender had entered when it sent the frames.
@@ -30,7 +30,8 @@ pub(crate) fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 impl Early {
-    /// Returns whether the frames were sent before the sender entered the fence of this word.
+    /// Returns whether the sender sent the frames before it entered the fence whose notifications
+    /// have this word.
     fn before(&self, word: u64) -> bool {
         earlier(u64::from(self.number) << 32, word)
     }
@@ -62,9 +63,10 @@ impl Staged {
         {
             Some(behind) => all.len() - 1 - behind,
             None => {
-                // The sender is in a later epoch of the window. Frames of an earlier epoch that are
-                // still here were discarded by the sender. Otherwise the frame of the fence that
-                // takes them would have come first.
+                // The sender is in another epoch of the window. If frames of an earlier epoch are
+                // still here, the sender has discarded that epoch. If it had fenced the epoch, the
+                // frame of the fence would have come first, and the fence would have taken the
+                // earlier frames.
                 all.retain(|early| early.window != window || early.generation == generation);
                 all.push(Early { window, number, generation, frames: Vec::new() });
                 all.len() - 1
@@ -76,8 +78,8 @@ impl Staged {
         Ok(())
     }
 
-    /// Takes the frames that `from` sent for this window before the fence of this word, in the
-    /// order sent. [`frames`] reads the result.
+    /// Takes the frames that `from` sent for this window before `from` entered the fence whose
+    /// notifications have this word, in the order sent. [`frames`] reads the result.
     pub(crate) fn take(&mut self, from: usize, window: u32, word: u64) -> Vec<Vec<u8>> {
         let taken = self.from[from].extract_if(.., |early| early.window == window && early.before(word));
         taken.map(|early| early.frames).collect()

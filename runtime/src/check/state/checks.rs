@@ -152,8 +152,9 @@ pub(crate) struct Checks {
     pub(crate) clock: Clock,
     /// The number of operations of epochs that no fence ends.
     operations: Cell<usize>,
-    /// The conflicts that this rank has found in such epochs and has not yet reported to other
-    /// ranks, each with the kind of synchronisation of its operations.
+    /// Conflicts of epochs that no fence ends. This rank has found them, and has not yet reported
+    /// them to other ranks. Each conflict is kept with the kind of synchronisation of its
+    /// operations.
     pub(crate) unannounced: RefCell<Vec<(Conflict, Under)>>,
     /// Source lines of this rank, in the form that is sent to other ranks.
     sites: RefCell<Vec<(&'static Location<'static>, Site)>>,

@@ -18,7 +18,8 @@ use std::rc::Rc;
 struct Times {
     /// The number of the last exchange of all ranks of the job.
     exchange: Cell<u32>,
-    /// The number of operations or epochs that this rank has ended since that exchange.
+    /// The number of operations or epochs that this rank has ended since the last exchange of all
+    /// ranks of the job.
     ended: Cell<u32>,
     /// The times of other ranks that this rank has received, by rank of the job. Empty if it has
     /// received none yet.

@@ -9,9 +9,9 @@ use std::sync::Arc;
 /// The maximum number of conflicts that are reported at a time for the elements of one rank.
 pub(crate) const MOST: usize = 20;
 
-/// The operation number of a store or a load, which is not an operation. A store is kept as a put,
-/// and a load as a get. The source line that is kept is the line of a call. The store or load
-/// happened at some time after that call.
+/// The number that a store or a load of the program has in place of the number of an operation. A
+/// store is kept as a put, and a load as a get. Its source line is the line of a call, after which
+/// the store or load happened.
 pub(crate) const LOCAL: usize = usize::MAX;
 
 pub(crate) fn write_site(out: &mut Vec<u8>, file: &str, line: u32, column: u32) {

@@ -1,6 +1,6 @@
 //! [`Entering`]: the announcement of the operations that an origin is about to carry out under a
-//! lock, if conflicts are checked. An origin that reaches the part uses the announcement itself.
-//! Any other origin sends it to the attendant of the target.
+//! lock, if conflicts are checked. If the origin reaches the part, only the origin uses the
+//! announcement. Otherwise the origin sends the announcement to the attendant of the target.
 
 use crate::check::state::clock;
 use crate::check::state::conflicts::{read_site, write_site};

@@ -17,8 +17,9 @@ pub(crate) struct Learnt {
 }
 
 impl Learnt {
-    /// Enters in `logs` these operations of the rank `from` on the part of `target` in a window,
-    /// while the locks of the part are held for the operations.
+    /// Enters these operations of the rank `from` in `logs`, and returns the results of the check.
+    /// The operations are on the part of `target` in a window. The locks of the part are held for
+    /// them.
     pub(crate) fn of(
         logs: &Logs,
         hold: Hold,

@@ -56,8 +56,8 @@ pub(crate) struct List {
     last: usize,
     /// The wire forms of datatypes.
     types: Vec<u8>,
-    /// The number of records, from the first one on, that need no further entry. Entries represent
-    /// these records, or their operations have entries.
+    /// The number of records at the beginning that need no further entry. For each of them, an
+    /// entry represents the record, or the operation of the record has an entry.
     records: usize,
 }
 
@@ -178,10 +178,10 @@ pub(crate) struct Checked {
     /// The source line of a call. The stores of this rank since that call are found by a comparison
     /// with `part`.
     pub(crate) since: Cell<Option<&'static Location<'static>>>,
-    /// The bytes of this rank's part after that call.
+    /// The bytes of this rank's part after the call at the line `since`.
     pub(crate) part: RefCell<Vec<u8>>,
-    /// The elements that this rank has loaded since that call, in runs. Does not include the most
-    /// recent loads, which the [region](crate::collect::region) still records.
+    /// The elements that this rank has loaded since the call at the line `since`, in runs. Does not
+    /// include the most recent loads, which the [region](crate::collect::region) still records.
     pub(crate) loaded: RefCell<Vec<Range<usize>>>,
     /// The sections of operations in this epoch, if stores into sections and loads of sections are
     /// checked.
@@ -225,7 +225,8 @@ impl Checked {
     }
 
     /// Calls `act` with all calls for `target` and with the source lines of the records for
-    /// `target`. `records` is the number of records for `target`, if these records stay unchanged.
+    /// `target`. `records` is the number of records for `target`, or `None` if these records may
+    /// still change.
     pub(crate) fn with_list<R>(
         &self,
         target: usize,
@@ -241,8 +242,8 @@ impl Checked {
     }
 
     /// Calls `act` for each target that has calls, with the target, its calls, and the source lines
-    /// of records. `records` returns the number of records for one of the `targets`, if these
-    /// records stay unchanged. No call may follow in this epoch.
+    /// of records. `records` returns the number of records for one of the `targets`, or `None` if
+    /// these records may still change. No call may follow in this epoch.
     pub(crate) fn with_lists(
         &self,
         targets: usize,
@@ -283,8 +284,8 @@ impl Checked {
     ///
     /// The section is in the window itself, on rank `me`, or in another window with the given
     /// number. The operation has `own` records, which are still to be written. `records` returns
-    /// the number of records that precede the `own` records, for a target whose records stay
-    /// unchanged.
+    /// the number of records for a target that precede the `own` records, or `None` if the records
+    /// may still change.
     pub(crate) fn add(
         &self,
         (kind, target, touched): (Kind, usize, Touched<'_>),

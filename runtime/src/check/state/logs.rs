@@ -135,8 +135,8 @@ impl Runs {
         first..first + self.run
     }
 
-    /// Returns the elements that both `range` and these runs contain, as a range from the lowest of
-    /// them to past the highest.
+    /// Returns the range from the lowest to past the highest element that both `range` and these
+    /// runs contain.
     fn within(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let (first, last) = match self.step {
             0 => (0, 0),
@@ -313,8 +313,8 @@ impl Logs {
     }
 
     /// [Enters](Self::enter) these operations of the rank `from` on the part of `target` in a
-    /// window. Meanwhile the locks of the part are held for the operations. Raises the times that
-    /// the origin knows to the times that the locks show to be over. Returns the findings, and
+    /// window. Meanwhile the locks of the part are held for the operations. Raises each time that
+    /// the origin knows, if the locks show that a later time is over. Returns the findings, and
     /// whether the origin knows more than before.
     pub(crate) fn meet(
         &self,

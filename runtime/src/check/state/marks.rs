@@ -8,8 +8,9 @@
 //!
 //! While all accesses are accumulates with one operator, nothing is marked, since no two such
 //! accumulates conflict. The first access of an epoch is not marked either if it has many runs,
-//! since it is often the only access, as in an exchange of halos. After an unmarked access, another
-//! access does not fit until all earlier accesses are [marked](Marks::renew).
+//! since it is often the only access, as in an exchange of halos. After an unmarked access, the
+//! marks do not show whether a different access conflicts, until all earlier accesses are
+//! [marked](Marks::renew).
 
 use crate::check::state::kinds::code;
 use crate::check::state::touched::Touched;
@@ -82,7 +83,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Creates the marks of a part of `len` elements that are not touched yet.
+    /// Creates the marks of a part of `len` elements. No element is touched yet.
     pub(crate) fn new(len: usize) -> Self {
         Self {
             len,

@@ -12,7 +12,8 @@ pub(crate) struct Section {
     /// The kind of the operation's access to these elements.
     pub(crate) kind: Kind,
     pub(crate) site: &'static Location<'static>,
-    /// The number of runs of elements that were known to be loaded before the call.
+    /// The number of runs of elements that the rank had loaded before the call. These loads are in
+    /// no conflict with the operation.
     pub(crate) loads: usize,
 }
 
@@ -30,7 +31,8 @@ impl Sections {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Returns the sections, each with its elements of `size` bytes at the call.
+    /// Returns the sections, each with the bytes that its elements had at the call. An element has
+    /// `size` bytes.
     pub(crate) fn each(&self, size: usize) -> impl Iterator<Item = (&Section, &[u8])> {
         let mut left = &self.bytes[..];
         self.all.iter().map(move |section| {

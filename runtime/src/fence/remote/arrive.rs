@@ -190,8 +190,8 @@ fn of_epoch(frames: &[u8], epoch: u32) -> impl Iterator<Item = Parts<'_>> {
 
 pub(crate) use crate::collect::limits::{MOST_TIMES, most_answered};
 
-/// Checks that all described operations are within this rank's window, and that there are `records`
-/// of them. Returns the number of bytes that they use in addition to the records.
+/// Checks that there are `records` described operations, and that all are within this rank's
+/// window. Returns the number of bytes that the operations use in addition to the records.
 pub(crate) fn check(window: &WindowCore, description: &Description, records: usize) -> Option<usize> {
     let len = window.peers[window.world.rank].len;
     let size = window.element.size as usize;
@@ -256,9 +256,10 @@ fn check_exposed(
     (!any || heads.map(Head::at).eq(0..description.wide.len())).then_some(())
 }
 
-/// Returns the number of bytes that are exposed to one rank: the `before` bytes and the bytes of
-/// this section of a part of `len` elements. Returns `None` if the section may not be exposed. A
-/// section that names elements repeatedly may be too large to be staged in memory.
+/// Returns how many bytes are exposed to one rank, if this section is exposed in addition to
+/// `before` bytes. The section is of a part of `len` elements. Returns `None` if the section may
+/// not be exposed. A section that names elements repeatedly may be too large to be staged in
+/// memory.
 pub(crate) fn exposed(before: usize, section: &Datatype, len: usize, size: usize) -> Option<usize> {
     let all = before.checked_add(section.size().checked_mul(size)?)?;
     (section.size() <= len && all <= most_answered(len, size)).then_some(all)
@@ -354,8 +355,8 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
 
 /// Returns the memory of applied payloads to the transport.
 ///
-/// This is a separate call, because its loop would take registers from the fences of ranks that all
-/// reach each other's memory. Such fences do not need the loop.
+/// This function is not inlined, because its loop would take registers from fences of ranks that
+/// all reach each other's memory. Such fences do not need the loop.
 #[cold]
 #[inline(never)]
 pub(crate) fn recycle(window: &WindowCore, endpoint: &mut Endpoint) {

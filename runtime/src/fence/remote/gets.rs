@@ -87,7 +87,7 @@ pub(crate) fn take_answers(
             }
             let watch = || Watch::new(world, call, windows, from, Awaited::One("answers to gets")).of_all();
             let frame = wait(endpoint, watch, |endpoint| world.poll(endpoint, from))?;
-            // SAFETY: readable until released, below.
+            // SAFETY: the payload is readable until it is released, below.
             let mut payload = unsafe { frame.bytes() };
             let expected: usize = pending
                 .gets

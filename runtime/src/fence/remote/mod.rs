@@ -3,9 +3,9 @@
 //!
 //! A frame describes its operations (displacements, operators, datatypes) and carries their
 //! elements. For an exposed section, the frame contains only the description, and the target reads
-//! the elements in place. Both sides have a slot for each source line at which epochs end, and
-//! remember there the description of the last epoch that ended at the line. A description that has
-//! not changed is not sent again.
+//! the elements in place. Both sides have a slot for each source line at which epochs end. The slot
+//! contains the description of the last epoch that ended at that line. A description that has not
+//! changed is not sent again.
 
 mod arrive;
 mod gets;
@@ -47,7 +47,8 @@ pub(crate) const ALONE: usize = 16 << 10;
 
 /// The result of [`send`].
 pub(crate) struct Sent {
-    /// The number of frames that were sent. The census carries the frames that were not `posted`.
+    /// The number of frames for the target. Of these, `posted` were posted, and the census carries
+    /// the others.
     pub(crate) frames: u32,
     pub(crate) posted: u32,
     /// Whether the frames differ from those of the last epoch that ended at this source line.
@@ -65,7 +66,7 @@ pub(crate) fn send(
     listed: bool,
     call: &Call,
 ) -> Result<Sent> {
-    // SAFETY: only its owner touches the set being filled.
+    // SAFETY: only this rank touches the set of outboxes that it is filling.
     let outbox: &Outbox = unsafe { &*window.region.outbox(window.filling.set.get(), to) };
     let pending = window.filling.pending.borrow();
     let asks = listed || !endpoint.reaches(to); // otherwise this rank reads by itself
@@ -130,7 +131,7 @@ pub(crate) fn send(
     }
     world.reports.count_sent(frame.len(), described);
     // A frame that counts early frames must arrive after those frames. The census may arrive before
-    // them, so it must not carry such a frame.
+    // the early frames, so the census must not carry such a frame.
     let may_ride =
         !before && !left.open && world.census.taken.get() != Census::Direct && !endpoint.reaches(to);
     if may_ride && world.census.items.borrow_mut().rides.add(to, head(kind::DATA), frame, world.census.short)
@@ -202,8 +203,9 @@ pub(crate) fn send_early(
 }
 
 impl WindowCore {
-    /// Sends an operation that was collected for `target`, and all operations before it, if the
-    /// mode of the operation requests this and all sections of earlier operations were read.
+    /// Sends an operation that was collected for `target`, and all operations before it. Does so
+    /// only if the mode of the operation requests an early send, and if all sections of earlier
+    /// operations were read.
     pub(crate) fn send_eagerly(&self, target: usize, mode: Mode) {
         let world = &self.world;
         if !self.peers.far || target == world.rank {

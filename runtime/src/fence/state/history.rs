@@ -2,8 +2,8 @@
 //! [`adaptive`](fencepost_planner::adaptive).
 //!
 //! An epoch begins at a fence or at the call of a superstep. The last few of these lines are
-//! remembered. Each rank has its own history and prediction, since its targets accept operations at
-//! any time.
+//! remembered. Targets accept operations at any time, so ranks need not agree: each rank has its
+//! own history and prediction.
 
 use fencepost_planner::adaptive::{Departure, Observed, predict};
 use fencepost_planner::machine::Machine;

@@ -22,8 +22,8 @@ pub(crate) struct Remembered {
     pub(crate) awaited: Vec<usize>,
     /// Applied payloads, by the ranks that sent them. Their memory goes back to the transport.
     pub(crate) applied: Vec<(usize, Payload)>,
-    /// Buffers to reuse for the values of frames that fences post. There are as many buffers as
-    /// there were ranks that sent such a frame in one epoch.
+    /// Buffers to reuse for the values of frames that fences post. An epoch takes one buffer for
+    /// each rank that sends such a frame.
     pub(crate) spare: Vec<Vec<u8>>,
     /// A buffer into which descriptions of frames that were sent early are read, one after another.
     pub(crate) early: Description,
@@ -45,7 +45,7 @@ pub(crate) struct Left {
     pub(crate) frames: u32,
     /// The number of bytes in these frames.
     pub(crate) bytes: u64,
-    /// The bytes that operations on more than one element have in these frames.
+    /// The number of these bytes that belong to operations on more than one element.
     pub(crate) wide: u64,
     /// Whether anything was sent early since the last fence that succeeded. If so, the target has
     /// to be notified whether those frames count.
@@ -74,8 +74,8 @@ impl<D> Default for Memory<D> {
 }
 
 impl Memory<Sendings> {
-    /// Notes that an epoch that ended at the line `key` has no operations. Returns whether that
-    /// differs from the last epoch of this line.
+    /// Notes that an epoch that ended at the line `key` has no operations. Returns whether the last
+    /// epoch of this line had operations.
     pub(crate) fn sends_nothing(&mut self, key: usize) -> bool {
         let sendings = self.slots.iter_mut().find(|(other, _)| *other == key);
         sendings.is_some_and(|(_, sendings)| std::mem::take(&mut sendings.any))
@@ -124,11 +124,11 @@ pub(crate) struct Arrived {
 
 /// The elements of datatype operations that travel in a separate frame.
 pub(crate) enum Elements {
-    /// This number of bytes, in a frame that follows the census.
+    /// The elements come in a frame after the census. They have this number of bytes.
     Following(usize),
     /// The bytes are in the window already: they arrived where their operation puts them.
     InWindow,
-    /// This number of bytes in memory of the sender.
+    /// The elements are at this address in the sender's memory. They have this number of bytes.
     InPlace(*const u8, usize),
     /// The payload of the separate frame.
     Payload(Payload),
@@ -147,7 +147,7 @@ impl Elements {
 
 /// The place where the description of arrived operations is found.
 pub(crate) enum Described {
-    /// Remembered, in this slot.
+    /// The description is remembered in this slot.
     Slot(usize),
     /// The values are whole frames that were sent early, each with its own description. Only the
     /// frames of this epoch count.

@@ -64,8 +64,8 @@ impl Hints {
         Self { is_sole: true, ..self }
     }
 
-    /// Promises about epochs under shared locks: if epochs overlap in time and visit the same
-    /// element, they only get that element.
+    /// Promises that if epochs under shared locks overlap in time and visit the same element, they
+    /// only get that element.
     ///
     /// Accumulates are then not atomic, and elements of more than eight bytes are visited without a
     /// second lock.
@@ -73,8 +73,8 @@ impl Hints {
     /// If the promise is broken, one of two visits to an element may be lost, and elements of more
     /// than eight bytes may have some words of one visit and some of the other. If conflicts are
     /// checked ([`Ranks::check`](crate::Ranks::check)), the check reports a broken promise as
-    /// `RMA_CONFLICT`: all accumulates count as having different operators. Without a check, a
-    /// broken promise is not detected.
+    /// `RMA_CONFLICT`, because it treats all accumulates as accumulates with different operators.
+    /// Without a check, a broken promise is not detected.
     pub const fn disjoint(self) -> Self {
         Self { is_disjoint: true, ..self }
     }

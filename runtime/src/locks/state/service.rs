@@ -416,8 +416,9 @@ impl Served {
         conflicts
     }
 
-    /// Returns the times that are over for rank `from` because its operations were carried out. The
-    /// answer already contains the times that the check has found.
+    /// Returns the times that are over because operations of rank `from` have found accumulates of
+    /// other ranks. Called after these operations were carried out. The answer already contains the
+    /// times that the check has found.
     fn observed(&self, from: usize, hold: Hold, done: &Entering) -> Vec<u64> {
         let logs = self.words.logs().filter(|_| hold == Hold::Shared);
         let mut over = logs.map_or_else(Vec::new, |logs| logs.observed(from, done));

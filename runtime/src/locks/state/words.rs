@@ -210,8 +210,8 @@ impl Words {
         FairLock::new(self.at(word), slots)
     }
 
-    /// Panics: no model of this package locks a window, since in a model the words of a lock would
-    /// have to be loom's atomics.
+    /// Panics. No model of this package locks a window, because the words of a lock are not loom's
+    /// atomics.
     #[cfg(loom)]
     pub(crate) fn lock(&self, _: usize, _: bool) -> FairLock<'_> {
         unreachable!("no model locks a window")

@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The completed requests of a set that were not returned yet. Contains their places in the set, in
-/// the order of completion.
+/// The completed requests of a set that were not returned yet, as their places in the set, in the
+/// order of completion.
 #[derive(Default)]
 pub(crate) struct Queue {
     complete: RefCell<VecDeque<usize>>,

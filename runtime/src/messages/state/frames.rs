@@ -77,7 +77,7 @@ impl Envelope {
     }
 
     /// Returns whether this is the header of a message that carries its elements, has elements of
-    /// this type, and is not answered.
+    /// this type, and needs no answer.
     #[inline]
     pub(crate) fn is_plain(header: &Header, element: ElementType) -> bool {
         let (tag, bytes, is_ready, is_answered, is_apart) = (0, 0, false, false, false);

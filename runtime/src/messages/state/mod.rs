@@ -64,7 +64,7 @@ pub(crate) struct Messages {
     pub(crate) next: usize,
     /// The number of polls of the port from other calls.
     pub(crate) looks: u32,
-    /// The rank whose messages the waiting call takes itself.
+    /// The rank whose messages the waiting call takes without a posted receive.
     pub(crate) taking: Option<usize>,
     /// If conflicts are checked: the accesses that the sender of a message knew to be over, for
     /// each message that no receive has taken. The key is the sender and the number of the message.

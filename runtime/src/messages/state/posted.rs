@@ -22,8 +22,8 @@ pub(crate) struct Posted {
     /// The other receives, by the rank and tag that they name. Code that iterates over the map
     /// sorts the result, so the order of the map has no effect.
     lists: HashMap<Names, List, BuildHasherDefault<Mix>>,
-    /// The numbers of other receives that name: a rank and a tag; a rank and any tag; any rank and
-    /// a tag; any rank and any tag.
+    /// Counts the receives in `lists` that name a rank and a tag, a rank and any tag, any rank and
+    /// a tag, and any rank and any tag.
     counts: [usize; 4],
     /// The number of receives so far.
     number: u64,

@@ -55,7 +55,7 @@ pub(crate) enum Failure {
 
 /// The room for the elements of a message.
 pub(crate) enum Room {
-    /// These elements of a slice, in their order.
+    /// These elements of a slice, which are filled in this order.
     Elements(*mut u8, Datatype),
     /// A list, which gets all elements of the message.
     List(*mut dyn List),

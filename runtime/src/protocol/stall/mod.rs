@@ -1,5 +1,5 @@
-//! [`Stall`](crate::protocol::state::stalls::Stall): the report of a wait that lasts, and the end
-//! of a wait that can never end.
+//! [`Stall`](crate::protocol::state::stalls::Stall): the report of a wait that lasts. This module
+//! also ends the world of a wait that can never end.
 //!
 //! A wait does not use this module before its rank may sleep. From then on a [`Watch`] looks at the
 //! clock each time that the rank wakes, which is at least once a second. After the time that was

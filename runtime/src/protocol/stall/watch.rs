@@ -106,13 +106,14 @@ struct Lasting {
     /// The count [`sent`] when the wait was entered into the table. `None` if the wait is not in
     /// the table.
     shown: Option<u64>,
-    /// Whether the awaited rank had entered the same call before its wait was read.
+    /// Whether the awaited rank had entered the call of this rank before `read` was read.
     same_call: bool,
-    /// The number of the awaited rank's wait, as read before this look.
+    /// The number of the awaited rank's wait, read before this rank last looked whether its own
+    /// wait is over.
     read: u64,
     /// The other ranks of the wait in the table, each with a flag and a number. The flag is set if
     /// something that the other rank sends ends the wait. The number is that of the other rank's
-    /// own wait, as read before this look.
+    /// own wait, read together with `read`.
     others: Vec<(usize, bool, u64)>,
     /// The wait-for cycle or the knot that this rank is in.
     cycle: Option<Vec<Waiting>>,
@@ -275,16 +276,16 @@ impl<'a> Watch<'a> {
         }
         if lasting.next.is_some_and(|next| waited >= next) {
             lasting.next = settings.again(waited);
-            // If no other rank can end the wait, the next look finds and reports that. A wait that
-            // cannot end is reported once.
+            // A wait that cannot end is reported only once: if no other rank can end this wait,
+            // this rank finds and reports that after its next look.
             if lasting.cycle.is_none() && (peer != rank || lasting.shown.is_none()) {
                 self.report(endpoint, waited);
             }
         }
     }
 
-    /// Called when the look has found nothing. Ends the world if that is requested and the wait can
-    /// never end.
+    /// Called when this rank has looked again and found nothing. Ends the world if the wait can
+    /// never end, and if the settings request this.
     #[cold]
     pub(crate) fn missed(&mut self, endpoint: &mut Endpoint) {
         if !self.follow() {
@@ -519,8 +520,8 @@ fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usi
     (others.len() <= OTHERS).then_some((first, others))
 }
 
-/// Ends the world if another rank has sent this rank a message of another census than its own. That
-/// rank does not send the messages that this rank waits for.
+/// Ends the world if another rank has sent this rank a message of a census that this rank does not
+/// take. Such a rank does not send the messages that this rank waits for.
 fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
     if world.census.may_switch() {
         return; // the message may be of the next exchange

@@ -22,10 +22,10 @@ use std::sync::Arc;
 /// Returns how many runs a sender may be ahead of a reader, if the sender sends `bytes` bytes in
 /// messages in each run and nothing flows back.
 ///
-/// The reader reports its releases, without a request, after half of this number of runs. So no
-/// rank waits for a reader that has made the same number of runs, and the amount of unread data is
-/// bounded. The number is at least 2, even if a cap on staging memory leaves one copy: the
-/// transport holds the other copy.
+/// The reader reports its releases, without a request, after half of this number of runs. So a
+/// sender never waits for a reader that has made as many runs as the sender, and the amount of
+/// unread data is bounded. The number is at least 2, even if a cap on staging memory leaves the
+/// sender one copy of the data. In that case the transport holds the second copy.
 pub(crate) fn lead(bytes: usize) -> usize {
     let runs = 2 * UNREPORTED_BYTES / (bytes as u64).max(1);
     runs.clamp(2, 2 * UNREPORTED) as usize
@@ -90,8 +90,8 @@ pub(super) struct Progress {
 /// A send buffer, with its copies one after another.
 ///
 /// If frames are copied when they are posted, one copy of the buffer is enough. The schedule's
-/// waits for the reader then only limit the [`lead`] of the sender (W5), as if the buffer had that
-/// number of copies.
+/// waits for the reader then only limit the [`lead`] of the sender (W5), as if the buffer had
+/// `lead` copies.
 pub(super) struct Bound {
     pub(super) peer: usize,
     pub(super) bytes: usize,
@@ -116,8 +116,9 @@ impl Bound {
         self.memory.at(self.copy(run) + at, bytes)
     }
 
-    /// Returns the entry for the last frame of this run. Before this run has sent a frame, the
-    /// entry has the last frame of an earlier run: as many runs earlier as a sender may be ahead.
+    /// Returns the entry for the last frame of this run. Entries are reused: before this run has
+    /// sent a frame, the entry still has the last frame of the run that was `last.len()` runs
+    /// earlier.
     pub(super) fn last(&mut self, run: u64) -> &mut Option<u64> {
         let runs = self.last.len() as u64;
         &mut self.last[(run % runs) as usize]
@@ -322,8 +323,9 @@ impl Executable {
         Ok(())
     }
 
-    /// Returns the memory that other ranks may still read, and until when it must be kept. Frames
-    /// are released in the order in which they were posted, so the last frame determines the time.
+    /// Returns the memory that other ranks may still read, and until when it must be kept. The
+    /// memory must be kept until its last frame is released, since frames are released in the order
+    /// in which they were posted.
     pub(crate) fn into_kept(mut self) -> impl Iterator<Item = (Bytes, Until)> {
         let port = self.port;
         if self.has_given {
@@ -392,8 +394,8 @@ impl Resolve<'_> {
         })
     }
 
-    /// Returns where each operation's own elements begin, and a buffer with room for the elements
-    /// of all operations.
+    /// Returns the index at which each operation's own elements begin, and a buffer with room for
+    /// the elements of all operations.
     fn locals(&self) -> Result<(Vec<usize>, Vec<u8>)> {
         let mut at = 0usize;
         let starts = self.program.pattern.operations.values().map(|operation| {

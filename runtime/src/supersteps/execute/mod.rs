@@ -17,13 +17,13 @@
 //! of the run, which the plan counts, instead of the number of the superstep in the world. A rank
 //! waits only where the schedule does. These waits suffice for the following reasons:
 //! - W1: an entry's word contains the plan, the run and the windows, and is compared before memory
-//!   is touched. The frames of the n-th run of one rank meet those of the n-th run of the other,
-//!   since frames are first in, first out, and a run takes all its frames. Frames on other ports
-//!   cannot reveal that a rank does something else than this run. The wait for such a rank is then
-//!   a stall, and not an error.
+//!   is touched. The frames of the n-th run of one rank meet those of the n-th run of its peer,
+//!   since frames are first in, first out, and a run takes all its frames. If a rank executes
+//!   something other than this run, frames on other ports cannot reveal this. Waiting for such a
+//!   rank is therefore a stall, and not an error.
 //! - W2, W3: these concern only steps of this rank, and frames that report that a rank is done. A
-//!   run of another plan in between does not affect them, since a run owns its windows and the
-//!   other run has none of them.
+//!   run of another plan in between does not affect them, since it has none of the windows that
+//!   this run owns.
 //! - W4, W5: releases and frames are counted on the port, so frames of other plans and fences do
 //!   not count.
 //! - W6: a run leaves no frame on its port, and does not touch other ports. A rank without steps
@@ -39,9 +39,9 @@
 //! Over MPI a long payload is sent from the window or the buffer that has it, and received at its
 //! destination, while the run goes on. The frame itself is copied to its reader as before. So
 //! releases and frames count as before (W4, W5), and the word is compared before the payload is
-//! unpacked (W1). W2 must then hold for a payload until MPI has sent it: [`loans`] leaves only
-//! payloads in place that nothing in the run writes afterwards. Places for payloads are offered in
-//! the same way as over TCP ([`preposts`]). The run returns when all payloads are [taken
+//! unpacked (W1). W2 must then hold for a payload until MPI has sent it, so [`loans`] leaves a
+//! payload in place only if nothing in the run writes it afterwards. Places for payloads are
+//! offered in the same way as over TCP ([`preposts`]). The run returns when all payloads are [taken
 //! back](Executable::take_back). From then on, only this rank uses its windows and buffers.
 
 mod bind;

@@ -72,8 +72,8 @@ fn prepost(rank: usize, steps: &[Step], at: usize, peer: usize, whole: u64) -> O
     }
     let awaited = |step: &Step| matches!(step, Step::Await(other, _) if *other == peer);
     let released = |step: &Step| matches!(step, Step::Release(other) if *other == peer);
-    // At most one frame of a peer is open at a time. So the first await or release of the peer from
-    // step `before` on shows whether a frame is open at that step.
+    // At most one frame of a peer is open at a time. So the first step from `before` on that awaits
+    // or releases a frame of the peer shows whether a frame is open at step `before`.
     let open = steps[before..=at].iter().find(|step| awaited(step) || released(step)).is_some_and(released);
     let ahead = steps[before..at].iter().filter(|step| awaited(step)).count() as u64 + u64::from(open);
     Some(Prepost { before, peer, ahead, window, bytes })

@@ -26,7 +26,7 @@ struct Run<'a> {
     /// The word of the superstep, and the rest of its hash.
     word: u64,
     rest: u32,
-    /// The number of the run, if the plan counts its runs.
+    /// The number of the run. `None` if the plan does not count its runs.
     number: Option<u32>,
 }
 
@@ -166,10 +166,11 @@ impl Executable {
     /// Sends bytes of a buffer.
     ///
     /// A payload that is not copied by its post stays unchanged until `released` counts this frame.
-    /// The verifier has shown (W4) that a `Reclaim`, or a frame that the peer sent after releasing,
-    /// comes before the buffer is packed again. If the executable is dropped earlier, the endpoint
-    /// keeps the memory until the frame is released. A payload that `stays` is not packed again in
-    /// this run. At the end of the run, the payload's memory is taken back from the endpoint.
+    /// The verifier has shown (W4) that a `Reclaim`, or a frame that the peer sent after it had
+    /// released this frame, comes before the buffer is packed again. If the executable is dropped
+    /// earlier, the endpoint keeps the memory until the frame is released. A payload that `stays`
+    /// is not packed again in this run. At the end of the run, the payload's memory is taken back
+    /// from the endpoint.
     #[inline(always)]
     fn send<const APART: bool>(
         &mut self,
@@ -323,11 +324,11 @@ fn look_for<'w, const WAITS: bool, const APART: bool, R>(
     if WAITS { wait_for::<APART, _>(endpoint, run, peer, watch, look).map(Some) } else { Ok(look(endpoint)?) }
 }
 
-/// Waits for something from `peer` in the superstep of `run`. Notices when the peer is in another
-/// superstep and will not send anything for this superstep. A superstep that is `APART` is not
-/// announced, so for such a superstep this cannot be noticed. Meanwhile everything that this rank
-/// has begun makes progress. This function is inlined, since calling it costs a twentieth of the
-/// time of a small halo.
+/// Waits for something from `peer` in the superstep of `run`. Returns an error if the peer is in
+/// another superstep and will not send anything for this superstep. A superstep that is `APART` is
+/// not announced, so this error cannot be found for such a superstep. Meanwhile everything that
+/// this rank has begun makes progress. This function is inlined, since calling it costs a twentieth
+/// of the time of a small halo.
 #[inline(always)]
 fn wait_for<'w, const APART: bool, R>(
     endpoint: &mut Endpoint,

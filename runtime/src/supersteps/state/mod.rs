@@ -104,11 +104,12 @@ pub struct Superstep {
     pub opens: bool,
     /// The preferred mode of operations in the superstep that have no mode of their own.
     pub mode: Option<Mode>,
-    /// How it synchronises if it is prepared.
+    /// How the superstep synchronises if it is prepared.
     pub sync: Sync,
-    /// The reason why it cannot be compiled ahead of time, with the line. `None` if it can be.
+    /// The reason why the superstep cannot be compiled ahead of time, with the line. `None` if it
+    /// can be.
     pub dynamic: Option<&'static str>,
-    /// Its hash and its number.
+    /// The hash and the number of the superstep.
     pub known: Known,
 }
 
@@ -154,7 +155,7 @@ pub(crate) struct Supersteps {
     pub(crate) running: RefCell<Stack>,
     /// The windows with which the supersteps were entered: first those of the outermost superstep.
     pub(crate) entered: RefCell<Vec<Rc<WindowCore>>>,
-    /// For each superstep, by its number: whether its claim has been compared.
+    /// For each superstep, by number: whether its claim was compared with its calls.
     pub(crate) compared: RefCell<Vec<bool>>,
     /// The plans of the next superstep that is entered, if it is prepared.
     pub(crate) bound: RefCell<Option<Rc<dyn Plans>>>,
@@ -231,9 +232,9 @@ impl Stack {
 
 /// A superstep that a rank is in.
 pub(crate) struct Running {
-    /// The hash of its call.
+    /// The hash of the call of the superstep.
     pub(crate) hash: u64,
-    /// The line that called it.
+    /// The line that called the superstep.
     pub(crate) site: &'static Location<'static>,
     pub(crate) superstep: &'static Superstep,
     /// The index in `entered` of the first window with which the superstep was entered.
@@ -251,10 +252,11 @@ pub(crate) struct Running {
 /// The data of a superstep that is prepared, has a mode of its own, or is compared with its
 /// pattern.
 pub(crate) struct Special {
-    /// The modes that its windows preferred before, if the superstep has a mode of its own.
+    /// The modes that the windows preferred before the superstep, if the superstep has a mode of
+    /// its own.
     pub(crate) modes: Option<Few<Mode>>,
     pub(crate) claim: Option<Rc<[RecordedEpoch]>>,
-    /// Its plans, if it is prepared.
+    /// The plans of the superstep, if it is prepared.
     pub(crate) matched: Option<Rc<dyn Plans>>,
 }
 
@@ -271,7 +273,7 @@ impl Running {
         self.special.as_ref()?.claim.as_ref()
     }
 
-    /// Returns its plans, if it is prepared.
+    /// Returns the plans of the superstep, if it is prepared.
     #[inline]
     pub(crate) fn matched(&self) -> Option<&Rc<dyn Plans>> {
         self.special.as_ref()?.matched.as_ref()
@@ -283,7 +285,7 @@ impl Running {
         Self { hash, site, superstep, windows, special: None, next, failed, ended }
     }
 
-    /// Returns the call with which it was entered.
+    /// Returns the call with which the superstep was entered.
     #[inline]
     pub(crate) fn call(&self) -> Call {
         Call {

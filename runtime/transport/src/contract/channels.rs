@@ -3,12 +3,12 @@
 //!
 //! - A frame never waits behind an unread frame of another port: each port has its own queue and
 //!   its own credit.
-//! - Posting never blocks. A posted frame arrives without further calls of its sender. Until it
-//!   ends, the sender may compute or wait in another world.
+//! - Posting never blocks. A posted frame arrives without further calls of its sender. As long as
+//!   the sender does not end, it may compute or wait in another world.
 //! - Memory that a frame refers to may be read once the frame has arrived (W1), and belongs to its
 //!   owner again once the reader has released the frame (W2, W4).
 //! - Memory of a rank that other ranks may read must remain unchanged until those ranks have
-//!   released it. Leaving does not lift this obligation.
+//!   released it. This also holds after the rank has left.
 
 use crate::record::FrameLog;
 use crate::{Attendant, Bytes, Frame, Header, Lost, Memory, Meter, PairLines, Payload, Port, Until};
@@ -184,17 +184,18 @@ pub trait Channels {
     /// [closed](Self::close) the port.
     fn released(&mut self, to: usize, port: Port) -> u64;
 
-    /// Returns the lines that belong to the queue of frames to `to` on this port. This rank writes
-    /// the lines, and `to` reads them. Returns `None` if `to` is not reached, or if there is no
-    /// room. The lines stay until this rank has closed the port or left. After this rank has
+    /// Returns the cache lines that belong to the queue of frames to `to` on this port. This rank
+    /// writes the lines, and `to` reads them. Returns `None` if `to` is not reached, or if there is
+    /// no room. The lines stay until this rank has closed the port or left. After this rank has
     /// written the lines, it [wakes](crate::Liveness::wake) `to`.
     fn lines(&mut self, to: usize, port: Port) -> Option<NonNull<PairLines>> {
         let _ = (to, port);
         None
     }
 
-    /// Returns the lines that belong to the queue of frames from `from` to this rank on this port,
-    /// if `from` has created them. The lines stay until this rank has closed the port or left.
+    /// Returns the cache lines that belong to the queue of frames from `from` to this rank on this
+    /// port, if `from` has created them. The lines stay until this rank has closed the port or
+    /// left.
     fn lines_of(&mut self, from: usize, port: Port) -> Option<NonNull<PairLines>> {
         let _ = (from, port);
         None

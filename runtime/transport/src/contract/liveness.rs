@@ -68,7 +68,7 @@ pub trait Liveness {
     fn touching(&mut self, on: bool) -> bool;
 
     /// Returns whether `peer` may be accessing memory of other ranks. Once the world was ended and
-    /// this has returned `false`, it stays `false`.
+    /// this function has returned `false` for `peer`, it always returns `false`.
     fn is_touching(&self, peer: usize) -> bool;
 
     /// Returns the job's wait-for table, unless the ranks are threads that share a table in another

@@ -32,7 +32,8 @@ pub trait Carrier: Sized + Send + 'static {
     /// could not notice otherwise that it has ended.
     const IS_CONNECTIONLESS: bool = false;
 
-    /// Whether memory that was lent for a transfer may still be in use after the call.
+    /// Whether memory that was lent for a transfer may still be in use after the call that has lent
+    /// it.
     const LENDS: bool = false;
 
     /// Takes in all that has arrived from any rank.
@@ -78,8 +79,7 @@ pub trait Carrier: Sized + Send + 'static {
 
     /// Returns whether memory that was lent for transfers to or from `rank` is still in use, as far
     /// as is known. First moves the bytes that can be moved now. If the memory in use is only read,
-    /// returns [`Lent::ForGood`], because nothing is read any more once the process of `rank` has
-    /// ended.
+    /// returns [`Lent::ForGood`], which the caller uses only if the process of `rank` has ended.
     fn lent(core: &mut Core<Self>, rank: usize) -> Lent {
         let _ = (core, rank);
         Lent::Nothing

@@ -56,7 +56,7 @@ pub struct Core<C: Carrier> {
     pub(super) calls: u64,
     /// The number of polls of the rank that found what they looked for.
     pub(super) found: u64,
-    /// The number of next polls that need not read, because everything was read when the rank woke.
+    /// How many of the next polls need not read, because everything was read when the rank woke.
     pub(super) fresh: usize,
     pub(super) rank: RankState,
     /// Whether the rank was woken from its wait for arrivals and has not noticed yet.
@@ -77,8 +77,9 @@ pub struct Core<C: Carrier> {
     /// Wakes a rank of the job if it sleeps on its futex. The rank is this rank, or a rank that is
     /// reached by shared memory.
     waker: Option<Box<dyn Fn(usize) + Send>>,
-    /// For each rank, whether it is on this node and reached by shared memory, as this rank itself
-    /// is. The core sends nothing to such ranks. Empty if all ranks are reached by connections.
+    /// For each rank, whether it is on this node and reached by shared memory. This rank itself
+    /// counts as such a rank. The core sends nothing to such ranks. Empty if all ranks are reached
+    /// by connections.
     pub(super) intra_node: Vec<bool>,
     /// Whether the rank has left for good.
     pub(super) closing: bool,
@@ -91,7 +92,7 @@ pub struct Core<C: Carrier> {
     pub(super) pending_releases: Vec<(u64, u32)>,
     pub(super) requests: Requests,
     scratch: Box<[u8]>,
-    /// Bodies of frames that this rank posts to itself.
+    /// The bodies of frames that this rank posts to itself.
     pub(super) own: Decoder,
     pub(super) timed: Instant,
     /// The known waits of other ranks.
@@ -496,7 +497,8 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Wakes the thread, so that it sends what a connection did not take even if the rank computes.
+    /// Wakes the thread, so that bytes that a connection did not take are sent even while the rank
+    /// computes.
     pub(crate) fn wake_server(&self) {
         self.server.wake();
     }

@@ -161,8 +161,8 @@ impl<C: Carrier> FabricEnd<C> {
         self.lost_of(core, to).map_or(Ok(()), Err)
     }
 
-    /// Returns why `peer` sends nothing more, or `None` if it may send more. Items that it has sent
-    /// may not have arrived yet.
+    /// Returns why `peer` sends nothing more, or `None` if it may send more. Items that `peer` has
+    /// sent may not have arrived yet.
     fn lost_of(&self, core: &Core<C>, peer: usize) -> Option<Lost> {
         self.own_loss(core).or_else(|| {
             let from = self.of(peer);
@@ -170,7 +170,7 @@ impl<C: Carrier> FabricEnd<C> {
         })
     }
 
-    /// Posts a frame. Lends the payload to the carrier if it `may_stay`.
+    /// Posts a frame. Lends the payload to the carrier if the payload `may_stay`.
     ///
     /// # Errors
     /// As for [`Channels::post`].

@@ -117,8 +117,8 @@ impl<C: Carrier> Core<C> {
         self.numbers().into_iter().for_each(|number| self.forget_if_over(number));
     }
 
-    /// Returns why nothing more can arrive from member `index` of a world, or `None` if more can.
-    /// The member is rank `from` of the job.
+    /// Returns why nothing more can arrive from member `index` of a world, or `None` if something
+    /// still can. The member is rank `from` of the job.
     pub(super) fn lost(&self, number: u64, index: usize, from: usize) -> Option<Lost> {
         let channel = self.channels.get(&number)?;
         let how = self.gone_of(number, from)?;

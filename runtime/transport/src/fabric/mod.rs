@@ -19,9 +19,9 @@
 //!   each end keeps at most 32 MiB, until the connection closes. A receiver that does not poll
 //!   holds at most 16 MiB for each pair, and 4 MiB more for each port in use other than the port of
 //!   fences.
-//! - A rank that has waited for long asks the awaited rank which rank it waits for itself. In this
-//!   way ranks detect that they wait for one another ([`probes`]).
-//! - A rank that leaves reports it in each world, and its fabric sends a goodbye at the end
+//! - A rank that has waited for long asks the awaited rank which rank the awaited rank waits for.
+//!   In this way ranks detect that they wait for one another ([`probes`]).
+//! - A rank that leaves reports this in each world, and its fabric sends a goodbye at the end
 //!   ([`ending`]). A connection that ends without a goodbye counts as a death. So does silence
 //!   beyond a limit, since every rank sends heartbeats. If a launcher reports how each rank ends,
 //!   two ranks that never had anything to send to each other do not connect just to report that

@@ -19,8 +19,8 @@ pub struct Peer<C: Carrier> {
     /// Bytes for that rank.
     pub(crate) out: Outgoing,
     /// How many of these bytes need no connection of their own. Such bytes report that this rank
-    /// has left worlds as finished or after their end, or that a world has ended because of a death
-    /// that the launcher reports to all ranks.
+    /// has left worlds as finished, that it has left worlds after their end, or that a world has
+    /// ended because of a death that the launcher reports to all ranks.
     pub(crate) deferred: usize,
     /// The error with which that rank left a world, unless it has since left a world without an
     /// error.
@@ -48,8 +48,8 @@ pub struct Peer<C: Carrier> {
     pub(crate) said_goodbye: bool,
     pub(crate) heard_goodbye: bool,
     pub(crate) heard_farewell: bool,
-    /// Whether something was received since `heard_at`. The next field is whether something was
-    /// sent since `spoke_at`.
+    /// Whether something was received since `heard_at`. The next field records whether something
+    /// was sent since `spoke_at`.
     pub(crate) heard: bool,
     pub(crate) spoke: bool,
     pub(crate) heard_at: Instant,

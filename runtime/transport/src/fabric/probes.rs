@@ -8,9 +8,9 @@
 //! - The awaited rank *answers*. The answer includes the waits that the awaited rank has seen
 //!   itself, for ranks that look for a knot. Before the answer, the awaited rank writes what is
 //!   pending for the asking rank: releases, and its current superstep. If frames for the asking
-//!   rank wait for credit, the awaited rank answers that it is in no wait. It wrote everything else
-//!   before it began its wait, and the bytes of a connection arrive in order. So when the answer
-//!   arrives, everything that the awaited rank sent before has arrived.
+//!   rank wait for credit, the awaited rank answers that it is in no wait. The awaited rank wrote
+//!   everything else before it began its wait, and the bytes of a connection arrive in order. So
+//!   when the answer arrives, everything that the awaited rank sent before has arrived.
 //! - A *probe* has a list of waits, in which the rank of each wait has seen the next wait. It also
 //!   has the number of a wait of its receiver, which the last rank of the list has seen. If the
 //!   receiver is in that wait, it appends the wait to the list and passes the list on. If the list
@@ -36,7 +36,8 @@ const AGAIN: Duration = Duration::from_millis(500);
 const MAX_LIST: usize = 1 << 10;
 
 /// The size of a wait in a list, in bytes. `HEAD` is the size of the fields before the text. `TEXT`
-/// has the longest text in a list of at most `SHORT` waits, and in a longer list.
+/// has two limits on the length of the text: for a list of at most `SHORT` waits, and for a longer
+/// list.
 const HEAD: usize = 14;
 const TEXT: [usize; 2] = [384, 48];
 const SHORT: usize = 128;
@@ -269,8 +270,8 @@ impl<C: Carrier> Core<C> {
         self.events += 1;
     }
 
-    /// Returns the wait of `rank`, as far as known. With `ask`, also asks the rank, so that a later
-    /// call can return the answer.
+    /// Returns the wait of `rank`, if it is known. If `ask` is set, also asks the rank, so that a
+    /// later call can return the answer.
     pub(super) fn waiting_of(&mut self, rank: usize, ask: bool) -> Option<Waiting> {
         if ask {
             self.ask(rank, Instant::now());
@@ -304,7 +305,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Returns the greatest number of a wait that `rank` has reported to be in a cycle.
+    /// Returns the greatest number of the waits that `rank` has reported to be in a cycle.
     pub(super) fn agreed_of(&self, rank: usize) -> u64 {
         self.probes.known.get(rank).map_or(0, |known| known.agreed)
     }

@@ -3,8 +3,8 @@
 //! A frame is sent when there is enough credit. Credit is the total number of bytes that the
 //! receiver has granted. It always exceeds the total number of released bytes by at least a
 //! constant. When the receiver polls the port and the sender has reported how much it wants to
-//! send, the receiver grants more. So a receiver that waits takes everything that it waits for, and
-//! a receiver that does not poll holds at most that constant for each port. Each port has its own
+//! send, the receiver grants more. So a waiting receiver gets all frames that it waits for, and a
+//! receiver that does not poll holds at most that constant for each port. Each port has its own
 //! credit, so its frames never wait for those of another port.
 
 use std::cmp::Ordering;
@@ -40,7 +40,7 @@ pub(super) enum Due {
     /// With the next write, because at least [`UNREPORTED`] released frames are unreported, or at
     /// least [`UNREPORTED_BYTES`] bytes of such frames.
     Now,
-    /// When this rank has waited a little, because it may send something else first.
+    /// After a short wait, because this rank may send something else first.
     Soon,
     /// With the next item that is sent.
     Later,
@@ -85,7 +85,7 @@ pub(super) struct OutboundQueue {
     waiting: VecDeque<Vec<u8>>,
     /// The number of frames that the receiver has released.
     released: u64,
-    /// Whether the receiver has closed the port. Then all frames count as released.
+    /// Whether the receiver has closed the port. If so, all frames count as released.
     closed: bool,
 }
 
@@ -121,8 +121,9 @@ impl Queue {
 }
 
 impl InboundQueue {
-    /// Releases the oldest frame. Returns its header and body, and when to report this to the
-    /// sender. `silent` is whether nothing was sent to the sender since the last release.
+    /// Releases the oldest frame. Returns its header and body, and when to report the release to
+    /// the sender of the frame. `silent` is set if this rank has sent nothing to that sender since
+    /// the last release.
     pub(super) fn release(&mut self, silent: &mut bool) -> Option<(Header, Body, Due)> {
         let (header, body) = self.frames.pop_front()?;
         self.releases += 1;
@@ -142,7 +143,7 @@ impl InboundQueue {
 
     /// Pre-posts a buffer for the payload of the frame that follows `ahead` unreleased frames, if
     /// that frame has this header. If the frame is the next one to arrive, a part of its payload
-    /// may have arrived already. Then calls `adopt`, which takes the buffer or returns it.
+    /// may have arrived already, so this calls `adopt`. `adopt` takes the buffer or returns it.
     pub(super) fn prepost(
         &mut self,
         ahead: u64,
@@ -275,9 +276,9 @@ impl OutboundQueue {
         !self.waiting.is_empty()
     }
 
-    /// Writes the frames that may be sent, or all frames if `all`. If frames are left, then reports
-    /// how many bytes this rank wants to send, unless this rank has already asked for more than was
-    /// granted. If the memory of a written frame is larger than `spare`, that memory replaces
+    /// Writes the frames that may be sent, or all frames if `all` is set. If frames are left,
+    /// reports how many bytes this rank wants to send, unless it has already asked for more than
+    /// was granted. If the memory of a written frame is larger than `spare`, that memory replaces
     /// `spare`.
     pub(super) fn send_waiting(
         &mut self,

@@ -18,7 +18,7 @@ const COPIED_PER_NS: u64 = 8;
 impl<C: Carrier> Core<C> {
     /// Posts a frame.
     pub(super) fn post(&mut self, number: u64, to: usize, port: Port, header: Header, payload: &[u8]) {
-        // SAFETY: the payload may not stay.
+        // SAFETY: `may_stay` is `false`, so the payload is not lent.
         unsafe { self.post_any((number, to, port), header, payload, false) };
     }
 

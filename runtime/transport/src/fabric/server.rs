@@ -218,9 +218,9 @@ impl<C: Carrier> Fabric<C> {
     }
 
     /// Declares that these ranks, which include this one, are on this node and are reached through
-    /// shared memory. `waker` wakes one of these ranks if it waits for another of them. `waits` has
-    /// the entries of all of them. From now on, failures are counted in `alarms`. Called once the
-    /// table is set.
+    /// shared memory. `waker` wakes one of these ranks if that rank waits for another one. `waits`
+    /// has the entries of all these ranks. From now on, failures are counted in `alarms`. Called
+    /// once the table is set.
     pub(crate) fn set_intra_node(
         &self,
         ranks: &[usize],
@@ -290,8 +290,8 @@ impl<C: Carrier> Fabric<C> {
 
     /// Ends this rank's worlds and the fabric, because the process exits while the rank is in a
     /// world. The other members receive `what` as the reason. Then waits as if the fabric were
-    /// dropped. Does nothing if the process exits inside a call of the carrier, which holds the
-    /// lock.
+    /// dropped. Does nothing if the process exits inside a call of the carrier, because such a call
+    /// holds the lock.
     pub fn abandon(&self, what: &str) {
         let begun = Instant::now();
         let mut core = loop {
@@ -373,8 +373,8 @@ fn serve<C: Carrier>(shared: &FabricShared<C>) {
         calls = core.calls;
         if here {
             if core.rank == RankState::Busy {
-                // The rank polls, but it may never wait. A rank that never waits accepts no
-                // connection, and reads no requests of other ranks.
+                // The rank polls, but it may never wait. A rank that never waits neither accepts
+                // connections nor reads the requests of other ranks, so the thread does both here.
                 C::serve_ready(&mut core);
                 core.wake_rank();
             }

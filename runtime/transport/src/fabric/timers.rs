@@ -50,7 +50,7 @@ impl<C: Carrier> Core<C> {
         // A rank that shares its core with many others answers only when it has the core.
         let patience = 1 + self.crowd / CROWD;
         // This process itself may not have been running, for example while its job was suspended.
-        // Then it cannot know what others have done meanwhile.
+        // In that case this process cannot know what other ranks have done meanwhile.
         let stopped = (step > STOPPED).then_some(step);
         if let Some(step) = stopped {
             let ends = |until: &mut Instant| *until = (*until + step).min(now + obituary);
@@ -93,8 +93,9 @@ impl<C: Carrier> Core<C> {
         C::run_timers(self, now, stopped, patience);
     }
 
-    /// Asks the awaited rank for its wait, if this rank has awaited the same rank since the last
-    /// run of the timers and has found nothing. The answer has the superstep of the asked rank.
+    /// If this rank has awaited the same rank since the last run of the timers and has found
+    /// nothing, asks the awaited rank in which wait that rank is. The answer has the superstep of
+    /// the asked rank.
     pub(super) fn ask_awaited(&mut self, now: Instant) {
         let waits = (self.awaited.filter(|_| self.rank != RankState::Busy), self.found);
         let before = std::mem::replace(&mut self.awaited_before, waits);

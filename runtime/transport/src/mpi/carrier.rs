@@ -68,8 +68,8 @@ pub struct OverMpi {
     ended: bool,
 }
 
-/// A wait in steps that double, since MPI has no call that waits for any message and that another
-/// thread can wake. An arrival makes the steps short again.
+/// A wait in steps, each twice as long as the step before. MPI has no call that waits for any
+/// message and that another thread can wake. An arrival makes the steps short again.
 pub struct Steps {
     rank: Arc<EventWaker>,
     /// The next step, in microseconds.
@@ -153,7 +153,7 @@ impl MpiConnection {
         }
     }
 
-    /// Returns whether messages were found that are not taken in completely.
+    /// Returns whether some of the messages that were found are not taken in completely.
     fn has_more(&self) -> bool {
         !self.found.is_empty() || !self.receiving.is_empty() || !self.arrived.is_empty()
     }
@@ -393,8 +393,8 @@ impl Carrier for OverMpi {
         if core.carrier.ended {
             return;
         }
-        // First takes in the messages that an earlier call has left. Then a payload that is found
-        // below may get a receive buffer before it is taken in.
+        // First takes in the messages that an earlier call has left. This lets a payload that is
+        // found below get a receive buffer before the payload is taken in.
         for rank in 0..core.peers.len() {
             if core.peers[rank].link.as_ref().is_some_and(|link| link.has_more()) {
                 core.read_from(rank);
@@ -781,7 +781,7 @@ mod tests {
         unsafe { two.prepost(0, Port::FENCE, 0, Header::default(), &raw mut place[..]) };
         let receiver = second.shared().lock();
         post(&mut one, &vec![7; LONGEST]);
-        // While its sender makes no calls, a message does not move.
+        // A message does not move while its sender makes no calls.
         let sender = first.shared().lock();
         drop(receiver);
         while two.lent(0) == Lent::Nothing {

@@ -16,7 +16,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Returns the interface of a library, by the symbols that it has.
+    /// Determines the interface of a library from the symbols of the library.
     pub(super) fn of(library: &Library) -> Self {
         // SAFETY: the symbol's address is not used.
         let has = |symbol: &[u8]| unsafe { library.get::<*mut c_void>(symbol) }.is_ok();
@@ -134,8 +134,8 @@ pub(super) fn open_mpi(library: &Library) -> Result<Constants<Pointer>, libloadi
     })
 }
 
-/// Returns the constants that are numbers, under their names in the headers, to be compared with
-/// the headers.
+/// Returns each constant that is a number, with its name in the headers of MPI. For a comparison
+/// with the headers.
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub fn numbers(family: Family) -> Vec<(&'static str, usize)> {

@@ -45,8 +45,8 @@ pub trait Messages: Send {
     /// rank has failed.
     fn end(&mut self, in_order: bool);
 
-    /// Returns whether nobody waits for the end, for example because the ranks are threads of one
-    /// process. Then [`end`](Self::end) is not called.
+    /// Returns `true` if nobody waits until the use of MPI has ended, for example because the ranks
+    /// are threads of one process. In that case [`end`](Self::end) is not called.
     fn end_in_background(&self) -> bool {
         false
     }

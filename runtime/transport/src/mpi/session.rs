@@ -144,8 +144,8 @@ impl Session {
         self.is_own && self.calls.is_serialized()
     }
 
-    /// Returns the messages between the ranks of this session if any thread may call MPI, and
-    /// otherwise the session.
+    /// Turns this session into one whose calls any thread may make, if any thread may call MPI.
+    /// Otherwise returns the session as the error.
     pub fn serialized(self) -> Result<Serialized, Self> {
         if self.is_serialized() { Ok(Serialized(self)) } else { Err(self) }
     }

@@ -161,8 +161,8 @@ struct Rank {
 }
 
 impl Rank {
-    /// Moves a piece of each long message of this rank, since each call of the rank does so.
-    /// Returns the locked job.
+    /// Locks the job for a call of this rank, and moves a piece of each long message that the rank
+    /// sends.
     fn job(&self) -> MutexGuard<'_, Job> {
         let mut job = self.job.lock().unwrap_or_else(PoisonError::into_inner);
         job.advance(self.me);

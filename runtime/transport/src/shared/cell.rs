@@ -4,8 +4,8 @@
 //! rank reads: the notifications of fences, the frames of queues with their short payloads, and the
 //! posts and accesses of pairs. The writer stores the value and then the number. A reader waits for
 //! the number that it expects, so finding and reading the value costs one cache line. Each protocol
-//! has a rule for which rank may write a cell again, and when. The file of the protocol has the
-//! argument.
+//! has a rule for which rank may write a cell again, and when. The file of the protocol justifies
+//! its rule.
 
 use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 
@@ -56,8 +56,8 @@ impl<T: Copy> NumberedCell<T> {
     /// Reads the value through a pointer.
     ///
     /// # Safety
-    /// This rank has seen the number of the value, in this cell or in one that was published later,
-    /// and the writer does not write the cell again before this rank has finished.
+    /// This rank has seen the number of the value in this cell, or in a cell that was published
+    /// later. The writer does not write the cell again before this rank has finished.
     #[inline(always)]
     pub(crate) unsafe fn read<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
         self.value.with(read)

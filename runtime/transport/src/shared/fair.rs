@@ -21,10 +21,11 @@
 //!
 //! A waiter stores its rank in its slot, announces that it is about to sleep, and looks at the word
 //! again. A fence in between keeps that order ([`waker`](crate::shared::waker)). A rank that
-//! changes the word then reads the slot, also with a fence in between. So either the waiter sees
-//! the change, or the other rank sees the waiter. An attendant that takes turns for others does not
-//! sleep. It looks again after [`take_nudged`](FairLock::take_nudged), which has the same fence,
-//! and then whenever it is nudged.
+//! changes the word reads the slot afterwards, also with a fence in between. So either the waiter
+//! sees the change, or the other rank sees the waiter. An attendant that takes turns for others
+//! does not sleep. The attendant looks at the word again after
+//! [`take_nudged`](FairLock::take_nudged), which has the same fence, and then whenever it is
+//! nudged.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -181,7 +182,7 @@ impl<'a> FairLock<'a> {
     }
 
     /// Returns the ranks that wait before this turn, which has not entered. A rank that has not
-    /// stored its slot yet is left out. For messages.
+    /// stored its number in its slot yet is left out. Used for reports of waits.
     pub fn before(&self, turn: Position) -> impl Iterator<Item = usize> + use<'_, 'a> {
         let mut at = Counts::of(self.word.load(Ordering::Relaxed)).entered;
         let most = self.slots.len();
@@ -292,8 +293,8 @@ mod tests {
     }
 
     /// For each wait of a rank, counts the turns of other ranks that entered after the rank took
-    /// its turn and before that turn entered. Only turns that were taken earlier can do so, at most
-    /// one for each other rank.
+    /// its turn and before that turn entered. Only turns that were taken earlier can enter in that
+    /// time, at most one for each other rank.
     #[test]
     fn a_rank_that_waits_is_overtaken_by_each_other_rank_once_at_most() {
         const TIMES: u64 = 5_000;

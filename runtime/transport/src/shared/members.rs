@@ -208,8 +208,9 @@ impl FailedRanks {
         self.count[0].load(Ordering::Acquire) != 0 && self.why[self.of[rank] as usize].is_written()
     }
 
-    /// Returns what became of `rank`, which has not left the caller's world. If `rank` has recorded
-    /// its exit, it has never been in that world.
+    /// Returns what became of `rank`, which has not left the caller's world. A rank records its
+    /// exit only outside of all worlds, so a `rank` with a recorded exit has never been in that
+    /// world.
     fn how(&self, rank: usize) -> Option<Loss> {
         let at = self.of[rank] as usize;
         let died = self.why[at].read()?;
@@ -291,9 +292,9 @@ impl Membership {
     }
 
     /// Declares that `rank` begins or ceases to access memory of other ranks. Returns `false` if
-    /// `rank` must not begin, because the world was ended. Then `rank` has not begun. The fence
-    /// ensures that at least one of two things happens: this rank sees that the world was ended, or
-    /// the rank that ended the world sees that this rank accesses memory.
+    /// `rank` must not begin, because the world was ended. In that case `rank` has not begun. The
+    /// fence ensures that at least one of two things happens: this rank sees that the world was
+    /// ended, or the rank that ended the world sees that this rank accesses memory.
     #[inline]
     pub(crate) fn touch(&self, rank: usize, on: bool) -> bool {
         self.touching[rank].0.store(on, Ordering::Release); // the load in `touches`

@@ -1,8 +1,8 @@
 //! The exchange of notifications through shared memory, in [cells](NumberedCell), each in a cache
 //! line that one rank writes.
 //!
-//! A rank gets a *row* of cells, one for each target, when it first needs one. In a world whose
-//! ranks never notify each other there are no rows.
+//! A *row* of cells has a cell for each target. A rank gets its row when it first needs the row. In
+//! a world whose ranks never notify each other there are no rows.
 //!
 //! In a world of more than a few ranks, most notifications of an exchange are equal, since a rank
 //! has something to report to only a few others. So in such a world each rank has one cell for all
@@ -130,8 +130,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         for _ in 1..self.size {
             to = if to + 1 == self.size { 0 } else { to + 1 };
             let cell = &cells[to];
-            // SAFETY: a board writes only its own cells. By the argument at the top, their readers
-            // have finished with the exchange before the last.
+            // SAFETY: a board writes only its own cells. By the argument at the top, the readers of
+            // these cells have finished with the exchange before the last.
             unsafe { write(cell, word, &drafts[to]) };
             cell.publish(self.exchange);
         }
@@ -169,8 +169,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         Ok(())
     }
 
-    /// Returns the notification for all targets without a notification of their own, and the set of
-    /// the other targets.
+    /// Returns the notification for all targets that have no notification of their own, and the set
+    /// of the targets that have one.
     fn for_all(&self) -> (Notification, Targets) {
         let said = |draft: &Notification| (draft.flags, draft.address);
         let (before, after) = (&self.drafts[..self.rank], &self.drafts[self.rank + 1..]);
@@ -374,8 +374,8 @@ mod tests {
     use super::*;
     use crate::shared::slice::Heap;
 
-    /// Each rank sends a count to some other ranks, and sends to all other ranks whether the
-    /// exchange is odd.
+    /// Each rank notifies every other rank whether the exchange is odd. Its notifications to some
+    /// of these ranks also have a count.
     #[test]
     fn each_rank_reads_what_was_said_to_it_or_to_all() {
         for size in [1, FEW, FEW + 1, 130, 300] {

@@ -11,10 +11,10 @@
 //!
 //! # Why nothing is written that is still read (W4)
 //!
-//! - Access `n` replaces access `n - 2`. It may be written once the writer has taken post `n - 1`
-//!   of the reader: the reader posts again only after it has waited for all earlier accesses, so it
-//!   has read access `n - 2`.
-//! - Post `n` replaces post `n - 2`. It may be written once access `n - 1` of the reader has
+//! - Access `n` replaces access `n - 2`. Access `n` may be written once the writer has taken post
+//!   `n - 1` of the reader. The reader posts again only after it has waited for all earlier
+//!   accesses, so the reader has read access `n - 2` by then.
+//! - Post `n` replaces post `n - 2`. Post `n` may be written once access `n - 1` of the reader has
 //!   arrived, provided that the reader had taken post `n - 2` before the reader ended that access.
 //!   An access that was dropped has waited for nothing, and so proves nothing.
 //!

@@ -3,12 +3,12 @@
 //!
 //! A queue is a ring of slots of one cache line each. The number in a slot identifies the frame in
 //! the slot. The reader loads one line for a frame, and further lines for its payload unless the
-//! payload is short enough to be copied into the slot. If a post finds the ring full, it links a
-//! larger ring behind it and continues there. So posting never waits, and a post becomes visible
-//! without help from any other rank. The reader moves to the next ring when it has released all
-//! frames of the old one. The sender owns the rings. It frees the old ring after a frame of the
-//! next ring was released, since the reader has moved on by then. A queue whose reader keeps up
-//! stays in one ring and allocates nothing.
+//! payload is short enough to be copied into the slot. A sender that finds the ring full links a
+//! larger ring behind the full one and continues in the larger ring. So posting never waits, and a
+//! post becomes visible without help from any other rank. The reader moves to the next ring when it
+//! has released all frames of the old one. The sender owns the rings. It frees the old ring after a
+//! frame of the next ring was released, since the reader has moved on by then. A queue whose reader
+//! keeps up stays in one ring and allocates nothing.
 //!
 //! The sender creates a queue in its own memory when it posts the first frame, and links the queue
 //! into the *inbox* of the reader. An inbox is a list. Any rank can add a queue at the front, and
@@ -73,7 +73,8 @@ struct QueueState {
     /// The address of the queue that was linked into the inbox before this one, or 0 for none.
     /// Written before this queue is linked, and not afterwards.
     before: AtomicU64,
-    /// Whether the reader has closed the port. Then it no longer accesses the queue or its frames.
+    /// Whether the reader has closed the port. If so, the reader no longer accesses the queue or
+    /// its frames.
     closed: AtomicBool,
     /// The address of the queue's [`PairLines`], or 0 while there are none.
     lines: AtomicU64,
@@ -232,7 +233,8 @@ impl Senders {
         Ok(NonNull::from(&sender.lines.as_ref().expect("they were just made")[0]))
     }
 
-    /// Returns how many frames were posted to `to` on this port, and how many were released there.
+    /// Returns how many frames were posted to `to` on this port, and how many of these frames were
+    /// released.
     #[inline]
     pub(crate) fn counts(&mut self, to: usize, port: Port) -> (u64, u64) {
         self.queues.get(port, to).map_or((0, 0), |sender| (sender.posted, sender.released()))

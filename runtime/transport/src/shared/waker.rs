@@ -76,8 +76,8 @@ impl Backoff {
     }
 
     /// Begins a wait. Calls `came` several times in a row until it returns `true`, and returns its
-    /// last result. Calls it only once if ranks share cores, because the awaited rank may need this
-    /// core.
+    /// last result. Calls `came` only once if ranks share cores, because the awaited rank may need
+    /// this core.
     #[inline(always)]
     pub(crate) fn look_out(self, came: impl Fn() -> bool) -> bool {
         let mut left = self.looks;
@@ -266,7 +266,7 @@ impl Waker {
     }
 }
 
-/// Returns whether there are more ranks than cores. Then a waiting rank yields without spinning
+/// Returns whether there are more ranks than cores. If so, a waiting rank yields without spinning
 /// first.
 fn oversubscribed(size: usize) -> bool {
     size > crate::cores::cores()

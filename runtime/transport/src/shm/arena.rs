@@ -330,7 +330,7 @@ mod tests {
             assert_eq!(shortage.requested, pages(bytes));
             assert!(shortage.available < bytes && !shortage.limit.is_empty(), "{shortage}");
         }
-        // This is all of the machine's memory.
+        // `before.0` bytes are all of the machine's memory.
         let shortage = arena.allocate(before.0, false).err().unwrap();
         assert!(shortage.available < before.0, "{shortage}");
         assert_eq!(arena.free(), before);

@@ -46,7 +46,7 @@ pub(super) struct SegmentHead {
 pub(super) struct SizeLimit {
     pub(super) bytes: u64,
     pub(super) name: &'static str,
-    /// The name of one rank's part of the limit.
+    /// The name, for errors, of the part of the limit that one rank may use.
     pub(super) of_a_rank: &'static str,
 }
 
@@ -187,9 +187,9 @@ impl Mapping {
         given
     }
 
-    /// Replaces these reserved pages by large pages, where they fill a whole large page. By default
-    /// `shmem_enabled` is `never`. Then the kernel backs shared memory with large pages only on
-    /// this advice. If `shmem_enabled` is `deny`, the pages remain unchanged.
+    /// Replaces these reserved pages by large pages, where they fill a whole large page. If
+    /// `shmem_enabled` is `never`, which is the default, the kernel backs shared memory with large
+    /// pages only on this advice. If `shmem_enabled` is `deny`, the pages remain unchanged.
     pub(super) fn back_with_large_pages(&self, offset: u64, bytes: u64) {
         let (first, end) = (offset.next_multiple_of(LARGE_PAGE), offset + bytes);
         if let Some(place) = NonNull::new(self.at(first)).filter(|_| first < end) {

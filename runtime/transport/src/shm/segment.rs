@@ -283,7 +283,7 @@ impl JobTables {
 /// `MAX_AHEAD` worlds earlier, once all ranks have taken the address of that earlier world. The
 /// first rank to take a world claims its slot and creates the world, while the others wait. Only
 /// one rank creates a world, because this takes memory, and some microseconds for each rank of the
-/// world. Thousands of ranks could not do it at the same time.
+/// world. Thousands of ranks could not all create a world at the same time.
 pub(super) struct WorldDirectory {
     /// The address of the block of a world, which is a multiple of 128. The lowest bit is the
     /// parity of the round. The round is the number of times that the slot was used. A rank finds
@@ -503,8 +503,9 @@ mod tests {
                     for world in 0..100 {
                         let create = || Ok(u64::from(created.fetch_add(1, Ordering::Relaxed) + 1) * 128);
                         let located = loop {
-                            // A rank that is too far ahead gets an error but counts the world as
-                            // taken. So the rank waits before the call.
+                            // `take` counts the world as taken even if the rank is too far ahead
+                            // and gets an error. So each rank waits before the call until it is not
+                            // too far ahead.
                             if worlds.check_ahead(world).is_ok() {
                                 break worlds.take(world, rank, failed, create).map(address);
                             }

@@ -62,15 +62,16 @@ impl std::fmt::Debug for Tamper {
     }
 }
 
-/// Rules of the links that tests of the waits turn off. Other programs cannot change these rules.
+/// Changes of the rules of the links. Only tests of the waits can make these changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Altered {
     /// Ranks read one another's memory. Payloads stay with their senders, and frames only refer to
     /// them.
     pub reach: bool,
-    /// W4: notifications are kept in one set, instead of alternately in two.
+    /// Without W4, notifications are kept in one set, instead of alternately in two.
     pub one_notification_set: bool,
-    /// W5: a rank may publish before it has read the notifications of the previous exchange.
+    /// Without W5, a rank may publish before it has read the notifications of the previous
+    /// exchange.
     pub unread: bool,
 }
 

@@ -91,8 +91,8 @@ impl SimCore {
         self.world.membership.lost(self.rank)
     }
 
-    /// Polls the link from `from`. If nothing more can be sent on it (`all`), takes everything in
-    /// flight.
+    /// Polls the link from `from`. If `all` is set, because nothing more can be sent on that link,
+    /// takes everything in flight.
     pub(super) fn poll_link(&mut self, from: usize, all: bool) {
         if self.own_loss().is_some() && !all {
             return;

@@ -10,9 +10,9 @@
 //!
 //! - It never takes an item out of order, or an item with one byte changed. Instead the world ends,
 //!   with an error that names the sender.
-//! - It detects a missing item or a silent link after [`PATIENCE`] polls that find nothing, as
-//!   heartbeats would, or sooner by the number of the next item. Then the world ends, with an error
-//!   that names the sender.
+//! - It detects a missing item by the number of the next item. If no item arrives, it detects a
+//!   missing item or a silent link after [`PATIENCE`] polls that find nothing, as heartbeats would.
+//!   In each case the world ends, with an error that names the sender.
 //! - It waits for a late item.
 
 use std::collections::VecDeque;
@@ -59,7 +59,7 @@ impl FaultKind {
     };
 }
 
-/// One fault at one point. Clones share the record of whether it has happened.
+/// One fault at one point. Clones share the record of whether the fault has happened.
 #[derive(Clone, Debug)]
 pub struct Fault {
     /// The sender.

@@ -20,7 +20,7 @@ pub(crate) struct SimLink {
     arrived: usize,
     due: VecDeque<(Instant, usize)>,
     /// If there is a fault: the number of items that the sender has sent, including lost items.
-    /// `mute` is whether all further items are lost, and `hold` the number of polls that find
+    /// `mute` is set if all further items are lost. `hold` is the number of further polls that find
     /// nothing.
     pub sent: u64,
     pub mute: bool,
@@ -181,7 +181,8 @@ impl LinkReader {
                     port.released = frames;
                 }
             }
-            // Ranks that are threads communicate everything else through the membership table.
+            // Simulated ranks send no other items. They are threads, and communicate everything
+            // else through the membership table.
             _ => wrong = Some("it sent an item that no simulated rank sends".to_owned()),
         });
         fed.map_err(|garbled| garbled.to_string())?;

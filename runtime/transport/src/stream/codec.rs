@@ -44,9 +44,9 @@ pub(super) const SPARE: usize = 16;
 /// one.
 pub(super) const SHORT: usize = 16 << 10;
 
-/// The largest number of bytes that a connection keeps for bodies that it receives. It keeps at
-/// most as many for bodies that it sends. A rank that exchanges large messages needs this memory
-/// again, and getting a fresh page takes longer than filling it.
+/// The largest number of bytes that a connection keeps for bodies that it receives. The connection
+/// keeps at most as many bytes for bodies that it sends. A rank that exchanges large messages needs
+/// this memory again, and getting a fresh page takes longer than filling it.
 pub(crate) const KEPT: usize = 32 << 20;
 
 pub(super) const TAG_FRAME: u32 = 1;
@@ -134,8 +134,8 @@ pub enum Item {
         about: Vec<u8>,
         text: String,
     },
-    /// A list of waits. `seen` is the number of the receiver's wait that the rank of the last wait
-    /// in the list has seen.
+    /// A list of waits. The rank of the last wait in the list has seen the receiver's wait with the
+    /// number `seen`.
     Probe {
         seen: u64,
         list: Vec<u8>,

@@ -302,7 +302,7 @@ impl ItemHead {
     /// Returns the length of the body. Fails if no rank would send this head.
     fn check(&self) -> Result<usize, DecodeError> {
         let Self { tag, kind, extra, port, channel, word, more, len } = *self;
-        // Which of the fields `kind`, `extra`, `word` and `more` an item of this tag uses.
+        // `fields` marks which of `kind`, `extra`, `word` and `more` an item of this tag uses.
         let (fields, longest) = match tag {
             TAG_FRAME => ([1, 1, 1, 0], LONGEST),
             TAG_NOTIFICATION => ([1, 1, 1, 1], NOTIFICATION as u64),

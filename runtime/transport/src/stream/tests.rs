@@ -305,8 +305,8 @@ fn a_payload_that_comes_in_memory_of_its_own_stays_there_where_it_is_the_next_on
     let mut bodies = Bodies(Vec::new());
     let mut head = Vec::new();
     ItemWriter(&mut head, 1).frame_head(Port(1), Header::default(), 100);
-    // A payload is refused before the head, within the head, with another length, and after its
-    // first byte.
+    // The decoder refuses a whole payload before the head, within the head, and after the first
+    // byte of the payload. It also refuses a payload whose length is not the one in the head.
     let refused = |decoder: &mut Decoder, body: Body, bodies: &mut Bodies| {
         let (len, at) = (body.len(), body.as_ptr());
         let back = decoder.feed_whole(body, bodies).expect("it is not the next payload");

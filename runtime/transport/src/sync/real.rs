@@ -31,9 +31,9 @@ pub(crate) const SLOTS: (usize, usize) = (16, 4096);
 /// The longest time that a rank sleeps without a check, so that a long wait can be reported.
 const SLEEP: Duration = Duration::from_secs(1);
 
-/// The fence of a rank that wakes others, between its store and its load of their announcements. It
-/// keeps the compiler from reordering the two. If this process is registered with the kernel for
-/// [`fence_everywhere`], that function keeps the processor from reordering them.
+/// The fence of a rank that wakes others, between the rank's store and its load of the others'
+/// announcements. It keeps the compiler from reordering the two. If this process is registered with
+/// the kernel for [`fence_everywhere`], that function keeps the processor from reordering them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WakersFence {
     promised: bool,
@@ -56,7 +56,7 @@ impl WakersFence {
 
 /// Executes a sequentially consistent fence in this thread, and in each thread of each registered
 /// process before this returns. If the kernel refuses the call to this process only, a wake-up by
-/// another process may be missed. Then the sleep ends by its time limit.
+/// another process may be missed. In that case the sleep ends at its time limit.
 pub(crate) fn fence_everywhere() {
     use rustix::thread::{MembarrierCommand, membarrier};
     fence(Ordering::SeqCst);

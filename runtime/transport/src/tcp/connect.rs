@@ -159,8 +159,9 @@ impl Core<Tcp> {
             let ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
             let (Ok(()), Ok(nonce)) = (ready, random_bytes()) else { continue };
             if self.carrier.incoming.len() >= limit {
-                // Drop the oldest connection. It is hardly from a rank of the job, because a rank's
-                // handshake takes little time. If it is from a rank, that rank reconnects at once.
+                // Drop the oldest connection. That connection is probably not from a rank of the
+                // job, because a rank's handshake takes little time. If it is from a rank, that
+                // rank reconnects at once.
                 self.drop_incoming(0);
             }
             let source = Source::Incoming(stream.as_raw_fd());

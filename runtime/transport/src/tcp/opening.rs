@@ -18,8 +18,8 @@ pub struct Dial {
     pub(super) attempt: Option<Attempt>,
     /// Whether a connection to the peer is wanted as soon as there is room for it.
     pub(super) queued: bool,
-    /// Whether this rank has accepted a connection that the peer opened. It uses that connection as
-    /// soon as the verdict is written.
+    /// Whether this rank has accepted a connection that the peer opened. This rank uses that
+    /// connection as soon as the verdict is written.
     pub(super) welcomed: bool,
     pub(super) tries: u32,
     pub(super) retry: Option<Instant>,

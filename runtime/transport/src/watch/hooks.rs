@@ -1,5 +1,5 @@
-//! The hooks: functions that a program built for checking calls before each load. LLVM's pass
-//! `memprof` inserts the calls, and determines the names of the hooks.
+//! The hooks: functions that are called before each load of a program that was built for checking.
+//! LLVM's pass `memprof` inserts the calls, and determines the names of the hooks.
 //!
 //! The pass inserts no calls into functions whose names begin with `__memprof_`. If a hook called
 //! another function, the loads of that function would call the hooks again. So hooks call no
@@ -55,7 +55,7 @@ extern "C" fn __memprof_load(address: usize) {
 }
 
 /// Does nothing, because stores by the program are found by comparing contents. The pass inserts
-/// calls of this for atomic changes, even if it inserts none for other stores.
+/// calls of this hook for atomic changes, even if it inserts no calls for other stores.
 #[unsafe(no_mangle)]
 extern "C" fn __memprof_store(_address: usize) {}
 
@@ -121,12 +121,12 @@ unsafe extern "C" fn __memprof_compare(a: *const u8, b: *const u8, len: usize) -
 /// their loads are seen.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memcmp(a: *const u8, b: *const u8, len: usize) -> i32 {
-    // SAFETY: the same promise.
+    // SAFETY: the caller of this function makes the same promise.
     unsafe { __memprof_compare(a, b, len) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn bcmp(a: *const u8, b: *const u8, len: usize) -> i32 {
-    // SAFETY: the same promise.
+    // SAFETY: the caller of this function makes the same promise.
     unsafe { __memprof_compare(a, b, len) }
 }

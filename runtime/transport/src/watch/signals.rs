@@ -161,7 +161,7 @@ fn hand_on(before: &OnceLock<sigaction>, signal: c_int, info: *mut siginfo_t, co
     match handler {
         libc::SIG_IGN if was_sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: the default action ends the process: when the faulting instruction is
+            // SAFETY: the default action ends the process, either when the faulting instruction is
             // executed again, or when the signal is raised here.
             unsafe {
                 libc::signal(signal, libc::SIG_DFL);

@@ -3,8 +3,8 @@
 //!
 //! A handler reads all fields of the slot to which an access belongs. That slot does not change,
 //! because the accessing thread has borrowed the memory. From every other slot, the handler only
-//! reads whether the access belongs to it. A slot that is changing at that time reports that the
-//! access does not belong to it.
+//! reads whether the access belongs to that slot. A slot that is changing at that time always
+//! reports that the access does not belong to it.
 
 use super::pages::PAGE;
 use rustix::mm::MprotectFlags;
@@ -163,8 +163,8 @@ impl Slot {
 
     /// Protects the pages.
     pub(super) fn arm(&self) {
-        // Set before the pages are protected. If another thread opens the pages at the same time, a
-        // page either stays open or is opened by the first access to it.
+        // `armed` is set before the pages are protected. If another thread opens the pages at the
+        // same time, a page either stays open or is opened by the first access to it.
         self.armed.store(true, Ordering::Relaxed);
         protect(self.pages(), MprotectFlags::empty());
     }
@@ -250,8 +250,8 @@ fn begin_step(slot: usize, page: usize) -> bool {
     .is_some()
 }
 
-/// Called after this thread has single-stepped an instruction. Protects again the pages that were
-/// opened for the instruction. Returns whether this thread had such a step.
+/// Called when a step of this thread may have trapped. If this thread has single-stepped an
+/// instruction, protects the pages again that were opened for the instruction, and returns `true`.
 pub(super) fn stepped() -> bool {
     let me = thread();
     let own = STEPPED.iter().filter(|step| step.thread.load(Ordering::Relaxed) == me);

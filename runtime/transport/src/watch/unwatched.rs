@@ -1,4 +1,4 @@
-//! [`Watched`] for systems on which loads cannot be watched. It has no values.
+//! [`Watched`] for systems on which loads cannot be watched. The type has no values.
 
 use std::ops::Range;
 

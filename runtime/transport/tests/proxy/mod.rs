@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The harm that the proxy does at a byte.
+/// The fault that the proxy injects at a byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Harm {
     /// Both directions of the connection end.
@@ -29,7 +29,7 @@ pub enum Harm {
     Duplicate,
 }
 
-/// One harm to the bytes from one rank to another.
+/// One fault in the bytes from one rank to another.
 pub struct Plan {
     pub way: [usize; 2],
     pub at: u64,

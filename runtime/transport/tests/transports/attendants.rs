@@ -78,7 +78,8 @@ fn compute_until(done: &AtomicUsize, all: usize) {
     }
 }
 
-/// Returns the other ranks whose memory this rank does not reach. They serve its requests.
+/// Returns the other ranks whose memory this rank does not reach. These ranks serve the requests of
+/// this rank.
 fn far(end: &Endpoint) -> Vec<usize> {
     (0..end.size()).filter(|&peer| peer != end.rank() && !end.reaches(peer)).collect()
 }

@@ -628,8 +628,8 @@ proptest! {
         };
         run(ends, |end| {
             let me = end.rank();
-            // Each rank goes through the list. The rank makes its own posts, and takes the frames
-            // that are sent to it, immediately or at the next exchange.
+            // Each rank goes through the list. The rank makes its own posts. At some steps and at
+            // the end, it takes all frames that were sent to it and that it has not taken yet.
             let mut behind = Vec::new();
             for (n, &(from, to, len)) in posts.iter().enumerate() {
                 if from == me {

@@ -9,7 +9,7 @@ use fencepost_transport::{
 use proptest::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The ports that are used at the same time, among them adjacent ones and the largest.
+/// The ports that are used at the same time, among them adjacent ports and the largest port.
 const PORTS: [Port; 6] = [Port::FENCE, Port(2), Port(3), Port(4), Port(1000), Port(u32::MAX)];
 
 fn released_on(end: &mut Endpoint, to: usize, port: Port, frames: u64) {
@@ -108,8 +108,8 @@ static LARGE: [u8; 300_000] = {
     large
 };
 
-/// Returns a payload, and a number of frames with this payload that exceeds the credit of a pair
-/// and the room of a link or a ring.
+/// Returns a payload and a number. This number of frames with the payload exceeds the credit of a
+/// pair, and the room of a link or a ring.
 fn many(transport: &str) -> (&'static [u8], u64) {
     if transport.contains("Sim") { (&LARGE[..9000], 8) } else { (&LARGE, 70) }
 }

@@ -1,4 +1,4 @@
-//! The time of a fence in which each rank puts a word to some or all of the other ranks.
+//! Times a fence in which each rank puts a word to some or all of the other ranks.
 
 use fencepost::prelude::*;
 use ours::{bench, emit};

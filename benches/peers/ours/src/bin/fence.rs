@@ -1,5 +1,5 @@
-//! As `../../mpi_fence.c`: an empty epoch, an epoch that puts eight bytes to the next rank, a
-//! barrier, and an allreduce and a total exchange of eight bytes.
+//! Measures the same as `../../mpi_fence.c`: an empty epoch, an epoch that puts eight bytes to the
+//! next rank, a barrier, and an allreduce and a total exchange of eight bytes.
 
 use fencepost::{Assertions, prelude::*};
 use ours::{bench, emit};

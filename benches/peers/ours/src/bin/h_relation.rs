@@ -1,5 +1,5 @@
-//! As `../../mpi_h_relation.c`, with the same bytes and checks: b bytes to each other rank, with
-//! new values in each epoch.
+//! Measures the same as `../../mpi_h_relation.c`, with the same bytes and checks. In each epoch,
+//! each rank puts b bytes of new values to each other rank.
 //!
 //! `dynamic` puts from a slice, which is copied at the call. The other variants put from a section
 //! of a second window, which the library may read at the fence. Elements are words of 8 bytes.

@@ -1,4 +1,5 @@
-//! As `../../mpi_lock.c`: 8 bytes to the next rank, by locks and by posts and starts.
+//! Measures the same as `../../mpi_lock.c`: puts of 8 bytes to the next rank, under locks and by
+//! posts and starts.
 
 use fencepost::LockType::{self, Exclusive, Shared};
 use fencepost::prelude::*;

@@ -1,5 +1,5 @@
-//! As `../../mpi_message.c`: a message to another rank. That rank sends it back from the memory in
-//! which it arrived.
+//! Measures the same as `../../mpi_message.c`. One rank sends a message to another rank, which
+//! sends it back from the memory in which it arrived.
 
 use fencepost::prelude::*;
 use ours::{bench, emit};

@@ -1,5 +1,5 @@
-//! As `../../mpi_patterns.c`: random patterns without conflicts. An epoch consists of its calls and
-//! a fence.
+//! Measures the same as `../../mpi_patterns.c`: random patterns without conflicts. In each epoch, a
+//! rank calls the operations that the pattern has for this epoch, and then fences.
 //!
 //! `BASE_PATTERNS` names a file. If the file does not exist, this program writes the patterns and
 //! the digest of each epoch to it. Otherwise, the file must have the same patterns and digests. The
@@ -11,7 +11,7 @@ use ours::pattern::{Action, Operation, Pattern, Value, values};
 use ours::{bench, emit, env_f64, require};
 use std::collections::BTreeSet;
 
-/// Returns the FNV-1a hash.
+/// Returns the FNV-1a hash of these bytes.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -1,6 +1,6 @@
-//! As `../../mpi_put_rate.c`, with the same permutation, values and checks: n 8-byte operations in
-//! an epoch, to the next rank or to all others in turn. The figure is the time of an epoch divided
-//! by n.
+//! Measures the same as `../../mpi_put_rate.c`, with the same permutation, values and checks. In an
+//! epoch, each rank calls n operations of 8 bytes, on the next rank or on all others in turn. The
+//! figure is the time of an epoch divided by n.
 //!
 //! Each put takes the value of `loc[i]`, as in C. `prepared` replays the plan without the body, so
 //! the values to put are in the second half of the window. Gets also store the elements there.

@@ -1,5 +1,6 @@
-//! The cost of synchronisation for different numbers of ranks: a barrier, an allreduce of 8 bytes,
-//! an empty fence, a fence with one put to the next rank, and the same put by posts and starts.
+//! Measures the cost of synchronisation for different numbers of ranks: a barrier, an allreduce of
+//! 8 bytes, an empty fence, a fence with one put to the next rank, and the same put by posts and
+//! starts.
 
 use fencepost::prelude::*;
 use ours::{bench, emit};

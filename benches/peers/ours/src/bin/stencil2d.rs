@@ -1,4 +1,5 @@
-//! As `../../mpi_stencil2d.c`: a 5-point Jacobi heat step on an n x n grid, zero boundary.
+//! Measures the same as `../../mpi_stencil2d.c`: a 5-point Jacobi step of heat on an n x n grid
+//! with a boundary of zeros.
 
 use fencepost::prelude::*;
 use fencepost::grid::{Row, Tiles};
@@ -37,7 +38,7 @@ fn cells<const FMA: bool>(row: &Row<2>, u: &[f64], v: &mut [f64]) {
 /// Computes a step of the block's own cells, row by row.
 #[inline(always)]
 fn body<const FMA: bool>(u: &[f64], v: &mut [f64], block: &Block<2>) {
-    // A closure would be compiled without the vectors of its function.
+    // A closure would be compiled without the vector instructions that its function may use.
     for row in block.rows() {
         cells::<FMA>(&row, u, v);
     }

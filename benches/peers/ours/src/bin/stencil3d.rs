@@ -1,4 +1,5 @@
-//! As `../../mpi_stencil3d.c`: a 7-point Jacobi heat step on an n^3 grid, zero boundary.
+//! Measures the same as `../../mpi_stencil3d.c`: a 7-point Jacobi step of heat on an n^3 grid with
+//! a boundary of zeros.
 
 use fencepost::prelude::*;
 use fencepost::grid::{Row, Tiles};
@@ -38,7 +39,7 @@ fn cells<const FMA: bool>(row: &Row<3>, u: &[f64], v: &mut [f64]) {
 /// Computes a step of the block's own cells, row by row.
 #[inline(always)]
 fn body<const FMA: bool>(u: &[f64], v: &mut [f64], block: &Block<3>) {
-    // A closure would be compiled without the vectors of its function.
+    // A closure would be compiled without the vector instructions that its function may use.
     for row in block.rows() {
         cells::<FMA>(&row, u, v);
     }

@@ -1,9 +1,9 @@
-//! As `../../mpi_strided.c`: puts a column of an n x n array into a column of the next rank's
-//! array, and the three faces of a block. Each epoch has new values.
+//! Measures the same as `../../mpi_strided.c`: puts of a column of an n x n array into a column of
+//! the next rank's array, and puts of the three faces of a block. Each epoch has new values.
 //!
-//! `type`: one put from a datatype of a second window to a datatype of the target. The second
-//! window is read at the fence. `pack`: packed by hand, put, and unpacked by hand. `separate`: a
-//! put of 8 bytes for each cell (columns only).
+//! `type` makes one put from a datatype of a second window to a datatype of the target. The second
+//! window is read at the fence. `pack` packs by hand, puts, and unpacks by hand. `separate` puts 8
+//! bytes for each cell (columns only).
 
 use fencepost::prelude::*;
 use ours::{bench, emit, require};

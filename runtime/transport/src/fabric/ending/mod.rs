@@ -81,8 +81,8 @@ impl Facts {
 }
 
 impl<C: Carrier> Peer<C> {
-    /// Returns what this rank knows of the peer when it ends. If `defers`, this rank does not open
-    /// a connection only for deferred bytes.
+    /// Returns what this rank knows of the peer when this rank ends. If `defers`, this rank does
+    /// not open a connection only for deferred bytes.
     pub(super) fn facts(&self, defers: bool) -> Facts {
         let link = match &self.link {
             None if self.opening.is_under_way() => Link::Opening,

@@ -41,7 +41,7 @@ struct Rank {
     /// Releases that are not reported.
     unreported: u8,
     left: bool,
-    /// Whether the rank's process has ended, so that nobody listens.
+    /// Whether the rank's process has ended, so that nobody accepts a connection.
     ended: bool,
     side: Side,
     /// The items that are written but not passed to the socket yet, and the number of these items

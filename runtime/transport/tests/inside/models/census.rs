@@ -7,7 +7,7 @@
 //! note to the rank above. Then ranks 0 and 1 exchange the numbers of notes that each rank must
 //! expect. Rank 2 sends its numbers to rank 0 before that, and receives the result afterwards. A
 //! message has the number of its census. It contains the ranks that its sender knows to have
-//! entered, the smallest census number among their messages, and numbers of notes.
+//! entered, the smallest census number among the messages of these ranks, and numbers of notes.
 
 use std::mem::ManuallyDrop;
 
@@ -22,23 +22,23 @@ use crate::{Cause, Channels, Frame, Header, Liveness, LocalEnd, Port, Topology, 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// W1: a rank accesses the other rank's window before the last message has arrived.
+    /// Without W1, a rank accesses the other rank's window before the last message has arrived.
     Entry,
-    /// W1: a rank sends a message before the message of the previous round has arrived.
+    /// Without W1, a rank sends a message before the message of the previous round has arrived.
     Rounds,
-    /// W2: a rank changes its window before the other rank has reported that it has read this
-    /// window.
+    /// Without W2, a rank changes its window before the other rank has reported that it has read
+    /// this window.
     ReadsFirst,
-    /// W3: a rank leaves before the other rank has reported that it has read this rank's window.
-    /// Nothing is applied.
+    /// Without W3, a rank leaves before the other rank has reported that it has read this rank's
+    /// window. Nothing is applied.
     Leaving,
-    /// W4: a rank uses one arena instead of two alternating ones.
+    /// Without W4, a rank uses one arena instead of two alternating ones.
     Reuse,
-    /// W5: rank 0 does not await the messages of the first census.
+    /// Without W5, rank 0 does not await the messages of the first census.
     Skew,
-    /// W6: ranks leave out the second census, because the first one ended without failure.
+    /// Without W6, ranks leave out the second census, because the first one ended without failure.
     Composition,
-    /// A rank accepts a message of any census as a message of this census.
+    /// Without a check of its number, a rank accepts a message of any census as one of this census.
     Number,
 }
 
@@ -72,7 +72,7 @@ struct World {
     standing: Standing,
     without: Without,
     fault: Fault,
-    /// Whether the fault concerns the note instead of the message.
+    /// Whether the note has the fault instead of the message.
     of_note: bool,
     windows: Vec<UnsafeCell<u64>>,
     /// The arenas, by `[rank][set]`.
@@ -161,7 +161,7 @@ fn refuse(end: &mut LocalEnd, from: usize, word: u64, number: u64) -> Told {
     what
 }
 
-/// Takes census `number`. A rank that receives a message of another census ends the world.
+/// Takes part in census `number`. A rank that receives a message of another census ends the world.
 fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
     let World { size, standing, without, fault, of_note, .. } = *world;
     let me = end.rank();
@@ -177,8 +177,8 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
         post_faulty(end, to, fault_of(true), note(number), note(1))?;
         counts = 1 << (4 * to);
     }
-    // The ranks that are known to have entered. `least` is the smallest census number in their
-    // messages.
+    // The ranks that are known to have entered. `least` is the smallest census number in the
+    // messages of these ranks.
     let (mut heard, mut least) = (1u32 << me, number as u32);
     let steps = world.steps(me);
     let last = steps.iter().rposition(|(_, from)| from.is_some());
@@ -235,10 +235,10 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
     Ok(())
 }
 
-/// Takes an epoch. Each rank stores into its window, fills an arena for the rank above, and enters.
-/// It reads the window of the rank above, and posts a frame to that rank to report that it has read
-/// the window. It waits for such a frame of the rank below, and then applies the arena of the rank
-/// below.
+/// Takes part in an epoch. Each rank stores into its window, fills an arena for the rank above, and
+/// enters. It reads the window of the rank above, and posts a frame to that rank to report that it
+/// has read the window. It waits for such a frame of the rank below, and then applies the arena of
+/// the rank below.
 fn epoch(end: &mut LocalEnd, world: &World, e: u64) -> Result<(), Told> {
     let World { size, without, .. } = *world;
     let me = end.rank();

@@ -22,9 +22,9 @@ enum Fault {
 /// The reason why a rank stops.
 type Told = String;
 
-/// Takes census `number`. Publishes no, one or two words, depending on the fault, and after each of
-/// them reads the words of all other ranks. If `compares`, a rank ends the world if a word belongs
-/// to another census.
+/// Takes part in census `number`. Publishes no, one or two words, depending on the fault, and reads
+/// the words of all other ranks after each published word. If `compares` is set, a rank that reads
+/// a word of another census ends the world.
 fn census(end: &mut LocalEnd, number: u64, fault: Fault, compares: bool) -> Result<(), Told> {
     let words: &[u64] = match (end.rank(), number, fault) {
         (0, 0, Fault::Lost) => &[],
@@ -33,7 +33,7 @@ fn census(end: &mut LocalEnd, number: u64, fault: Fault, compares: bool) -> Resu
         (_, 0, _) => &[0],
         _ => &[1],
     };
-    // If there is a fault, the notifications of rank 0 have it, and only the other ranks compare
+    // If there is a fault, it is in the notifications of rank 0, and only the other ranks compare
     // words.
     let (me, size) = (end.rank(), end.size());
     let finds = me != 0 || fault == Fault::None;

@@ -18,16 +18,17 @@ use crate::{Cause, Channels, CreateJoin, Liveness, Notify, Topology, local};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// W1: a rank accesses the other rank's window before the other rank has entered.
+    /// Without W1, a rank accesses the other rank's window before the other rank has entered.
     Entry,
-    /// W2: a rank changes its window before the other rank has read this window.
+    /// Without W2, a rank changes its window before the other rank has read this window.
     ReadsFirst,
-    /// W3: a rank leaves before the other rank has read this rank's window. Nothing is applied.
+    /// Without W3, a rank leaves before the other rank has read this rank's window. Nothing is
+    /// applied.
     Leaving,
-    /// W4: a rank uses one arena instead of two alternating ones.
+    /// Without W4, a rank uses one arena instead of two alternating ones.
     Reuse,
-    /// W6: ranks leave out the entry of the second epoch, because the first one ended without
-    /// failure.
+    /// Without W6, ranks leave out the entry of the second epoch, because the first one ended
+    /// without failure.
     Composition,
 }
 
@@ -141,7 +142,7 @@ fn w4_an_arena_used_again_at_once_is_caught() {
 
 /// Exchanges notifications only, without windows. So only the two sets of notifications keep a
 /// notification from being overwritten. Each rank sends a count to the next rank. Its notifications
-/// to all other ranks are equal.
+/// to the remaining ranks are equal.
 fn notifications<const SETS: usize>(ranks: usize, exchanges: u64) {
     let said = move |from: usize, to: usize| if to == (from + 1) % ranks { 10 * from as u32 + 1 } else { 0 };
     let run = move |rank: usize, mut board: NotificationBoard<SETS>| {

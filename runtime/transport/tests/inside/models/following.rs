@@ -23,11 +23,12 @@ const EPOCHS: u64 = 2;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// W1: the element is sent and the place is pre-posted before the other rank has entered.
+    /// Without W1, the element is sent and the place is pre-posted before the other rank has
+    /// entered.
     Entry,
-    /// W2: the place is pre-posted although rank 1 still has to read its own element there.
+    /// Without W2, the place is pre-posted although rank 1 still has to read its own element there.
     ReadsFirst,
-    /// W3: rank 1 leaves before the element has arrived.
+    /// Without W3, rank 1 leaves before the element has arrived.
     Leaving,
 }
 

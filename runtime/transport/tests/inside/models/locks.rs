@@ -50,9 +50,9 @@ fn wake(end: &mut LocalEnd, Next(rank): Next) {
 #[derive(Clone, Copy, PartialEq)]
 enum Without {
     Nothing,
-    /// A rank enters before its turn.
+    /// Without the wait, a rank enters before its turn.
     Waiting,
-    /// A rank that leaves, or that enters as a shared holder, wakes no other rank.
+    /// Without the wake-up, a rank that leaves, or enters as a shared holder, wakes no other rank.
     Waking,
 }
 

@@ -12,11 +12,12 @@ use crate::{PairLines, Record};
 #[derive(Clone, Copy, PartialEq)]
 enum Without {
     Nothing,
-    /// A rank ends an access before it has taken the previous post.
+    /// Without this wait, a rank ends an access before it has taken the previous post.
     PostBefore,
-    /// A rank takes an access before the access has arrived.
+    /// Without this wait, a rank takes an access before the access has arrived.
     Access,
-    /// A rank writes a post into the lines although the other rank has dropped its last access.
+    /// Without this wait, a rank writes a post into the lines although the other rank has dropped
+    /// its last access.
     Dropped,
 }
 
