@@ -1,6 +1,6 @@
 //! Programs that rustc rejects. Each test checks the number of the error only, not the wording.
 //!
-//! Passes one window to a superstep twice, as two `&mut` borrows.
+//! One window twice in a superstep: two `&mut` of one thing.
 //! ```compile_fail,E0499
 //! use fencepost::prelude::*;
 //! #[superstep]
@@ -11,7 +11,7 @@
 //!     both(u, u)
 //! }
 //! ```
-//! Uses a window after `post` has taken it and before `wait` returns it.
+//! A window after it was posted: nobody has it before `wait` gives it back.
 //! ```compile_fail,E0382
 //! use fencepost::prelude::*;
 //! fn store(mut u: Window<f64>, sources: &fencepost::Group) -> Result<()> {
@@ -21,14 +21,14 @@
 //!     Ok(())
 //! }
 //! ```
-//! Reads elements of a window that is posted as a whole.
+//! Elements of a window that is posted as a whole.
 //! ```compile_fail,E0599
 //! use fencepost::prelude::*;
 //! fn keep(exposed: fencepost::Exposed<f64>) {
 //!     let _ = exposed.kept(0..1);
 //! }
 //! ```
-//! Reads kept elements of a posted part after `wait`.
+//! Elements of a part that are kept, beyond the wait.
 //! ```compile_fail,E0505
 //! use fencepost::prelude::*;
 //! fn keep(exposed: fencepost::Exposed<f64, fencepost::lends::Part>) -> Result<f64> {
@@ -37,21 +37,21 @@
 //!     Ok(kept[0])
 //! }
 //! ```
-//! Stores into a window that other ranks read.
+//! A store into a window that others read.
 //! ```compile_fail,E0594
 //! use fencepost::prelude::*;
 //! fn store(mut exposed: fencepost::Exposed<f64, fencepost::lends::ReadOnly>) {
 //!     exposed[0] = 1.0;
 //! }
 //! ```
-//! Puts a section through an access. An access does not hold the part of this rank.
+//! A section as the source of an access, which holds nothing of its window.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! fn put(access: &fencepost::Access<f64>) -> Result<()> {
 //!     access.put(0..2).to(0, 0)
 //! }
 //! ```
-//! Calls an operation of an access after the end of the access.
+//! An operation after the end of its access.
 //! ```compile_fail,E0382
 //! use fencepost::prelude::*;
 //! fn put(access: fencepost::Access<f64>) -> Result<()> {
@@ -59,13 +59,13 @@
 //!     access.put([1.0]).to(0, 0)
 //! }
 //! ```
-//! Moves an access to another thread.
+//! An access in another thread.
 //! ```compile_fail,E0277
 //! fn hand(access: fencepost::Access<f64>) {
 //!     std::thread::spawn(move || drop(access));
 //! }
 //! ```
-//! Uses a buffer that an epoch between some ranks borrows, before the epoch is over.
+//! A buffer that an epoch between some ranks borrows, read before the epoch is over.
 //! ```compile_fail,E0505
 //! use fencepost::prelude::*;
 //! fn early(u: &mut Window<f64>, group: &fencepost::Group) -> Result<()> {
@@ -77,14 +77,14 @@
 //!     })
 //! }
 //! ```
-//! Stores into a window that other ranks access under locks.
+//! A store into a window that others access under locks.
 //! ```compile_fail,E0608
 //! use fencepost::prelude::*;
 //! fn store(mut u: LockWindow<f64>) {
 //!     u[0] = 1.0;
 //! }
 //! ```
-//! Stores into a buffer that a get borrows.
+//! A store into what a get borrows.
 //! ```compile_fail,E0506
 //! use fencepost::prelude::*;
 //! fn store(u: &mut Window<f64>) -> Result<()> {
@@ -96,7 +96,7 @@
 //!     })
 //! }
 //! ```
-//! Stores into a buffer that a get borrows, in another thread.
+//! A store by another thread into what a get borrows.
 //! ```compile_fail,E0499
 //! use fencepost::prelude::*;
 //! fn store(u: &mut Window<f64>) -> Result<()> {
@@ -110,7 +110,7 @@
 //!     })
 //! }
 //! ```
-//! Calls an operation of a window in another thread of its rank.
+//! A window in another thread of its rank.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! fn elsewhere(u: &Window<f64>) {
@@ -119,7 +119,7 @@
 //!     });
 //! }
 //! ```
-//! Puts values whose type is not that of the window's elements.
+//! Values of another type than the window's elements.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! #[superstep]
@@ -127,43 +127,42 @@
 //!     u.put(&[1.0f32]).to(0, 0)
 //! }
 //! ```
-//! Creates a window of elements that are not plain old data.
+//! A window of what is not plain old data.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! fn strings(world: &World) -> Result<Window<String>> {
 //!     world.window(3)
 //! }
 //! ```
-//! Derives `Element` for a struct with padding between its fields.
+//! An element with padding between its fields.
 //! ```compile_fail,E0080
 //! use fencepost::prelude::*;
 //! #[derive(Clone, Copy, Element)]
 //! #[repr(C)]
 //! struct Padded(u8, f64);
 //! ```
-//! Derives `Element` for a struct with padding at its end.
+//! An element with padding at its end.
 //! ```compile_fail,E0080
 //! use fencepost::prelude::*;
 //! #[derive(Clone, Copy, Element)]
 //! #[repr(C)]
 //! struct Padded(f64, u8);
 //! ```
-//! Derives `Element` for a struct with a `bool`, which is no element, since not every byte is a
-//! valid `bool`.
+//! An element with a field that is not an element: not every byte is a `bool`.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! #[derive(Clone, Copy, Element)]
 //! #[repr(C)]
 //! struct Flag(bool);
 //! ```
-//! Derives `Element` for a struct that is not `Copy`.
+//! An element that cannot be copied.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! #[derive(Element)]
 //! #[repr(C)]
 //! struct Owned(u64);
 //! ```
-//! Uses a window in another thread. Only its slice may be used there.
+//! A window in another thread: its slice may go there.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! fn elsewhere(u: &Window<f64>) {
@@ -172,7 +171,7 @@
 //!     });
 //! }
 //! ```
-//! Passes arguments to a replay, which takes only the windows. The plan contains the arguments.
+//! Replaying with arguments, which the plan has in it already: a replay takes the windows alone.
 //! ```compile_fail,E0061
 //! use fencepost::prelude::*;
 //! #[superstep]
@@ -186,8 +185,8 @@
 //!     exchange::prepare(world, block)?.replay(u, block)
 //! }
 //! ```
-//! Runs a prepared superstep without an argument of its function. `run` takes all arguments that
-//! the function takes.
+//! Running what was prepared without an argument of the function: a run takes what the function
+//! takes.
 //! ```compile_fail,E0061
 //! use fencepost::prelude::*;
 //! #[superstep]
@@ -198,7 +197,7 @@
 //!     shift::prepare(world, 1)?.run(u)
 //! }
 //! ```
-//! Compiles ahead with an argument whose type is not that of the superstep's argument.
+//! An argument of another type than the superstep's, when compiling ahead.
 //! ```compile_fail,E0308
 //! use fencepost::prelude::*;
 //! #[superstep]
@@ -209,8 +208,7 @@
 //!     let _ = shift::compile(4, |_| Ok("one"));
 //! }
 //! ```
-//! Imports transports and jobs. They are private, because their functions rely on the caller to
-//! pass valid addresses and to call them once.
+//! Transports and jobs themselves: their functions trust addresses, and that they are called once.
 //! ```compile_fail,E0432
 //! use fencepost::transport::Segment;
 //! ```
@@ -229,21 +227,21 @@
 //! ```compile_fail,E0432
 //! use fencepost::kernel;
 //! ```
-//! Reads the part of a window for locks as a slice. Other ranks may access the part at any time.
+//! The part of a window for locks as a slice: others may access it at any time.
 //! ```compile_fail,E0608
 //! use fencepost::prelude::*;
 //! fn first(u: &LockWindow<f64>) -> f64 {
 //!     u[0]
 //! }
 //! ```
-//! Calls the fence of a window for locks.
+//! A fence of a window for locks.
 //! ```compile_fail,E0599
 //! use fencepost::prelude::*;
 //! fn fence(mut u: LockWindow<f64>) -> Result<()> {
 //!     u.fence()
 //! }
 //! ```
-//! Converts a window for locks back into a window while this rank holds a lock.
+//! A window that is changed back while this rank has a lock.
 //! ```compile_fail,E0505
 //! use fencepost::prelude::*;
 //! fn back(u: LockWindow<f64>) -> Result<()> {
@@ -252,7 +250,7 @@
 //!     lock.unlock()
 //! }
 //! ```
-//! Calls an operation of a lock of all parts after the lock was released.
+//! Operations of a lock of all parts after it was unlocked.
 //! ```compile_fail,E0505
 //! use fencepost::prelude::*;
 //! fn late(u: &LockWindow<f64>) -> Result<()> {
@@ -262,14 +260,14 @@
 //!     on.put([1.0], 0)
 //! }
 //! ```
-//! Returns the part of this rank from its exclusive epoch.
+//! The part of this rank after its exclusive epoch.
 //! ```compile_fail
 //! use fencepost::prelude::*;
 //! fn kept<'u>(u: &'u LockWindow<f64>) -> Result<&'u mut [f64]> {
 //!     u.local_mut(|part| Ok(part))
 //! }
 //! ```
-//! Moves a lock to another thread.
+//! A lock in another thread.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! fn elsewhere(lock: fencepost::Lock<'static, f64>) {

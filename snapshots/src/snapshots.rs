@@ -50,7 +50,7 @@ const ASKED: u64 = 4;
 const DUE: u64 = 8;
 /// From rank 0: a snapshot that cannot be written is an error.
 const MUST_SUCCEED: u64 = 16;
-/// From rank 0, in this bit and all higher bits: the number of offers until the next agreement.
+/// The lowest of the bits in which rank 0 sends the number of offers until the next agreement.
 const OFFERS: u32 = 8;
 const OFFERS_MAX: u64 = u64::MAX >> OFFERS;
 

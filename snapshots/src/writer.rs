@@ -77,7 +77,7 @@ enum Order {
     /// Write this rank's part of the snapshot of `step` from `copied`. If `copied` is an error,
     /// report the error.
     Write { step: u64, copied: Result<Copied, String>, copies: Copies<Vec<u8>>, held: Duration },
-    /// Turn the folder to which the ranks have written into a snapshot.
+    /// Make a snapshot of the folder to which the ranks have written.
     Publish { program: String, step: u64, reports: Vec<Vec<u8>> },
     /// Remove the `damaged` snapshots, and then all but the latest `keep`.
     Prune { damaged: Vec<u64>, keep: usize },

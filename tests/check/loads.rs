@@ -256,8 +256,8 @@ fn elements_that_calls_are_handed_are_sent_and_received_as_ever() {
             let mut u = world.window_from((0..LONG).map(|at| (me * LONG + at) as u64).collect())?;
             let mut v = world.window::<u64>(LONG)?;
             world.fence((&mut u, &mut v))?;
-            // There are so many elements that puts read them in place, and gets write them in
-            // place.
+            // The elements are long enough for puts to read them in place, and for gets to write
+            // them in place.
             if me == 0 {
                 world.message(other, 0).send(&u[..])?;
             } else {

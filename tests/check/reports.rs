@@ -152,8 +152,7 @@ fn a_call_that_conflicts_in_a_section_of_another_window_is_told_with_both_lines(
             #[rustfmt::skip]
             u.put(v.section(0..3)).to(other, 0)?;
             v.put([9]).to(me, 3)?;
-            // Each of these calls reads elements that an earlier call writes, or writes elements
-            // that an earlier call reads or writes.
+            // Each call and an earlier call touch the same element, and one of them writes it.
             let refused = [
                 v.put([9]).to(me, 2).expect_err("a source is written"),
                 w.get(v.section(1..3)).from(other, 0).expect_err("a get lands in a source"),

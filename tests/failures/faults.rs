@@ -128,7 +128,7 @@ impl Said {
 fn outcomes(config: SimConfig) -> Vec<Option<Said>> {
     let said = Mutex::new(Vec::new());
     let mut machine = Machine::default();
-    if config.seed % 10 > 0 {
+    if !config.seed.is_multiple_of(10) {
         // This makes the long put of each epoch follow the census.
         machine.moving.pack = 80.0;
     }

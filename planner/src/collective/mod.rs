@@ -350,8 +350,8 @@ impl Collective {
         }
         // If elements travel with the exchange, their predicted time can be compared with that of a
         // plan, but not with that of reading in place. But here the elements fill half a cache line
-        // or more. An exchange that carries so many bytes is slower than reading in place, so its
-        // cost counts as infinite.
+        // or more. An exchange that carries half a cache line is slower than reading in place, so
+        // its cost counts as infinite.
         let cost = if rides { f64::INFINITY } else { self.cost(algorithm, machine, share, census) };
         let in_place = [Algorithm::Direct, Algorithm::Blocks]
             .map(|algorithm| (Delivery::InPlace(algorithm), self.in_place(algorithm, machine, census)));

@@ -15,9 +15,10 @@
 //! A schedule that cannot be shown to be right is refused. To be accepted, a schedule must also
 //! keep these rules:
 //! - A rank exposes itself to each peer, and is done with each peer, at most once per run.
-//! - Each byte of a buffer is packed at most once and sent at most once per run. Values are
-//!   combined into packed bytes before these are sent, by an operator whose order of application
-//!   cannot be observed. The result is unpacked in one piece by the same operator.
+//! - Each byte of a buffer is packed at most once and sent at most once per run. Before packed
+//!   bytes are sent, values may be combined into them. The operator of such a combination is one
+//!   whose order of application cannot be observed, and the same operator unpacks the result in one
+//!   piece.
 //! - If two ranks access one element of a third rank, the third rank's own instructions order the
 //!   accesses: the third rank awaits the done of one of the two before it exposes itself to the
 //!   other.

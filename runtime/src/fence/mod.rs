@@ -18,16 +18,19 @@
 //! rank:
 //!
 //! 1. Some sections that are sources were read before the notification was sent, so later writes do
-//! not change the values that were read from M (W2). The others are *exposed* for a rendezvous:
-//! their target reads them in place. 2. When the census is complete and all ranks agree, gets read
-//! M. A get reads M directly if memory is reached; otherwise the target answers. 3. If others read
-//! elements that are written on this rank, this rank stages all elements that it reads from others.
-//! Then it waits until the readers of its memory have finished (W2, W3). 4. Gets land, in program
-//! order. 5. Puts and accumulates are applied by origin rank, then program order, each rank to its
-//! own memory only (W3). 6. If others read only elements that are not written on this rank, this
-//! rank waits for the readers now (W3). 7. Outboxes and notifications exist twice and are used in
-//! turn. Before a rank fills a set again, it completes a census that each reader of the set entered
-//! after its last read (W4, W5).
+//!    not change the values that were read from M (W2). The others are *exposed* for a rendezvous:
+//!    their target reads them in place.
+//! 2. When the census is complete and all ranks agree, gets read M. A get reads M directly if
+//!    memory is reached; otherwise the target answers.
+//! 3. If others read elements that are written on this rank, this rank stages all elements that it
+//!    reads from others. Then it waits until the readers of its memory have finished (W2, W3).
+//! 4. Gets land, in program order.
+//! 5. Puts and accumulates are applied by origin rank, then program order, each rank to its own
+//!    memory only (W3).
+//! 6. If others read only elements that are not written on this rank, this rank waits for the
+//!    readers now (W3).
+//! 7. Outboxes and notifications exist twice and are used in turn. Before a rank fills a set again,
+//!    it completes a census that each reader of the set entered after its last read (W4, W5).
 //!
 //! # With a census by messages
 //!

@@ -1,5 +1,5 @@
-//! Ranks that have never communicated either finish, or end because their launcher reports the
-//! death of a rank. They open no connections to announce their end. Even so, a rank that waits for
+//! Ranks that have never communicated open no connections to announce their end, whether they
+//! finish or end because their launcher reports the death of a rank. Even so, a rank that waits for
 //! one of them is notified. The test is alone in its file, since it counts the descriptors of the
 //! process.
 

@@ -194,7 +194,7 @@ impl Search<'_> {
         self.steps.steps.iter().enumerate().filter(|(at, _)| !state.done[*at])
     }
 
-    /// Returns whether a step that is ready finds the values that the programs found.
+    /// Returns whether this step finds in `state` the values that the programs reported for it.
     fn found(&self, step: &Step, state: &State, known: usize) -> bool {
         let mut own: Vec<(usize, Vec<u8>)> = Vec::new();
         step.visits.iter().all(|visit| {

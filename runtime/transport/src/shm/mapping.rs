@@ -124,8 +124,8 @@ impl Mapping {
             unsafe { unmap(got, head.bytes as usize) };
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        // A core dump of a crashed process would otherwise walk through all addresses. SAFETY:
-        // these bytes were just mapped, and the advice affects core dumps only.
+        // A core dump of a crashed process would otherwise walk through all addresses.
+        // SAFETY: these bytes were just mapped, and the advice affects core dumps only.
         let _ = unsafe { rustix::mm::madvise(got, head.bytes as usize, Advice::LinuxDontDump) };
         Ok(())
     }

@@ -454,8 +454,8 @@ mod tests {
         }
         let refused = take(104, 0).map(address).expect_err("rank 1 has not taken world 100");
         assert!(refused.to_string().contains("4 times more than rank 1"), "{refused}");
-        // Rank 0 has taken world 104 in spite of the error, so a number refers to the same world on
-        // both ranks.
+        // Rank 0 has taken world 104 although that was an error. So a number refers to the same
+        // world on both ranks.
         assert_eq!(found(100, 1), (false, address_of(100)));
         assert_eq!(found(101, 1), (false, address_of(101)));
         assert_eq!(found(105, 0), (true, address_of(105)));

@@ -28,7 +28,7 @@ use crate::tcp::opening::Incoming;
 use crate::tcp::readiness::{Interest, Source};
 
 impl Core<Tcp> {
-    /// Returns whether the job has so many ranks that the number of connections is limited.
+    /// Returns whether the number of connections is limited, because the job has many ranks.
     pub(super) fn is_limited(&self) -> bool {
         self.peers.len() > 2 * self.carrier.settings.connections
     }

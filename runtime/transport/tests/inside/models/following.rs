@@ -12,7 +12,6 @@ use loom::thread;
 
 use super::epochs::boards;
 use super::{load, model, rejected, sent, store, stored, until};
-use crate::Notify;
 use crate::shared::notify::NotificationBoard;
 use crate::shared::slice::Heap;
 use crate::sync::{Arc, Mutex};

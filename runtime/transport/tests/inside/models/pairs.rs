@@ -85,8 +85,8 @@ fn both_ways(rounds: u64) {
     let rank = move |rounds: u64, written: &PairLines, read: &PairLines| {
         let mut posts = 0;
         for number in 0..rounds {
-            // SAFETY: the other rank has taken post `number - 2`, since it has ended access `number
-            // - 1`.
+            // SAFETY: the other rank has taken the post before the last one, since it has ended
+            // access `number - 1`.
             unsafe { written.post(number, 100 + number) };
             while posts < number {
                 match read.posted(posts) {
