@@ -355,6 +355,27 @@ mod tests {
         check("an operation of the same rank", (low, high), sum, summed);
     }
 
+    /// Rank 0 is a call ahead. So it describes its put to an exchange that fails, and once more.
+    #[test]
+    fn elements_are_sent_once_if_they_are_described_again() {
+        let parts = ranks(2).transport(TransportKind::TcpThreads).collect(|world| {
+            let mut u = world.window::<u64>(LONG)?;
+            if world.rank() == 0 {
+                world.core().calls.begin();
+                u.put(&vec![9; LONG]).to(1, 0..LONG)?;
+            } else {
+                let error = u.fence().expect_err("this rank is behind");
+                assert!(!error.world_ended(), "{error}");
+            }
+            u.fence()?;
+            assert!(world.rank() == 0 || u.iter().all(|element| *element == 9));
+            u.put(&vec![8; LONG]).to(1 - world.rank(), 0..LONG)?;
+            u.fence()?;
+            Ok(u.to_vec())
+        });
+        assert!(parts.expect("the world goes on")[1].iter().all(|element| *element == 8));
+    }
+
     /// Without W2, elements that a rank still has to send are overwritten by elements that it
     /// receives.
     #[test]

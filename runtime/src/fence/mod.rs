@@ -514,9 +514,6 @@ impl Fence<'_> {
         if !direct {
             self.begin_rides();
         }
-        for window in self.windows.iter().filter(|window| window.peers.far) {
-            window.fence.remembered.borrow_mut().owed.clear();
-        }
         let others = self.ranks_with_drafts(flags).filter(|&to| to != me);
         for to in others.clone() {
             if direct {

@@ -192,7 +192,6 @@ impl Remembered {
     pub(crate) fn forget(&mut self) {
         self.forget_descriptions();
         self.lent.fill_with(|| None);
-        self.owed.clear();
         self.awaited.clear();
         for arrived in self.arrived.iter_mut().flat_map(|arrived| arrived.drain(..)) {
             arrived.give_back(&mut self.spare);
@@ -211,6 +210,7 @@ impl Remembered {
     /// of that exchange were dropped.
     pub(crate) fn forget_descriptions(&mut self) {
         self.sent.iter_mut().for_each(|memory| memory.slots.clear());
+        self.owed.clear();
     }
 
     /// Begins the next epoch, after one that succeeded.
